@@ -5,19 +5,14 @@
 //! A file is read by the build that wrote it and by no other: each type's fields go one behind the
 //! other, in the order of its line below it.
 
-use super::disk_reserve::DiskReserve;
-use super::paths::{OwnerDir, ProtectedKind, ProtectedPath};
-use super::restore::Baseline;
+use super::baseline::Baseline;
+use super::persist::{Persist, persist, save_all};
 use crate::policy::{self, ProtectedName};
 use protocol::BUILD_ID;
 use protocol::call::{Remedy, Tampered};
 use protocol::confinement::Profile;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
 
 /// Begins each file, before the build that wrote it.
 const HEAD: &str = "agentd protected names, build ";
@@ -124,62 +119,6 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// What can be saved.
-pub(super) trait Persist: Sized {
-    fn save(&self, to: &mut Vec<u8>);
-    /// Takes it from the front of the bytes; `None` where they are none of it.
-    fn load(from: &mut &[u8]) -> Option<Self>;
-}
-
-/// Saves a type by its parts: a field or a variant that is missing here does not compile.
-macro_rules! persist {
-    (struct $Type:ident { $($field:ident),+ $(,)? }) => {
-        impl $crate::protected::baseline_file::Persist for $Type {
-            fn save(&self, to: &mut Vec<u8>) {
-                let Self { $($field),+ } = self;
-                $($crate::protected::baseline_file::Persist::save($field, to);)+
-            }
-
-            fn load(from: &mut &[u8]) -> Option<Self> {
-                $(let $field = $crate::protected::baseline_file::Persist::load(from)?;)+
-                Some(Self { $($field),+ })
-            }
-        }
-    };
-    (enum $Type:ident { $($number:literal => $Variant:ident $(($inner:ident))? $({ $($field:ident),+ })?),+ $(,)? }) => {
-        impl $crate::protected::baseline_file::Persist for $Type {
-            fn save(&self, to: &mut Vec<u8>) {
-                match self {
-                    $(Self::$Variant $(($inner))? $({ $($field),+ })? => {
-                        to.push($number);
-                        $($crate::protected::baseline_file::Persist::save($inner, to);)?
-                        $($($crate::protected::baseline_file::Persist::save($field, to);)+)?
-                    })+
-                }
-            }
-
-            fn load(from: &mut &[u8]) -> Option<Self> {
-                let (number, rest) = from.split_first()?;
-                *from = rest;
-                match number {
-                    $($number => {
-                        $(let $inner = $crate::protected::baseline_file::Persist::load(from)?;)?
-                        $($(let $field = $crate::protected::baseline_file::Persist::load(from)?;)+)?
-                        Some(Self::$Variant $(($inner))? $({ $($field),+ })?)
-                    })+
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-pub(super) use persist;
-
-persist!(struct ProtectedPath { path, git_dir, kind, owner });
-persist!(enum OwnerDir { 0 => Project, 1 => Nested(folder) });
-persist!(enum ProtectedKind {
-    0 => Plain, 1 => GitConfig, 2 => Hooks, 3 => WorktreeFile, 4 => GitFile, 5 => SequencerFile, 6 => LinkInGitDir
-});
 persist!(struct Tampered { path, remedy });
 persist!(enum Remedy {
     0 => Restored { kept },
@@ -187,72 +126,6 @@ persist!(enum Remedy {
     2 => Left { why },
     3 => Granted,
 });
-
-macro_rules! numbers {
-    ($($number:ty),+) => {
-        $(impl Persist for $number {
-            fn save(&self, to: &mut Vec<u8>) {
-                to.extend(self.to_le_bytes());
-            }
-
-            fn load(from: &mut &[u8]) -> Option<Self> {
-                let (bytes, rest) = from.split_first_chunk()?;
-                *from = rest;
-                Some(Self::from_le_bytes(*bytes))
-            }
-        })+
-    };
-}
-numbers!(u8, u32, u64, i64);
-
-/// Room on a disk is its runner's, and gone with it.
-impl Persist for DiskReserve {
-    fn save(&self, _: &mut Vec<u8>) {}
-
-    fn load(_: &mut &[u8]) -> Option<Self> {
-        Some(Self::default())
-    }
-}
-
-impl Persist for bool {
-    fn save(&self, to: &mut Vec<u8>) {
-        to.push(u8::from(*self));
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(u8::load(from)? != 0)
-    }
-}
-
-impl Persist for OsString {
-    fn save(&self, to: &mut Vec<u8>) {
-        save_all(self.as_bytes(), to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(Self::from_vec(Vec::load(from)?))
-    }
-}
-
-impl Persist for PathBuf {
-    fn save(&self, to: &mut Vec<u8>) {
-        save_all(self.as_os_str().as_bytes(), to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        OsString::load(from).map(Self::from)
-    }
-}
-
-impl Persist for String {
-    fn save(&self, to: &mut Vec<u8>) {
-        save_all(self.as_bytes(), to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Self::from_utf8(Vec::load(from)?).ok()
-    }
-}
 
 /// The lists of the policies: which one it is, is told by its names.
 impl Persist for &'static [ProtectedName] {
@@ -267,83 +140,16 @@ impl Persist for &'static [ProtectedName] {
     }
 }
 
-impl<T: Persist> Persist for Option<T> {
-    fn save(&self, to: &mut Vec<u8>) {
-        self.is_some().save(to);
-        self.iter().for_each(|it| it.save(to));
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(if bool::load(from)? { Some(T::load(from)?) } else { None })
-    }
-}
-
-impl<A: Persist, B: Persist> Persist for (A, B) {
-    fn save(&self, to: &mut Vec<u8>) {
-        self.0.save(to);
-        self.1.save(to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Some((A::load(from)?, B::load(from)?))
-    }
-}
-
-fn save_all<'a, T: Persist + 'a>(all: impl IntoIterator<Item = &'a T>, to: &mut Vec<u8>) {
-    let at = to.len();
-    0u64.save(to);
-    let count = all.into_iter().map(|it| it.save(to)).count() as u64;
-    to[at..at + 8].copy_from_slice(&count.to_le_bytes());
-}
-
-/// As many as were saved. A number that is a lie ends with the bytes: nothing is reserved for it.
-fn load_all<T: Persist, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
-    let count = u64::load(from)?;
-    (0..count).map(|_| T::load(from)).collect()
-}
-
-impl<T: Persist> Persist for Vec<T> {
-    fn save(&self, to: &mut Vec<u8>) {
-        save_all(self, to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        load_all(from)
-    }
-}
-
-impl<T: Persist + Ord> Persist for BTreeSet<T> {
-    fn save(&self, to: &mut Vec<u8>) {
-        save_all(self, to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        load_all(from)
-    }
-}
-
-impl<K: Persist + Ord, V: Persist> Persist for BTreeMap<K, V> {
-    fn save(&self, to: &mut Vec<u8>) {
-        (self.len() as u64).save(to);
-        for (key, value) in self {
-            key.save(to);
-            value.save(to);
-        }
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        load_all(from)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::{LinkTargets, ProtectionScope, find_protected};
+    use super::super::link_targets::LinkTargets;
+    use super::super::{ProtectionScope, find_protected};
     use super::*;
     use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     /// A project with all kinds of things at protected names, one of them by a name that is no UTF-8.
     fn project() -> (tempfile::TempDir, PathBuf) {

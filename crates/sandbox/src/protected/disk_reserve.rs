@@ -1,6 +1,7 @@
 //! Room on the project's disk, kept while a command runs, so that a command which fills it does not
 //! keep its changes from being put right. For `mend`.
 
+use super::persist::Persist;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::collections::BTreeSet;
@@ -54,5 +55,14 @@ impl DiskReserve {
     /// Gives it back, to be used.
     pub(super) fn release(&mut self) {
         self.0.clear();
+    }
+}
+
+/// Room on a disk is its runner's, and gone with it.
+impl Persist for DiskReserve {
+    fn save(&self, _: &mut Vec<u8>) {}
+
+    fn load(_: &mut &[u8]) -> Option<Self> {
+        Some(Self::default())
     }
 }

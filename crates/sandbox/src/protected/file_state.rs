@@ -1,8 +1,8 @@
 //! What was at a protected name before the command, as far as it takes to notice a change and to
 //! put it back.
 
-use super::baseline_file::persist;
 use super::bounded_read::{self, Symlinks};
+use super::persist::persist;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::Metadata;

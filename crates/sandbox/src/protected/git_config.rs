@@ -1,6 +1,10 @@
 //! Git's settings as git reads them, byte for byte, for the few keys that are looked for. `vet` is
 //! stricter: it believes nothing that could be read in two ways. For `led`, `filters` and `vet`, which asks both.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
 /// In order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GitConfig(Vec<ConfigEntry>);
@@ -246,6 +250,22 @@ impl ConfigReader<'_> {
         }
         value.truncate(solid);
         (!quoted).then_some(value)
+    }
+}
+
+/// The path that an include names; `None` where only git knows what it means.
+pub(super) fn included_path(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+    // Git's word for a path that need not exist.
+    let named = named.strip_prefix(b":(optional)").unwrap_or(named);
+    match named {
+        [b'~', b'/', rest @ ..] => {
+            let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+            home.map(|home| home.join(path(rest.get(slashes..).unwrap_or_default())))
+        }
+        [b'~', ..] => None,
+        _ if named.starts_with(b"%(prefix)") => None,
+        relative => Some(by.parent()?.join(path(relative))),
     }
 }
 

@@ -5,12 +5,10 @@
 //! not looked at. What a repository's settings hide from this is an error, never a filter less.
 
 use super::bounded_read::{self, ReadFailure, Symlinks};
-use super::git_config::GitConfig;
-use super::linked_git_dir::{gitfile_target, read_dir_pointer};
+use super::git_config::{GitConfig, included_path};
+use super::git_pointers::{gitfile_target, read_dir_pointer};
 use crate::resolved_path::follow_links;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Most files of settings that are read; each may include others.
@@ -75,9 +73,9 @@ pub fn paths_named_by_git_config(project: &Path, home: Option<&Path>) -> BTreeSe
         let settings = GitConfig::parse(&bytes);
         for named in settings.values("core", "hookspath") {
             // A relative one is relative to the working tree, as if a file lay right in it said so.
-            led.extend(included(named, &tree.join(".git"), home));
+            led.extend(included_path(named, &tree.join(".git"), home));
         }
-        for path in settings.included().filter_map(|named| included(named, &file, home)) {
+        for path in settings.included().filter_map(|named| included_path(named, &file, home)) {
             led.insert(path.clone());
             files.push((path, tree));
         }
@@ -135,7 +133,7 @@ fn read_all(mut files: Vec<PathBuf>, home: Option<&Path>) -> (BTreeSet<String>, 
             }
         }
         for named in settings.included() {
-            match included(named, &file, home) {
+            match included_path(named, &file, home) {
                 Some(path) => files.push(path),
                 None => hidden = Some(file.clone()),
             }
@@ -148,22 +146,6 @@ fn is_ordinary(file: &Path) -> bool {
     match file.metadata() {
         Ok(found) => found.is_file() && found.len() <= bounded_read::SETTINGS,
         Err(_) => true,
-    }
-}
-
-/// The path that an include names; `None` where only git knows what it means.
-pub(super) fn included(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    let path = |bytes| Path::new(OsStr::from_bytes(bytes));
-    // Git's word for a path that need not exist.
-    let named = named.strip_prefix(b":(optional)").unwrap_or(named);
-    match named {
-        [b'~', b'/', rest @ ..] => {
-            let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
-            home.map(|home| home.join(path(rest.get(slashes..).unwrap_or_default())))
-        }
-        [b'~', ..] => None,
-        _ if named.starts_with(b"%(prefix)") => None,
-        relative => Some(by.parent()?.join(path(relative))),
     }
 }
 

@@ -4,7 +4,7 @@
 //! The format: `gitformat-index(5)`, versions 2 to 4, SHA-1 and SHA-256.
 
 use super::bounded_read::{self, Symlinks};
-use super::paths::subfolders;
+use super::path_checks::subfolders;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

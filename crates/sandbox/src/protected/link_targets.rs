@@ -4,8 +4,9 @@
 
 use super::bounded_read::{self, ReadFailure, Symlinks};
 use super::file_state::is_sample_by_name;
-use super::paths::{OwnerDir, ProtectedKind, ProtectedPath, merged_by_path};
-use super::{exists, git_config, git_filters, is_real_dir};
+use super::git_config::{self, included_path};
+use super::path_checks::is_real_dir;
+use super::protected_path::{OwnerDir, ProtectedKind, ProtectedPath, merged_by_path, plain_path};
 use crate::resolved_path::follow_links;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -43,19 +44,6 @@ const INCLUDES: &str = "Settings of a repository around or in the project includ
 const UNREADABLE: &str = "Settings of a repository around or in the project could not be read, as no regular file of up to 256 KiB: a folder of hooks that they name is not protected.";
 /// Said where they name another user's home.
 const ANOTHERS: &str = "Settings of a repository around or in the project name a folder of hooks by somebody's name (`~name/`), which is not looked up: what is there is not protected.";
-
-/// A name as the kernel comes to it first: the outermost link on the way to a place, if there is one.
-pub(super) fn outermost_link(place: &ProtectedPath, roots: &[PathBuf]) -> ProtectedPath {
-    let root = roots.iter().filter(|root| place.path.starts_with(root));
-    let root = root.max_by_key(|root| root.components().count());
-    let inside = |above: &&Path| root.is_none_or(|root| above != root);
-    let mut way: Vec<&Path> = place.path.ancestors().skip(1).take_while(inside).collect();
-    way.reverse();
-    match way.into_iter().find(|above| above.is_symlink()) {
-        Some(link) => plain_path(link.to_owned(), &place.owner),
-        None => place.clone(),
-    }
-}
 
 /// What the protected names among `places` and what is outside of the grants lead to, as far as a
 /// command may write there.
@@ -220,7 +208,7 @@ impl TargetFinder<'_> {
         }
         let home = self.ground.home.as_deref();
         let named: Vec<_> =
-            read.included().map(|named| git_filters::included(named, &file.path, home)).collect();
+            read.included().map(|named| included_path(named, &file.path, home)).collect();
         if named.contains(&None) {
             self.targets.limits.push(INCLUDES.to_owned());
         }
@@ -252,13 +240,4 @@ impl TargetFinder<'_> {
     fn is_writable(&self, path: &Path) -> bool {
         self.ground.writable.iter().any(|root| path.starts_with(root))
     }
-}
-
-fn plain_path(path: PathBuf, within: &OwnerDir) -> ProtectedPath {
-    ProtectedPath { path, git_dir: None, kind: ProtectedKind::Plain, owner: within.clone() }
-}
-
-/// Those that do not exist, which the command may make.
-pub(super) fn absent_paths(places: &[ProtectedPath]) -> Vec<ProtectedPath> {
-    places.iter().filter(|place| !exists(&place.path)).cloned().collect()
 }

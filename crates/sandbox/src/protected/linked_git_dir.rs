@@ -2,12 +2,11 @@
 //! git needs it. A `.git` file alone is no proof, since anybody who wrote the project could point
 //! it anywhere; the folder it names must point back.
 
-use super::baseline_file::persist;
 use super::bounded_read::{self, ReadFailure, Symlinks};
 use super::git_dir_check;
-use super::is_real_dir;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use super::git_pointers::{gitfile_target, read_dir_pointer};
+use super::path_checks::is_real_dir;
+use super::persist::persist;
 use std::path::{Path, PathBuf};
 
 /// Where git keeps the rest of a project.
@@ -56,19 +55,6 @@ impl LinkedGitDir {
         let parts = ["objects", "refs", "logs"].map(|name| self.common.join(name));
         parts.into_iter().chain([self.folder.clone()]).collect()
     }
-}
-
-/// What a `.git` file names.
-pub(super) fn gitfile_target(pointer: &Path) -> Option<PathBuf> {
-    let bytes = bounded_read::bytes(pointer, bounded_read::POINTER, Symlinks::Refuse).ok()?;
-    let named = bytes.strip_prefix(b"gitdir:")?.trim_ascii();
-    Some(PathBuf::from(OsStr::from_bytes(named)))
-}
-
-/// What a `commondir` or a `gitdir` names.
-pub(super) fn read_dir_pointer(file: &Path) -> Result<PathBuf, ReadFailure> {
-    let bytes = bounded_read::bytes(file, bounded_read::POINTER, Symlinks::Follow)?;
-    Ok(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }
 
 persist!(struct LinkedGitDir { folder, common });

@@ -6,6 +6,7 @@
 //! that are new and links. What a link leads to is protected like the name. Nothing is thrown away:
 //! what the command made is moved aside.
 
+mod baseline;
 mod baseline_file;
 mod bounded_read;
 mod disk_reserve;
@@ -14,38 +15,31 @@ mod git_config;
 mod git_dir_check;
 mod git_filters;
 mod git_index;
+mod git_pointers;
 mod link_targets;
 mod linked_git_dir;
 mod name_folding;
 mod opened_dirs;
 mod outside_repos;
-mod paths;
+mod path_checks;
+mod path_finder;
+mod persist;
+mod protected_path;
 mod remedies;
 mod restore;
 mod user_git_config;
 mod walk;
 
+pub(crate) use baseline::{Baseline, ProtectionScope};
 pub use baseline_file::{has_protected_names, record_repairs, repair};
 pub use git_config::GitSetting;
 pub(crate) use git_dir_check::{changes_harmlessly, leads_inside};
 pub use git_filters::{GitFilters, find_git_filters, paths_named_by_git_config};
-pub(crate) use link_targets::{LinkTargets, WriteScope, find_link_targets};
+pub(crate) use link_targets::{WriteScope, find_link_targets};
 pub(crate) use linked_git_dir::LinkedGitDir;
 pub use name_folding::{is_same_name, lies_at, name_parts};
 pub(crate) use outside_repos::outside_repos;
-pub(crate) use paths::{ProtectedKind, ProtectedPath, find_protected};
-pub(crate) use restore::{Baseline, ProtectionScope};
+pub(crate) use path_finder::find_protected;
+pub(crate) use protected_path::{ProtectedKind, ProtectedPath};
 pub use user_git_config::{git_path, git_settings, small_file};
 pub use walk::GIT_BARE;
-
-use std::path::Path;
-
-/// A directory itself, not a link to one.
-fn is_real_dir(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_dir())
-}
-
-/// Whether there is anything by that name, a dangling link too.
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
-}

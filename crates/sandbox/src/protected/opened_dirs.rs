@@ -1,7 +1,7 @@
 //! Folders that a command closed to their owner, opened for as long as it takes to put things right
 //! in them. For the rest of this folder.
 
-use super::is_real_dir;
+use super::path_checks::is_real_dir;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,9 @@
 //! in it: the project is a folder of one, or its `.git` leads out. Nothing of them is protected
 //! here; only what they lead to is. For `grants`.
 
-use super::exists;
-use super::paths::{OwnerDir, ProtectedKind, ProtectedPath, git_dirs_of, lies_in};
+use super::git_pointers::git_dirs_of;
+use super::path_checks::{exists, lies_in};
+use super::protected_path::{OwnerDir, ProtectedKind, ProtectedPath};
 use std::path::PathBuf;
 
 /// What of a git folder leads to programs by links or by what it says.

@@ -3,7 +3,7 @@
 use super::bounded_read::{self, Symlinks};
 use super::file_state::{FILE_BYTES, FileState, InodeStamp, changed_paths, is_sample};
 use super::opened_dirs::OpenedDirs;
-use super::{exists, is_real_dir};
+use super::path_checks::{exists, is_real_dir};
 use protocol::call::{Remedy, Tampered};
 use std::collections::HashSet;
 use std::ffi::OsStr;

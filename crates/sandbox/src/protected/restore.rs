@@ -2,24 +2,20 @@
 //! undone, new names moved aside, and each is told. Runs when no process of the command is left;
 //! the runner's own layer lets it write no further than the command could.
 
-use super::baseline_file::persist;
+use super::baseline::Baseline;
 use super::bounded_read::{self, Symlinks};
-use super::disk_reserve::DiskReserve;
 use super::file_state::{CaptureBudget, FileState, InodeStamp, capture};
-use super::link_targets::{absent_paths, outermost_link};
+use super::git_dir_check;
+use super::git_pointers::{git_dirs_among, points_to_known_git_dir};
 use super::opened_dirs::OpenedDirs;
-use super::paths::{
-    OwnerDir, ProtectedKind, ProtectedPath, ProtectedPaths, find_all, git_dirs_among,
-    points_to_known_git_dir,
-};
+use super::path_checks::{exists, is_real_dir};
+use super::path_finder::{ProtectedPaths, find_all};
+use super::protected_path::{OwnerDir, ProtectedKind, ProtectedPath, outermost_link};
 use super::remedies::Remedies;
 use super::walk::SearchPhase;
-use super::{LinkTargets, LinkedGitDir, exists, git_dir_check, is_real_dir};
-use crate::policy::ProtectedName;
 use protocol::call::{Remedy, Tampered};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -27,97 +23,7 @@ use std::path::{Path, PathBuf};
 const CUT_BEFORE: &str = "the search for protected names reached its bound here before the command: of what it made from here on, only repositories that git enters were put right";
 const CUT_AFTER: &str = "the search for protected names reached its bound here after the command: of what it made from here on, only repositories that git enters were put right";
 
-/// Where protected names are looked for, and what of them is open to the command.
-#[derive(Debug)]
-pub(crate) struct ProtectionScope {
-    /// Directories that it may write.
-    pub roots: Vec<PathBuf>,
-    /// Where the project's git folder lies, if elsewhere.
-    pub linked: Option<LinkedGitDir>,
-    pub names: &'static [ProtectedName],
-    /// In these, git's settings and hooks may be changed.
-    pub git_writable: Vec<PathBuf>,
-}
-
-/// What was there before the command.
-#[derive(Debug)]
-pub(crate) struct Baseline {
-    roots: Vec<PathBuf>,
-    linked: Option<LinkedGitDir>,
-    names: &'static [ProtectedName],
-    /// In these, git's settings and hooks may be changed.
-    git_writable: Vec<PathBuf>,
-    /// More was there than can be watched.
-    incomplete: bool,
-    /// What is not protected of what names lead to.
-    limits: Vec<String>,
-    /// What names lead to that did not exist.
-    absent: Vec<ProtectedPath>,
-    /// What existed.
-    recorded: Vec<(ProtectedPath, FileState)>,
-    /// Git folders that existed.
-    repositories: BTreeSet<PathBuf>,
-    /// Folders of which nobody knows what they held.
-    unsearched: Vec<PathBuf>,
-    /// Room for what is put back.
-    reserve: DiskReserve,
-}
-
 impl Baseline {
-    /// Looks at all of `names` and what they lead to, but for those that a mount holds.
-    ///
-    /// # Errors
-    /// Where the disk has no room to put them back.
-    pub(crate) fn capture(
-        territory: ProtectionScope,
-        found: ProtectedPaths,
-        led: LinkTargets,
-        held: &[PathBuf],
-    ) -> io::Result<Self> {
-        let ProtectionScope { roots, linked, names, git_writable: open } = territory;
-        let ProtectedPaths { paths: places, unsearched, .. } = found;
-        let mut room = CaptureBudget::new();
-        let gits = places.iter().filter_map(|place| place.git_dir.as_ref());
-        let repositories = gits.filter(|git| exists(git)).cloned().collect();
-        let absent = absent_paths(&led.paths);
-        let seen = places
-            .into_iter()
-            .chain(led.paths)
-            .filter_map(|place| {
-                let seen = match held.contains(&place.path) {
-                    true => FileState::Unrecorded,
-                    false => capture(&place.path, &mut room)?,
-                };
-                Some((place, seen))
-            })
-            .collect();
-        let common = linked.iter().map(|linked| &linked.common);
-        let reserve = DiskReserve::of(roots.iter().chain(common), room.disk_bytes())?;
-        Ok(Self {
-            roots,
-            linked,
-            names,
-            git_writable: open,
-            incomplete: room.is_exhausted(),
-            limits: led.limits,
-            absent,
-            recorded: seen,
-            repositories,
-            unsearched,
-            reserve,
-        })
-    }
-
-    /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
-    pub(crate) fn is_incomplete(&self) -> bool {
-        self.incomplete
-    }
-
-    /// What protected names lead to and is not protected by them, a sentence each.
-    pub(crate) fn limits(&self) -> &[String] {
-        &self.limits
-    }
-
     /// Puts right what the command changed, and says what that was.
     pub(crate) fn restore(mut self) -> Vec<Tampered> {
         let mut told = Remedies::new(std::mem::take(&mut self.roots));
@@ -347,5 +253,3 @@ fn is_expected_worktree_file(place: &ProtectedPath) -> bool {
             .is_ok_and(|text| git_dir_check::are_harmless(&text, |_| false, |_| false)),
     }
 }
-
-persist!(struct Baseline { roots, linked, names, git_writable, incomplete, limits, absent, recorded, repositories, unsearched, reserve });

@@ -2,8 +2,7 @@
 //! the parser and the bounds of the rest of this folder.
 
 use super::bounded_read::{self, Symlinks};
-use super::git_config::{GitConfig, GitSetting};
-use super::git_filters::included;
+use super::git_config::{GitConfig, GitSetting, included_path};
 use std::path::{Path, PathBuf};
 
 /// The settings of a file of git's, in order; `None` where there is no regular file of up to 256 KiB.
@@ -21,5 +20,5 @@ pub fn small_file(file: &Path) -> Option<Vec<u8>> {
 /// The path that a setting of the file `by` names; `None` where only git knows what it means.
 #[must_use]
 pub fn git_path(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    included(named, by, home)
+    included_path(named, by, home)
 }

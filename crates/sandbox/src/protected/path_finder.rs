@@ -1,11 +1,15 @@
 //! Which names of a project are protected, whether they exist or not.
 
-use super::link_targets::outermost_link;
-use super::linked_git_dir::{LinkedGitDir, gitfile_target, read_dir_pointer};
+use super::git_index;
+use super::git_pointers::git_dir_of;
+use super::linked_git_dir::LinkedGitDir;
+use super::path_checks::{exists, is_real_dir, lies_in, subfolders};
+use super::protected_path::{
+    OwnerDir, ProtectedKind, ProtectedPath, merged_by_path, outermost_link,
+};
 use super::walk::{DirShape, FoundDir, SearchPhase, WalkOutcome, walk};
-use super::{exists, git_index, is_real_dir};
 use crate::policy::ProtectedName;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// How far down submodules are looked for: deeper names than any that are in use.
@@ -29,90 +33,6 @@ const WRITTEN: [&str; 6] =
 const WRITTEN_NAMES: usize = 20_000;
 const WRITTEN_DEEP: usize = 8;
 
-/// What a place holds, where it matters to whether it may be new.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProtectedKind {
-    /// A name that no new one of is believed.
-    Plain,
-    /// Settings of git.
-    GitConfig,
-    /// Its hooks.
-    Hooks,
-    /// A file of a worktree's own folder in the repository.
-    WorktreeFile,
-    /// A `.git` that is no directory.
-    GitFile,
-    /// What is still to be done of a rebase or its like: git runs programs by it when the person goes
-    /// on with it.
-    SequencerFile,
-    /// A link in a git folder, which leads what git writes elsewhere.
-    LinkInGitDir,
-}
-
-/// Where a place lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum OwnerDir {
-    /// In a granted directory's own project.
-    Project,
-    /// In this folder deeper in it. Builds make and remove such, so nothing of it is held in its
-    /// place; what changed is put right afterwards.
-    Nested(PathBuf),
-}
-
-impl OwnerDir {
-    /// Where a place lies that is reached from both: it goes only where neither is left.
-    fn and(&self, other: &Self) -> Self {
-        match (self, other) {
-            (Self::Nested(one), Self::Nested(two)) => {
-                let both = one.ancestors().find(|above| two.starts_with(above));
-                both.map_or(Self::Project, |both| Self::Nested(both.to_owned()))
-            }
-            (Self::Project, _) | (_, Self::Project) => Self::Project,
-        }
-    }
-}
-
-/// A protected name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProtectedPath {
-    pub path: PathBuf,
-    /// The git folder that it is part of.
-    pub git_dir: Option<PathBuf>,
-    pub kind: ProtectedKind,
-    pub owner: OwnerDir,
-}
-
-impl ProtectedPath {
-    /// Whether tier A keeps it as it is while the command runs, given that it exists.
-    pub(crate) fn is_mounted_read_only(&self) -> bool {
-        // Git removes what it keeps about worktrees together with their folder, and each step.
-        let gits = matches!(
-            self.kind,
-            ProtectedKind::WorktreeFile
-                | ProtectedKind::SequencerFile
-                | ProtectedKind::LinkInGitDir
-        );
-        let goes = gits || self.owner != OwnerDir::Project;
-        !goes && self.path.symlink_metadata().is_ok_and(|found| !found.is_symlink())
-    }
-}
-
-impl ProtectedPath {
-    /// Whether it is what git itself is told by a person: settings or hooks of a repository that
-    /// lies in one of these.
-    pub(crate) fn is_git_config_in(&self, folders: &[PathBuf]) -> bool {
-        let gits = match self.kind {
-            ProtectedKind::GitConfig | ProtectedKind::Hooks | ProtectedKind::SequencerFile => true,
-            ProtectedKind::WorktreeFile => self.path.ends_with("config.worktree"),
-            ProtectedKind::Plain => {
-                self.git_dir.is_some() && self.path.ends_with("info/attributes")
-            }
-            ProtectedKind::GitFile | ProtectedKind::LinkInGitDir => false,
-        };
-        gits && folders.iter().any(|folder| self.path.starts_with(folder))
-    }
-}
-
 /// The protected names that were found.
 #[derive(Debug)]
 pub(crate) struct ProtectedPaths {
@@ -134,24 +54,6 @@ pub(crate) fn find_protected(
         paths: merged_by_path(found.paths.iter().map(|place| outermost_link(place, roots))),
         ..found
     }
-}
-
-/// Each place once, as the first that came, but for where it lies.
-pub(super) fn merged_by_path(
-    places: impl IntoIterator<Item = ProtectedPath>,
-) -> Vec<ProtectedPath> {
-    let mut once: Vec<ProtectedPath> = Vec::new();
-    let mut at: BTreeMap<PathBuf, usize> = BTreeMap::new();
-    for place in places {
-        match at.get(&place.path).and_then(|at| once.get_mut(*at)) {
-            Some(known) => known.owner = known.owner.and(&place.owner),
-            None => {
-                at.insert(place.path.clone(), once.len());
-                once.push(place);
-            }
-        }
-    }
-    once
 }
 
 /// All protected names beneath writable directories, and of the folder where git keeps the rest.
@@ -354,52 +256,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let is_file = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| !kind.is_dir());
     entries.flatten().filter(is_file).map(|entry| entry.path()).collect()
-}
-
-/// The directories right in a directory, links left out.
-pub(super) fn subfolders(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let real = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    let mut found: Vec<PathBuf> =
-        entries.flatten().filter(real).map(|entry| entry.path()).collect();
-    found.sort();
-    found
-}
-
-/// The git folder that a `.git` leads to which is none itself, by a link or by what it says; of a
-/// worktree, the folder of its repository, where what it says about the worktree lies too.
-pub(super) fn git_dir_of(pointer: &Path) -> Option<PathBuf> {
-    git_dirs_of(pointer).map(|(_, common)| common)
-}
-
-/// The same, behind the folder of the worktree alone.
-pub(super) fn git_dirs_of(pointer: &Path) -> Option<(PathBuf, PathBuf)> {
-    let folder = match pointer.is_dir() {
-        true => pointer.canonicalize().ok()?,
-        false => pointer.parent()?.join(gitfile_target(pointer)?).canonicalize().ok()?,
-    };
-    let common = match read_dir_pointer(&folder.join("commondir")) {
-        Ok(common) => folder.join(common).canonicalize().ok()?,
-        Err(_) => folder.clone(),
-    };
-    exists(&common.join("HEAD")).then_some((folder, common))
-}
-
-/// Whether it is beneath one of these.
-pub(super) fn lies_in(path: &Path, roots: &[PathBuf]) -> bool {
-    roots.iter().any(|root| path != root && path.starts_with(root))
-}
-
-/// Git folders among places, each with what is known of it.
-pub(super) fn git_dirs_among(places: &[ProtectedPath]) -> HashSet<&Path> {
-    places.iter().filter_map(|place| place.git_dir.as_deref()).collect()
-}
-
-/// Whether a new `.git` file leads to one of these, or to what one of them keeps for it.
-pub(super) fn points_to_known_git_dir(pointer: &Path, gits: &HashSet<&Path>) -> bool {
-    let folder = pointer.parent().zip(gitfile_target(pointer)).map(|(at, to)| at.join(to));
-    let Some(folder) = folder.and_then(|folder| folder.canonicalize().ok()) else { return false };
-    gits.contains(folder.as_path())
 }
 
 #[cfg(test)]

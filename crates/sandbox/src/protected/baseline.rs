@@ -1,0 +1,110 @@
+//! The recorded state of all protected paths before a command, which `restore` compares with what is there
+//! after it.
+
+use super::disk_reserve::DiskReserve;
+use super::file_state::capture;
+use super::file_state::{CaptureBudget, FileState};
+use super::link_targets::LinkTargets;
+use super::linked_git_dir::LinkedGitDir;
+use super::path_checks::exists;
+use super::path_finder::ProtectedPaths;
+use super::persist::persist;
+use super::protected_path::{ProtectedPath, absent_paths};
+use crate::policy::ProtectedName;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+/// Where protected names are looked for, and what of them is open to the command.
+#[derive(Debug)]
+pub(crate) struct ProtectionScope {
+    /// Directories that it may write.
+    pub roots: Vec<PathBuf>,
+    /// Where the project's git folder lies, if elsewhere.
+    pub linked: Option<LinkedGitDir>,
+    pub names: &'static [ProtectedName],
+    /// In these, git's settings and hooks may be changed.
+    pub git_writable: Vec<PathBuf>,
+}
+
+/// What was there before the command.
+#[derive(Debug)]
+pub(crate) struct Baseline {
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) linked: Option<LinkedGitDir>,
+    pub(super) names: &'static [ProtectedName],
+    /// In these, git's settings and hooks may be changed.
+    pub(super) git_writable: Vec<PathBuf>,
+    /// More was there than can be watched.
+    pub(super) incomplete: bool,
+    /// What is not protected of what names lead to.
+    pub(super) limits: Vec<String>,
+    /// What names lead to that did not exist.
+    pub(super) absent: Vec<ProtectedPath>,
+    /// What existed.
+    pub(super) recorded: Vec<(ProtectedPath, FileState)>,
+    /// Git folders that existed.
+    pub(super) repositories: BTreeSet<PathBuf>,
+    /// Folders of which nobody knows what they held.
+    pub(super) unsearched: Vec<PathBuf>,
+    /// Room for what is put back.
+    pub(super) reserve: DiskReserve,
+}
+
+persist!(struct Baseline { roots, linked, names, git_writable, incomplete, limits, absent, recorded, repositories, unsearched, reserve });
+
+impl Baseline {
+    /// Looks at all of `names` and what they lead to, but for those that a mount holds.
+    ///
+    /// # Errors
+    /// Where the disk has no room to put them back.
+    pub(crate) fn capture(
+        territory: ProtectionScope,
+        found: ProtectedPaths,
+        led: LinkTargets,
+        held: &[PathBuf],
+    ) -> io::Result<Self> {
+        let ProtectionScope { roots, linked, names, git_writable: open } = territory;
+        let ProtectedPaths { paths: places, unsearched, .. } = found;
+        let mut room = CaptureBudget::new();
+        let gits = places.iter().filter_map(|place| place.git_dir.as_ref());
+        let repositories = gits.filter(|git| exists(git)).cloned().collect();
+        let absent = absent_paths(&led.paths);
+        let seen = places
+            .into_iter()
+            .chain(led.paths)
+            .filter_map(|place| {
+                let seen = match held.contains(&place.path) {
+                    true => FileState::Unrecorded,
+                    false => capture(&place.path, &mut room)?,
+                };
+                Some((place, seen))
+            })
+            .collect();
+        let common = linked.iter().map(|linked| &linked.common);
+        let reserve = DiskReserve::of(roots.iter().chain(common), room.disk_bytes())?;
+        Ok(Self {
+            roots,
+            linked,
+            names,
+            git_writable: open,
+            incomplete: room.is_exhausted(),
+            limits: led.limits,
+            absent,
+            recorded: seen,
+            repositories,
+            unsearched,
+            reserve,
+        })
+    }
+
+    /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// What protected names lead to and is not protected by them, a sentence each.
+    pub(crate) fn limits(&self) -> &[String] {
+        &self.limits
+    }
+}

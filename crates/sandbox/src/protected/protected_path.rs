@@ -1,0 +1,134 @@
+//! One protected path and its place in the project.
+
+use super::path_checks::exists;
+use super::persist::persist;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a place holds, where it matters to whether it may be new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProtectedKind {
+    /// A name that no new one of is believed.
+    Plain,
+    /// Settings of git.
+    GitConfig,
+    /// Its hooks.
+    Hooks,
+    /// A file of a worktree's own folder in the repository.
+    WorktreeFile,
+    /// A `.git` that is no directory.
+    GitFile,
+    /// What is still to be done of a rebase or its like: git runs programs by it when the person goes
+    /// on with it.
+    SequencerFile,
+    /// A link in a git folder, which leads what git writes elsewhere.
+    LinkInGitDir,
+}
+
+/// Where a place lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OwnerDir {
+    /// In a granted directory's own project.
+    Project,
+    /// In this folder deeper in it. Builds make and remove such, so nothing of it is held in its
+    /// place; what changed is put right afterwards.
+    Nested(PathBuf),
+}
+
+impl OwnerDir {
+    /// Where a place lies that is reached from both: it goes only where neither is left.
+    fn and(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Nested(one), Self::Nested(two)) => {
+                let both = one.ancestors().find(|above| two.starts_with(above));
+                both.map_or(Self::Project, |both| Self::Nested(both.to_owned()))
+            }
+            (Self::Project, _) | (_, Self::Project) => Self::Project,
+        }
+    }
+}
+
+/// A protected name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProtectedPath {
+    pub path: PathBuf,
+    /// The git folder that it is part of.
+    pub git_dir: Option<PathBuf>,
+    pub kind: ProtectedKind,
+    pub owner: OwnerDir,
+}
+
+impl ProtectedPath {
+    /// Whether tier A keeps it as it is while the command runs, given that it exists.
+    pub(crate) fn is_mounted_read_only(&self) -> bool {
+        // Git removes what it keeps about worktrees together with their folder, and each step.
+        let gits = matches!(
+            self.kind,
+            ProtectedKind::WorktreeFile
+                | ProtectedKind::SequencerFile
+                | ProtectedKind::LinkInGitDir
+        );
+        let goes = gits || self.owner != OwnerDir::Project;
+        !goes && self.path.symlink_metadata().is_ok_and(|found| !found.is_symlink())
+    }
+
+    /// Whether it is what git itself is told by a person: settings or hooks of a repository that
+    /// lies in one of these.
+    pub(crate) fn is_git_config_in(&self, folders: &[PathBuf]) -> bool {
+        let gits = match self.kind {
+            ProtectedKind::GitConfig | ProtectedKind::Hooks | ProtectedKind::SequencerFile => true,
+            ProtectedKind::WorktreeFile => self.path.ends_with("config.worktree"),
+            ProtectedKind::Plain => {
+                self.git_dir.is_some() && self.path.ends_with("info/attributes")
+            }
+            ProtectedKind::GitFile | ProtectedKind::LinkInGitDir => false,
+        };
+        gits && folders.iter().any(|folder| self.path.starts_with(folder))
+    }
+}
+
+/// Each place once, as the first that came, but for where it lies.
+pub(super) fn merged_by_path(
+    places: impl IntoIterator<Item = ProtectedPath>,
+) -> Vec<ProtectedPath> {
+    let mut once: Vec<ProtectedPath> = Vec::new();
+    let mut at: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for place in places {
+        match at.get(&place.path).and_then(|at| once.get_mut(*at)) {
+            Some(known) => known.owner = known.owner.and(&place.owner),
+            None => {
+                at.insert(place.path.clone(), once.len());
+                once.push(place);
+            }
+        }
+    }
+    once
+}
+
+/// A name as the kernel comes to it first: the outermost link on the way to a place, if there is one.
+pub(super) fn outermost_link(place: &ProtectedPath, roots: &[PathBuf]) -> ProtectedPath {
+    let root = roots.iter().filter(|root| place.path.starts_with(root));
+    let root = root.max_by_key(|root| root.components().count());
+    let inside = |above: &&Path| root.is_none_or(|root| above != root);
+    let mut way: Vec<&Path> = place.path.ancestors().skip(1).take_while(inside).collect();
+    way.reverse();
+    match way.into_iter().find(|above| above.is_symlink()) {
+        Some(link) => plain_path(link.to_owned(), &place.owner),
+        None => place.clone(),
+    }
+}
+
+/// Those that do not exist, which the command may make.
+pub(super) fn absent_paths(places: &[ProtectedPath]) -> Vec<ProtectedPath> {
+    places.iter().filter(|place| !exists(&place.path)).cloned().collect()
+}
+
+pub(super) fn plain_path(path: PathBuf, within: &OwnerDir) -> ProtectedPath {
+    ProtectedPath { path, git_dir: None, kind: ProtectedKind::Plain, owner: within.clone() }
+}
+
+persist!(struct ProtectedPath { path, git_dir, kind, owner });
+persist!(enum OwnerDir { 0 => Project, 1 => Nested(folder) });
+persist!(enum ProtectedKind {
+    0 => Plain, 1 => GitConfig, 2 => Hooks, 3 => WorktreeFile, 4 => GitFile, 5 => SequencerFile, 6 => LinkInGitDir
+});
