@@ -1,7 +1,7 @@
 //! The table of languages: how people call them, which files are theirs, what in their trees has a
 //! name.
 
-use crate::symbols::{self, Kinds};
+use crate::symbols::{self, NodeKinds};
 use ast_grep_language::SupportLang;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct Language {
     /// How its files end.
     endings: &'static [&'static str],
     /// What has a name.
-    pub kinds: Kinds,
+    pub kinds: NodeKinds,
 }
 
 /// Every language, by name.

@@ -19,7 +19,9 @@ use ast_grep_core::tree_sitter::StrDoc;
 use ast_grep_language::SupportLang;
 use language::Language;
 use std::path::Path;
-use tools::{Code, Misfit, Outline, Placed, Search, Syntax, TreeEdit};
+use tools::{
+    EngineError, FailureCode, LocatedEdits, Outline, SyntaxEngine, SyntaxSearch, TreeEdit,
+};
 
 type Doc = StrDoc<SupportLang>;
 type Tree = ast_grep_core::AstGrep<Doc>;
@@ -29,7 +31,7 @@ type Node<'t> = ast_grep_core::Node<'t, Doc>;
 #[derive(Debug, Clone, Copy)]
 pub struct Trees;
 
-impl Syntax for Trees {
+impl SyntaxEngine for Trees {
     fn languages(&self) -> &'static [&'static str] {
         language::NAMES
     }
@@ -53,8 +55,8 @@ impl Syntax for Trees {
         &self,
         language: &'static str,
         patterns: &[String],
-    ) -> Result<Box<dyn Search>, Misfit> {
-        Ok(Box::new(search::Patterns::new(known(language)?, patterns)?))
+    ) -> Result<Box<dyn SyntaxSearch>, EngineError> {
+        Ok(Box::new(search::PatternSet::new(known(language)?, patterns)?))
     }
 
     fn places(
@@ -62,17 +64,19 @@ impl Syntax for Trees {
         language: &'static str,
         text: &str,
         edit: &TreeEdit,
-    ) -> Result<Placed, Misfit> {
+    ) -> Result<LocatedEdits, EngineError> {
         let language = known(language)?;
         let tree = parsed(language, text)?;
         match edit {
             TreeEdit::Replace { find, replacement, within, within_symbol } => {
-                let within =
-                    replace::Within { code: within.as_deref(), symbol: within_symbol.as_deref() };
+                let within = replace::EditScope {
+                    code: within.as_deref(),
+                    symbol: within_symbol.as_deref(),
+                };
                 replace::places(language, &tree, find, replacement, within)
             }
             TreeEdit::Rename { from, to, target, within_symbol } => {
-                let names = rename::Names { from, to, target: *target };
+                let names = rename::NameChange { from, to, target: *target };
                 rename::places(language, &tree, names, within_symbol.as_deref())
             }
         }
@@ -88,18 +92,18 @@ impl Syntax for Trees {
     }
 }
 
-fn known(name: &'static str) -> Result<&'static Language, Misfit> {
-    language::called(name).ok_or_else(|| Misfit {
-        code: Code::UnsupportedLanguage,
+fn known(name: &'static str) -> Result<&'static Language, EngineError> {
+    language::called(name).ok_or_else(|| EngineError {
+        code: FailureCode::UnsupportedLanguage,
         message: format!("there is no grammar for {name}"),
         hint: String::new(),
     })
 }
 
 /// The tree of a text. Grammars recover from what they cannot read, so this fails in no known way.
-fn parsed(language: &Language, text: &str) -> Result<Tree, Misfit> {
-    Tree::try_new(text, language.grammar).map_err(|reason| Misfit {
-        code: Code::UnsupportedLanguage,
+fn parsed(language: &Language, text: &str) -> Result<Tree, EngineError> {
+    Tree::try_new(text, language.grammar).map_err(|reason| EngineError {
+        code: FailureCode::UnsupportedLanguage,
         message: format!("it cannot be read as {}: {reason}", language.name),
         hint: "Use edit.".to_owned(),
     })

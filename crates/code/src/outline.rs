@@ -1,9 +1,9 @@
 //! The outline of a file from its tree.
 
 use crate::language::Language;
-use crate::symbols::{Role, is_transparent, name, one_line};
+use crate::symbols::{SymbolRole, is_transparent, name, one_line};
 use crate::{Node, Tree, has_errors};
-use tools::{Entry, Outline};
+use tools::{Outline, OutlineEntry};
 
 /// Most characters of a head that are gathered; the tool cuts what it shows.
 const HEAD: usize = 400;
@@ -22,14 +22,14 @@ pub(crate) fn of(language: &Language, tree: &Tree) -> Outline {
         };
         let listed = is_listed(&node, role);
         if listed {
-            entries.push(Entry {
+            entries.push(OutlineEntry {
                 line: node.start_pos().line() + 1,
                 last: last_line(&node),
                 depth,
                 text: head(&node, role),
             });
         }
-        if role == Role::Container {
+        if role == SymbolRole::Container {
             let inner = node.field("body").unwrap_or_else(|| node.clone());
             ahead.extend(below(&inner, depth + usize::from(listed)));
         }
@@ -45,7 +45,7 @@ fn below<'t>(node: &Node<'t>, depth: usize) -> Vec<(Node<'t>, usize)> {
 }
 
 /// Of a page's elements only those that one would look for.
-fn is_listed(node: &Node<'_>, role: Role) -> bool {
+fn is_listed(node: &Node<'_>, role: SymbolRole) -> bool {
     match node.kind().as_ref() {
         "element" => name(node).is_some_and(|name| {
             name.contains('#')
@@ -53,7 +53,11 @@ fn is_listed(node: &Node<'_>, role: Role) -> bool {
         }),
         "declaration" => node.field("declarator").is_some(),
         _ => match role {
-            Role::Container | Role::Function | Role::Type | Role::Value | Role::Import => true,
+            SymbolRole::Container
+            | SymbolRole::Function
+            | SymbolRole::Type
+            | SymbolRole::Value
+            | SymbolRole::Import => true,
         },
     }
 }
@@ -66,7 +70,7 @@ fn last_line(node: &Node<'_>) -> usize {
 }
 
 /// What stands before the body, on one line.
-fn head(node: &Node<'_>, role: Role) -> String {
+fn head(node: &Node<'_>, role: SymbolRole) -> String {
     let text = node.text();
     if node.kind() == "element" {
         let short = one_line(&text);
@@ -84,8 +88,10 @@ fn head(node: &Node<'_>, role: Role) -> String {
     let end = body.map_or(text.len(), |body| body.range().start.saturating_sub(start));
     let before = text.get(..end).unwrap_or(&text);
     let line = match role {
-        Role::Value | Role::Type => before.lines().next().unwrap_or_default().to_owned(),
-        Role::Container | Role::Function | Role::Import => one_line(before),
+        SymbolRole::Value | SymbolRole::Type => {
+            before.lines().next().unwrap_or_default().to_owned()
+        }
+        SymbolRole::Container | SymbolRole::Function | SymbolRole::Import => one_line(before),
     };
     let line: String = line.chars().take(HEAD).collect();
     line.trim_end()

@@ -2,7 +2,7 @@
 
 use crate::symbols::one_line;
 use std::path::Path;
-use tools::{Entry, Outline};
+use tools::{Outline, OutlineEntry};
 
 /// The outline of a file of this name; none where its kind is not known, or where it is not what its
 /// name says.
@@ -17,13 +17,13 @@ pub(crate) fn outline(path: &Path, text: &str) -> Option<Outline> {
     Some(Outline { language, entries, errors: false })
 }
 
-fn entry(line: usize, depth: usize, text: String) -> Entry {
-    Entry { line, last: line, depth, text }
+fn entry(line: usize, depth: usize, text: String) -> OutlineEntry {
+    OutlineEntry { line, last: line, depth, text }
 }
 
 /// Lines that begin with up to six `#` and a blank, outside of fenced code; and underlined ones.
-fn markdown(text: &str) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn markdown(text: &str) -> Vec<OutlineEntry> {
+    let mut entries: Vec<OutlineEntry> = Vec::new();
     let mut fence: Option<&str> = None;
     let mut above = "";
     for (line, number) in text.lines().zip(1..) {
@@ -59,9 +59,9 @@ fn underline(line: &str) -> Option<usize> {
 }
 
 /// Tables and the keys above them.
-fn toml(text: &str) -> Option<Vec<Entry>> {
+fn toml(text: &str) -> Option<Vec<OutlineEntry>> {
     let table = toml::de::DeTable::parse(text).ok()?;
-    let mut entries: Vec<Entry> = table
+    let mut entries: Vec<OutlineEntry> = table
         .get_ref()
         .iter()
         .map(|(key, value)| {
@@ -93,7 +93,7 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// The keys of the outermost object, or how many items the outermost array has.
-fn json(text: &str) -> Option<Vec<Entry>> {
+fn json(text: &str) -> Option<Vec<OutlineEntry>> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     match value {
         serde_json::Value::Object(_) => Some(keys(text)),
@@ -108,7 +108,7 @@ fn json(text: &str) -> Option<Vec<Entry>> {
 }
 
 /// The keys of the outermost object of text that is JSON, with their lines.
-fn keys(text: &str) -> Vec<Entry> {
+fn keys(text: &str) -> Vec<OutlineEntry> {
     let mut entries = Vec::new();
     let (mut depth, mut line) = (0_usize, 1);
     let mut string: Option<(usize, usize)> = None;

@@ -4,18 +4,18 @@
 //! that, two variables of one name for example, is refused and not guessed.
 
 use crate::language::Language;
-use crate::symbols::{self, around};
+use crate::symbols::{self, enclosing_symbol};
 use crate::{Node, Tree};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use tools::{Code, Misfit, Piece, Placed, Renamed};
+use tools::{EngineError, FailureCode, LocatedEdits, NameKind, TextEdit};
 
 /// What is renamed to what.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Names<'a> {
+pub(crate) struct NameChange<'a> {
     pub from: &'a str,
     pub to: &'a str,
-    pub target: Renamed,
+    pub target: NameKind,
 }
 
 /// Languages in which a name without an owner may be a member all the same.
@@ -25,7 +25,7 @@ const NAMELESS: &[&str] = &["HTML", "CSS"];
 
 /// How a name stands where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum NameUse {
     /// Without an owner.
     Local,
     /// Behind its owner, or as the name of a member.
@@ -44,9 +44,9 @@ enum Use {
 pub(crate) fn places(
     language: &'static Language,
     tree: &Tree,
-    names: Names<'_>,
+    names: NameChange<'_>,
     within: Option<&str>,
-) -> Result<Placed, Misfit> {
+) -> Result<LocatedEdits, EngineError> {
     check(language, names)?;
     let area = within.map(|name| symbols::places(language.kinds, tree, name)).transpose()?;
     let inside = |place: &Range<usize>| {
@@ -60,7 +60,7 @@ pub(crate) fn places(
         .filter(|node| node.is_named_leaf() && is_name(node) && inside(&node.range()))
         .collect();
     let wanted = |node: &&Node<'_>| node.text() == names.from;
-    let found: Vec<(Node<'_>, Use)> = leaves
+    let found: Vec<(Node<'_>, NameUse)> = leaves
         .iter()
         .filter(wanted)
         .map(|node| (node.clone(), used(node)))
@@ -76,22 +76,22 @@ pub(crate) fn places(
         return Err(ambiguous(format!("{:?} is in use already, at line {line}", names.to)));
     }
     clear(language, &found, &leaves, names)?;
-    let mut placed = Placed::default();
+    let mut placed = LocatedEdits::default();
     for (node, how) in found {
         placed.pieces.push(piece(language, &node, how, names));
     }
     Ok(placed)
 }
 
-fn check(language: &Language, names: Names<'_>) -> Result<(), Misfit> {
-    let invalid = |message: String| Misfit {
-        code: Code::InvalidArguments,
+fn check(language: &Language, names: NameChange<'_>) -> Result<(), EngineError> {
+    let invalid = |message: String| EngineError {
+        code: FailureCode::InvalidArguments,
         message,
         hint: "Give the bare names.".to_owned(),
     };
     if NAMELESS.contains(&language.name) {
-        return Err(Misfit {
-            code: Code::UnsupportedLanguage,
+        return Err(EngineError {
+            code: FailureCode::UnsupportedLanguage,
             message: format!("{} has no variables or members to rename", language.name),
             hint: "Use replace, or edit.".to_owned(),
         });
@@ -110,13 +110,16 @@ fn check(language: &Language, names: Names<'_>) -> Result<(), Misfit> {
     Ok(())
 }
 
-fn concerns(target: Renamed, how: Use) -> bool {
+fn concerns(target: NameKind, how: NameUse) -> bool {
     match (target, how) {
-        (_, Use::Shorthand) => true,
-        (Renamed::Local, Use::Local | Use::Imported | Use::Exported) => true,
-        (Renamed::Member, Use::Member) => true,
-        (Renamed::Local, Use::Member | Use::Foreign)
-        | (Renamed::Member, Use::Local | Use::Imported | Use::Exported | Use::Foreign) => false,
+        (_, NameUse::Shorthand) => true,
+        (NameKind::Local, NameUse::Local | NameUse::Imported | NameUse::Exported) => true,
+        (NameKind::Member, NameUse::Member) => true,
+        (NameKind::Local, NameUse::Member | NameUse::Foreign)
+        | (
+            NameKind::Member,
+            NameUse::Local | NameUse::Imported | NameUse::Exported | NameUse::Foreign,
+        ) => false,
     }
 }
 
@@ -148,67 +151,69 @@ fn is_field(node: &Node<'_>, parent: &Node<'_>, field: &str) -> bool {
     parent.field(field).is_some_and(|child| child.node_id() == node.node_id())
 }
 
-fn used(node: &Node<'_>) -> Use {
+fn used(node: &Node<'_>) -> NameUse {
     match node.kind().as_ref() {
         "shorthand_property_identifier"
         | "shorthand_property_identifier_pattern"
-        | "shorthand_field_identifier" => return Use::Shorthand,
+        | "shorthand_field_identifier" => return NameUse::Shorthand,
         "property_identifier" | "private_property_identifier" | "field_identifier" => {
-            return Use::Member;
+            return NameUse::Member;
         }
         _ => {}
     }
-    let Some(parent) = node.parent() else { return Use::Local };
+    let Some(parent) = node.parent() else { return NameUse::Local };
     let named = is_field(node, &parent, "name");
     match parent.kind().as_ref() {
-        "shorthand_field_initializer" => Use::Shorthand,
+        "shorthand_field_initializer" => NameUse::Shorthand,
         "import_specifier" if named => {
             if parent.field("alias").is_some() {
-                Use::Foreign
+                NameUse::Foreign
             } else {
-                Use::Imported
+                NameUse::Imported
             }
         }
         "export_specifier" if named => {
             if parent.field("alias").is_some() {
-                Use::Local
+                NameUse::Local
             } else {
-                Use::Exported
+                NameUse::Exported
             }
         }
-        "export_specifier" => Use::Foreign,
-        "attribute" if is_field(node, &parent, "attribute") => Use::Member,
-        "field_access" if is_field(node, &parent, "field") => Use::Member,
-        "method_invocation" if named => Use::Member,
-        "method_declaration" | "enum_variant" | "enum_constant" if named => Use::Member,
-        "keyword_argument" if named => Use::Foreign,
+        "export_specifier" => NameUse::Foreign,
+        "attribute" if is_field(node, &parent, "attribute") => NameUse::Member,
+        "field_access" if is_field(node, &parent, "field") => NameUse::Member,
+        "method_invocation" if named => NameUse::Member,
+        "method_declaration" | "enum_variant" | "enum_constant" if named => NameUse::Member,
+        "keyword_argument" if named => NameUse::Foreign,
         "variable_declarator"
             if named && above(&parent).as_deref() == Some("field_declaration") =>
         {
-            Use::Member
+            NameUse::Member
         }
-        "function_item" | "function_signature_item" if named && is_method(&parent) => Use::Member,
+        "function_item" | "function_signature_item" if named && is_method(&parent) => {
+            NameUse::Member
+        }
         "scoped_identifier" | "scoped_type_identifier" | "qualified_identifier" if named => {
             if is_imported(&parent) {
-                Use::Imported
+                NameUse::Imported
             } else {
-                Use::Member
+                NameUse::Member
             }
         }
         "use_as_clause" => {
             if is_field(node, &parent, "alias") {
-                Use::Local
+                NameUse::Local
             } else {
-                Use::Foreign
+                NameUse::Foreign
             }
         }
-        "use_list" | "use_declaration" => Use::Imported,
+        "use_list" | "use_declaration" => NameUse::Imported,
         "dotted_name" => match above(&parent).as_deref() {
-            Some("import_from_statement") => Use::Imported,
-            Some("aliased_import") => Use::Foreign,
-            Some(_) | None => Use::Local,
+            Some("import_from_statement") => NameUse::Imported,
+            Some("aliased_import") => NameUse::Foreign,
+            Some(_) | None => NameUse::Local,
         },
-        _ => Use::Local,
+        _ => NameUse::Local,
     }
 }
 
@@ -228,14 +233,14 @@ fn is_imported(path: &Node<'_>) -> bool {
 }
 
 /// The text at one place. What others see keeps its name.
-fn piece(language: &Language, node: &Node<'_>, how: Use, names: Names<'_>) -> Piece {
-    let Names { from, to, target } = names;
-    let symbol = around(language.kinds, node);
+fn piece(language: &Language, node: &Node<'_>, how: NameUse, names: NameChange<'_>) -> TextEdit {
+    let NameChange { from, to, target } = names;
+    let symbol = enclosing_symbol(language.kinds, node);
     let (place, new) = match how {
-        Use::Shorthand => {
+        NameUse::Shorthand => {
             let (key, value) = match target {
-                Renamed::Local => (from, to),
-                Renamed::Member => (to, from),
+                NameKind::Local => (from, to),
+                NameKind::Member => (to, from),
             };
             // `mut` and `ref` belong to the variable, so they go behind the key.
             let whole = node.parent().filter(|parent| parent.kind() == "field_pattern");
@@ -244,23 +249,23 @@ fn piece(language: &Language, node: &Node<'_>, how: Use, names: Names<'_>) -> Pi
             let before = source.get(start..node.range().start).unwrap_or_default();
             (start..node.range().end, format!("{key}: {before}{value}"))
         }
-        Use::Imported => (node.range(), format!("{from} as {to}")),
-        Use::Exported => (node.range(), format!("{to} as {from}")),
-        Use::Local | Use::Member | Use::Foreign => (node.range(), to.to_owned()),
+        NameUse::Imported => (node.range(), format!("{from} as {to}")),
+        NameUse::Exported => (node.range(), format!("{to} as {from}")),
+        NameUse::Local | NameUse::Member | NameUse::Foreign => (node.range(), to.to_owned()),
     };
-    Piece { place, new, symbol }
+    TextEdit { place, new, symbol }
 }
 
 /// Whether it is clear that all of these are one thing.
 fn clear(
     language: &Language,
-    found: &[(Node<'_>, Use)],
+    found: &[(Node<'_>, NameUse)],
     leaves: &[Node<'_>],
-    names: Names<'_>,
-) -> Result<(), Misfit> {
+    names: NameChange<'_>,
+) -> Result<(), EngineError> {
     let from = names.from;
     match names.target {
-        Renamed::Local => {
+        NameKind::Local => {
             let mut scopes: BTreeSet<(usize, usize)> = BTreeSet::new();
             let mut lines = Vec::new();
             for (node, _) in found.iter().filter(|(node, how)| binds(node, *how)) {
@@ -287,7 +292,7 @@ fn clear(
                 )));
             }
         }
-        Renamed::Member => {
+        NameKind::Member => {
             let mut owners: BTreeSet<String> = BTreeSet::new();
             for (node, _) in found {
                 owners.extend(owner(language, node));
@@ -299,7 +304,8 @@ fn clear(
                     owners.join(", ")
                 )));
             }
-            let bare = leaves.iter().find(|node| node.text() == from && used(node) == Use::Local);
+            let bare =
+                leaves.iter().find(|node| node.text() == from && used(node) == NameUse::Local);
             if let Some(node) = bare.filter(|_| IMPLICIT_OWNER.contains(&language.name)) {
                 let line = node.start_pos().line() + 1;
                 return Err(ambiguous(format!(
@@ -312,12 +318,12 @@ fn clear(
 }
 
 /// Whether a name is declared here.
-fn binds(node: &Node<'_>, how: Use) -> bool {
+fn binds(node: &Node<'_>, how: NameUse) -> bool {
     let kind = node.kind();
     if kind == "shorthand_property_identifier_pattern" || kind == "shorthand_field_identifier" {
         return true;
     }
-    if how == Use::Imported {
+    if how == NameUse::Imported {
         return true;
     }
     let Some(parent) = node.parent() else { return false };
@@ -446,25 +452,25 @@ fn owner(language: &Language, node: &Node<'_>) -> Option<String> {
         let full = symbols::name(&parent)?;
         return full.split_once('.').map(|(owner, _)| owner.to_owned());
     }
-    Some(around(language.kinds, &parent)).filter(|owner| !owner.is_empty())
+    Some(enclosing_symbol(language.kinds, &parent)).filter(|owner| !owner.is_empty())
 }
 
-fn none(names: Names<'_>, within: Option<&str>) -> Misfit {
+fn none(names: NameChange<'_>, within: Option<&str>) -> EngineError {
     let what = match names.target {
-        Renamed::Local => "variable, function or type",
-        Renamed::Member => "field, property or method",
+        NameKind::Local => "variable, function or type",
+        NameKind::Member => "field, property or method",
     };
     let place = within.map_or(String::new(), |name| format!(" in {name}"));
-    Misfit {
-        code: Code::NoMatch,
+    EngineError {
+        code: FailureCode::NoMatch,
         message: format!("there is no {what} {:?}{place}", names.from),
         hint: "target is local for names without an owner, member for those behind one.".to_owned(),
     }
 }
 
-fn ambiguous(message: String) -> Misfit {
-    Misfit {
-        code: Code::Ambiguous,
+fn ambiguous(message: String) -> EngineError {
+    EngineError {
+        code: FailureCode::Ambiguous,
         message,
         hint: "Nothing was changed. Say where with within_symbol, or use edit for each place."
             .to_owned(),

@@ -3,13 +3,13 @@
 use crate::Tree;
 use crate::language::Language;
 use crate::search::pattern;
-use crate::symbols::{self, around};
+use crate::symbols::{self, enclosing_symbol};
 use ast_grep_config::{DeserializeEnv, Rule, RuleCore, SerializableRuleCore};
 use ast_grep_core::matcher::NodeMatch;
 use ast_grep_core::replacer::TemplateFix;
 use std::collections::BTreeSet;
 use std::error::Error;
-use tools::{Code, Find, Misfit, Piece, Placed};
+use tools::{EngineError, FailureCode, FindBy, LocatedEdits, TextEdit};
 
 /// The keys of a rule. Others would be passed over in silence.
 const KEYS: &[&str] = &[
@@ -21,7 +21,7 @@ const CORE_KEYS: &[&str] = &["rule", "constraints", "utils", "transform"];
 
 /// Where to look.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Within<'a> {
+pub(crate) struct EditScope<'a> {
     /// Only inside code that looks so.
     pub code: Option<&'a str>,
     /// Only inside the symbol of this name.
@@ -32,13 +32,13 @@ pub(crate) struct Within<'a> {
 pub(crate) fn places(
     language: &'static Language,
     tree: &Tree,
-    find: &Find,
+    find: &FindBy,
     replacement: &str,
-    within: Within<'_>,
-) -> Result<Placed, Misfit> {
+    within: EditScope<'_>,
+) -> Result<LocatedEdits, EngineError> {
     let core = match find {
-        Find::Pattern(text) => RuleCore::new(Rule::Pattern(pattern(language, text)?)),
-        Find::Rule(json) => rule(language, json)?,
+        FindBy::Pattern(text) => RuleCore::new(Rule::Pattern(pattern(language, text)?)),
+        FindBy::Rule(json) => rule(language, json)?,
     };
     let Ok(template) = TemplateFix::try_new(replacement, &language.grammar);
     check_variables(&core, &template)?;
@@ -56,7 +56,7 @@ pub(crate) fn places(
             .is_none_or(|pattern| found.ancestors().any(|above| above.matches(pattern)));
         in_symbol && in_code
     };
-    let mut placed = Placed::default();
+    let mut placed = LocatedEdits::default();
     let mut end = 0;
     for found in root.find_all(&core).filter(inside) {
         let edit = found.make_edit(&core, &template);
@@ -65,10 +65,10 @@ pub(crate) fn places(
             continue;
         }
         end = edit.position + edit.deleted_length;
-        placed.pieces.push(Piece {
+        placed.pieces.push(TextEdit {
             place: edit.position..end,
             new: String::from_utf8_lossy(&edit.inserted_text).into_owned(),
-            symbol: around(language.kinds, found.get_node()),
+            symbol: enclosing_symbol(language.kinds, found.get_node()),
         });
     }
     if placed.pieces.is_empty() {
@@ -77,32 +77,32 @@ pub(crate) fn places(
     Ok(placed)
 }
 
-fn none(find: &Find, within: Within<'_>) -> Misfit {
+fn none(find: &FindBy, within: EditScope<'_>) -> EngineError {
     let what = match find {
-        Find::Pattern(text) => format!("nothing looks like {text:?}"),
-        Find::Rule(_) => "nothing matches the rule".to_owned(),
+        FindBy::Pattern(text) => format!("nothing looks like {text:?}"),
+        FindBy::Rule(_) => "nothing matches the rule".to_owned(),
     };
     let place = match (within.symbol, within.code) {
         (Some(symbol), _) => format!(" in {symbol}"),
         (None, Some(code)) => format!(" inside {code:?}"),
         (None, None) => String::new(),
     };
-    Misfit {
-        code: Code::NoMatch,
+    EngineError {
+        code: FailureCode::NoMatch,
         message: format!("{what}{place}"),
         hint: "Try the pattern with scan; look at the code with read.".to_owned(),
     }
 }
 
 /// Metavariables of the replacement that are not found would vanish.
-fn check_variables(core: &RuleCore, template: &TemplateFix) -> Result<(), Misfit> {
+fn check_variables(core: &RuleCore, template: &TemplateFix) -> Result<(), EngineError> {
     let defined = core.defined_vars();
     let unknown: BTreeSet<&str> =
         template.used_vars().into_iter().filter(|name| !defined.contains(name)).collect();
     let Some(first) = unknown.first() else { return Ok(()) };
     let defined: BTreeSet<String> = defined.iter().map(|name| format!("${name}")).collect();
-    Err(Misfit {
-        code: Code::UnknownMetavariable,
+    Err(EngineError {
+        code: FailureCode::UnknownMetavariable,
         message: format!("the replacement has ${first}, which stands for nothing in the pattern"),
         hint: if defined.is_empty() {
             "The pattern has no metavariables. Text with a $ of its own is replaced with edit."
@@ -115,9 +115,9 @@ fn check_variables(core: &RuleCore, template: &TemplateFix) -> Result<(), Misfit
 }
 
 /// A rule of ast-grep.
-fn rule(language: &'static Language, json: &str) -> Result<RuleCore, Misfit> {
-    let invalid = |why: String| Misfit {
-        code: Code::InvalidPattern,
+fn rule(language: &'static Language, json: &str) -> Result<RuleCore, EngineError> {
+    let invalid = |why: String| EngineError {
+        code: FailureCode::InvalidPattern,
         message: format!("the rule cannot be used: {why}"),
         hint: format!("A rule is an object with {}.", KEYS.join(", ")),
     };

@@ -1,22 +1,22 @@
 //! Code found by what it looks like.
 
 use crate::language::Language;
-use crate::symbols::{around, one_line};
+use crate::symbols::{enclosing_symbol, one_line};
 use crate::{Node, Tree, has_errors, parsed};
 use ast_grep_core::matcher::NodeMatch;
 use ast_grep_core::meta_var::MetaVariable;
 use ast_grep_core::{Language as _, Pattern, PatternError};
-use tools::{Code, Match, Misfit, Search};
+use tools::{CodeMatch, EngineError, FailureCode, SyntaxSearch};
 
 /// Patterns of one language, ready to be looked for.
-pub(crate) struct Patterns {
+pub(crate) struct PatternSet {
     language: &'static Language,
     patterns: Vec<Pattern>,
     doubtful: Vec<String>,
 }
 
-impl Patterns {
-    pub fn new(language: &'static Language, texts: &[String]) -> Result<Self, Misfit> {
+impl PatternSet {
+    pub fn new(language: &'static Language, texts: &[String]) -> Result<Self, EngineError> {
         let patterns =
             texts.iter().map(|text| pattern(language, text)).collect::<Result<_, _>>()?;
         let in_doubt = |text: &&String| {
@@ -54,9 +54,9 @@ fn too_deep(tree: &Tree) -> bool {
 }
 
 /// One pattern, or why it is none.
-pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, Misfit> {
-    let invalid = |why: String, hint: &str| Misfit {
-        code: Code::InvalidPattern,
+pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, EngineError> {
+    let invalid = |why: String, hint: &str| EngineError {
+        code: FailureCode::InvalidPattern,
         message: format!("the pattern {:?} {why}", one_line(text)),
         hint: hint.to_owned(),
     };
@@ -93,12 +93,12 @@ pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, Misfit
     Ok(made)
 }
 
-impl Search for Patterns {
+impl SyntaxSearch for PatternSet {
     fn doubtful(&self) -> &[String] {
         &self.doubtful
     }
 
-    fn find(&self, text: &str, most: usize) -> Vec<Match> {
+    fn find(&self, text: &str, most: usize) -> Vec<CodeMatch> {
         // Most files lack the words of the pattern, and need no tree.
         let may = |pattern: &Pattern| text.contains(pattern.fixed_string().as_ref());
         let here: Vec<&Pattern> = self.patterns.iter().filter(|pattern| may(pattern)).collect();
@@ -119,8 +119,8 @@ impl Search for Patterns {
     }
 }
 
-impl Patterns {
-    fn told(&self, text: &str, found: &NodeMatch<'_, crate::Doc>) -> Match {
+impl PatternSet {
+    fn told(&self, text: &str, found: &NodeMatch<'_, crate::Doc>) -> CodeMatch {
         let env = found.get_env();
         let mut captures: Vec<(String, String)> = env
             .get_matched_variables()
@@ -137,9 +137,9 @@ impl Patterns {
             })
             .collect();
         captures.sort();
-        Match {
+        CodeMatch {
             line: found.start_pos().line() + 1,
-            symbol: around(self.language.kinds, found.get_node()),
+            symbol: enclosing_symbol(self.language.kinds, found.get_node()),
             text: found.text().into_owned(),
             captures,
         }

@@ -3,11 +3,11 @@
 
 use crate::{Node, Tree};
 use std::ops::Range;
-use tools::{Code, Misfit};
+use tools::{EngineError, FailureCode};
 
 /// What a kind of node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum SymbolRole {
     /// Has others in it that an outline lists: a class, a module.
     Container,
     /// A function or method: what is in it is its own affair.
@@ -22,11 +22,11 @@ pub(crate) enum Role {
 
 /// The kinds of nodes of one language that have a name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kinds(&'static [(&'static str, Role)]);
+pub(crate) struct NodeKinds(&'static [(&'static str, SymbolRole)]);
 
-use Role::{Container, Function, Import, Type, Value};
+use SymbolRole::{Container, Function, Import, Type, Value};
 
-pub(crate) const SCRIPT: Kinds = Kinds(&[
+pub(crate) const SCRIPT: NodeKinds = NodeKinds(&[
     ("function_declaration", Function),
     ("generator_function_declaration", Function),
     ("function_signature", Function),
@@ -44,7 +44,7 @@ pub(crate) const SCRIPT: Kinds = Kinds(&[
     ("import_statement", Import),
 ]);
 
-pub(crate) const PYTHON: Kinds = Kinds(&[
+pub(crate) const PYTHON: NodeKinds = NodeKinds(&[
     ("function_definition", Function),
     ("class_definition", Container),
     ("assignment", Value),
@@ -53,7 +53,7 @@ pub(crate) const PYTHON: Kinds = Kinds(&[
     ("future_import_statement", Import),
 ]);
 
-pub(crate) const RUST: Kinds = Kinds(&[
+pub(crate) const RUST: NodeKinds = NodeKinds(&[
     ("function_item", Function),
     ("function_signature_item", Function),
     ("macro_definition", Function),
@@ -70,7 +70,7 @@ pub(crate) const RUST: Kinds = Kinds(&[
     ("extern_crate_declaration", Import),
 ]);
 
-pub(crate) const GO: Kinds = Kinds(&[
+pub(crate) const GO: NodeKinds = NodeKinds(&[
     ("function_declaration", Function),
     ("method_declaration", Function),
     ("type_spec", Type),
@@ -81,7 +81,7 @@ pub(crate) const GO: Kinds = Kinds(&[
     ("import_declaration", Import),
 ]);
 
-pub(crate) const JAVA: Kinds = Kinds(&[
+pub(crate) const JAVA: NodeKinds = NodeKinds(&[
     ("method_declaration", Function),
     ("constructor_declaration", Function),
     ("class_declaration", Container),
@@ -95,7 +95,7 @@ pub(crate) const JAVA: Kinds = Kinds(&[
 ]);
 
 /// Of C and of C++, whose grammar has all of C's.
-pub(crate) const C: Kinds = Kinds(&[
+pub(crate) const C: NodeKinds = NodeKinds(&[
     ("function_definition", Function),
     ("namespace_definition", Container),
     ("class_specifier", Container),
@@ -112,10 +112,10 @@ pub(crate) const C: Kinds = Kinds(&[
     ("using_declaration", Import),
 ]);
 
-pub(crate) const BASH: Kinds =
-    Kinds(&[("function_definition", Function), ("variable_assignment", Value)]);
+pub(crate) const BASH: NodeKinds =
+    NodeKinds(&[("function_definition", Function), ("variable_assignment", Value)]);
 
-pub(crate) const CSS: Kinds = Kinds(&[
+pub(crate) const CSS: NodeKinds = NodeKinds(&[
     ("media_statement", Container),
     ("supports_statement", Container),
     ("rule_set", Type),
@@ -123,8 +123,8 @@ pub(crate) const CSS: Kinds = Kinds(&[
     ("import_statement", Import),
 ]);
 
-pub(crate) const HTML: Kinds =
-    Kinds(&[("element", Container), ("script_element", Type), ("style_element", Type)]);
+pub(crate) const HTML: NodeKinds =
+    NodeKinds(&[("element", Container), ("script_element", Type), ("style_element", Type)]);
 
 /// What stands between a container and what it holds.
 const TRANSPARENT: &[&str] = &[
@@ -156,9 +156,9 @@ const TRANSPARENT: &[&str] = &[
     "declaration_command",
 ];
 
-impl Kinds {
+impl NodeKinds {
     /// What a node is.
-    pub fn role(self, node: &Node<'_>) -> Option<Role> {
+    pub fn role(self, node: &Node<'_>) -> Option<SymbolRole> {
         let kind = node.kind();
         let (_, role) = self.0.iter().find(|(known, _)| *known == kind)?;
         // C speaks of `struct stat` without declaring it, and of modules by the word alone.
@@ -258,7 +258,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Whether something is a place that code can stand in.
-fn holds_code(node: &Node<'_>, role: Role) -> bool {
+fn holds_code(node: &Node<'_>, role: SymbolRole) -> bool {
     match role {
         Container => node.kind() != "element",
         Function | Type => !matches!(node.kind().as_ref(), "script_element" | "style_element"),
@@ -273,7 +273,7 @@ fn holds_code(node: &Node<'_>, role: Role) -> bool {
 }
 
 /// In which function, type or module a node stands: `Account.close`; empty at the top.
-pub(crate) fn around(kinds: Kinds, node: &Node<'_>) -> String {
+pub(crate) fn enclosing_symbol(kinds: NodeKinds, node: &Node<'_>) -> String {
     let mut names: Vec<String> = node
         .ancestors()
         .filter(|above| kinds.role(above).is_some_and(|role| holds_code(above, role)))
@@ -284,7 +284,11 @@ pub(crate) fn around(kinds: Kinds, node: &Node<'_>) -> String {
 }
 
 /// The places of the function, type or module of this name.
-pub(crate) fn places(kinds: Kinds, tree: &Tree, wanted: &str) -> Result<Vec<Range<usize>>, Misfit> {
+pub(crate) fn places(
+    kinds: NodeKinds,
+    tree: &Tree,
+    wanted: &str,
+) -> Result<Vec<Range<usize>>, EngineError> {
     let wanted = wanted.trim().replace("::", ".");
     let root = tree.root();
     let mut known: Vec<(String, Range<usize>)> = Vec::new();
@@ -294,7 +298,7 @@ pub(crate) fn places(kinds: Kinds, tree: &Tree, wanted: &str) -> Result<Vec<Rang
         };
         debug_assert!(role != Import);
         if let Some(own) = name(&node) {
-            let around = around(kinds, &node);
+            let around = enclosing_symbol(kinds, &node);
             let path = if around.is_empty() { own } else { format!("{around}.{own}") };
             known.push((path, node.range()));
         }
@@ -306,8 +310,8 @@ pub(crate) fn places(kinds: Kinds, tree: &Tree, wanted: &str) -> Result<Vec<Rang
     match paths.as_slice() {
         [] => {
             let names: Vec<&str> = known.iter().map(|(path, _)| path.as_str()).take(30).collect();
-            Err(Misfit {
-                code: Code::UnknownSymbol,
+            Err(EngineError {
+                code: FailureCode::UnknownSymbol,
                 message: format!("there is no function, type or module {wanted:?} in the file"),
                 hint: if names.is_empty() {
                     "The file has none with a name.".to_owned()
@@ -324,8 +328,8 @@ pub(crate) fn places(kinds: Kinds, tree: &Tree, wanted: &str) -> Result<Vec<Rang
                 .map(|(_, place)| place.clone())
                 .collect())
         }
-        several => Err(Misfit {
-            code: Code::Ambiguous,
+        several => Err(EngineError {
+            code: FailureCode::Ambiguous,
             message: format!("{wanted:?} is the name of several: {}", several.join(", ")),
             hint: "Give more of the name.".to_owned(),
         }),

@@ -88,7 +88,7 @@ pub(crate) struct CallArgs {
     /// How the proxy of its cage signs in.
     pub(crate) sign_in: Option<WithKeys>,
     /// The program that looks at its paths and runs it.
-    pub(crate) runner: tools::Runner,
+    pub(crate) runner: tools::RunnerProgram,
     pub(crate) place: Place,
     pub(crate) hello: Duration,
     /// From a question for a sign of life to the answer.
@@ -812,7 +812,7 @@ impl CallState {
     async fn conclude(&mut self, myself: &ActorRef<CallMsg>, mut conclusion: CallConclusion) {
         conclusion.result = conclusion.result.noted(self.plan.facts.note.as_deref());
         if let Some(hint) = &self.plan.facts.hint {
-            conclusion.result = tools::with_line(conclusion.result, hint);
+            conclusion.result = tools::with_note(conclusion.result, hint);
         }
         if matches!(self.kept, Audited::Nothing) {
             // Stopped, or lost, before anybody decided: what was proposed is kept all the same.
@@ -873,7 +873,7 @@ impl CallState {
         std::iter::once(runner).chain(self.proxy_row()).collect()
     }
 
-    fn row_of(&self, executable: tools::Runner, pid: u32) -> ProcessRow {
+    fn row_of(&self, executable: tools::RunnerProgram, pid: u32) -> ProcessRow {
         ProcessRow {
             worker: executable.executable().to_owned(),
             session: Some(self.plan.facts.call.id.session.clone()),

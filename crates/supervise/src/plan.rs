@@ -359,7 +359,7 @@ fn system(
         .replace("{project}", &confinement.project.to_path().display().to_string())
         .replace("{network}", &network)
         .replace("{powershell}", if has_powershell { HERE_STRINGS } else { "" })
-        .replace("{held_back}", &indented(&tools::held_back(confinement)));
+        .replace("{held_back}", &indented(&tools::restrictions(confinement)));
     match foreword {
         "" => own,
         foreword => format!("{own}\n{foreword}"),
@@ -538,21 +538,25 @@ impl Plan {
 }
 
 /// Whether a command can start the program that a tool drives, as a shell would find it.
-fn is_there(spec: &tools::Spec, env: &[(String, String)], confinement: &Confinement) -> bool {
+fn is_there(
+    spec: &tools::ToolDeclaration,
+    env: &[(String, String)],
+    confinement: &Confinement,
+) -> bool {
     let Some(program) = spec.program else { return true };
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
     let mut folders = std::env::split_paths(path.unwrap_or_default());
     folders.any(|folder| sandbox::startable_by_name(confinement, &folder, program))
 }
 
-fn offered(spec: &tools::Spec, shell: &Shell, confinement: &Confinement) -> OfferedTool {
+fn offered(spec: &tools::ToolDeclaration, shell: &Shell, confinement: &Confinement) -> OfferedTool {
     let mut description = spec.told();
     if spec.name == "bash" {
         description.push_str(&format!(" {}", shell.in_words()));
     }
     let runs_commands = ["bash", "run", "powershell"].contains(&spec.name);
     if runs_commands && confinement.level != Level::Uncaged {
-        description.push_str(&format!(" {}", tools::temporary(confinement)));
+        description.push_str(&format!(" {}", tools::temp_dirs(confinement)));
     }
     OfferedTool {
         spec: ToolSpec { name: spec.name.to_owned(), description, input_schema: (spec.schema)() },

@@ -250,7 +250,7 @@ fn noted(text: &str, decided: &Decided) -> String {
         notes.push(format!("[it refused {more} more; agentd audit show has the record]"));
     }
     if refused.iter().any(|line| line.contains(protocol::hosts::NOT_LISTED)) {
-        notes.extend(tools::Barrier::Host.way_on());
+        notes.extend(tools::Restriction::Host.hint_line());
     }
     notes.extend(decided.cut.as_ref().map(|cut| format!("[{cut}]")));
     if notes.is_empty() {

@@ -248,7 +248,7 @@ impl Repairer {
         let temp = grant.confinement().temp.to_path();
         // The command may have removed it, and without it no cage is made.
         let _ = DirBuilder::new().mode(0o700).create(temp);
-        let started = self.spawner.tool(grant, tools::Runner::Tool).await;
+        let started = self.spawner.tool(grant, tools::RunnerProgram::Tool).await;
         let started = started.map_err(|error| Failed::Ended(error.to_string()))?;
         let (heard, mut reports) = mpsc::unbounded_channel();
         let life = Life::<ToolLink>::begin(started, Generation(0), self.hello, move |report| {
@@ -296,7 +296,7 @@ async fn answer(
     loop {
         match reports.recv().await {
             Some(Report::Word { word: FromTool::Log(line), heard: _ }) => {
-                worker_log::write(tools::Runner::Tool.executable(), call, &line);
+                worker_log::write(tools::RunnerProgram::Tool.executable(), call, &line);
             }
             Some(Report::Word { word: FromTool::Repaired(answer), heard: _ }) => return answer,
             Some(Report::Word { word: FromTool::Uncaged { step, reason }, heard: _ }) => {

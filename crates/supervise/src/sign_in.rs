@@ -116,7 +116,8 @@ async fn certify(
     plan: &Plan,
 ) -> Result<Certified, String> {
     let grant = &Grant::certificate(&plan.confinement);
-    let started = spawner.tool(grant, tools::Runner::Web).await.map_err(|e| e.to_string())?;
+    let started =
+        spawner.tool(grant, tools::RunnerProgram::Web).await.map_err(|e| e.to_string())?;
     let (heard, mut reports) = mpsc::unbounded_channel();
     let life = Life::<ToolLink>::begin(started, Generation(0), hello, move |report| {
         let _ = heard.send(report);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use tokio::sync::oneshot;
-use tools::Runner;
+use tools::RunnerProgram;
 
 /// Workers that live longer than a call. There is no variant for tools: those start from a
 /// `Grant` only.
@@ -73,7 +73,7 @@ pub enum SpawnError {
 /// [`SpawnError::Missing`] for the first that is not.
 pub fn check_workers(directory: &Path) -> Result<(), SpawnError> {
     let permanent = [Permanent::Session, Permanent::Provider, Permanent::Broker, Permanent::Store];
-    let runners = Runner::ALL.map(Runner::executable);
+    let runners = RunnerProgram::ALL.map(RunnerProgram::executable);
     let names = permanent.map(Permanent::executable).into_iter().chain(runners);
     match names.map(|name| directory.join(name)).find(|path| !path.is_file()) {
         Some(path) => Err(SpawnError::Missing { path }),
@@ -135,7 +135,11 @@ impl Spawner {
     }
 
     /// The grant is shown: what the runner may do is sent to it as a frame.
-    pub(crate) async fn tool(&self, grant: &Grant, runner: Runner) -> Result<Started, SpawnError> {
+    pub(crate) async fn tool(
+        &self,
+        grant: &Grant,
+        runner: RunnerProgram,
+    ) -> Result<Started, SpawnError> {
         let started = self.order(runner.executable()).await?;
         let confinement = grant.confinement();
         // Only a command gets one.

@@ -1,15 +1,15 @@
 //! From what a model asked for to a call of a tool: real name, checked arguments, what a verdict
 //! needs to know. For the session and the supervisor, and again for the runner.
 
-use crate::coerce::{self, Notes};
+use crate::coerce::{self, CoercionNotes};
 use crate::control::visible;
 use crate::dialect;
-use crate::failure::Code;
-use crate::nearest::nearest;
+use crate::failure::FailureCode;
+use crate::nearest::did_you_mean;
 use crate::patch;
 use crate::rights::GitSigning;
 use crate::schema;
-use crate::spec::{Alias, Caller, Spec, Tool};
+use crate::spec::{Alias, Caller, Tool, ToolDeclaration};
 use crate::tool::specs;
 use protocol::call::{Outcome, ToolResult};
 use protocol::confinement::{GitSettings, Network};
@@ -23,7 +23,7 @@ const NOTE_BYTES: usize = 1000;
 
 /// What a verdict needs to know about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct JudgedFacts {
     /// The paths it names, as it names them.
     pub paths: Vec<String>,
     /// Those of them at which nothing is left after it.
@@ -46,9 +46,9 @@ pub(crate) struct Facts {
 
 /// A call that is one.
 #[derive(Debug, Clone)]
-pub struct Interpreted {
+pub struct InterpretedCall {
     /// The tool.
-    pub spec: &'static Spec,
+    pub spec: &'static ToolDeclaration,
     /// Its arguments as JSON: an object, keys sorted, defaults of an alias put in.
     pub input: String,
     /// The paths it names, as it names them, in the order of its arguments.
@@ -75,7 +75,7 @@ pub struct Interpreted {
 
 /// Why something is no call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
+pub enum InvalidCall {
     /// No tool and no alias has this name.
     #[error("there is no tool {name:?}")]
     UnknownTool {
@@ -142,7 +142,7 @@ pub enum Invalid {
     },
 }
 
-impl Invalid {
+impl InvalidCall {
     /// The tool's real name, where there is such a tool.
     #[must_use]
     pub fn tool(&self) -> Option<&'static str> {
@@ -159,15 +159,15 @@ impl Invalid {
 
     /// Its stable code.
     #[must_use]
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> FailureCode {
         match self {
-            Self::UnknownTool { .. } => Code::UnknownTool,
+            Self::UnknownTool { .. } => FailureCode::UnknownTool,
             Self::NotJson { .. }
             | Self::NotAnObject { .. }
             | Self::UnknownField { .. }
             | Self::MissingField { .. }
             | Self::Unfit { .. }
-            | Self::WrongType { .. } => Code::InvalidArguments,
+            | Self::WrongType { .. } => FailureCode::InvalidArguments,
         }
     }
 
@@ -213,8 +213,8 @@ impl Invalid {
 /// Reads a call: alias to real name, arguments checked and normalised. What it gives reads as itself.
 ///
 /// # Errors
-/// [`Invalid`], which names the field, or the tools nearest to an unknown name.
-pub fn interpret(name: &str, input_json: &str) -> Result<Interpreted, Invalid> {
+/// [`InvalidCall`], which names the field, or the tools nearest to an unknown name.
+pub fn interpret(name: &str, input_json: &str) -> Result<InterpretedCall, InvalidCall> {
     interpret_at(name, input_json, Path::new(""))
 }
 
@@ -223,7 +223,11 @@ pub fn interpret(name: &str, input_json: &str) -> Result<Interpreted, Invalid> {
 ///
 /// # Errors
 /// As [`interpret`].
-pub fn interpret_at(name: &str, input_json: &str, project: &Path) -> Result<Interpreted, Invalid> {
+pub fn interpret_at(
+    name: &str,
+    input_json: &str,
+    project: &Path,
+) -> Result<InterpretedCall, InvalidCall> {
     let (spec, alias) = find(name)?;
     let mut input = object(spec, input_json)?;
     if let Some(alias) = alias {
@@ -236,14 +240,15 @@ pub fn interpret_at(name: &str, input_json: &str, project: &Path) -> Result<Inte
         true => spec,
         false => find(real)?.0,
     };
-    let mut notes = Notes::default();
+    let mut notes = CoercionNotes::default();
     let schema: Value = serde_json::from_str(&(spec.schema)())
-        .map_err(|error| Invalid::NotJson { tool: spec.name, reason: error.to_string() })?;
-    let input = coerce::fit(spec.name, &schema, input, &mut notes)?;
+        .map_err(|error| InvalidCall::NotJson { tool: spec.name, reason: error.to_string() })?;
+    let input = coerce::coerce(spec.name, &schema, input, &mut notes)?;
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let Facts { paths, removed, command, network, hosts, git, signing, directory, page } = facts;
-    let (git, note) = (git.unwrap_or(GitSettings::Kept), said(&notes));
-    Ok(Interpreted {
+    let JudgedFacts { paths, removed, command, network, hosts, git, signing, directory, page } =
+        facts;
+    let (git, note) = (git.unwrap_or(GitSettings::Kept), notes_line(&notes));
+    Ok(InterpretedCall {
         spec,
         input,
         paths,
@@ -260,7 +265,7 @@ pub fn interpret_at(name: &str, input_json: &str, project: &Path) -> Result<Inte
 }
 
 /// The notes in one line for the result.
-fn said(notes: &Notes) -> Option<String> {
+fn notes_line(notes: &CoercionNotes) -> Option<String> {
     let mut text = notes.0.join("; ");
     if text.len() > NOTE_BYTES {
         let end = (0..=NOTE_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -271,51 +276,53 @@ fn said(notes: &Notes) -> Option<String> {
     (!text.is_empty()).then(|| format!("[arguments: {text}]"))
 }
 
-/// Checks and normalises the arguments of one tool; see [`Spec`].
-pub(crate) fn check<T: Tool>(input: Value) -> Result<(String, Facts), Invalid> {
+/// Checks and normalises the arguments of one tool; see [`ToolDeclaration`].
+pub(crate) fn check<T: Tool>(input: Value) -> Result<(String, JudgedFacts), InvalidCall> {
     let Value::Object(fields) = &input else {
-        return Err(Invalid::NotAnObject { tool: T::NAME });
+        return Err(InvalidCall::NotAnObject { tool: T::NAME });
     };
     schema::check(T::NAME, &schema::value_of::<T::Input>(), fields)?;
     // Sorted here and not by serde_json's map, whose order depends on how it was built.
     let sorted: std::collections::BTreeMap<_, _> = fields.iter().collect();
-    let unreadable =
-        |error: serde_json::Error| Invalid::NotJson { tool: T::NAME, reason: error.to_string() };
+    let unreadable = |error: serde_json::Error| InvalidCall::NotJson {
+        tool: T::NAME,
+        reason: error.to_string(),
+    };
     let text = serde_json::to_string(&sorted).map_err(unreadable)?;
     // It fits the schema: what is wrong now is what it says.
     let parsed: T::Input = serde_json::from_value(input)
-        .map_err(|error| Invalid::Unfit { tool: T::NAME, reason: error.to_string() })?;
+        .map_err(|error| InvalidCall::Unfit { tool: T::NAME, reason: error.to_string() })?;
     Ok((text, T::facts(&parsed)))
 }
 
-fn object(spec: &Spec, json: &str) -> Result<Map<String, Value>, Invalid> {
+fn object(spec: &ToolDeclaration, json: &str) -> Result<Map<String, Value>, InvalidCall> {
     // An empty string is what vendors stream for a call without arguments.
     let json = if json.trim().is_empty() { "{}" } else { json };
     if let Some(text) = patch::bare(json).filter(|_| spec.name == patch::TOOL) {
         return Ok(Map::from_iter([("patch".to_owned(), Value::from(text))]));
     }
     let value: Value = serde_json::from_str(json)
-        .map_err(|error| Invalid::NotJson { tool: spec.name, reason: error.to_string() })?;
+        .map_err(|error| InvalidCall::NotJson { tool: spec.name, reason: error.to_string() })?;
     match value {
         Value::Object(map) => Ok(map),
         // Some models encode the object twice.
         Value::String(text) if text.trim_start().starts_with(['{', '*']) => match json == text {
-            true => Err(Invalid::NotAnObject { tool: spec.name }),
+            true => Err(InvalidCall::NotAnObject { tool: spec.name }),
             false => object(spec, &text),
         },
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Invalid::NotAnObject { tool: spec.name })
+            Err(InvalidCall::NotAnObject { tool: spec.name })
         }
     }
 }
 
 /// Those that models are told of.
-fn offered() -> impl Iterator<Item = &'static Spec> {
+fn offered() -> impl Iterator<Item = &'static ToolDeclaration> {
     specs().iter().filter(|spec| spec.caller == Caller::Model)
 }
 
 /// As it is written, else without regard to case and to what joins its words.
-fn find(name: &str) -> Result<(&'static Spec, Option<&'static Alias>), Invalid> {
+fn find(name: &str) -> Result<(&'static ToolDeclaration, Option<&'static Alias>), InvalidCall> {
     let said = dialect::bare(name);
     let folded = dialect::fold(&said.chars().take(80).collect::<String>());
     let same: [&dyn Fn(&str) -> bool; 2] =
@@ -333,5 +340,8 @@ fn find(name: &str) -> Result<(&'static Spec, Option<&'static Alias>), Invalid> 
     let all = offered().flat_map(|spec| {
         std::iter::once(spec.name).chain(spec.aliases.iter().map(|alias| alias.name))
     });
-    Err(Invalid::UnknownTool { name: name.chars().take(80).collect(), nearest: nearest(said, all) })
+    Err(InvalidCall::UnknownTool {
+        name: name.chars().take(80).collect(),
+        nearest: did_you_mean(said, all),
+    })
 }

@@ -3,14 +3,14 @@
 //! For the system prompt, for results of commands, for paths that a tool refuses, and for what the proxy of
 //! an allow-list refused, as it answers and as the result tells it.
 
-use crate::scope::Place;
+use crate::scope::CallScope;
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Refusal, RefusalKind, Tier};
 use std::net::SocketAddr;
 use std::path::Path;
 
 /// What a refusal is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Barrier {
+pub enum Restriction {
     /// A path that a tool is given, outside of what the session may use.
     Path,
     /// Changing what lies outside the grants.
@@ -46,176 +46,174 @@ pub enum Barrier {
 }
 
 /// A row: what it is about, what the model is told of it before, and how more is given.
-struct Row {
-    barrier: Barrier,
-    told: fn(&Confinement) -> Option<String>,
-    way_on: Option<&'static str>,
+struct RestrictionRow {
+    restriction: Restriction,
+    stated: fn(&Confinement) -> Option<String>,
+    hint: Option<&'static str>,
 }
 
 /// The table, in the order in which the model reads it.
-const ROWS: [Row; 16] = [
-    Row {
-        barrier: Barrier::Path,
-        told: |_| None,
-        way_on: Some(
+const RESTRICTIONS: [RestrictionRow; 16] = [
+    RestrictionRow {
+        restriction: Restriction::Path,
+        stated: |_| None,
+        hint: Some(
             "only the project and added directories can be used; a person can add one with :add-dir DIR or \
              --add-dir: ask for it if it is needed, and do not try other ways to the same place",
         ),
     },
-    Row {
-        barrier: Barrier::Outside,
-        told: outside,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Outside,
+        stated: outside,
+        hint: Some(
             "only the project, added directories and the temporary directory can be changed; a call of \
              bash may ask for one more with `directory`, and a person can add one with :add-dir DIR",
         ),
     },
-    Row {
-        barrier: Barrier::Program,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Program,
+        stated: |_| None,
+        hint: Some(
             "only programs of the system, of tool chains, of the project and of added directories can be \
              run; a call of bash may ask for one more directory with `directory`, and a person can add one \
              with :add-dir DIR",
         ),
     },
-    Row {
-        barrier: Barrier::Network,
-        told: network,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Network,
+        stated: network,
+        hint: Some(
             "the network is not open; a call of bash may ask for `hosts` or `network`, and a person can \
              open it with :net allow HOST or :net on",
         ),
     },
-    Row {
-        barrier: Barrier::Direct,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Direct,
+        stated: |_| None,
+        hint: Some(
             "the network is open for listed hosts, through the proxy that http_proxy names, and this program \
              connected without it: without a proxy a host is reached by its name, where the list has it whole \
              and with the port; set a proxy for the program by its own option, or use one that takes a proxy, \
              such as curl; a person can open the whole network with :net on",
         ),
     },
-    Row {
-        barrier: Barrier::Host,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Host,
+        stated: |_| None,
+        hint: Some(
             "only hosts of the session's allow-list can be reached; a call of bash may ask for more with \
              `hosts`, and a person can add one with :net allow HOST",
         ),
     },
-    Row {
-        barrier: Barrier::Git,
-        told: git,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Git,
+        stated: git,
+        hint: Some(
             "git's settings and hooks stay as they are; a call with git_settings \"write\" may change \
              them once that right, git-admin, is given to it",
         ),
     },
-    Row {
-        barrier: Barrier::Signing,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Signing,
+        stated: |_| None,
+        hint: Some(
             "commits and tags are not signed here; a call of bash or run with git_signing \"on\" signs them \
              once that right, git-sign, is given to it",
         ),
     },
-    Row { barrier: Barrier::Terminal, told: terminal, way_on: None },
-    Row {
-        barrier: Barrier::System,
-        told: |_| None,
-        way_on: Some(
-            "no command changes the machine's own places: ask a person to make this change",
-        ),
+    RestrictionRow { restriction: Restriction::Terminal, stated: terminal, hint: None },
+    RestrictionRow {
+        restriction: Restriction::System,
+        stated: |_| None,
+        hint: Some("no command changes the machine's own places: ask a person to make this change"),
     },
-    Row {
-        barrier: Barrier::Kernel,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Kernel,
+        stated: |_| None,
+        hint: Some(
             "no command is given this system call, because the whole kernel or machine is within its reach: do \
              without it, or ask a person to run the command outside of the sandbox",
         ),
     },
-    Row {
-        barrier: Barrier::Namespaces,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Namespaces,
+        stated: |_| None,
+        hint: Some(
             "no command makes namespaces: it is in a sandbox already, so let a program with a sandbox of its own \
              do without that one: `--no-sandbox` for Chromium and Electron, `chromiumSandbox: false` for \
              Playwright, and no bwrap or unshare",
         ),
     },
-    Row {
-        barrier: Barrier::Process,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Process,
+        stated: |_| None,
+        hint: Some(
             "no process outside of the call can be signalled or traced: start the process in the same command, or \
              ask a person",
         ),
     },
-    Row {
-        barrier: Barrier::Socket,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Socket,
+        stated: |_| None,
+        hint: Some(
             "only sockets of servers that the same command started can be reached: start the server in this \
              command, or ask a person",
         ),
     },
-    Row {
-        barrier: Barrier::Settings,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Settings,
+        stated: |_| None,
+        hint: Some(
             "commands see a copy of the person's git settings, which stays as it is: give the setting to one \
              git command with `git -c NAME=VALUE`, or ask a person to change it",
         ),
     },
-    Row {
-        barrier: Barrier::Protected,
-        told: |_| None,
-        way_on: Some(
+    RestrictionRow {
+        restriction: Restriction::Protected,
+        stated: |_| None,
+        hint: Some(
             "programs outside of the sandbox run or believe such names: write to another name, and ask a person \
              to put it in place",
         ),
     },
 ];
 
-impl Barrier {
+impl Restriction {
     /// How more is given, as a line beside a refusal.
     #[must_use]
-    pub fn way_on(self) -> Option<String> {
-        self.words().map(|way| format!("[{way}]"))
+    pub fn hint_line(self) -> Option<String> {
+        self.hint().map(|way| format!("[{way}]"))
     }
 
     /// The same as a sentence of its own; empty where there is no way.
     #[must_use]
-    pub fn sentence(self) -> String {
-        let mut letters = self.words().unwrap_or_default().chars();
+    pub fn hint_sentence(self) -> String {
+        let mut letters = self.hint().unwrap_or_default().chars();
         letters.next().map_or_else(String::new, |first| {
             format!("{}{}.", first.to_ascii_uppercase(), letters.as_str())
         })
     }
 
-    fn words(self) -> Option<&'static str> {
-        ROWS.iter().find(|row| row.barrier == self)?.way_on
+    fn hint(self) -> Option<&'static str> {
+        RESTRICTIONS.iter().find(|row| row.restriction == self)?.hint
     }
 }
 
 /// What holds this session's commands back, a sentence each.
 #[must_use]
-pub fn held_back(confinement: &Confinement) -> Vec<String> {
+pub fn restrictions(confinement: &Confinement) -> Vec<String> {
     if confinement.level == Level::Uncaged {
         return vec![
             "There is no sandbox on this machine: nothing holds commands back.".to_owned(),
         ];
     }
-    ROWS.iter().filter_map(|row| (row.told)(confinement)).collect()
+    RESTRICTIONS.iter().filter_map(|row| (row.stated)(confinement)).collect()
 }
 
 fn outside(confinement: &Confinement) -> Option<String> {
     let added: String =
         confinement.added.iter().map(|dir| format!(", in {}", dir.to_path().display())).collect();
-    let own = temporary(confinement);
+    let own = temp_dirs(confinement);
     Some(match confinement.private_dirs().next() {
         Some(_) => format!(
             "Files of the machine can be changed in the project{added}, and nowhere else; of the \
@@ -233,7 +231,7 @@ const SHARED_TEMP: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Where temporary files go, as a sentence.
 #[must_use]
-pub fn temporary(confinement: &Confinement) -> String {
+pub fn temp_dirs(confinement: &Confinement) -> String {
     let dirs: Vec<String> =
         confinement.private_dirs().map(|(shown_at, _)| shown_at.display().to_string()).collect();
     match dirs.split_last() {
@@ -255,14 +253,14 @@ pub(crate) fn closed_temp(temp: &Path) -> String {
 }
 
 /// True for a path below /tmp or /var/tmp that no grant covers.
-pub(crate) fn is_closed_temp(path: &Path, place: &Place) -> bool {
+pub(crate) fn is_closed_temp(path: &Path, place: &CallScope) -> bool {
     let is_shown = place.private.iter().any(|(shown_at, _)| path.starts_with(shown_at));
     let is_shared = SHARED_TEMP.iter().any(|shared| path.starts_with(shared));
     is_shared && !is_shown && !place.contains(path)
 }
 
 /// Words of error messages about a path that a program could not use.
-const REFUSED: [&str; 10] = [
+const PATH_ERRORS: [&str; 10] = [
     "Permission denied",
     "No such file or directory",
     "Read-only file system",
@@ -277,15 +275,15 @@ const REFUSED: [&str; 10] = [
 
 /// True where a command tried to use /tmp or /var/tmp: its refusals, its error messages or, where something
 /// failed, its own text name such a path. The kernel reports no refused read, so refusals alone are not enough.
-pub(crate) fn met_closed_temp(
+pub(crate) fn names_closed_temp_path(
     command: Option<&str>,
     printed: &str,
     refusals: &[Refusal],
-    place: &Place,
+    place: &CallScope,
 ) -> bool {
     let refused = |refusal: &Refusal| names_closed_temp(&refusal.detail, place);
     let says_so = |line: &str| {
-        REFUSED.iter().any(|said| line.contains(said)) && names_closed_temp(line, place)
+        PATH_ERRORS.iter().any(|said| line.contains(said)) && names_closed_temp(line, place)
     };
     refusals.iter().any(refused)
         || printed.lines().any(says_so)
@@ -293,7 +291,7 @@ pub(crate) fn met_closed_temp(
 }
 
 /// True for a text that names a closed path below /tmp or /var/tmp.
-fn names_closed_temp(text: &str, place: &Place) -> bool {
+fn names_closed_temp(text: &str, place: &CallScope) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_-./~+@%".contains(c);
     SHARED_TEMP.iter().any(|shared| {
         text.match_indices(shared).any(|(at, _)| {
@@ -344,7 +342,7 @@ fn terminal(confinement: &Confinement) -> Option<String> {
 }
 
 /// The machine's own places, which people change as its administrators.
-const OF_SYSTEM: [&str; 13] = [
+const SYSTEM_DIRS: [&str; 13] = [
     "/etc",
     "/proc",
     "/sys",
@@ -365,7 +363,7 @@ const RESOLVER: &str = "/run/systemd/resolve/";
 
 /// Whether it is a question for a name, or what a resolver's library opens for one: in tier B that is
 /// refused before it has an address.
-pub(crate) fn is_lookup(refusal: &Refusal) -> bool {
+pub(crate) fn is_name_lookup(refusal: &Refusal) -> bool {
     let detail = refusal.detail.as_str();
     match refusal.syscall.as_str() {
         "connect" => {
@@ -380,7 +378,11 @@ pub(crate) fn is_lookup(refusal: &Refusal) -> bool {
 
 /// What a command in this project was refused, as far as there is a way to more; `settings` is where
 /// its git finds a copy of the person's.
-pub(crate) fn of(refusal: &Refusal, project: &Path, settings: Option<&Path>) -> Option<Barrier> {
+pub(crate) fn restriction_of(
+    refusal: &Refusal,
+    project: &Path,
+    settings: Option<&Path>,
+) -> Option<Restriction> {
     let Refusal { kind, syscall, detail, .. } = refusal;
     let to_inet = match syscall.as_str() {
         "connect" | "sendto" | "sendmsg" | "sendmmsg" => {
@@ -389,20 +391,20 @@ pub(crate) fn of(refusal: &Refusal, project: &Path, settings: Option<&Path>) -> 
         "socket" => detail.starts_with("AF_INET"),
         _ => false,
     };
-    if to_inet || is_lookup(refusal) {
-        return Some(Barrier::Network);
+    if to_inet || is_name_lookup(refusal) {
+        return Some(Restriction::Network);
     }
     match (kind, syscall.as_str()) {
         (RefusalKind::Refused, _) if detail.starts_with("new namespaces") => {
-            return Some(Barrier::Namespaces);
+            return Some(Restriction::Namespaces);
         }
-        (_, "connect") if detail.starts_with('/') => return Some(Barrier::Socket),
+        (_, "connect") if detail.starts_with('/') => return Some(Restriction::Socket),
         (
             RefusalKind::Refused,
             "socket" | "socketpair" | "ioctl" | "personality" | "execve" | "execveat",
         ) => return None,
-        (RefusalKind::Refused, _) if !detail.contains('/') => return Some(Barrier::Kernel),
-        (_, "ptrace" | "kill" | "tkill" | "tgkill") => return Some(Barrier::Process),
+        (RefusalKind::Refused, _) if !detail.contains('/') => return Some(Restriction::Kernel),
+        (_, "ptrace" | "kill" | "tkill" | "tgkill") => return Some(Restriction::Process),
         _ => {}
     }
     // The path comes first in the words for it.
@@ -411,14 +413,14 @@ pub(crate) fn of(refusal: &Refusal, project: &Path, settings: Option<&Path>) -> 
         && !Path::new(detail).starts_with(project);
     match (outside, syscall.as_str()) {
         (false, _) | (true, "connect") => None,
-        (true, "execve" | "execveat") => Some(Barrier::Program),
+        (true, "execve" | "execveat") => Some(Restriction::Program),
         (true, _) if settings.is_some_and(|settings| Path::new(detail).starts_with(settings)) => {
-            Some(Barrier::Settings)
+            Some(Restriction::Settings)
         }
-        (true, _) if OF_SYSTEM.iter().any(|place| Path::new(detail).starts_with(place)) => {
-            Some(Barrier::System)
+        (true, _) if SYSTEM_DIRS.iter().any(|place| Path::new(detail).starts_with(place)) => {
+            Some(Restriction::System)
         }
-        (true, _) => Some(Barrier::Outside),
+        (true, _) => Some(Restriction::Outside),
     }
 }
 
@@ -452,12 +454,15 @@ mod tests {
 
     #[test]
     fn each_row_stands_once_and_is_told_or_has_a_way_on() {
-        for (at, row) in ROWS.iter().enumerate() {
-            assert_eq!(ROWS.iter().position(|other| other.barrier == row.barrier), Some(at));
-            let told = (row.told)(&confinement(Tier::B, Network::Off)).is_some();
-            assert!(told || row.way_on.is_some(), "{:?}", row.barrier);
-            let (line, sentence) = (row.barrier.way_on(), row.barrier.sentence());
-            assert_eq!(line.is_none(), sentence.is_empty(), "{:?}", row.barrier);
+        for (at, row) in RESTRICTIONS.iter().enumerate() {
+            assert_eq!(
+                RESTRICTIONS.iter().position(|other| other.restriction == row.restriction),
+                Some(at)
+            );
+            let told = (row.stated)(&confinement(Tier::B, Network::Off)).is_some();
+            assert!(told || row.hint.is_some(), "{:?}", row.restriction);
+            let (line, sentence) = (row.restriction.hint_line(), row.restriction.hint_sentence());
+            assert_eq!(line.is_none(), sentence.is_empty(), "{:?}", row.restriction);
             let same = |line: String| line.trim_matches(['[', ']']).to_lowercase() + ".";
             assert_eq!(line.map(same).unwrap_or_default(), sentence.to_lowercase());
         }
@@ -466,11 +471,11 @@ mod tests {
     #[test]
     fn the_model_is_told_what_holds_in_this_session_and_nothing_else() {
         for tier in [Tier::A, Tier::B] {
-            let told = held_back(&confinement(tier, Network::Off)).join("\n");
+            let told = restrictions(&confinement(tier, Network::Off)).join("\n");
             assert!(told.contains("/tmp and /var/tmp are closed: temporary files go to $TMPDIR"));
             assert!(told.contains("which is /tmp/t here"), "{told}");
         }
-        let all = |tier, network| held_back(&confinement(tier, network)).join("\n");
+        let all = |tier, network| restrictions(&confinement(tier, network)).join("\n");
         let of_tier = [
             (Tier::A, "itself on 127.0.0.1 can be reached by that call", "cannot be changed"),
             (Tier::B, "not even 127.0.0.1", "are put back after a call"),
@@ -484,13 +489,16 @@ mod tests {
             assert!(on.contains("Commands have the network.") && !on.contains(own), "{on}");
         }
         let mut listed = confinement(Tier::A, Network::Listed);
-        assert!(held_back(&listed).join("\n").contains("Commands have no network"), "no host yet");
+        assert!(
+            restrictions(&listed).join("\n").contains("Commands have no network"),
+            "no host yet"
+        );
         listed.hosts.extend("*.crates.io".parse());
-        let told = held_back(&listed).join("\n");
+        let told = restrictions(&listed).join("\n");
         assert!(told.contains("reach *.crates.io and no other host"), "{told}");
         listed.added.push(FilePath::from(Path::new("/more")));
         listed.git = GitSettings::Writable;
-        let told = held_back(&listed).join("\n");
+        let told = restrictions(&listed).join("\n");
         assert!(told.contains("in the project, in /more and in the temporary"), "{told}");
         assert!(!told.contains("settings and hooks"), "{told}");
     }
@@ -498,7 +506,7 @@ mod tests {
     #[test]
     fn a_closed_directory_for_temporary_files_is_known_by_its_path() {
         let path = |text: &str| Path::new(text).to_path_buf();
-        let place = Place {
+        let place = CallScope {
             project: path("/tmp/proj"),
             added: vec![path("/var/tmp/more")],
             temp: path("/tmp/agentd-1"),
@@ -522,7 +530,7 @@ mod tests {
         ] {
             assert_eq!(names_closed_temp(text, &place), expected, "{text}");
         }
-        let met = |command, printed| met_closed_temp(command, printed, &[], &place);
+        let met = |command, printed| names_closed_temp_path(command, printed, &[], &place);
         assert!(met(None, "sh: 1: cannot create /tmp/x: Permission denied"));
         assert!(!met(None, "wrote /tmp/x"), "it is only named");
         assert!(met(Some("cat /tmp/x"), "") && !met(Some("cat x"), ""));
@@ -532,51 +540,60 @@ mod tests {
     fn a_refusal_is_about_what_a_person_can_open() {
         let (refused, predicted) = (RefusalKind::Refused, RefusalKind::Predicted);
         for (kind, syscall, detail, barrier) in [
-            (predicted, "connect", "93.184.216.34:80", Some(Barrier::Network)),
-            (predicted, "connect", "[2606:2800::1]:443", Some(Barrier::Network)),
-            (predicted, "connect", "127.0.0.1:5432 of the host", Some(Barrier::Network)),
-            (refused, "socket", "AF_INET stream socket", Some(Barrier::Network)),
+            (predicted, "connect", "93.184.216.34:80", Some(Restriction::Network)),
+            (predicted, "connect", "[2606:2800::1]:443", Some(Restriction::Network)),
+            (predicted, "connect", "127.0.0.1:5432 of the host", Some(Restriction::Network)),
+            (refused, "socket", "AF_INET stream socket", Some(Restriction::Network)),
             (refused, "socket", "AF_ALG type 5 socket", None),
-            (predicted, "connect", "/run/docker.sock", Some(Barrier::Socket)),
-            (predicted, "openat", "/etc/hosts for writing", Some(Barrier::System)),
-            (predicted, "openat", "/srv/x for writing", Some(Barrier::Outside)),
-            (predicted, "mkdirat", "/usr/x, making it", Some(Barrier::System)),
-            (predicted, "openat", "/var/spool/cron/u for writing", Some(Barrier::System)),
-            (predicted, "openat", "/var/www/u for writing", Some(Barrier::Outside)),
-            (predicted, "openat", "/usrs/u for writing", Some(Barrier::Outside)),
-            (predicted, "connect", "127.0.0.53:53 of the host", Some(Barrier::Network)),
+            (predicted, "connect", "/run/docker.sock", Some(Restriction::Socket)),
+            (predicted, "openat", "/etc/hosts for writing", Some(Restriction::System)),
+            (predicted, "openat", "/srv/x for writing", Some(Restriction::Outside)),
+            (predicted, "mkdirat", "/usr/x, making it", Some(Restriction::System)),
+            (predicted, "openat", "/var/spool/cron/u for writing", Some(Restriction::System)),
+            (predicted, "openat", "/var/www/u for writing", Some(Restriction::Outside)),
+            (predicted, "openat", "/usrs/u for writing", Some(Restriction::Outside)),
+            (predicted, "connect", "127.0.0.53:53 of the host", Some(Restriction::Network)),
             (
                 predicted,
                 "connect",
                 "/run/systemd/resolve/io.systemd.Resolve",
-                Some(Barrier::Network),
+                Some(Restriction::Network),
             ),
-            (refused, "clone", "new namespaces: user", Some(Barrier::Namespaces)),
-            (refused, "unshare", "new namespaces: user, mount", Some(Barrier::Namespaces)),
-            (refused, "bpf", "programs in the kernel", Some(Barrier::Kernel)),
-            (predicted, "openat", "/srv/b/settings/git/config for writing", Some(Barrier::Outside)),
+            (refused, "clone", "new namespaces: user", Some(Restriction::Namespaces)),
+            (refused, "unshare", "new namespaces: user, mount", Some(Restriction::Namespaces)),
+            (refused, "bpf", "programs in the kernel", Some(Restriction::Kernel)),
+            (
+                predicted,
+                "openat",
+                "/srv/b/settings/git/config for writing",
+                Some(Restriction::Outside),
+            ),
             (
                 predicted,
                 "openat",
                 "/tmp/a/settings/git/config.lock for writing",
-                Some(Barrier::Settings),
+                Some(Restriction::Settings),
             ),
             (refused, "ioctl", "TIOCSTI", None),
-            (refused, "add_key", "the kernel's key rings", Some(Barrier::Kernel)),
-            (predicted, "ptrace", "attaching to pid 1", Some(Barrier::Process)),
-            (predicted, "mkdirat", "/projects/x, making it", Some(Barrier::Outside)),
+            (refused, "add_key", "the kernel's key rings", Some(Restriction::Kernel)),
+            (predicted, "ptrace", "attaching to pid 1", Some(Restriction::Process)),
+            (predicted, "mkdirat", "/projects/x, making it", Some(Restriction::Outside)),
             (predicted, "openat", "/proj/.envrc for writing", None),
-            (predicted, "execve", "/opt2/bin/tool, running it", Some(Barrier::Program)),
-            (predicted, "execveat", "/x/sh, running /proj/a with it", Some(Barrier::Program)),
+            (predicted, "execve", "/opt2/bin/tool, running it", Some(Restriction::Program)),
+            (predicted, "execveat", "/x/sh, running /proj/a with it", Some(Restriction::Program)),
             (predicted, "execve", "/proj/tool, running it", None),
             (refused, "execve", "starting a program /bin/true", None),
             (refused, "mount", "mounting /etc", None),
-            (predicted, "kill", "SIGKILL to pid 1", Some(Barrier::Process)),
+            (predicted, "kill", "SIGKILL to pid 1", Some(Restriction::Process)),
         ] {
             let (syscall, detail) = (syscall.to_owned(), detail.to_owned());
             let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
             let settings = Some(Path::new("/tmp/a/settings/git"));
-            assert_eq!(of(&refusal, Path::new("/proj"), settings), barrier, "{refusal:?}");
+            assert_eq!(
+                restriction_of(&refusal, Path::new("/proj"), settings),
+                barrier,
+                "{refusal:?}"
+            );
         }
     }
 
@@ -596,7 +613,7 @@ mod tests {
             let (kind, syscall, detail) =
                 (RefusalKind::Predicted, syscall.to_owned(), detail.to_owned());
             let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
-            assert_eq!(is_lookup(&refusal), expected, "{refusal:?}");
+            assert_eq!(is_name_lookup(&refusal), expected, "{refusal:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! is led to one that the project's sessions share. Cargo's and Go's begin as links to what the person
 //! has. For `command`.
 
-use crate::scope::Place;
+use crate::scope::CallScope;
 use crate::shared_dir::SharedDir;
 use sandbox::Cage;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 const LINKED: &str = ".agentd-caches";
 
 /// What a command finds of caches.
-pub(crate) struct Found<'a> {
+pub(crate) struct CacheDirs<'a> {
     /// The project's, a real path.
     pub kept_at: &'a Path,
     /// Where the command finds those.
@@ -40,8 +40,8 @@ pub(crate) struct Found<'a> {
     pub overlays: &'a [PathBuf],
 }
 
-impl<'a> Found<'a> {
-    pub(crate) fn of(kept_at: &'a Path, place: &Place, cage: &'a Cage) -> Self {
+impl<'a> CacheDirs<'a> {
+    pub(crate) fn of(kept_at: &'a Path, place: &CallScope, cage: &'a Cage) -> Self {
         let home = place.home.as_ref().filter(|_| cage.shows_private());
         let shown_at = home.map(|home| home.shown_at.join(".cache"));
         let shown_at = shown_at.unwrap_or_else(|| kept_at.to_owned());
@@ -59,8 +59,8 @@ impl<'a> Found<'a> {
 /// cache, and no link is made to what a command may have put there.
 pub(crate) fn variables(
     given: &[(String, String)],
-    found: &Found<'_>,
-    place: &Place,
+    found: &CacheDirs<'_>,
+    place: &CallScope,
 ) -> Vec<(OsString, OsString)> {
     let caches = found.shown_at.as_path();
     // pip, Go's builds, ccache and others. Go's modules lie elsewhere.
@@ -108,7 +108,7 @@ pub(crate) fn variables(
 }
 
 /// Cargo's settings without keys, in the session's home, where the cage shows none of the person's.
-fn write_settings(own: &Path, copy: Option<&Path>, place: &Place) -> io::Result<()> {
+fn write_settings(own: &Path, copy: Option<&Path>, place: &CallScope) -> io::Result<()> {
     let (Some(copy), Some(home)) = (copy, &place.home) else { return Ok(()) };
     let Ok(below) = own.strip_prefix(&home.shown_at) else { return Ok(()) };
     let at = home.kept_at.join(below).join(SETTINGS[1]);
@@ -121,7 +121,7 @@ fn write_settings(own: &Path, copy: Option<&Path>, place: &Place) -> io::Result<
     }
 }
 
-fn is_first(place: &Place) -> bool {
+fn is_first(place: &CallScope) -> bool {
     std::fs::File::create_new(place.temp.join(LINKED)).is_ok()
 }
 
@@ -181,8 +181,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     /// Caches that a command finds where they are.
-    fn found<'a>(kept_at: &'a Path, overlays: &'a [PathBuf]) -> Found<'a> {
-        Found { kept_at, shown_at: kept_at.to_owned(), overlays }
+    fn found<'a>(kept_at: &'a Path, overlays: &'a [PathBuf]) -> CacheDirs<'a> {
+        CacheDirs { kept_at, shown_at: kept_at.to_owned(), overlays }
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         std::fs::write(base.join("settings/cargo/config.toml"), "copy").unwrap();
         let place = session(&base);
         let own_home = PrivateHome { shown_at: home.clone(), kept_at: kept_at.clone() };
-        let place = Place { home: Some(own_home), ..place };
+        let place = CallScope { home: Some(own_home), ..place };
         let given = [("HOME", &home), (SETTINGS_HOME, &base.join("settings"))];
         let given = given.map(|(name, value)| (name.to_owned(), value.display().to_string()));
         let overlays = [".cargo/registry", "go", ".npm/_cacache"].map(|name| home.join(name));
@@ -214,10 +214,10 @@ mod tests {
     }
 
     /// A session whose temporary directory lies in this one.
-    fn session(at: &Path) -> Place {
+    fn session(at: &Path) -> CallScope {
         std::fs::create_dir_all(at.join("caches")).unwrap();
         std::fs::create_dir_all(at.join("tmp")).unwrap();
-        Place {
+        CallScope {
             project: at.join("project"),
             added: Vec::new(),
             temp: at.join("tmp"),

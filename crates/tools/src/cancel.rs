@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A request to end the call. Clones speak of the same call.
 #[derive(Debug, Clone)]
-pub struct Cancel(Arc<Shared>);
+pub struct Cancel(Arc<CancelState>);
 
 #[derive(Debug)]
-struct Shared {
-    asked: AtomicBool,
-    ring: PipeWriter,
-    bell: PipeReader,
+struct CancelState {
+    requested: AtomicBool,
+    write_end: PipeWriter,
+    read_end: PipeReader,
 }
 
 impl Cancel {
@@ -22,28 +22,28 @@ impl Cancel {
     /// # Errors
     /// Where the process has no descriptors left.
     pub fn new() -> std::io::Result<Self> {
-        let (bell, ring) = std::io::pipe()?;
-        Ok(Self(Arc::new(Shared { asked: AtomicBool::new(false), ring, bell })))
+        let (read_end, write_end) = std::io::pipe()?;
+        Ok(Self(Arc::new(CancelState { requested: AtomicBool::new(false), write_end, read_end })))
     }
 
     /// Asks the call to end. Asking twice is asking once.
-    pub fn ask(&self) {
-        if !self.0.asked.swap(true, Ordering::AcqRel) {
+    pub fn request(&self) {
+        if !self.0.requested.swap(true, Ordering::AcqRel) {
             // A single byte into an empty pipe of our own cannot fail or wait.
-            let _ = (&self.0.ring).write_all(&[1]);
+            let _ = (&self.0.write_end).write_all(&[1]);
         }
     }
 
     /// Whether the call shall end.
     #[must_use]
-    pub fn asked(&self) -> bool {
-        self.0.asked.load(Ordering::Acquire)
+    pub fn is_requested(&self) -> bool {
+        self.0.requested.load(Ordering::Acquire)
     }
 }
 
 impl AsFd for Cancel {
     /// Readable from the moment that the call shall end.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.bell.as_fd()
+        self.0.read_end.as_fd()
     }
 }

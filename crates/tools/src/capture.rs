@@ -50,11 +50,11 @@ impl HeadTail {
     }
 
     /// All of it, or its beginning and end with at most `limit` bytes in all.
-    fn cut(mut self, limit: usize) -> Kept {
+    fn cut(mut self, limit: usize) -> CutStream {
         let all = self.head.len() + self.tail.len();
         if self.total == all as u64 && all <= limit {
             self.head.extend(self.tail);
-            return Kept { head: self.head, tail: Vec::new(), omitted: 0 };
+            return CutStream { head: self.head, tail: Vec::new(), omitted: 0 };
         }
         // Each half holds as much as any limit can ask of it, except that a short stream has its
         // end partly in its head.
@@ -68,12 +68,12 @@ impl HeadTail {
         let omitted = beyond + (tail_start - head_end) as u64;
         let tail = whole[tail_start..].to_vec();
         whole.truncate(head_end);
-        Kept { head: whole, tail, omitted }
+        CutStream { head: whole, tail, omitted }
     }
 }
 
 /// What is kept of a stream.
-struct Kept {
+struct CutStream {
     head: Vec<u8>,
     tail: Vec<u8>,
     omitted: u64,
@@ -102,7 +102,7 @@ fn tail_border(bytes: &[u8]) -> usize {
 
 /// Both streams as text, and notes on what is not in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Printed {
+pub(crate) struct CommandOutput {
     /// Standard output, then a line `--- stderr ---` and standard error where there is any.
     pub text: String,
     /// For below the text.
@@ -110,9 +110,9 @@ pub(crate) struct Printed {
 }
 
 /// Joins the streams to one text of at most [`KEPT`] bytes and its marks.
-pub(crate) fn join(out: HeadTail, err: HeadTail) -> Printed {
+pub(crate) fn join(out: HeadTail, err: HeadTail) -> CommandOutput {
     let (for_out, for_err) = shares(out.total, err.total);
-    let mut printed = Printed { text: String::new(), notes: Vec::new() };
+    let mut printed = CommandOutput { text: String::new(), notes: Vec::new() };
     let with_err = err.total > 0;
     printed.add("stdout", out, for_out);
     if with_err {
@@ -137,7 +137,7 @@ fn shares(out: u64, err: u64) -> (usize, usize) {
     }
 }
 
-impl Printed {
+impl CommandOutput {
     fn add(&mut self, name: &str, stream: HeadTail, limit: usize) {
         let total = stream.total;
         let kept = stream.cut(limit);

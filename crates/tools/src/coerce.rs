@@ -2,8 +2,8 @@
 //! `2.0` are 2, a list in a string is that list, another agent's word is ours. What is read otherwise than
 //! it was written is said; what stays in doubt is left for the check, which names the field.
 
-use crate::arguments::Invalid;
-use crate::dialect::{self, Fields, Means};
+use crate::arguments::InvalidCall;
+use crate::dialect::{self, ArgMeaning, JsonFields};
 use serde_json::{Map, Number, Value};
 
 /// Longest value that a sentence repeats.
@@ -13,9 +13,9 @@ const SECONDS_BELOW: u64 = 1000;
 
 /// Sentences about what was read otherwise than it was written.
 #[derive(Debug, Default)]
-pub(crate) struct Notes(pub Vec<String>);
+pub(crate) struct CoercionNotes(pub Vec<String>);
 
-impl Notes {
+impl CoercionNotes {
     fn add(&mut self, note: String) {
         if !self.0.contains(&note) {
             self.0.push(note);
@@ -31,37 +31,37 @@ impl Notes {
 ///
 /// # Errors
 /// Two words for one field that do not say the same.
-pub(crate) fn fit(
+pub(crate) fn coerce(
     tool: &'static str,
     schema: &Value,
-    fields: Fields,
-    notes: &mut Notes,
-) -> Result<Fields, Invalid> {
-    Fitting { tool, notes }.object(tool, "", schema, fields)
+    fields: JsonFields,
+    notes: &mut CoercionNotes,
+) -> Result<JsonFields, InvalidCall> {
+    Coercer { tool, notes }.object(tool, "", schema, fields)
 }
 
-struct Fitting<'a> {
+struct Coercer<'a> {
     tool: &'static str,
-    notes: &'a mut Notes,
+    notes: &'a mut CoercionNotes,
 }
 
-impl Fitting<'_> {
+impl Coercer<'_> {
     /// `place` names the object among the tool's words, `prefix` its fields in messages.
     fn object(
         &mut self,
         place: &str,
         prefix: &str,
         schema: &Value,
-        fields: Fields,
-    ) -> Result<Fields, Invalid> {
+        fields: JsonFields,
+    ) -> Result<JsonFields, InvalidCall> {
         let none = Map::new();
         let properties = schema["properties"].as_object().unwrap_or(&none);
-        let mut named = Fields::new();
+        let mut named = JsonFields::new();
         let (ours, mut theirs): (Vec<_>, Vec<_>) =
             fields.into_iter().partition(|(name, _)| properties.contains_key(name));
         // These are about what others say.
         let rests = |said: &str| {
-            matches!(dialect::meaning(place, said), Some(Means::EndLine | Means::Literal))
+            matches!(dialect::meaning(place, said), Some(ArgMeaning::EndLine | ArgMeaning::Literal))
         };
         theirs.sort_by_key(|(said, _)| rests(said));
         named.extend(ours.into_iter().filter(|(_, value)| !value.is_null()));
@@ -71,7 +71,7 @@ impl Fitting<'_> {
                 self.rename(place, properties, &mut named, said, value)?;
             }
         }
-        let mut fitted = Fields::new();
+        let mut fitted = JsonFields::new();
         for (name, value) in named {
             let Some(schema) = properties.get(&name) else {
                 fitted.insert(name, value);
@@ -90,21 +90,21 @@ impl Fitting<'_> {
     fn rename(
         &mut self,
         place: &str,
-        properties: &Fields,
-        named: &mut Fields,
+        properties: &JsonFields,
+        named: &mut JsonFields,
         said: String,
         value: Value,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidCall> {
         let spelled = properties.keys().find(|name| dialect::fold(name) == dialect::fold(&said));
         let means = match spelled {
             Some(name) if !said.starts_with('-') => return self.put(named, name, &said, value),
             Some(_) | None => dialect::meaning(place, &said),
         };
         match means {
-            Some(Means::Field("path")) if properties.contains_key("paths") => {
+            Some(ArgMeaning::Field("path")) if properties.contains_key("paths") => {
                 self.put(named, "paths", &said, value)
             }
-            Some(Means::Field(name)) if properties.contains_key(name) => {
+            Some(ArgMeaning::Field(name)) if properties.contains_key(name) => {
                 // Lines before, after and around a match are one number here.
                 if name == "context" && self.tool == "grep" {
                     let most = [named.get(name), Some(&value)];
@@ -114,27 +114,27 @@ impl Fitting<'_> {
                 }
                 self.put(named, name, &said, value)
             }
-            Some(Means::Opposite(name)) => match truth(&value) {
+            Some(ArgMeaning::Opposite(name)) => match truth(&value) {
                 Some(flag) => self.put(named, name, &said, Value::from(!flag)),
-                None => kept(named, said, value),
+                None => insert_as_given(named, said, value),
             },
-            Some(Means::Time(name)) => match whole(&value) {
+            Some(ArgMeaning::Time(name)) => match whole(&value) {
                 Some(0) => Ok(()),
                 Some(time) if time < SECONDS_BELOW => {
                     self.notes.add(format!("{said} {time} was read as {time} seconds"));
                     self.put(named, name, &said, Value::from(time * 1000))
                 }
                 Some(time) => self.put(named, name, &said, Value::from(time)),
-                None => kept(named, said, value),
+                None => insert_as_given(named, said, value),
             },
-            Some(Means::Seconds(name)) => match whole(&value) {
+            Some(ArgMeaning::Seconds(name)) => match whole(&value) {
                 Some(0) => Ok(()),
                 Some(time) => self.put(named, name, &said, Value::from(time.saturating_mul(1000))),
-                None => kept(named, said, value),
+                None => insert_as_given(named, said, value),
             },
-            Some(Means::Range) => self.range(named, said, &value),
-            Some(Means::EndLine) => self.end_line(named, said, value),
-            Some(Means::FileType) => {
+            Some(ArgMeaning::Range) => self.range(named, said, &value),
+            Some(ArgMeaning::EndLine) => self.end_line(named, said, value),
+            Some(ArgMeaning::FileType) => {
                 let files = value.as_str().and_then(dialect::files_of);
                 match files.filter(|_| !named.contains_key("include")) {
                     Some(files) => drop(named.insert("include".to_owned(), files.into())),
@@ -142,7 +142,7 @@ impl Fitting<'_> {
                 }
                 Ok(())
             }
-            Some(Means::Literal) => {
+            Some(ArgMeaning::Literal) => {
                 if truth(&value) == Some(true)
                     && let Some(Value::String(pattern)) = named.get_mut("pattern")
                 {
@@ -150,41 +150,46 @@ impl Fitting<'_> {
                 }
                 Ok(())
             }
-            Some(Means::Ignored) => Ok(()),
-            Some(Means::Unmet(sentence)) => {
+            Some(ArgMeaning::Ignored) => Ok(()),
+            Some(ArgMeaning::Unmet(sentence)) => {
                 if !is_nothing(&value) {
                     self.notes.add(sentence.trim_end_matches('.').to_owned());
                 }
                 Ok(())
             }
             // The check names it.
-            Some(Means::Field(_)) | None => kept(named, said, value),
+            Some(ArgMeaning::Field(_)) | None => insert_as_given(named, said, value),
         }
     }
 
     fn put(
         &mut self,
-        named: &mut Fields,
+        named: &mut JsonFields,
         name: &str,
         said: &str,
         value: Value,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidCall> {
         // Their word may name one where ours names several.
         let several = matches!(name, "paths" | "patterns");
         let one = value.as_str().filter(|one| several && !one.starts_with('['));
         let value = one.map(|one| Value::from(vec![one])).unwrap_or(value);
         match named.get(name) {
-            Some(other) if *other != value => Err(Invalid::Unfit {
+            Some(other) if *other != value => Err(InvalidCall::Unfit {
                 tool: self.tool,
                 reason: format!("{name} and {said} are both given and say different things"),
             }),
             Some(_) => Ok(()),
-            None => kept(named, name.to_owned(), value),
+            None => insert_as_given(named, name.to_owned(), value),
         }
     }
 
     /// `[FIRST, LAST]`, where -1 is the end of the file.
-    fn range(&mut self, named: &mut Fields, said: String, value: &Value) -> Result<(), Invalid> {
+    fn range(
+        &mut self,
+        named: &mut JsonFields,
+        said: String,
+        value: &Value,
+    ) -> Result<(), InvalidCall> {
         let given = match value.as_str() {
             Some(text) => serde_json::from_str(text).unwrap_or_default(),
             None => value.clone(),
@@ -192,7 +197,7 @@ impl Fitting<'_> {
         let lines =
             given.as_array().map(|lines| lines.iter().map(Value::as_i64).collect::<Vec<_>>());
         let Some([Some(first), Some(last)]) = lines.as_deref() else {
-            return kept(named, said, value.clone());
+            return insert_as_given(named, said, value.clone());
         };
         if *first > 0 {
             self.put(named, "offset", &said, Value::from(*first))?;
@@ -205,12 +210,17 @@ impl Fitting<'_> {
         }
     }
 
-    fn end_line(&mut self, named: &mut Fields, said: String, value: Value) -> Result<(), Invalid> {
-        let Some(last) = whole(&value) else { return kept(named, said, value) };
+    fn end_line(
+        &mut self,
+        named: &mut JsonFields,
+        said: String,
+        value: Value,
+    ) -> Result<(), InvalidCall> {
+        let Some(last) = whole(&value) else { return insert_as_given(named, said, value) };
         let first = named.get("offset").and_then(whole).unwrap_or(1).max(1);
         match last.checked_sub(first) {
             Some(more) => self.put(named, "limit", &said, Value::from(more + 1)),
-            None => kept(named, said, value),
+            None => insert_as_given(named, said, value),
         }
     }
 
@@ -221,7 +231,7 @@ impl Fitting<'_> {
         field: &str,
         schema: &Value,
         value: Value,
-    ) -> Result<Option<Value>, Invalid> {
+    ) -> Result<Option<Value>, InvalidCall> {
         let fitted = match schema["type"].as_str() {
             Some("string") => text(schema, &value),
             Some("boolean") => truth(&value).map(Value::from),
@@ -260,7 +270,7 @@ impl Fitting<'_> {
         field: &str,
         schema: &Value,
         given: Value,
-    ) -> Result<Value, Invalid> {
+    ) -> Result<Value, InvalidCall> {
         let of = schema["items"]["type"].as_str();
         let list = match &given {
             Value::String(text) if text.trim_start().starts_with('[') => {
@@ -291,7 +301,7 @@ impl Fitting<'_> {
         field: &str,
         schema: &Value,
         given: Value,
-    ) -> Result<Value, Invalid> {
+    ) -> Result<Value, InvalidCall> {
         let object = match &given {
             Value::String(text) if text.trim_start().starts_with('{') => {
                 serde_json::from_str(text).ok().filter(Value::is_object)
@@ -320,7 +330,7 @@ impl Fitting<'_> {
 }
 
 /// Under this name, for the check to judge.
-fn kept(named: &mut Fields, name: String, value: Value) -> Result<(), Invalid> {
+fn insert_as_given(named: &mut JsonFields, name: String, value: Value) -> Result<(), InvalidCall> {
     named.insert(name, value);
     Ok(())
 }

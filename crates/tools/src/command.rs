@@ -1,22 +1,22 @@
 //! A program in its cage, seen through to its end, and what the model is told of it. For the tools
 //! that run one: `bash`, `run` and those of git.
 
-use crate::answer::{Answer, By};
-use crate::barriers::{self, Barrier};
+use crate::answer::{BodyFrom, ToolAnswer};
+use crate::barriers::{self, Restriction};
 use crate::caches;
-use crate::capture::{self, HeadTail, Printed};
+use crate::capture::{self, CommandOutput, HeadTail};
 use crate::control::visible;
-use crate::drive::{Course, LeftBehind, Over, see_through};
-use crate::failure::{Code, Failure};
-use crate::hidden::{self, View};
+use crate::drive::{CommandEnd, CommandRun, LeftoverProcesses, run_to_end};
+use crate::failure::{FailureCode, ToolFailure};
+use crate::hidden::{self, SandboxView};
 use crate::home_names;
 use crate::lines::cut_line;
-use crate::live::{Live, Show, Shown};
-use crate::noise::{self, is_noise, is_probe};
-use crate::not_started::Search;
-use crate::run::CommandSide;
+use crate::live::{LiveOffer, LiveOutput, LiveSink};
+use crate::noise::{self, is_harmless, is_ipv6_probe};
+use crate::not_started::ProgramLookup;
+use crate::run::CommandSetup;
 use crate::signing::Signer;
-use crate::site::Site;
+use crate::site::ToolContext;
 use crate::to_proxy;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -47,7 +47,7 @@ const ENDED_BY_SIZE: i32 = 128 + SIGXFSZ;
 const NOT_FOUND: i32 = 127;
 
 /// What to run.
-pub(crate) struct Wanted {
+pub(crate) struct CommandSpec {
     /// Name or path, then the arguments.
     pub argv: Vec<String>,
     /// As rules and the record know it.
@@ -73,37 +73,42 @@ fn cut_time(asked: Option<u64>) -> Option<String> {
 ///
 /// # Errors
 /// Where no cage stands around it, where it cannot be executed, or where its end is not known.
-pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure> {
-    let mut side = side(site)?;
-    let mut show = std::mem::replace(&mut side.show, Box::new(Unshown));
+pub(crate) fn run(
+    wanted: CommandSpec,
+    ctx: &mut ToolContext<'_>,
+) -> Result<ToolAnswer, ToolFailure> {
+    let mut side = take_setup(ctx)?;
+    let mut show = std::mem::replace(&mut side.show, Box::new(NoLiveOutput));
     let cut_time = cut_time(wanted.timeout_ms);
-    let sight = Sight::of(&side);
-    let before = home_names::list(site.place);
+    let sight = CommandView::of(&side);
+    let before = home_names::list(ctx.scope);
     let name = wanted.argv.first().cloned().unwrap_or_default();
-    let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)
+    let (text, time, course) = start_and_wait(wanted, (side, capture::KEPT), &mut *show, ctx)
         .map_err(|failure| sight.explain(failure, &name))?;
-    let mut answer = answer(text.clone(), (time, &sight), course, site);
-    let kept = home_names::line(&before, &home_names::list(site.place));
+    let mut answer = answer(text.clone(), (time, &sight), course, ctx);
+    let kept = home_names::line(&before, &home_names::list(ctx.scope));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
     let failed = answer.outcome != Outcome::Exited { code: 0 };
-    let refusals = mattering(&site.account.refusals, sight.home.as_deref());
+    let refusals = not_harmless(&ctx.extras.refusals, sight.home.as_deref());
     let command = (failed || !refusals.is_empty()).then_some(text.as_str());
-    if sight.is_locked && barriers::met_closed_temp(command, &answer.body, &refusals, site.place) {
-        let note = format!("[{}]", barriers::closed_temp(&site.place.temp));
+    if sight.is_locked
+        && barriers::names_closed_temp_path(command, &answer.body, &refusals, ctx.scope)
+    {
+        let note = format!("[{}]", barriers::closed_temp(&ctx.scope.temp));
         answer.footer.insert(0, note);
     }
     Ok(answer)
 }
 
 /// What came of a program whose output is not for a model.
-pub(crate) struct Filtered {
+pub(crate) struct FilterRun {
     /// What it printed; absent where it is more than was to be held.
     pub printed: Option<Vec<u8>>,
     /// What it said beside that.
     pub said: String,
     /// The rest, as of any command.
-    pub answer: Answer,
+    pub answer: ToolAnswer,
 }
 
 /// Runs a program for what it prints, of which `kept` bytes are held. It is shown to nobody.
@@ -111,28 +116,28 @@ pub(crate) struct Filtered {
 /// # Errors
 /// As [`run`].
 pub(crate) fn filter(
-    wanted: Wanted,
+    wanted: CommandSpec,
     kept: usize,
-    site: &mut Site<'_>,
-) -> Result<Filtered, Failure> {
-    let side = side(site)?;
-    let sight = Sight::of(&side);
-    let (text, time, mut course) = course(wanted, (side, kept), &mut Unshown, site)?;
+    ctx: &mut ToolContext<'_>,
+) -> Result<FilterRun, ToolFailure> {
+    let side = take_setup(ctx)?;
+    let sight = CommandView::of(&side);
+    let (text, time, mut course) = start_and_wait(wanted, (side, kept), &mut NoLiveOutput, ctx)?;
     let printed = course.out.whole();
     let err = std::mem::take(&mut course.err);
     let said = capture::join(err, HeadTail::default()).text;
-    Ok(Filtered { printed, said, answer: answer(text, (time, &sight), course, site) })
+    Ok(FilterRun { printed, said, answer: answer(text, (time, &sight), course, ctx) })
 }
 
 /// What the command can see, to tell what it missed.
-struct Sight<'a> {
+struct CommandView<'a> {
     is_locked: bool,
     granted: Vec<PathBuf>,
     home: Option<String>,
     /// The person's search path.
     path: String,
     /// What a connection meets that goes no way that is open.
-    way_out: Barrier,
+    way_out: Restriction,
     signer: Option<&'a Signer>,
     /// Whether there is such a connection.
     bars_hosts: bool,
@@ -140,8 +145,8 @@ struct Sight<'a> {
     git_settings: Option<PathBuf>,
 }
 
-impl<'a> Sight<'a> {
-    fn of(side: &CommandSide<'a>) -> Self {
+impl<'a> CommandView<'a> {
+    fn of(side: &CommandSetup<'a>) -> Self {
         let value = |wanted: &str| side.env.iter().find(|(name, _)| name == wanted);
         let (home, path) = (value("HOME"), value("PATH"));
         let copy = value("GIT_CONFIG_GLOBAL").and_then(|(_, file)| Path::new(file).parent());
@@ -151,8 +156,8 @@ impl<'a> Sight<'a> {
             home: home.map(|(_, home)| home.clone()),
             path: path.map(|(_, path)| path.clone()).unwrap_or_default(),
             way_out: match side.proxy {
-                Some(_) => Barrier::Direct,
-                None => Barrier::Network,
+                Some(_) => Restriction::Direct,
+                None => Restriction::Network,
             },
             signer: side.signer,
             bars_hosts: side.cage.blocks_hosts(),
@@ -161,73 +166,74 @@ impl<'a> Sight<'a> {
     }
 
     /// What it finds of the person's programs.
-    fn search(&self) -> Search<'_> {
+    fn search(&self) -> ProgramLookup<'_> {
         let home = self.home.as_deref().map(Path::new);
-        Search { path: &self.path, granted: &self.granted, home }
+        ProgramLookup { path: &self.path, granted: &self.granted, home }
     }
 
     /// Why a program was not found, where it is known.
-    fn explain(&self, failure: Failure, name: &str) -> Failure {
-        let is_missing = matches!(failure.code, Code::NotFound | Code::PermissionDenied);
+    fn explain(&self, failure: ToolFailure, name: &str) -> ToolFailure {
+        let is_missing =
+            matches!(failure.code, FailureCode::NotFound | FailureCode::PermissionDenied);
         let is_searched = self.is_locked && is_missing && !name.contains('/');
         match is_searched.then(|| self.search().reason(name)).flatten() {
-            Some(reason) => Failure { hint: format!("{reason}."), ..failure },
+            Some(reason) => ToolFailure { hint: format!("{reason}."), ..failure },
             None => failure,
         }
     }
 }
 
 /// Shows nothing.
-struct Unshown;
+struct NoLiveOutput;
 
-impl Show for Unshown {
-    fn offer(&mut self, _: Stream, _: String) -> Shown {
-        Shown::Taken
+impl LiveSink for NoLiveOutput {
+    fn offer(&mut self, _: Stream, _: String) -> LiveOffer {
+        LiveOffer::Taken
     }
 
     fn last(&mut self, _: Stream, _: String) {}
 }
 
 /// The shell for scripts: the command's `SHELL`, which the supervisor has found startable in the cage.
-pub(crate) fn shell(site: &Site<'_>) -> String {
-    let given = site.command.as_ref().map(|side| side.env).unwrap_or_default();
+pub(crate) fn shell(ctx: &ToolContext<'_>) -> String {
+    let given = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
     let shell = given.iter().find(|(name, value)| name == "SHELL" && value.starts_with('/'));
     shell.map_or("/bin/sh", |(_, shell)| shell).to_owned()
 }
 
-fn side<'a>(site: &mut Site<'a>) -> Result<CommandSide<'a>, Failure> {
-    site.command.take().ok_or_else(|| {
+fn take_setup<'a>(ctx: &mut ToolContext<'a>) -> Result<CommandSetup<'a>, ToolFailure> {
+    ctx.command.take().ok_or_else(|| {
         confined("no cage", "a command needs a cage of its own, and this process has none")
     })
 }
 
 /// Sees it through; its text and its longest time beside what came of it.
-fn course(
-    wanted: Wanted,
-    (side, kept): (CommandSide<'_>, usize),
-    show: &mut dyn Show,
-    site: &mut Site<'_>,
-) -> Result<(String, Duration, Course), Failure> {
-    let Wanted { argv, text, env, without, timeout_ms } = wanted;
+fn start_and_wait(
+    wanted: CommandSpec,
+    (side, kept): (CommandSetup<'_>, usize),
+    show: &mut dyn LiveSink,
+    ctx: &mut ToolContext<'_>,
+) -> Result<(String, Duration, CommandRun), ToolFailure> {
+    let CommandSpec { argv, text, env, without, timeout_ms } = wanted;
     let time = timeout_ms.map_or(side.time, |ms| Duration::from_millis(ms.min(LONGEST_MS)));
     let program = Program {
         argv: argv.into_iter().map(OsString::from).collect(),
-        env: environment(&side, without, &env, site),
-        cwd: site.place.project.clone(),
+        env: environment(&side, without, &env, ctx),
+        cwd: ctx.scope.project.clone(),
     };
     let caged = side.cage.spawn(program).map_err(|error| {
         if error.step == Step::Lost {
-            site.account.lost = Some(error.reason.clone());
+            ctx.extras.lost = Some(error.reason.clone());
         }
         of_cage(&error)
     })?;
-    let course = see_through(caged, (time, kept), site.cancel, Live::new(show))
+    let course = run_to_end(caged, (time, kept), ctx.cancel, LiveOutput::new(show))
         .map_err(|error| unknown_end(&error))?;
     Ok((text, time, course))
 }
 
 /// These words as a shell would have to be given them: what rules are matched against.
-pub(crate) fn in_words(argv: &[String]) -> String {
+pub(crate) fn shell_words(argv: &[String]) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }
@@ -246,12 +252,12 @@ fn quoted(word: &str) -> String {
 /// The command's environment: what it was given, where temporary files go, and the session's
 /// package caches in place of the person's.
 fn environment(
-    side: &CommandSide<'_>,
+    side: &CommandSetup<'_>,
     without: Option<&'static str>,
     more: &[(String, String)],
-    site: &Site<'_>,
+    ctx: &ToolContext<'_>,
 ) -> Vec<(OsString, OsString)> {
-    let CommandSide { cage, proxy, signer, env: given, .. } = side;
+    let CommandSetup { cage, proxy, signer, env: given, .. } = side;
     let added = |name: &String| more.iter().any(|(other, _)| other == name);
     let mut env: Vec<(OsString, OsString)> = given
         .iter()
@@ -268,16 +274,16 @@ fn environment(
         env.retain(|(name, _)| !ways.iter().any(|(way, _)| way == name));
         env.extend(ways);
     }
-    let temp = site.place.seen_in(cage, &site.place.temp);
+    let temp = ctx.scope.seen_in(cage, &ctx.scope.temp);
     let led = |caches| {
-        let found = caches::Found::of(caches, site.place, cage);
-        caches::variables(given, &found, site.place)
+        let found = caches::CacheDirs::of(caches, ctx.scope, cage);
+        caches::variables(given, &found, ctx.scope)
     };
-    let caches = site.place.caches.as_deref().map(led).unwrap_or_default().into_iter();
+    let caches = ctx.scope.caches.as_deref().map(led).unwrap_or_default().into_iter();
     // What screen uses otherwise lies in /run, which belongs to the machine.
     let screens = temp.join(".screen");
     let temporary = [("TMPDIR".into(), temp.into()), ("SCREENDIR".into(), screens.into())];
-    let agent = signer.map(|signer| site.place.seen_in(cage, signer.path()).into());
+    let agent = signer.map(|signer| ctx.scope.seen_in(cage, signer.path()).into());
     let agent = agent.map(|path: OsString| ("SSH_AUTH_SOCK".into(), path));
     let own: Vec<_> = caches.chain(temporary).chain(agent).collect();
     env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
@@ -300,41 +306,41 @@ fn startable(path: &str, cage: &Cage) -> OsString {
     }
 }
 
-fn confined(step: &str, reason: &str) -> Failure {
-    Failure {
+fn confined(step: &str, reason: &str) -> ToolFailure {
+    ToolFailure {
         outcome: Outcome::Confined { what: step.to_owned() },
-        ..Failure::new(
-            Code::Confined,
+        ..ToolFailure::new(
+            FailureCode::Confined,
             format!("nothing was run: {reason}"),
             "agentd doctor says what this host allows.",
         )
     }
 }
 
-fn of_cage(error: &CageError) -> Failure {
+fn of_cage(error: &CageError) -> ToolFailure {
     let number = error.source.as_ref().and_then(std::io::Error::raw_os_error);
     // Errno is the system's list, not ours: what is not named here is the cage's own failure.
     #[allow(clippy::wildcard_enum_match_arm)]
     let code = match (error.step, number.map(Errno::from_raw)) {
-        (Step::Program, Some(Errno::ENOENT | Errno::ENOTDIR)) => Code::NotFound,
-        (Step::Program, Some(Errno::EACCES | Errno::EPERM)) => Code::PermissionDenied,
-        (Step::Program, Some(Errno::ENOEXEC | Errno::E2BIG)) => Code::InvalidArguments,
+        (Step::Program, Some(Errno::ENOENT | Errno::ENOTDIR)) => FailureCode::NotFound,
+        (Step::Program, Some(Errno::EACCES | Errno::EPERM)) => FailureCode::PermissionDenied,
+        (Step::Program, Some(Errno::ENOEXEC | Errno::E2BIG)) => FailureCode::InvalidArguments,
         _ => {
-            return Failure {
+            return ToolFailure {
                 hint: error.hint.clone(),
                 ..confined(error.step.name(), &error.reason)
             };
         }
     };
-    Failure::new(code, format!("nothing was run: {}", error.reason), error.hint.clone())
+    ToolFailure::new(code, format!("nothing was run: {}", error.reason), error.hint.clone())
 }
 
 /// The command was let go, and what became of it cannot be said.
-fn unknown_end(error: &CageError) -> Failure {
-    Failure {
+fn unknown_end(error: &CageError) -> ToolFailure {
+    ToolFailure {
         outcome: Outcome::Interrupted,
-        ..Failure::new(
-            Code::Interrupted,
+        ..ToolFailure::new(
+            FailureCode::Interrupted,
             format!("the command may have run: {}", error.reason),
             "Look at what it changed before you run it again.",
         )
@@ -343,27 +349,28 @@ fn unknown_end(error: &CageError) -> Failure {
 
 fn answer(
     command: String,
-    (time, sight): (Duration, &Sight<'_>),
-    course: Course,
-    site: &mut Site<'_>,
-) -> Answer {
-    let Course { out, err, over, left_behind, took, ending } = course;
-    let Printed { text, notes } = capture::join(out, err);
+    (time, sight): (Duration, &CommandView<'_>),
+    course: CommandRun,
+    ctx: &mut ToolContext<'_>,
+) -> ToolAnswer {
+    let CommandRun { out, err, over, left_behind, took, ending } = course;
+    let CommandOutput { text, notes } = capture::join(out, err);
     let mut footer = notes;
-    footer.extend(left_running(&left_behind));
+    footer.extend(leftover_note(&left_behind));
     if ending.survivors > 0 {
         footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
     }
     let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
-    let matters = mattering(&ending.refusals, sight.home.as_deref());
+    let matters = not_harmless(&ending.refusals, sight.home.as_deref());
     let has_failed = outcome != Outcome::Exited { code: 0 };
     footer.extend(match has_failed {
-        true => refused(&matters, ending.refusals_uncounted),
+        true => refusal_lines(&matters, ending.refusals_uncounted),
         false => {
-            let is_quiet = noise::looks_up_quietly(&command) && !hidden::reached_no_host(&text);
-            let is_told = |one: &&Refusal| !(is_probe(one) || is_quiet && barriers::is_lookup(one));
+            let is_quiet = noise::checks_for_updates(&command) && !hidden::reached_no_host(&text);
+            let is_told =
+                |one: &&Refusal| !(is_ipv6_probe(one) || is_quiet && barriers::is_name_lookup(one));
             let told: Vec<Refusal> = matters.iter().filter(is_told).cloned().collect();
-            refused_in_passing(&told, ending.refusals_uncounted).into_iter().collect()
+            refusal_line_of_success(&told, ending.refusals_uncounted).into_iter().collect()
         }
     });
     footer.extend(ending.tampered.iter().map(|name| {
@@ -380,32 +387,34 @@ fn answer(
     }
     footer.extend(sight.signer.into_iter().flat_map(Signer::lines));
     if has_failed {
-        let mut ways = ways_on((&matters, &ending.tampered), &site.place.project, sight);
-        for way in said_barriers(&text, sight).into_iter().filter_map(Barrier::way_on) {
+        let mut ways = hint_lines((&matters, &ending.tampered), &ctx.scope.project, sight);
+        for way in
+            restrictions_in_output(&text, sight).into_iter().filter_map(Restriction::hint_line)
+        {
             if !ways.contains(&way) {
                 ways.push(way);
             }
         }
         footer.extend(ways);
-        footer.extend(missed(&text, &matters, sight, site));
+        footer.extend(missing_path_note(&text, &matters, sight, ctx));
         let is_missing = matches!(ending.exit, Exit::Code(NOT_FOUND)) && sight.is_locked;
         footer.extend(is_missing.then(|| sight.search().line(&text)).flatten());
     } else {
-        footer.extend(ways_on((&[], &ending.tampered), &site.place.project, sight));
+        footer.extend(hint_lines((&[], &ending.tampered), &ctx.scope.project, sight));
     }
     if outcome == Outcome::TimedOut && time < Duration::from_millis(LONGEST_MS) {
         footer.push(format!("[timeout_ms may be up to {LONGEST_MS}]"));
     }
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
-    site.account.refusals = ending.refusals;
-    site.account.refusals_uncounted = ending.refusals_uncounted;
-    site.account.tampered = ending.tampered;
-    site.account.usage = Some(ending.usage);
-    site.account.command_pid = Some(ending.pid);
-    Answer {
+    ctx.extras.refusals = ending.refusals;
+    ctx.extras.refusals_uncounted = ending.refusals_uncounted;
+    ctx.extras.tampered = ending.tampered;
+    ctx.extras.usage = Some(ending.usage);
+    ctx.extras.command_pid = Some(ending.pid);
+    ToolAnswer {
         body: text,
-        by: By::Program,
+        by: BodyFrom::Program,
         footer,
         summary,
         how_to_get_more: "redirect the output into a file and read parts of that",
@@ -416,7 +425,7 @@ fn answer(
 }
 
 /// The note about background processes, which are killed when the command ends.
-fn left_running(LeftBehind { names, held_output }: &LeftBehind) -> Option<String> {
+fn leftover_note(LeftoverProcesses { names, held_output }: &LeftoverProcesses) -> Option<String> {
     if names.is_empty() && !held_output {
         return None;
     }
@@ -442,34 +451,34 @@ fn left_running(LeftBehind { names, held_output }: &LeftBehind) -> Option<String
 }
 
 /// How it ended: for the record, as a code, and as the last line.
-fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, String) {
+fn verdict(over: CommandEnd, exit: Exit, time: Duration) -> (Outcome, Option<FailureCode>, String) {
     match (over, exit) {
-        (Over::TimedOut, _) => (
+        (CommandEnd::TimedOut, _) => (
             Outcome::TimedOut,
-            Some(Code::TimedOut),
+            Some(FailureCode::TimedOut),
             format!(
                 "exit code: 124 (timed out after {} ms; all its processes were ended)",
                 time.as_millis()
             ),
         ),
-        (Over::Cancelled, _) => (
+        (CommandEnd::Cancelled, _) => (
             Outcome::Interrupted,
-            Some(Code::Interrupted),
+            Some(FailureCode::Interrupted),
             "exit code: 130 (ended on request; all its processes were ended)".to_owned(),
         ),
-        (Over::Exceeded(exceeded), _) => above(exceeded),
-        (Over::ByItself, Exit::Code(code)) => {
+        (CommandEnd::Exceeded(exceeded), _) => exceeded_limit(exceeded),
+        (CommandEnd::ByItself, Exit::Code(code)) => {
             (Outcome::Exited { code }, None, format!("exit code: {code}"))
         }
-        (Over::ByItself, Exit::Signal(signal)) => {
+        (CommandEnd::ByItself, Exit::Signal(signal)) => {
             let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
             let line = format!("exit code: {} (killed by signal {signal}, {name})", 128 + signal);
             if signal == SIGXFSZ {
                 let what = "the bound of a file's size".to_owned();
-                (Outcome::Confined { what }, Some(Code::Confined), line)
+                (Outcome::Confined { what }, Some(FailureCode::Confined), line)
             } else if signal == Signal::SIGSYS as i32 {
                 let what = "a system call that the filter answers with SIGSYS".to_owned();
-                (Outcome::Confined { what }, Some(Code::Confined), line)
+                (Outcome::Confined { what }, Some(FailureCode::Confined), line)
             } else {
                 (Outcome::Signalled { signal }, None, line)
             }
@@ -480,9 +489,9 @@ fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, St
 /// The same, but for a command that ended well and left a protected name otherwise than it was: that
 /// is no success.
 fn untampered(
-    (outcome, code, exit): (Outcome, Option<Code>, String),
+    (outcome, code, exit): (Outcome, Option<FailureCode>, String),
     tampered: &[Tampered],
-) -> (Outcome, Option<Code>, String) {
+) -> (Outcome, Option<FailureCode>, String) {
     let left = tampered.iter().find(|name| matches!(name.remedy, Remedy::Left { .. }));
     match (left, outcome) {
         (Some(left), Outcome::Exited { code: 0 }) => {
@@ -491,14 +500,16 @@ fn untampered(
             let exit = format!(
                 "{exit}, but {said} could not be put right; a person is asked before the next command"
             );
-            (Outcome::Confined { what }, Some(Code::Confined), exit)
+            (Outcome::Confined { what }, Some(FailureCode::Confined), exit)
         }
         (Some(_) | None, outcome) => (outcome, code, exit),
     }
 }
 
 /// How a call ended that used more than it may, with the setting that bounds it.
-fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, String) {
+fn exceeded_limit(
+    Exceeded { bound, used, most }: Exceeded,
+) -> (Outcome, Option<FailureCode>, String) {
     // The kernel held it at the bound.
     let held = used <= most;
     let confined = |what: &str| Outcome::Confined { what: what.to_owned() };
@@ -514,7 +525,7 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
                     "{used} MiB of memory, above the {most} of `sandbox.limits.memory_bytes`"
                 ),
             };
-            (Outcome::OutOfMemory, Code::OutOfMemory, what)
+            (Outcome::OutOfMemory, FailureCode::OutOfMemory, what)
         }
         Bound::Processes => {
             let what = match held {
@@ -525,57 +536,57 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
                     "{used} processes and threads, above the {most} of `sandbox.limits.processes`"
                 ),
             };
-            (confined("the bound of processes"), Code::Confined, what)
+            (confined("the bound of processes"), FailureCode::Confined, what)
         }
         Bound::CpuTime => {
             let what = format!(
                 "{used} s of processor time, above the {most} of `sandbox.limits.cpu_seconds`"
             );
-            (confined("the bound of processor time"), Code::Confined, what)
+            (confined("the bound of processor time"), FailureCode::Confined, what)
         }
     };
     (outcome, Some(code), format!("exit code: 137 (ended with all its processes: it used {what})"))
 }
 
 /// How more is given than this call had, where it tried to do more: each way once.
-fn ways_on(
+fn hint_lines(
     (refusals, tampered): (&[Refusal], &[Tampered]),
     project: &Path,
-    sight: &Sight,
+    sight: &CommandView,
 ) -> Vec<String> {
     let settings = sight.git_settings.as_deref();
-    let of = |refusal: &Refusal| match barriers::of(refusal, project, settings) {
+    let of = |refusal: &Refusal| match barriers::restriction_of(refusal, project, settings) {
         // A hook of another place is a program like others.
-        Some(Barrier::Program) => Some(Barrier::Program),
-        Some(Barrier::Network) => Some(sight.way_out),
-        Some(Barrier::Settings) => Some(Barrier::Settings),
-        _ if is_gits(&refusal.detail) => Some(Barrier::Git),
+        Some(Restriction::Program) => Some(Restriction::Program),
+        Some(Restriction::Network) => Some(sight.way_out),
+        Some(Restriction::Settings) => Some(Restriction::Settings),
+        _ if is_git_settings(&refusal.detail) => Some(Restriction::Git),
         other => other,
     };
     let held = tampered.iter().filter(|name| name.remedy != Remedy::Granted);
-    let names = held.map(|name| match is_gits(&name.path) {
-        true => Barrier::Git,
-        false => Barrier::Protected,
+    let names = held.map(|name| match is_git_settings(&name.path) {
+        true => Restriction::Git,
+        false => Restriction::Protected,
     });
-    let mut met: Vec<Barrier> = Vec::new();
+    let mut met: Vec<Restriction> = Vec::new();
     for barrier in refusals.iter().filter_map(of).chain(names) {
         if !met.contains(&barrier) {
             met.push(barrier);
         }
     }
-    met.into_iter().filter_map(Barrier::way_on).collect()
+    met.into_iter().filter_map(Restriction::hint_line).collect()
 }
 
 /// What the program's own words say that it met; no refusal needs to be known for them.
-fn said_barriers(printed: &str, sight: &Sight) -> Vec<Barrier> {
+fn restrictions_in_output(printed: &str, sight: &CommandView) -> Vec<Restriction> {
     let no_host = sight.bars_hosts && hidden::reached_no_host(printed);
     let no_sandbox = sight.is_locked && hidden::has_no_sandbox(printed);
-    let met = [(no_host, sight.way_out), (no_sandbox, Barrier::Namespaces)];
+    let met = [(no_host, sight.way_out), (no_sandbox, Restriction::Namespaces)];
     met.into_iter().filter_map(|(is_met, barrier)| is_met.then_some(barrier)).collect()
 }
 
 /// Whether this names settings or hooks of git, its submodules' and worktrees' too.
-fn is_gits(text: &str) -> bool {
+fn is_git_settings(text: &str) -> bool {
     let Some((_, below)) = text.split_once(".git/") else { return false };
     below.contains("info/attributes")
         || below.split(['/', ' ', ',', '"']).any(|name| {
@@ -585,15 +596,15 @@ fn is_gits(text: &str) -> bool {
 }
 
 /// The line about what it did not see, where something says so.
-fn missed(
+fn missing_path_note(
     printed: &str,
     refusals: &[Refusal],
-    sight: &Sight<'_>,
-    site: &Site<'_>,
+    sight: &CommandView<'_>,
+    ctx: &ToolContext<'_>,
 ) -> Option<String> {
-    let view = View {
+    let view = SandboxView {
         granted: &sight.granted,
-        withheld: &site.place.withheld,
+        withheld: &ctx.scope.withheld,
         home: sight.home.as_deref().map(Path::new),
     };
     let details = refusals.iter().map(|refusal| refusal.detail.as_str());
@@ -601,12 +612,12 @@ fn missed(
 }
 
 /// The refusals that are not known to be harmless.
-fn mattering(refusals: &[Refusal], home: Option<&str>) -> Vec<Refusal> {
-    refusals.iter().filter(|refusal| !is_noise(refusal, home)).cloned().collect()
+fn not_harmless(refusals: &[Refusal], home: Option<&str>) -> Vec<Refusal> {
+    refusals.iter().filter(|refusal| !is_harmless(refusal, home)).cloned().collect()
 }
 
 /// The one line beside a success: the command did what it was to do, or says otherwise itself.
-fn refused_in_passing(refusals: &[Refusal], uncounted: u64) -> Option<String> {
+fn refusal_line_of_success(refusals: &[Refusal], uncounted: u64) -> Option<String> {
     let kinds = kinds(refusals);
     let (refusal, count) = kinds.first()?;
     let first = line(refusal, *count);
@@ -635,7 +646,7 @@ fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
 }
 
 /// What the cage refused, each kind of thing once with how often it happened.
-fn refused(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
+fn refusal_lines(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
     let kinds = kinds(refusals);
     let mut lines: Vec<String> =
         kinds.iter().take(REFUSALS).map(|(refusal, count)| line(refusal, *count)).collect();
@@ -676,7 +687,7 @@ mod tests {
     #[test]
     fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
         let words = |argv: &[&str]| {
-            in_words(&argv.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+            shell_words(&argv.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
         };
         for (argv, expected) in [
             (&["cargo", "test", "-p", "x"][..], "cargo test -p x"),
@@ -693,7 +704,7 @@ mod tests {
 
     #[test]
     fn refusals_are_named_once_and_counted() {
-        let lines = refused(
+        let lines = refusal_lines(
             &[refusal("127.0.0.1:80", 1), refusal("/x\u{1b}", 2), refusal("127.0.0.1:80", 4)],
             0,
         );
@@ -704,14 +715,15 @@ mod tests {
                 "[the cage refused connect /x\u{241b}: EACCES, 2 times]"
             ]
         );
-        let passing = |refusals: &[Refusal], uncounted| refused_in_passing(refusals, uncounted);
+        let passing =
+            |refusals: &[Refusal], uncounted| refusal_line_of_success(refusals, uncounted);
         assert_eq!(passing(&[], 0), None);
         let one = "[the cage refused connect /a: EACCES, 2 times]";
         assert_eq!(passing(&[refusal("/a", 2)], 0).as_deref(), Some(one));
         let more = "[the cage refused connect /a: EACCES; 4 more in agentd audit show]";
         assert_eq!(passing(&[refusal("/a", 1), refusal("/b", 2)], 3).as_deref(), Some(more));
         let many: Vec<Refusal> = (0..30).map(|i| refusal(&format!("/{i}"), 1)).collect();
-        let lines = refused(&many, 7);
+        let lines = refusal_lines(&many, 7);
         assert_eq!(lines.len(), REFUSALS + 1);
         assert!(lines[REFUSALS].contains("refused 27 more"));
     }
@@ -720,21 +732,21 @@ mod tests {
     fn the_exit_code_says_how_it_ended() {
         let time = Duration::from_secs(2);
         for (over, exit, expected, line) in [
-            (Over::ByItself, Exit::Code(3), Outcome::Exited { code: 3 }, "exit code: 3"),
+            (CommandEnd::ByItself, Exit::Code(3), Outcome::Exited { code: 3 }, "exit code: 3"),
             (
-                Over::ByItself,
+                CommandEnd::ByItself,
                 Exit::Signal(9),
                 Outcome::Signalled { signal: 9 },
                 "exit code: 137 (killed by signal 9, SIGKILL)",
             ),
             (
-                Over::TimedOut,
+                CommandEnd::TimedOut,
                 Exit::Signal(15),
                 Outcome::TimedOut,
                 "exit code: 124 (timed out after 2000 ms; all its processes were ended)",
             ),
             (
-                Over::Cancelled,
+                CommandEnd::Cancelled,
                 Exit::Code(0),
                 Outcome::Interrupted,
                 "exit code: 130 (ended on request; all its processes were ended)",
@@ -744,7 +756,7 @@ mod tests {
             assert_eq!((outcome, text.as_str()), (expected, line));
         }
         assert!(matches!(
-            verdict(Over::ByItself, Exit::Signal(31), time).0,
+            verdict(CommandEnd::ByItself, Exit::Signal(31), time).0,
             Outcome::Confined { .. }
         ));
     }

@@ -39,7 +39,7 @@ fn sign(c: char) -> char {
 
 /// Where in an escape sequence the stream stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     Ground,
     /// After ESC.
     Escape,
@@ -56,16 +56,16 @@ enum State {
 /// Takes escape sequences out of a stream that arrives in pieces. A lone carriage return comes out
 /// as one, for [`last_states`] or the caller to deal with; invalid UTF-8 comes out as U+FFFD.
 #[derive(Debug)]
-pub(crate) struct Strip {
-    state: State,
+pub(crate) struct EscapeStripper {
+    state: EscapeState,
     carriage: bool,
     partial: Vec<u8>,
 }
 
-impl Strip {
+impl EscapeStripper {
     /// At the beginning of a stream.
     pub fn new() -> Self {
-        Self { state: State::Ground, carriage: false, partial: Vec::new() }
+        Self { state: EscapeState::Ground, carriage: false, partial: Vec::new() }
     }
 
     /// The text of the next bytes, as far as they are whole.
@@ -77,7 +77,7 @@ impl Strip {
             joined.extend_from_slice(bytes);
             Cow::Owned(joined)
         };
-        let whole = bytes.len() - torn(&bytes);
+        let whole = bytes.len() - incomplete_tail(&bytes);
         self.partial = bytes[whole..].to_vec();
         match &mut bytes {
             Cow::Borrowed(slice) => *slice = &slice[..whole],
@@ -104,30 +104,34 @@ impl Strip {
 
     fn step(&mut self, c: char, out: &mut String) {
         self.state = match (self.state, c) {
-            (State::Ground, _) => return self.ground(c, out),
-            (State::Escape, '[') => State::Sequence,
-            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String(0),
-            (State::Escape, ' '..='/') | (State::Intermediate, ' '..='/') => State::Intermediate,
-            (State::Escape | State::Intermediate, '0'..='~') => State::Ground,
-            (State::Sequence, ' '..='?') => State::Sequence,
-            (State::Sequence, '@'..='~') => State::Ground,
+            (EscapeState::Ground, _) => return self.ground(c, out),
+            (EscapeState::Escape, '[') => EscapeState::Sequence,
+            (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => EscapeState::String(0),
+            (EscapeState::Escape, ' '..='/') | (EscapeState::Intermediate, ' '..='/') => {
+                EscapeState::Intermediate
+            }
+            (EscapeState::Escape | EscapeState::Intermediate, '0'..='~') => EscapeState::Ground,
+            (EscapeState::Sequence, ' '..='?') => EscapeState::Sequence,
+            (EscapeState::Sequence, '@'..='~') => EscapeState::Ground,
             // A string ends with BEL or ESC \, and for us with its line or its bound.
-            (State::String(_), '\u{7}' | '\u{9c}') => State::Ground,
-            (State::String(n), '\u{1b}') => State::StringEscape(n),
-            (State::StringEscape(_), '\\') => State::Ground,
-            (State::String(n) | State::StringEscape(n), c) if c != '\n' && n < STRING_MAX => {
-                State::String(n + 1)
+            (EscapeState::String(_), '\u{7}' | '\u{9c}') => EscapeState::Ground,
+            (EscapeState::String(n), '\u{1b}') => EscapeState::StringEscape(n),
+            (EscapeState::StringEscape(_), '\\') => EscapeState::Ground,
+            (EscapeState::String(n) | EscapeState::StringEscape(n), c)
+                if c != '\n' && n < STRING_MAX =>
+            {
+                EscapeState::String(n + 1)
             }
             // Not what a sequence goes on with: it is over, and this character is text.
             (
-                State::Escape
-                | State::Intermediate
-                | State::Sequence
-                | State::String(_)
-                | State::StringEscape(_),
+                EscapeState::Escape
+                | EscapeState::Intermediate
+                | EscapeState::Sequence
+                | EscapeState::String(_)
+                | EscapeState::StringEscape(_),
                 _,
             ) => {
-                self.state = State::Ground;
+                self.state = EscapeState::Ground;
                 return self.ground(c, out);
             }
         };
@@ -138,9 +142,9 @@ impl Strip {
             out.push('\r');
         }
         match c {
-            '\u{1b}' => self.state = State::Escape,
-            '\u{9b}' => self.state = State::Sequence,
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.state = State::String(0),
+            '\u{1b}' => self.state = EscapeState::Escape,
+            '\u{9b}' => self.state = EscapeState::Sequence,
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.state = EscapeState::String(0),
             '\r' => self.carriage = true,
             '\n' | '\t' => out.push(c),
             other => out.push(sign(other)),
@@ -149,7 +153,7 @@ impl Strip {
 }
 
 /// How many bytes at the end begin a character that is not whole yet.
-fn torn(bytes: &[u8]) -> usize {
+fn incomplete_tail(bytes: &[u8]) -> usize {
     let from = bytes.len().saturating_sub(3);
     match std::str::from_utf8(&bytes[from..]) {
         Ok(_) => 0,
@@ -165,7 +169,7 @@ fn torn(bytes: &[u8]) -> usize {
 /// What a command printed, as a person would have read it at the end, and how many states of
 /// progress bars were written over.
 pub(crate) fn printed(bytes: &[u8]) -> (String, usize) {
-    let mut strip = Strip::new();
+    let mut strip = EscapeStripper::new();
     let mut text = strip.push(bytes);
     text.push_str(&strip.finish());
     last_states(&text)
@@ -240,10 +244,10 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_make_no_difference(bytes: Vec<u8>, cuts in proptest::collection::vec(0usize..64, 0..8)) {
-            let mut whole = Strip::new();
+            let mut whole = EscapeStripper::new();
             let mut expected = whole.push(&bytes);
             expected.push_str(&whole.finish());
-            let mut strip = Strip::new();
+            let mut strip = EscapeStripper::new();
             let mut got = String::new();
             let mut rest = &bytes[..];
             for cut in cuts {

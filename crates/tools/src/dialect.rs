@@ -4,16 +4,16 @@
 //! A call leaves here in our words alone, so rules, records and runners see the real tool, the real path
 //! and the real command. The aliases of a tool stand in the tool's own file.
 
-use crate::command::in_words;
+use crate::command::shell_words;
 use crate::patch;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-pub(crate) type Fields = Map<String, Value>;
+pub(crate) type JsonFields = Map<String, Value>;
 
 /// The meaning of another agent's word for an argument.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Means {
+pub(crate) enum ArgMeaning {
     /// The same value under our name.
     Field(&'static str),
     /// The opposite truth value under our name.
@@ -36,9 +36,11 @@ pub(crate) enum Means {
     Unmet(&'static str),
 }
 
-use Means::{EndLine, Field, FileType, Ignored, Literal, Opposite, Range, Seconds, Time, Unmet};
+use ArgMeaning::{
+    EndLine, Field, FileType, Ignored, Literal, Opposite, Range, Seconds, Time, Unmet,
+};
 
-type Words = &'static [(&'static str, Means)];
+type Words = &'static [(&'static str, ArgMeaning)];
 
 const PATH: &[&str] = &[
     "file_path",
@@ -86,10 +88,10 @@ const IGNORED: &[&str] = &[
     "wait_for_previous_tools",
 ];
 
-const BACKGROUND: Means = Unmet(
+const BACKGROUND: ArgMeaning = Unmet(
     "There are no background commands: it ran to its end, and what it left running was ended with it.",
 );
-const ESCALATED: Means = Unmet(
+const ESCALATED: ArgMeaning = Unmet(
     "Rights beyond the session's are asked for by network, hosts, directory, git_settings or git_signing.",
 );
 const COMMAND: Words = &[
@@ -337,9 +339,9 @@ const EDIT: Words = &[
 ];
 
 /// What a word means at a place of a tool's arguments; none where nobody is known to say it.
-pub(crate) fn meaning(place: &str, said: &str) -> Option<Means> {
+pub(crate) fn meaning(place: &str, said: &str) -> Option<ArgMeaning> {
     let words = WORDS.iter().find(|(of, _)| *of == place).map_or(&[] as Words, |(_, words)| words);
-    let same = |word: &&(&str, Means)| match word.0.starts_with('-') || said.starts_with('-') {
+    let same = |word: &&(&str, ArgMeaning)| match word.0.starts_with('-') || said.starts_with('-') {
         // -A and -a are two words.
         true => word.0 == said,
         false => fold(word.0) == fold(said),
@@ -395,7 +397,7 @@ pub(crate) fn files_of(language: &str) -> Option<&'static str> {
 pub(crate) fn reshape(
     tool: &'static str,
     said: &str,
-    fields: &mut Fields,
+    fields: &mut JsonFields,
     at: &Path,
 ) -> &'static str {
     match tool {
@@ -408,7 +410,12 @@ pub(crate) fn reshape(
 }
 
 /// A command as text or as words, with a directory of its own or without.
-fn command(tool: &'static str, said: &str, fields: &mut Fields, project: &Path) -> &'static str {
+fn command(
+    tool: &'static str,
+    said: &str,
+    fields: &mut JsonFields,
+    project: &Path,
+) -> &'static str {
     if let Some(Value::Object(action)) = fields.remove("action") {
         fields.remove("type");
         fields.extend(action.into_iter().filter(|(name, _)| name != "type" && name != "user"));
@@ -440,7 +447,7 @@ fn command(tool: &'static str, said: &str, fields: &mut Fields, project: &Path) 
         (_, None) => None,
     };
     if let Some(patch) = patch.filter(|_| directory.is_none()) {
-        *fields = Fields::from_iter([("patch".to_owned(), Value::String(patch))]);
+        *fields = JsonFields::from_iter([("patch".to_owned(), Value::String(patch))]);
         return "apply_patch";
     }
     let (tool, name, value) = match (script, argv, directory) {
@@ -449,7 +456,7 @@ fn command(tool: &'static str, said: &str, fields: &mut Fields, project: &Path) 
             ("bash", "command", Value::String(format!("cd {} || exit\n{script}", quoted(&dir))))
         }
         (None, Some(argv), Some(dir)) => {
-            let text = format!("cd {} && {}", quoted(&dir), in_words(&argv));
+            let text = format!("cd {} && {}", quoted(&dir), shell_words(&argv));
             ("bash", "command", Value::String(text))
         }
         (None, Some(argv), None) => ("run", "argv", Value::from(argv)),
@@ -460,11 +467,11 @@ fn command(tool: &'static str, said: &str, fields: &mut Fields, project: &Path) 
 }
 
 fn quoted(dir: &str) -> String {
-    in_words(&[dir.to_owned()])
+    shell_words(&[dir.to_owned()])
 }
 
 /// The directory that a command is to run in, where it is not the project's.
-fn directory(said: &str, fields: &mut Fields, project: &Path) -> Option<String> {
+fn directory(said: &str, fields: &mut JsonFields, project: &Path) -> Option<String> {
     let names =
         ["workdir", "cwd", "working_directory", "working_dir", "workingDirectory", "dir_path"];
     // Our own `directory` is one more directory to read and write.
@@ -510,7 +517,7 @@ fn is_patch_program(name: &str) -> bool {
 }
 
 /// One tool for all that an editor does, told apart by its command.
-fn editor(fields: &mut Fields) -> &'static str {
+fn editor(fields: &mut JsonFields) -> &'static str {
     let Some(command) = fields.get("command").and_then(Value::as_str).map(str::to_owned) else {
         return "edit";
     };
@@ -525,7 +532,7 @@ fn editor(fields: &mut Fields) -> &'static str {
 }
 
 /// A whole list with how far each step is.
-fn todos(fields: &mut Fields) -> &'static str {
+fn todos(fields: &mut JsonFields) -> &'static str {
     let list = ["todos", "plan", "todo_list"].iter().find_map(|name| fields.remove(*name));
     let Some(list) = list else { return "checklist_create" };
     let list = list.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(list);
@@ -552,7 +559,7 @@ fn todos(fields: &mut Fields) -> &'static str {
 }
 
 /// A commit's message in one piece.
-fn message(fields: &mut Fields) -> &'static str {
+fn message(fields: &mut JsonFields) -> &'static str {
     if let Some(text) = fields.get("message").and_then(Value::as_str).map(str::to_owned) {
         fields.remove("message");
         let (subject, body) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));

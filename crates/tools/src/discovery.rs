@@ -5,8 +5,8 @@
 
 use crate::control::visible;
 use crate::open;
-use crate::scope::Place;
-use crate::trail::Trail;
+use crate::scope::CallScope;
+use crate::trail::ReadSet;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use nix::fcntl::{AT_FDCWD, OFlag};
@@ -35,7 +35,7 @@ const DEEPEST: usize = 256;
 
 /// How far down a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum WalkDepth {
     /// The entries of the directory itself.
     OneLevel,
     /// Everything beneath.
@@ -44,7 +44,7 @@ pub(crate) enum Depth {
 
 /// Which side of the ignore rules a walk finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum WalkSide {
     Unignored,
     /// Only ignored files, up to a bound.
     Ignored {
@@ -55,7 +55,7 @@ enum Side {
 
 /// Something found on a walk.
 #[derive(Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct WalkEntry<'a> {
     /// Where, a real path.
     pub path: &'a Path,
     /// What it is; links are not followed.
@@ -64,22 +64,22 @@ pub(crate) struct Found<'a> {
 
 /// What lies under a directory, each level sorted by name, directories before what is in them.
 #[derive(Debug)]
-pub(crate) struct Walk {
-    depth: Depth,
-    side: Side,
-    levels: Vec<Level>,
+pub(crate) struct DirWalk {
+    depth: WalkDepth,
+    side: WalkSide,
+    levels: Vec<WalkLevel>,
     /// Where what was found last lies: one memory for all paths, since most are only looked at.
     path: PathBuf,
     /// From the granted directory down to the level that is walked.
-    rules: Vec<Rules>,
+    rules: Vec<IgnoreRules>,
     notes: Vec<String>,
     unread: usize,
     too_deep: usize,
-    trail: Trail,
+    read_set: ReadSet,
 }
 
 #[derive(Debug)]
-struct Level {
+struct WalkLevel {
     directory: PathBuf,
     /// All names, one behind the other.
     names: Vec<u8>,
@@ -90,7 +90,7 @@ struct Level {
 
 /// Whether a name is in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listed {
+enum NamePresence {
     There,
     Missing,
     /// The directory was not listed.
@@ -99,7 +99,7 @@ enum Listed {
 
 /// The ignore files of one directory, the stronger first.
 #[derive(Debug)]
-struct Rules {
+struct IgnoreRules {
     ignore: Gitignore,
     git: Gitignore,
     exclude: Gitignore,
@@ -107,19 +107,19 @@ struct Rules {
     repository: bool,
 }
 
-impl Walk {
+impl DirWalk {
     /// A walk through `root`, a real path that the call names: that it is itself ignored does not
     /// matter. Rules hold from the granted directory around it on, none from above.
-    pub fn new(place: &Place, root: &Path, depth: Depth) -> Self {
-        Self::on(Side::Unignored, place, root, depth)
+    pub fn new(place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
+        Self::on(WalkSide::Unignored, place, root, depth)
     }
 
     /// A bounded walk through the ignored files below `root`, for a remark in an answer.
-    pub fn through_ignored(place: &Place, root: &Path, depth: Depth) -> Self {
-        Self::on(Side::Ignored { left: IGNORED_SEEN }, place, root, depth)
+    pub fn through_ignored(place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
+        Self::on(WalkSide::Ignored { left: IGNORED_SEEN }, place, root, depth)
     }
 
-    fn on(side: Side, place: &Place, root: &Path, depth: Depth) -> Self {
+    fn on(side: WalkSide, place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
         let mut walk = Self {
             depth,
             side,
@@ -129,15 +129,15 @@ impl Walk {
             notes: Vec::new(),
             unread: 0,
             too_deep: 0,
-            trail: Trail::default(),
+            read_set: ReadSet::default(),
         };
         let top = place.root_of(root).unwrap_or(root);
         let mut above: Vec<&Path> =
             root.ancestors().skip(1).take_while(|path| path.starts_with(top)).collect();
         above.reverse();
         for directory in above {
-            walk.trail.at(directory);
-            walk.load(directory, |_| Listed::Unknown);
+            walk.read_set.record(directory);
+            walk.load(directory, |_| NamePresence::Unknown);
         }
         walk.descend(root.to_owned(), false);
         walk
@@ -145,10 +145,10 @@ impl Walk {
 
     /// What a result says about the walk: rules that were not honoured, directories not read; and
     /// what counted on it.
-    pub fn end(mut self) -> (Vec<String>, Trail) {
+    pub fn end(mut self) -> (Vec<String>, ReadSet) {
         if self.unread > 0 {
             self.notes.push(format!("[{} directories could not be read]", self.unread));
-            self.trail.lose();
+            self.read_set.forget();
         }
         if self.too_deep > 0 {
             self.notes.push(format!(
@@ -156,11 +156,11 @@ impl Walk {
                 self.too_deep
             ));
         }
-        (self.notes, self.trail)
+        (self.notes, self.read_set)
     }
 
     /// What comes next.
-    pub fn next(&mut self) -> Option<Found<'_>> {
+    pub fn next(&mut self) -> Option<WalkEntry<'_>> {
         loop {
             let level = self.levels.last_mut()?;
             let Some((range, kind)) = level.entries.next() else {
@@ -176,29 +176,31 @@ impl Walk {
             self.path.push(OsStr::from_bytes(name));
             let is_ignored = always || beneath || self.ignored(&self.path, kind.is_dir());
             match &mut self.side {
-                Side::Unignored if is_ignored => continue,
-                Side::Unignored => {}
-                Side::Ignored { left: 0 } => return None,
-                Side::Ignored { .. } if NEVER_FOUND.iter().any(|own| self.path.ends_with(own)) => {
+                WalkSide::Unignored if is_ignored => continue,
+                WalkSide::Unignored => {}
+                WalkSide::Ignored { left: 0 } => return None,
+                WalkSide::Ignored { .. }
+                    if NEVER_FOUND.iter().any(|own| self.path.ends_with(own)) =>
+                {
                     continue;
                 }
-                Side::Ignored { left } => *left -= 1,
+                WalkSide::Ignored { left } => *left -= 1,
             }
-            if kind.is_dir() && self.depth == Depth::All {
+            if kind.is_dir() && self.depth == WalkDepth::All {
                 match self.levels.len() < DEEPEST {
                     true => self.descend(self.path.clone(), is_ignored),
                     false => self.too_deep += 1,
                 }
             }
-            if matches!(self.side, Side::Ignored { .. }) && !is_ignored {
+            if matches!(self.side, WalkSide::Ignored { .. }) && !is_ignored {
                 continue;
             }
-            return Some(Found { path: &self.path, kind });
+            return Some(WalkEntry { path: &self.path, kind });
         }
     }
 
     fn descend(&mut self, directory: PathBuf, is_ignored: bool) {
-        self.trail.at(&directory);
+        self.read_set.record(&directory);
         let Ok(listed) = directory.read_dir() else {
             self.unread += 1;
             return;
@@ -215,27 +217,27 @@ impl Walk {
         entries.sort_unstable_by(|(a, _), (b, _)| name(a).cmp(name(b)));
         self.load(&directory, |wanted| {
             match entries.binary_search_by(|(range, _)| name(range).cmp(wanted.as_bytes())) {
-                Ok(_) => Listed::There,
+                Ok(_) => NamePresence::There,
                 // Whatever comes later changes the directory, which is noted.
-                Err(_) => Listed::Missing,
+                Err(_) => NamePresence::Missing,
             }
         });
         let entries = entries.into_iter();
-        self.levels.push(Level { directory, names, is_ignored, entries });
+        self.levels.push(WalkLevel { directory, names, is_ignored, entries });
     }
 
     /// Takes the rules of a directory; `listed` tells which names are in it.
-    fn load(&mut self, directory: &Path, listed: impl Fn(&str) -> Listed) {
+    fn load(&mut self, directory: &Path, listed: impl Fn(&str) -> NamePresence) {
         let mut read = |first: &str, name: &str| {
-            if listed(first) == Listed::Missing {
+            if listed(first) == NamePresence::Missing {
                 return Gitignore::empty();
             }
             let mut builder = GitignoreBuilder::new(directory);
             let path = directory.join(name);
-            self.trail.at(&path);
+            self.read_set.record(&path);
             if path.is_symlink() {
                 // What lies on the way it leads is not noted.
-                self.trail.lose();
+                self.read_set.forget();
             }
             match text_of(&path) {
                 Ok(Some(text)) => {
@@ -256,14 +258,14 @@ impl Walk {
             }
             builder.build().unwrap_or_else(|_| Gitignore::empty())
         };
-        let rules = Rules {
+        let rules = IgnoreRules {
             ignore: read(".ignore", ".ignore"),
             git: read(".gitignore", ".gitignore"),
             exclude: read(".git", ".git/info/exclude"),
             repository: match listed(".git") {
-                Listed::There => true,
-                Listed::Missing => false,
-                Listed::Unknown => directory.join(".git").symlink_metadata().is_ok(),
+                NamePresence::There => true,
+                NamePresence::Missing => false,
+                NamePresence::Unknown => directory.join(".git").symlink_metadata().is_ok(),
             },
         };
         self.rules.push(rules);
@@ -273,15 +275,15 @@ impl Walk {
     fn ignored(&self, path: &Path, is_directory: bool) -> bool {
         let from = self.rules.iter().rposition(|rules| rules.repository).unwrap_or(0);
         let of_git = || self.rules[from..].iter().rev();
-        nearest(self.rules.iter().rev().map(|rules| &rules.ignore), path, is_directory)
-            .or_else(|| nearest(of_git().map(|rules| &rules.git), path, is_directory))
-            .or_else(|| nearest(of_git().map(|rules| &rules.exclude), path, is_directory))
+        first_match(self.rules.iter().rev().map(|rules| &rules.ignore), path, is_directory)
+            .or_else(|| first_match(of_git().map(|rules| &rules.git), path, is_directory))
+            .or_else(|| first_match(of_git().map(|rules| &rules.exclude), path, is_directory))
             .unwrap_or(false)
     }
 }
 
 /// Whether the first of `rules` that speaks of a path ignores it.
-fn nearest<'a>(
+fn first_match<'a>(
     mut rules: impl Iterator<Item = &'a Gitignore>,
     path: &Path,
     is_directory: bool,
@@ -301,7 +303,8 @@ fn text_of(path: &Path) -> Result<Option<String>, ()> {
         return Err(());
     }
     let real = path.canonicalize().map_err(|_| ())?;
-    let fd = open::beneath(AT_FDCWD, &real, OFlag::O_RDONLY, Mode::empty()).map_err(|_| ())?;
+    let fd =
+        open::open_no_links(AT_FDCWD, &real, OFlag::O_RDONLY, Mode::empty()).map_err(|_| ())?;
     let mut bytes = Vec::new();
     File::from(fd).take(RULES_BYTES).read_to_end(&mut bytes).map_err(|_| ())?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))

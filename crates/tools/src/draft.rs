@@ -1,36 +1,36 @@
 //! A file that pieces of are replaced in: its text, and where a piece stands in it. For `edit` and
 //! `multi_edit`.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::kinds;
 use crate::near_miss::{NearMiss, near_miss};
-use crate::passage::Passage;
-use crate::replace::{Before, LOADED_MAX, before};
-use crate::site::{Site, Target, not_found};
+use crate::passage::TextSpan;
+use crate::replace::{LOADED_MAX, OriginalFile, load_original};
+use crate::site::{ResolvedPath, ToolContext, not_found};
 
 /// Most line numbers that an ambiguous match names.
 const PLACES: usize = 10;
 
 /// A text file about to be edited.
-pub(crate) struct Draft {
-    pub target: Target,
-    pub before: Before,
+pub(crate) struct EditBuffer {
+    pub target: ResolvedPath,
+    pub before: OriginalFile,
     pub old: String,
 }
 
 /// A piece of text that a call names, and how the call names it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct SearchText<'a> {
     /// The field that holds it, for messages.
     pub field: &'a str,
     pub text: &'a str,
 }
 
-impl Draft {
+impl EditBuffer {
     /// Loads the file at `path`.
-    pub fn open(path: &str, site: &Site<'_>) -> Result<Self, Failure> {
-        let target = site.to_write(path)?;
-        let Some(mut before) = before(site, &target)? else {
+    pub fn open(path: &str, ctx: &ToolContext<'_>) -> Result<Self, ToolFailure> {
+        let target = ctx.to_write(path)?;
+        let Some(mut before) = load_original(ctx, &target)? else {
             return Err(not_found(&target));
         };
         let old = text(&target, &mut before)?;
@@ -38,37 +38,37 @@ impl Draft {
     }
 
     /// The one place of a piece.
-    pub fn only(&self, piece: Piece<'_>, way_on: &str) -> Result<Passage, Failure> {
-        let mut found = Passage::find(&self.old, piece.text);
+    pub fn only(&self, piece: SearchText<'_>, hint: &str) -> Result<TextSpan, ToolFailure> {
+        let mut found = TextSpan::find(&self.old, piece.text);
         match found.as_slice() {
             [] => Err(self.no_match(piece)),
             [only] => match only.overlapped(&self.old, piece.text) {
-                Some(next) => Err(self.ambiguous(piece, &[only.clone(), next], way_on)),
+                Some(next) => Err(self.ambiguous(piece, &[only.clone(), next], hint)),
                 None => Ok(found.remove(0)),
             },
-            several => Err(self.ambiguous(piece, several, way_on)),
+            several => Err(self.ambiguous(piece, several, hint)),
         }
     }
 
     /// Every place of a piece, at least one.
-    pub fn all(&self, piece: Piece<'_>) -> Result<Vec<Passage>, Failure> {
-        let found = Passage::find(&self.old, piece.text);
+    pub fn all(&self, piece: SearchText<'_>) -> Result<Vec<TextSpan>, ToolFailure> {
+        let found = TextSpan::find(&self.old, piece.text);
         if found.is_empty() { Err(self.no_match(piece)) } else { Ok(found) }
     }
 
-    fn no_match(&self, piece: Piece<'_>) -> Failure {
+    fn no_match(&self, piece: SearchText<'_>) -> ToolFailure {
         let NearMiss { places, hint } = near_miss(&self.old, piece.text, piece.field);
         let message =
             format!("{} is not in {:?} (0 matches){places}", piece.field, self.target.named);
-        Failure::new(Code::NoMatch, message, hint)
+        ToolFailure::new(FailureCode::NoMatch, message, hint)
     }
 
-    fn ambiguous(&self, piece: Piece<'_>, found: &[Passage], way_on: &str) -> Failure {
+    fn ambiguous(&self, piece: SearchText<'_>, found: &[TextSpan], hint: &str) -> ToolFailure {
         let lines: Vec<String> =
             found.iter().take(PLACES).map(|passage| passage.line(&self.old).to_string()).collect();
         let more = if found.len() > PLACES { ", …" } else { "" };
-        Failure::new(
-            Code::Ambiguous,
+        ToolFailure::new(
+            FailureCode::Ambiguous,
             format!(
                 "{} is in {:?} {} times, at lines {}{more}",
                 piece.field,
@@ -76,16 +76,16 @@ impl Draft {
                 found.len(),
                 lines.join(", ")
             ),
-            way_on,
+            hint,
         )
     }
 }
 
 /// The file as text.
-fn text(target: &Target, before: &mut Before) -> Result<String, Failure> {
+fn text(target: &ResolvedPath, before: &mut OriginalFile) -> Result<String, ToolFailure> {
     let Some(bytes) = before.bytes.take() else {
-        return Err(Failure::new(
-            Code::TooLarge,
+        return Err(ToolFailure::new(
+            FailureCode::TooLarge,
             format!(
                 "{:?} has {} bytes; a file to edit may have {LOADED_MAX}",
                 target.named, before.size
@@ -93,19 +93,19 @@ fn text(target: &Target, before: &mut Before) -> Result<String, Failure> {
             "Use bash with sed or a small script.",
         ));
     };
-    if let Some(kind) = kinds::binary(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
+    if let Some(kind) = kinds::binary_type(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
         let text = format!("{:?} is a binary file ({kind})", target.named);
         let hint = match kinds::is_utf16(&bytes) {
             true => "Text is edited as UTF-8; with bash, iconv -f UTF-16 -t UTF-8 converts it.",
             false => "Only text can be edited.",
         };
-        return Err(Failure::new(Code::Binary, text, hint));
+        return Err(ToolFailure::new(FailureCode::Binary, text, hint));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        Failure::new(
-            Code::NotUtf8,
+        ToolFailure::new(
+            FailureCode::NotUtf8,
             format!("line {line} of {:?} is not UTF-8", target.named),
             "Use bash with sed, or convert the file with iconv first.",
         )

@@ -3,7 +3,7 @@
 
 use crate::cancel::Cancel;
 use crate::capture::HeadTail;
-use crate::live::Live;
+use crate::live::LiveOutput;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::ClockId;
@@ -19,24 +19,24 @@ use std::time::{Duration, Instant};
 
 /// After the command's own end its pipes may be held by what it left in the background: such
 /// processes get this long to finish what they print.
-const GRACE: Duration = Duration::from_millis(250);
+const OUTPUT_GRACE: Duration = Duration::from_millis(250);
 /// Background processes that do not hold the output get this long to end by themselves.
-const LEAVE: Duration = Duration::from_millis(50);
+const LEFTOVER_GRACE: Duration = Duration::from_millis(50);
 /// After all processes were ended the pipes have an end; a process stuck in the kernel may still
 /// hold one.
-const LAST_BYTES: Duration = Duration::from_secs(1);
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// After that the project is looked at once more, and it may lie on a disk that does not answer: when
 /// nothing was done for so long, this process ends without a word, and the call is one that may have
 /// run. However much there is to look at is no reason: a command could bring that about.
-const SILENCE: Duration = Duration::from_secs(15);
+const STALL_TIMEOUT: Duration = Duration::from_secs(15);
 /// Between two looks whether anything is done.
-const LOOK: Duration = Duration::from_secs(3);
+const STALL_CHECK: Duration = Duration::from_secs(3);
 /// As much as a pipe holds.
 const BUFFER: usize = 64 * 1024;
 
 /// Why the command is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum CommandEnd {
     /// It ended.
     ByItself,
     /// Its time was over.
@@ -49,7 +49,7 @@ pub(crate) enum Over {
 
 /// Processes that a command left running when it ended by itself.
 #[derive(Debug, Default)]
-pub(crate) struct LeftBehind {
+pub(crate) struct LeftoverProcesses {
     /// Their names, as far as they could be seen.
     pub names: Vec<String>,
     /// True where one of them held the command's output open.
@@ -57,24 +57,24 @@ pub(crate) struct LeftBehind {
 }
 
 /// What came of a command.
-pub(crate) struct Course {
+pub(crate) struct CommandRun {
     pub out: HeadTail,
     pub err: HeadTail,
-    pub over: Over,
+    pub over: CommandEnd,
     /// Background processes that were killed at its end.
-    pub left_behind: LeftBehind,
+    pub left_behind: LeftoverProcesses,
     pub took: Duration,
     pub ending: Ending,
 }
 
 /// Sees a command through, and holds `kept` bytes of what it prints. Returns when none of its processes
 /// is left.
-pub(crate) fn see_through(
+pub(crate) fn run_to_end(
     mut caged: Caged,
     (time, kept): (Duration, usize),
     cancel: &Cancel,
-    live: Live<'_>,
-) -> Result<Course, CageError> {
+    live: LiveOutput<'_>,
+) -> Result<CommandRun, CageError> {
     let begin = Instant::now();
     let mut pipes = Pipes {
         out: caged.stdout(),
@@ -85,57 +85,57 @@ pub(crate) fn see_through(
         buffer: vec![0; BUFFER],
     };
     let over = pipes.until_over(&mut caged, begin + time, cancel);
-    let mut left_behind = LeftBehind::default();
+    let mut left_behind = LeftoverProcesses::default();
     match over {
-        Over::ByItself => {
-            pipes.drain(Instant::now() + GRACE);
-            let names = left_running(&caged);
+        CommandEnd::ByItself => {
+            pipes.drain(Instant::now() + OUTPUT_GRACE);
+            let names = leftover_processes(&caged);
             // What has ended meanwhile holds nothing open.
             pipes.drain_what_is_there();
-            left_behind = LeftBehind { names, held_output: pipes.open() };
+            left_behind = LeftoverProcesses { names, held_output: pipes.open() };
             if pipes.open() {
                 caged.kill();
             }
         }
-        Over::TimedOut | Over::Cancelled => caged.kill(),
-        Over::Exceeded(_) => caged.kill_at_once(),
+        CommandEnd::TimedOut | CommandEnd::Cancelled => caged.kill(),
+        CommandEnd::Exceeded(_) => caged.kill_at_once(),
     }
-    pipes.drain(Instant::now() + LAST_BYTES);
+    pipes.drain(Instant::now() + LAST_OUTPUT);
     let took = begin.elapsed();
     let Pipes { heard_out: out, heard_err: err, live, .. } = pipes;
     // From here on: ending a tree takes its share of the processor, and its own bound.
-    let seen = end_where_nothing_is_done();
+    let seen = exit_if_stalled();
     let ending = caged.finish()?;
     drop(seen);
     // Last: it may wait for a slow screen, and by now nothing of the command is left.
     live.finish();
-    Ok(Course { out, err, over, left_behind, took, ending })
+    Ok(CommandRun { out, err, over, left_behind, took, ending })
 }
 
 /// The names of the command's background processes; those that end within `LEAVE` do not count.
-fn left_running(caged: &Caged) -> Vec<String> {
-    let deadline = Instant::now() + LEAVE;
+fn leftover_processes(caged: &Caged) -> Vec<String> {
+    let deadline = Instant::now() + LEFTOVER_GRACE;
     loop {
         let living = caged.living();
         if living.is_empty() || Instant::now() > deadline {
             return living;
         }
-        thread::sleep(LEAVE / 10);
+        thread::sleep(LEFTOVER_GRACE / 10);
     }
 }
 
 /// Ends this process where this thread waits for a disk that does not answer, until the answer is dropped.
-fn end_where_nothing_is_done() -> Sender<()> {
+fn exit_if_stalled() -> Sender<()> {
     let (seen, waiting) = channel();
-    let clock = own_clock();
+    let clock = thread_cpu_clock();
     // Without a thread for it the supervisor's own bound holds, which is longer.
     let _ = thread::Builder::new().spawn(move || {
         let mut last = (Instant::now(), clock.now());
-        while waiting.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        while waiting.recv_timeout(STALL_CHECK) == Err(RecvTimeoutError::Timeout) {
             let now = clock.now();
             if now != last.1 {
                 last = (Instant::now(), now);
-            } else if last.0.elapsed() >= SILENCE {
+            } else if last.0.elapsed() >= STALL_TIMEOUT {
                 std::process::exit(1);
             }
         }
@@ -146,7 +146,7 @@ fn end_where_nothing_is_done() -> Sender<()> {
 /// What this thread uses of the processors, as a clock that other threads can read. Its number is the
 /// kernel's: `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` and the thread's, complemented
 /// (`include/linux/posix-timers_types.h`).
-fn own_clock() -> ClockId {
+fn thread_cpu_clock() -> ClockId {
     ClockId::from_raw((!gettid().as_raw() << 3) | 6)
 }
 
@@ -156,7 +156,7 @@ struct Pipes<'a> {
     err: Option<File>,
     heard_out: HeadTail,
     heard_err: HeadTail,
-    live: Live<'a>,
+    live: LiveOutput<'a>,
     buffer: Vec<u8>,
 }
 
@@ -166,23 +166,23 @@ impl Pipes<'_> {
     }
 
     /// Drains until the command itself is over, for whatever reason.
-    fn until_over(&mut self, caged: &mut Caged, deadline: Instant, cancel: &Cancel) -> Over {
+    fn until_over(&mut self, caged: &mut Caged, deadline: Instant, cancel: &Cancel) -> CommandEnd {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Over::TimedOut;
+                return CommandEnd::TimedOut;
             }
             let look = caged.next_look().map(|next| next.saturating_duration_since(Instant::now()));
             let left = look.map_or(left, |look| left.min(look));
             let (ended, asked) = self.step(left, &[caged.exit_fd(), cancel.as_fd()]);
             if ended {
-                return caged.was_held().map_or(Over::ByItself, Over::Exceeded);
+                return caged.was_held().map_or(CommandEnd::ByItself, CommandEnd::Exceeded);
             }
             if asked {
-                return Over::Cancelled;
+                return CommandEnd::Cancelled;
             }
             if let Some(exceeded) = caged.exceeded() {
-                return Over::Exceeded(exceeded);
+                return CommandEnd::Exceeded(exceeded);
             }
         }
     }

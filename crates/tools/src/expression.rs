@@ -1,6 +1,6 @@
 //! Compiles a regular expression for files with LF and with CRLF line ends. For `grep`.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ast::{self, Ast, Visitor, parse::Parser};
 use std::ops::Range;
@@ -10,14 +10,14 @@ const REGEX_BYTES: usize = 10 * 1024 * 1024;
 
 /// Whether upper and lower case are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Case {
+pub(crate) enum CaseMatching {
     Sensitive,
     Insensitive,
 }
 
 /// The text that an expression is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Span {
+pub(crate) enum MatchSpan {
     /// Each line by itself.
     Line,
     /// The whole text: the expression holds a line break.
@@ -32,7 +32,7 @@ pub(crate) struct Expression {
     /// For text with `\r\n` in it, where `$` stands before both; none where the expression speaks of
     /// carriage returns itself.
     pub windows: Option<RegexMatcher>,
-    pub span: Span,
+    pub span: MatchSpan,
     /// Whether it says where a line ends.
     pub is_about_ends: bool,
 }
@@ -42,34 +42,37 @@ impl Expression {
     ///
     /// # Errors
     /// `invalid_pattern`, with the place in it.
-    pub fn new(pattern: &str, case: Case) -> Result<Self, Failure> {
+    pub fn new(pattern: &str, case: CaseMatching) -> Result<Self, ToolFailure> {
         let is_about_ends = pattern.contains('$');
         match line(case).line_terminator(Some(b'\n')).build(pattern) {
             Ok(plain) => {
                 let windows = line(case).crlf(true).build(pattern).ok();
-                Ok(Self { plain, windows, span: Span::Line, is_about_ends })
+                Ok(Self { plain, windows, span: MatchSpan::Line, is_about_ends })
             }
             Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
                 let pattern = over_any_break(pattern);
                 let text = line(case).crlf(true).line_terminator(None).build(&pattern);
                 let plain = text.map_err(|error| invalid(&pattern, &error))?;
-                Ok(Self { windows: None, plain, span: Span::Text, is_about_ends })
+                Ok(Self { windows: None, plain, span: MatchSpan::Text, is_about_ends })
             }
             Err(error) => Err(invalid(pattern, &error)),
         }
     }
 }
 
-fn line(case: Case) -> RegexMatcherBuilder {
+fn line(case: CaseMatching) -> RegexMatcherBuilder {
     let mut builder = RegexMatcherBuilder::new();
-    builder.multi_line(true).case_insensitive(case == Case::Insensitive).size_limit(REGEX_BYTES);
+    builder
+        .multi_line(true)
+        .case_insensitive(case == CaseMatching::Insensitive)
+        .size_limit(REGEX_BYTES);
     builder
 }
 
-fn invalid(pattern: &str, error: &grep_regex::Error) -> Failure {
+fn invalid(pattern: &str, error: &grep_regex::Error) -> ToolFailure {
     let place = position(pattern).map_or(String::new(), |at| format!(" at character {at}"));
-    Failure::new(
-        Code::InvalidPattern,
+    ToolFailure::new(
+        FailureCode::InvalidPattern,
         format!("the pattern is no regular expression{place}: {error}"),
         "Quote special signs with \\ to search for them as they are; to find files by name use glob.",
     )

@@ -5,7 +5,7 @@ use std::io;
 
 /// The kind of a failure. Callers decide by it, never by the words of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum FailureCode {
     /// The path leads outside the granted directories.
     AccessDenied,
     /// The file or its path changed since the call was judged; nothing was changed.
@@ -76,7 +76,7 @@ pub enum Code {
     Io,
 }
 
-impl Code {
+impl FailureCode {
     /// As it stands in results and records.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -122,9 +122,9 @@ impl Code {
 /// A failure with everything that a result says about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Failure {
+pub(crate) struct ToolFailure {
     /// Its kind.
-    pub code: Code,
+    pub code: FailureCode,
     /// What happened, in a sentence.
     pub message: String,
     /// The next step; empty where there is none.
@@ -136,9 +136,9 @@ pub(crate) struct Failure {
     pub source: Option<io::Error>,
 }
 
-impl Failure {
+impl ToolFailure {
     /// A failure of a tool that could not.
-    pub fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn new(code: FailureCode, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -152,7 +152,7 @@ impl Failure {
     pub fn interrupted() -> Self {
         Self {
             outcome: Outcome::Interrupted,
-            ..Self::new(Code::Interrupted, "the call was ended before it was through", "")
+            ..Self::new(FailureCode::Interrupted, "the call was ended before it was through", "")
         }
     }
 
@@ -167,31 +167,35 @@ impl Failure {
 }
 
 /// The code and the way on for an answer of the system.
-fn of_error(error: &io::Error) -> (Code, &'static str) {
+fn of_error(error: &io::Error) -> (FailureCode, &'static str) {
     use nix::errno::Errno;
     let Some(number) = error.raw_os_error() else {
-        return (Code::Io, "");
+        return (FailureCode::Io, "");
     };
     // Errno is the system's list, not ours: what is not named here is `io`.
     #[allow(clippy::wildcard_enum_match_arm)]
     match Errno::from_raw(number) {
-        Errno::ENOENT => (Code::NotFound, "Look with ls or glob for the right path."),
+        Errno::ENOENT => (FailureCode::NotFound, "Look with ls or glob for the right path."),
         Errno::EACCES | Errno::EPERM => (
-            Code::PermissionDenied,
+            FailureCode::PermissionDenied,
             "The user or the call's confinement may not do this; ask the person if it is needed.",
         ),
-        Errno::EROFS => (Code::PermissionDenied, "This part of the file system is read-only."),
-        Errno::EISDIR => (Code::IsDirectory, "Use ls for a directory."),
-        Errno::ENOTDIR => (Code::NotADirectory, "A part of the path is a file."),
-        Errno::ENOSPC | Errno::EDQUOT => {
-            (Code::DiskFull, "Nothing was changed. Free some space first.")
+        Errno::EROFS => {
+            (FailureCode::PermissionDenied, "This part of the file system is read-only.")
         }
-        Errno::EFBIG => (Code::TooLarge, "The file would be larger than the call's limit."),
-        Errno::ENAMETOOLONG => (Code::InvalidArguments, "The name is longer than 255 bytes."),
+        Errno::EISDIR => (FailureCode::IsDirectory, "Use ls for a directory."),
+        Errno::ENOTDIR => (FailureCode::NotADirectory, "A part of the path is a file."),
+        Errno::ENOSPC | Errno::EDQUOT => {
+            (FailureCode::DiskFull, "Nothing was changed. Free some space first.")
+        }
+        Errno::EFBIG => (FailureCode::TooLarge, "The file would be larger than the call's limit."),
+        Errno::ENAMETOOLONG => {
+            (FailureCode::InvalidArguments, "The name is longer than 255 bytes.")
+        }
         Errno::ELOOP => (
-            Code::Stale,
+            FailureCode::Stale,
             "A link took the place of a part of the path meanwhile. Try the call again.",
         ),
-        _ => (Code::Io, ""),
+        _ => (FailureCode::Io, ""),
     }
 }

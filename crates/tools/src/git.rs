@@ -5,13 +5,13 @@
 //! diffs, text conversions, filters, monitors, ssh. None of those is run here, but for the filters of
 //! what is added. The cage holds beside it: in that of a look or of a commit there is no other program.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::command::{self, Wanted};
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::command::{self, CommandSpec};
 use crate::control::visible;
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::kinds;
-use crate::site::Site;
+use crate::site::ToolContext;
 use protocol::confinement::Network;
 use sandbox::GitFilters;
 use std::path::Path;
@@ -75,7 +75,7 @@ const OF_FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
 
 /// What a call of git does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum GitMode {
     /// It looks, and nobody is asked: no filter runs.
     Looks,
     /// It makes a commit of what is staged, in which no file is read anew: no filter runs.
@@ -86,68 +86,72 @@ pub(crate) enum Work {
 }
 
 /// What a verdict needs to know about a call of git: it is judged as the command that it is.
-pub(crate) fn facts(words: &[String]) -> Facts {
-    Facts {
-        command: Some(format!("git {}", command::in_words(words))),
+pub(crate) fn facts(words: &[String]) -> JudgedFacts {
+    JudgedFacts {
+        command: Some(format!("git {}", command::shell_words(words))),
         network: Some(Network::Off),
-        ..Facts::default()
+        ..JudgedFacts::default()
     }
 }
 
 /// Runs git with these words in the project directory.
-pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result<Answer, Failure> {
+pub(crate) fn run(
+    words: Vec<String>,
+    work: GitMode,
+    ctx: &mut ToolContext<'_>,
+) -> Result<ToolAnswer, ToolFailure> {
     if words.iter().any(|word| word.contains('\0')) {
-        return Err(Failure::new(
-            Code::InvalidArguments,
+        return Err(ToolFailure::new(
+            FailureCode::InvalidArguments,
             "an argument contains a NUL character",
             "",
         ));
     }
-    read_first(&site.place.project)?;
-    let text = format!("git {}", command::in_words(&words));
+    read_first(&ctx.scope.project)?;
+    let text = format!("git {}", command::shell_words(&words));
     let filters = match work {
-        Work::Looks | Work::Commits => filters(site)?,
-        Work::Adds => GitFilters::default(),
+        GitMode::Looks | GitMode::Commits => filters(ctx)?,
+        GitMode::Adds => GitFilters::default(),
     };
     let mut argv = vec!["git".to_owned()];
     for setting in SETTINGS {
         argv.extend(["-c".to_owned(), (*setting).to_owned()]);
     }
-    if work == Work::Looks {
+    if work == GitMode::Looks {
         // A diff tries to bring the index up to date by itself, whatever `GIT_OPTIONAL_LOCKS` says, and
         // would be refused each time. So a file with another time only is shown without a change in it.
         argv.extend(["-c".to_owned(), "diff.autoRefreshIndex=false".to_owned()]);
     }
     argv.extend(["--no-pager".to_owned(), "--literal-pathspecs".to_owned()]);
     argv.extend(words);
-    let given = site.command.as_ref().map(|side| side.env).unwrap_or_default();
+    let given = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
     let mut env = variables(work);
     env.extend(given.iter().filter(|(name, _)| name == GLOBAL).cloned());
     env.extend(emptied(filters.of_repository.union(&filters.of_person)));
-    let timeout_ms = Some(time_ms(site));
-    let wanted = Wanted { argv, text, env, without: Some("GIT_"), timeout_ms };
-    let mut answer = command::run(wanted, site)?;
+    let timeout_ms = Some(time_ms(ctx));
+    let wanted = CommandSpec { argv, text, env, without: Some("GIT_"), timeout_ms };
+    let mut answer = command::run(wanted, ctx)?;
     let end = answer.footer.len().saturating_sub(1);
     answer.footer.splice(end..end, not_run(&filters));
     Ok(answer)
 }
 
-fn time_ms(site: &Site<'_>) -> u64 {
-    let configured = site.command.as_ref().map(|side| side.time.as_millis());
+fn time_ms(ctx: &ToolContext<'_>) -> u64 {
+    let configured = ctx.command.as_ref().map(|side| side.time.as_millis());
     let configured = configured.and_then(|time| u64::try_from(time).ok());
     configured.map_or(TIME_MS, |time| time.min(TIME_MS))
 }
 
 /// Refuses what git would wait for.
-fn read_first(project: &Path) -> Result<(), Failure> {
+fn read_first(project: &Path) -> Result<(), ToolFailure> {
     for name in READ_FIRST {
         // Git follows links too; where one leads nowhere it reads nothing.
         let Ok(meta) = project.join(name).metadata() else { continue };
         let kind = meta.file_type();
         if !kind.is_file() && !kind.is_dir() {
-            return Err(Failure::new(
-                Code::NotAFile,
-                format!("nothing was run: {name} is {}, not a file", kinds::in_words(kind)),
+            return Err(ToolFailure::new(
+                FailureCode::NotAFile,
+                format!("nothing was run: {name} is {}, not a file", kinds::describe(kind)),
                 "Git would wait for it. Remove it, or put a file in its place.",
             ));
         }
@@ -156,16 +160,16 @@ fn read_first(project: &Path) -> Result<(), Failure> {
 }
 
 /// The filters that git's settings name.
-fn filters(site: &Site<'_>) -> Result<GitFilters, Failure> {
-    let env = site.command.as_ref().map(|side| side.env).unwrap_or_default();
+fn filters(ctx: &ToolContext<'_>) -> Result<GitFilters, ToolFailure> {
+    let env = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
     let value =
         |wanted| env.iter().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
     let (home, global) = (value("HOME"), value(GLOBAL));
-    sandbox::find_git_filters(&site.place.project, home, global).map_err(|file| {
+    sandbox::find_git_filters(&ctx.scope.project, home, global).map_err(|file| {
         let file = file.to_string_lossy();
         let file = visible(&file);
-        Failure::new(
-            Code::TooLarge,
+        ToolFailure::new(
+            FailureCode::TooLarge,
             format!("nothing was run: {file} cannot be read as settings of git: it is no ordinary file, above 256 KiB, or includes others in a way that only git understands"),
             "Which programs it names as filters is not known, and this tool runs none: use bash with git.",
         )
@@ -199,11 +203,11 @@ fn not_run(filters: &GitFilters) -> Vec<String> {
     said
 }
 
-fn variables(work: Work) -> Vec<(String, String)> {
+fn variables(work: GitMode) -> Vec<(String, String)> {
     let locks = match work {
         // A look takes no lock and writes no index.
-        Work::Looks => "0",
-        Work::Commits | Work::Adds => "1",
+        GitMode::Looks => "0",
+        GitMode::Commits | GitMode::Adds => "1",
     };
     [
         ("GIT_TERMINAL_PROMPT", "0"),
@@ -216,7 +220,7 @@ fn variables(work: Work) -> Vec<(String, String)> {
 }
 
 /// A path that stays in scope, as git shall be given it: a link is itself, not what it leads to.
-pub(crate) fn path(named: &str, site: &Site<'_>) -> Result<String, Failure> {
-    site.resolve(named)?;
+pub(crate) fn path(named: &str, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+    ctx.resolve(named)?;
     Ok(named.to_owned())
 }

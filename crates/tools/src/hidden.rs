@@ -102,7 +102,7 @@ const KEYS: [&str; 12] = [
 ];
 
 /// What the sandbox shows, and what of the rest may be spoken of.
-pub(crate) struct View<'a> {
+pub(crate) struct SandboxView<'a> {
     /// Places that the command can read.
     pub granted: &'a [PathBuf],
     /// Directories out of reach.
@@ -119,7 +119,7 @@ const SILENT: [&str; 9] =
 pub(crate) fn line<'a>(
     printed: &str,
     refused: impl Iterator<Item = &'a str>,
-    view: &View<'_>,
+    view: &SandboxView<'_>,
 ) -> Option<String> {
     let path = |detail: &'a str| detail.split([' ', ',']).next().map(PathBuf::from);
     let refused: Vec<PathBuf> = refused.filter_map(path).collect();
@@ -145,7 +145,7 @@ fn meaning(path: &Path) -> Option<&'static str> {
     MEANINGS.iter().find(|(place, _)| path.starts_with(place)).map(|(_, meaning)| *meaning)
 }
 
-fn ungranted(path: &Path, view: &View<'_>) -> Option<String> {
+fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
     // In tier A the home as a whole is granted, but it is the session's, not the person's.
     let is_home = |place: &PathBuf| Some(place.as_path()) == view.home;
     let below =
@@ -290,8 +290,11 @@ mod tests {
     fn what_is_told_of_a_path_that_was_not_granted() {
         let granted = [PathBuf::from("/usr")];
         let withheld = [PathBuf::from("/var/lib")];
-        let view =
-            View { granted: &granted, withheld: &withheld, home: Some(Path::new("/home/u")) };
+        let view = SandboxView {
+            granted: &granted,
+            withheld: &withheld,
+            home: Some(Path::new("/home/u")),
+        };
         let told = |path: &str| {
             line(&format!("cat: {path}: No such file or directory"), std::iter::empty(), &view)
         };

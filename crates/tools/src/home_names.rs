@@ -1,8 +1,8 @@
 //! Which new names a command left in the session's own home: a program that set itself up there did so
 //! for this session only, and the result says that. For `command`.
 
-use crate::noise::is_noise_at;
-use crate::scope::Place;
+use crate::noise::is_harmless_home_name;
+use crate::scope::CallScope;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ const CACHES: &str = ".cache";
 const NAMED: usize = 5;
 
 /// The names in the session's home, relative to it; none where commands find no such home.
-pub(crate) fn list(place: &Place) -> BTreeSet<PathBuf> {
+pub(crate) fn list(place: &CallScope) -> BTreeSet<PathBuf> {
     let Some(home) = &place.home else { return BTreeSet::new() };
     // On the way to the project lies nothing but that.
     let granted = std::iter::once(&place.project).chain(&place.added);
@@ -35,7 +35,7 @@ pub(crate) fn line(before: &BTreeSet<PathBuf>, after: &BTreeSet<PathBuf>) -> Opt
     let is_named = |name: &&PathBuf| {
         !before.contains(*name)
             && !name.starts_with(CACHES)
-            && !name.to_str().is_some_and(is_noise_at)
+            && !name.to_str().is_some_and(is_harmless_home_name)
             && !SHARED.iter().any(|shared| *name == Path::new(shared))
     };
     let new: Vec<String> =

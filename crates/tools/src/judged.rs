@@ -1,6 +1,6 @@
 //! Whether a file is still what the call was judged for.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use protocol::tool::JudgedPath;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 }
 
 /// SHA-256 of all that a reader gives, in hexadecimal, in constant memory.
-pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<String> {
+pub(crate) fn digest_reader(mut reader: impl Read) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -38,12 +38,12 @@ fn hex(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// `stale` where they differ, or where another path was judged.
-pub(crate) fn unchanged(
+pub(crate) fn check_unchanged(
     judged: &[JudgedPath],
     named: &str,
     real: &Path,
     now: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<(), ToolFailure> {
     if judged.is_empty() {
         return Ok(());
     }
@@ -57,9 +57,9 @@ pub(crate) fn unchanged(
 }
 
 /// The call was judged for something that is no longer so.
-pub(crate) fn stale(named: &str, what: &str) -> Failure {
-    Failure::new(
-        Code::Stale,
+pub(crate) fn stale(named: &str, what: &str) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::Stale,
         format!("{named:?} {what} after this call was judged; nothing was changed"),
         "Read it again and make the call anew.",
     )

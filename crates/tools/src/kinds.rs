@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 pub(crate) const SNIFFED: usize = 8 * 1024;
 
 /// A type of the file system in words with its article.
-pub(crate) fn in_words(kind: FileType) -> &'static str {
+pub(crate) fn describe(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a directory"
     } else if kind.is_symlink() {
@@ -75,7 +75,7 @@ pub(crate) fn is_utf16(start: &[u8]) -> bool {
 }
 
 /// The type of a binary file by its first bytes; `None` for what can be shown as text.
-pub(crate) fn binary(start: &[u8]) -> Option<&'static str> {
+pub(crate) fn binary_type(start: &[u8]) -> Option<&'static str> {
     let known =
         SIGNATURES.iter().find(|(bytes, _)| start.starts_with(bytes)).map(|(_, name)| *name);
     if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") {
@@ -116,7 +116,7 @@ mod tests {
             (b"\xff\xfea\0", Some("UTF-16 text")),
             (b"MZ\0", Some("Windows executable")),
         ] {
-            assert_eq!(binary(start), expected, "{start:?}");
+            assert_eq!(binary_type(start), expected, "{start:?}");
         }
     }
 }

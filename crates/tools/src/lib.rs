@@ -3,7 +3,7 @@
 //! Two halves that link apart. [`specs`] and [`interpret`] say what the tools are and check a
 //! call's arguments; they touch no file and serve the session, the supervisor and the broker.
 //! [`run`] and [`probe`] do the work and serve the runners only: `agentd-tool`, and `agentd-code`
-//! for the tools that read syntax trees, to which it brings the engine ([`Syntax`]).
+//! for the tools that read syntax trees, to which it brings the engine ([`SyntaxEngine`]).
 //!
 //! # How to add a tool
 //!
@@ -81,22 +81,25 @@ mod trail;
 mod transaction;
 mod web;
 
-pub use answer::with_line;
-pub use arguments::{Interpreted, Invalid, interpret, interpret_at};
-pub use barriers::{Barrier, held_back, temporary};
+pub use answer::with_note;
+pub use arguments::{InterpretedCall, InvalidCall, interpret, interpret_at};
+pub use barriers::{Restriction, restrictions, temp_dirs};
 pub use cancel::Cancel;
 pub use control::visible;
-pub use failure::Code;
-pub use live::{Show, Shown};
+pub use failure::FailureCode;
+pub use live::{LiveOffer, LiveSink};
 pub use manual::named;
 pub use probe::probe;
 pub use restore::{probe_restore, restore};
 pub use rights::GitSigning;
-pub use run::{CommandSide, Lost, Order, run, run_command};
-pub use scope::Place;
-pub use spec::{Alias, Caller, Lasting, Premise, Runner, Spec};
+pub use run::{CageLost, CommandSetup, ToolRunRequest, run, run_command};
+pub use scope::CallScope;
+pub use spec::{Alias, Caller, RunnerProgram, ToolDeclaration};
 pub use syntax::{
-    Engine, Entry, Find, Match, Misfit, Outline, Piece, Placed, Renamed, Search, Syntax, TreeEdit,
+    CodeMatch, Engine, EngineError, FindBy, LocatedEdits, NameKind, Outline, OutlineEntry,
+    SyntaxEngine, SyntaxSearch, TextEdit, TreeEdit,
 };
 pub use tool::specs;
-pub use web::{BY_NUMBER, Hit, Page, Web, web_address, web_number, web_url};
+pub use web::{
+    NUMERIC_ADDRESS_REFUSED, SearchHit, WebEngine, WebPage, numeric_address, web_address, web_url,
+};

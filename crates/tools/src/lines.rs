@@ -11,7 +11,7 @@ const PIECE: u64 = 256 * 1024;
 
 /// A part of a line, as far as it can be shown.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct LineBuffer {
     bytes: Vec<u8>,
     /// Bytes of the line behind those, without its end.
     beyond: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Columns {
 #[derive(Debug)]
 pub(crate) struct NotUtf8;
 
-impl Line {
+impl LineBuffer {
     /// Reads the next line; false at the end of the file.
     pub fn read(&mut self, reader: &mut impl BufRead, columns: Columns) -> io::Result<bool> {
         self.bytes.clear();
@@ -153,7 +153,7 @@ mod tests {
 
     fn part(bytes: &[u8], columns: Columns) -> Vec<String> {
         let mut reader = io::BufReader::with_capacity(7, bytes);
-        let mut line = Line::default();
+        let mut line = LineBuffer::default();
         let mut all = Vec::new();
         while line.read(&mut reader, columns).unwrap() {
             all.push(line.shown(columns.most).unwrap_or_else(|NotUtf8| "not utf-8".to_owned()));

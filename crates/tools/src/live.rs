@@ -1,7 +1,7 @@
 //! What a command prints, while it prints it, for screens: bounded by time, so that a flood costs
 //! nobody more than a trickle.
 
-use crate::control::Strip;
+use crate::control::EscapeStripper;
 use protocol::tool::Stream;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const PIECE: usize = 16 * 1024;
 
 /// Whether the one who shows it took a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum LiveOffer {
     /// Yes.
     Taken,
     /// No: too much is waiting. The piece is left out.
@@ -22,37 +22,37 @@ pub enum Shown {
 }
 
 /// Takes what a command prints, in pieces of at most 64 KiB with control codes neutralised.
-pub trait Show {
+pub trait LiveSink {
     /// Takes a piece while the command runs. Must not wait: whoever has no room says so.
-    fn offer(&mut self, stream: Stream, text: String) -> Shown;
+    fn offer(&mut self, stream: Stream, text: String) -> LiveOffer;
 
     /// Takes a piece after the command's end, for which it may wait.
     fn last(&mut self, stream: Stream, text: String);
 }
 
 /// The way of a command's output to the screens.
-pub(crate) struct Live<'a> {
-    show: &'a mut dyn Show,
-    out: Side,
-    err: Side,
-    allowance: Allowance,
+pub(crate) struct LiveOutput<'a> {
+    show: &'a mut dyn LiveSink,
+    out: LiveStream,
+    err: LiveStream,
+    allowance: TokenBucket,
 }
 
-struct Side {
+struct LiveStream {
     stream: Stream,
-    strip: Strip,
+    strip: EscapeStripper,
     left_out: u64,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveOutput<'a> {
     /// Shows through `show`, from now on.
-    pub fn new(show: &'a mut dyn Show) -> Self {
-        let side = |stream| Side { stream, strip: Strip::new(), left_out: 0 };
+    pub fn new(show: &'a mut dyn LiveSink) -> Self {
+        let side = |stream| LiveStream { stream, strip: EscapeStripper::new(), left_out: 0 };
         Self {
             show,
             out: side(Stream::Out),
             err: side(Stream::Err),
-            allowance: Allowance { bytes: BURST, at: Instant::now() },
+            allowance: TokenBucket { bytes: BURST, at: Instant::now() },
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Live<'a> {
             }
             let mut text = side.mark();
             text.push_str(&side.strip.push(piece).replace('\r', "\n"));
-            if !text.is_empty() && self.show.offer(side.stream, text) == Shown::Full {
+            if !text.is_empty() && self.show.offer(side.stream, text) == LiveOffer::Full {
                 side.left_out += piece.len() as u64;
             }
         }
@@ -79,7 +79,7 @@ impl<'a> Live<'a> {
     pub fn finish(self) {
         for mut side in [self.out, self.err] {
             let mut text = side.mark();
-            let strip = std::mem::replace(&mut side.strip, Strip::new());
+            let strip = std::mem::replace(&mut side.strip, EscapeStripper::new());
             text.push_str(&strip.finish().replace('\r', "\n"));
             if !text.is_empty() {
                 self.show.last(side.stream, text);
@@ -88,14 +88,14 @@ impl<'a> Live<'a> {
     }
 }
 
-impl Side {
+impl LiveStream {
     /// Says how much was left out before what comes now.
     fn mark(&mut self) -> String {
         match std::mem::take(&mut self.left_out) {
             0 => String::new(),
             bytes => {
                 // What was left out may have begun a sequence; the rest of it is no text.
-                self.strip = Strip::new();
+                self.strip = EscapeStripper::new();
                 format!("\n[… {bytes} bytes not shown live …]\n")
             }
         }
@@ -103,12 +103,12 @@ impl Side {
 }
 
 /// A bucket that fills with time.
-struct Allowance {
+struct TokenBucket {
     bytes: f64,
     at: Instant,
 }
 
-impl Allowance {
+impl TokenBucket {
     fn take(&mut self, bytes: usize, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).min(Duration::from_secs(60));
         self.bytes = (self.bytes + passed.as_secs_f64() * RATE).min(BURST);
@@ -135,14 +135,14 @@ mod tests {
         refused: usize,
     }
 
-    impl Show for Screen {
-        fn offer(&mut self, stream: Stream, text: String) -> Shown {
+    impl LiveSink for Screen {
+        fn offer(&mut self, stream: Stream, text: String) -> LiveOffer {
             if self.refused > 0 {
                 self.refused -= 1;
-                return Shown::Full;
+                return LiveOffer::Full;
             }
             self.last(stream, text);
-            Shown::Taken
+            LiveOffer::Taken
         }
 
         fn last(&mut self, _: Stream, text: String) {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_flood_is_bounded_and_counted() {
         let mut screen = Screen::default();
-        let mut live = Live::new(&mut screen);
+        let mut live = LiveOutput::new(&mut screen);
         for _ in 0..1000 {
             live.print(Stream::Out, &[0; 64 * 1024]);
         }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn what_nobody_takes_is_counted() {
         let mut screen = Screen { refused: 1, ..Screen::default() };
-        let mut live = Live::new(&mut screen);
+        let mut live = LiveOutput::new(&mut screen);
         live.print(Stream::Out, b"lost");
         live.print(Stream::Out, b"kept\x1b[3");
         live.print(Stream::Out, b"1m!\rnext");
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\nkept", "!\nnext"]);
 
         let mut screen = Screen { refused: 9, ..Screen::default() };
-        let mut live = Live::new(&mut screen);
+        let mut live = LiveOutput::new(&mut screen);
         live.print(Stream::Err, b"lost");
         live.finish();
         assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\n"], "also at the end");
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_allowance_fills_with_time() {
         let begin = Instant::now();
-        let mut allowance = Allowance { bytes: 10.0, at: begin };
+        let mut allowance = TokenBucket { bytes: 10.0, at: begin };
         assert!(allowance.take(10, begin));
         assert!(!allowance.take(1, begin));
         assert!(allowance.take(60 * 1024, begin + Duration::from_secs(1)));

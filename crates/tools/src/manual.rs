@@ -2,7 +2,7 @@
 //! cage, its rules, an example. One source for the model's table, `agentd tools` and the manual page.
 
 use crate::dialect;
-use crate::spec::Spec;
+use crate::spec::ToolDeclaration;
 use crate::tool::specs;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -67,14 +67,14 @@ const PAGES: &[(&str, &str, &str)] = &[
 
 /// The tool of that name, or of another agent's name for it.
 #[must_use]
-pub fn named(name: &str) -> Option<&'static Spec> {
+pub fn named(name: &str) -> Option<&'static ToolDeclaration> {
     let same = |known: &str| dialect::fold(known) == dialect::fold(dialect::bare(name));
     let by_name = specs().iter().find(|spec| same(spec.name));
     by_name
         .or_else(|| specs().iter().find(|spec| spec.aliases.iter().any(|alias| same(alias.name))))
 }
 
-impl Spec {
+impl ToolDeclaration {
     fn page(&self) -> (&'static str, &'static str) {
         let page = PAGES.iter().find(|(name, ..)| *name == self.name);
         page.map_or(("", ""), |(_, bounds, example)| (bounds, example))

@@ -1,7 +1,7 @@
 //! Near misses of a failed edit: compares the whole piece with the file and shows each differing line from
 //! both sides. Pure.
 
-use crate::passage::Passage;
+use crate::passage::TextSpan;
 use std::collections::HashMap;
 
 /// Most lines of the file and of the piece that are compared.
@@ -46,7 +46,7 @@ pub(crate) fn near_miss(text: &str, piece: &str, field: &str) -> NearMiss {
             ),
         };
     }
-    let compared = Compared::new(text, piece);
+    let compared = Comparison::new(text, piece);
     let places = compared.places();
     let Some(best) = places.first() else {
         return NearMiss {
@@ -64,7 +64,7 @@ fn line_of(text: &str, piece: &str) -> Option<usize> {
     if piece.is_empty() {
         return None;
     }
-    Passage::find(text, piece).first().map(|place| place.line(text))
+    TextSpan::find(text, piece).first().map(|place| place.line(text))
 }
 
 /// The piece without the numbers that `read` puts before each line; none where a line has none.
@@ -108,13 +108,13 @@ fn key(line: &str) -> String {
 }
 
 /// A line of either side, made ready.
-struct Line<'a> {
+struct ComparedLine<'a> {
     text: &'a str,
     key: String,
     pairs: Vec<(char, char)>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ComparedLine<'a> {
     fn new(text: &'a str) -> Self {
         let text = text.strip_suffix('\r').unwrap_or(text);
         let key = key(text);
@@ -149,50 +149,50 @@ fn common(a: &[(char, char)], b: &[(char, char)]) -> usize {
 
 /// A line of the piece and the line of the file that stands for it; one of them may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum AlignedLine {
     Both(usize, usize),
     OnlyPiece(usize),
     OnlyFile(usize),
 }
 
 /// A place of the file, and how the piece lies on it.
-struct Place {
-    steps: Vec<Step>,
+struct NearPlace {
+    steps: Vec<AlignedLine>,
     score: f64,
 }
 
-impl Place {
+impl NearPlace {
     /// Its first and last line, counted from 0.
     fn lines(&self) -> Option<(usize, usize)> {
         let mut both = self.steps.iter().filter_map(|step| match step {
-            Step::Both(_, at) => Some(*at),
-            Step::OnlyPiece(_) | Step::OnlyFile(_) => None,
+            AlignedLine::Both(_, at) => Some(*at),
+            AlignedLine::OnlyPiece(_) | AlignedLine::OnlyFile(_) => None,
         });
         let first = both.next()?;
         Some((first, both.next_back().unwrap_or(first)))
     }
 }
 
-struct Compared<'a> {
-    file: Vec<Line<'a>>,
-    piece: Vec<Line<'a>>,
+struct Comparison<'a> {
+    file: Vec<ComparedLine<'a>>,
+    piece: Vec<ComparedLine<'a>>,
     /// Whether the piece begins and ends at line borders.
     whole_lines: (bool, bool),
 }
 
-impl<'a> Compared<'a> {
+impl<'a> Comparison<'a> {
     fn new(text: &'a str, piece: &'a str) -> Self {
-        let file = text.lines().take(LINES_COMPARED).map(Line::new).collect();
+        let file = text.lines().take(LINES_COMPARED).map(ComparedLine::new).collect();
         let whole_lines = (piece.starts_with('\n'), piece.ends_with('\n'));
         let piece = piece.strip_suffix('\n').unwrap_or(piece);
         let piece = piece.strip_prefix('\n').unwrap_or(piece);
-        let piece = piece.split('\n').take(PIECE_LINES).map(Line::new).collect();
+        let piece = piece.split('\n').take(PIECE_LINES).map(ComparedLine::new).collect();
         Self { file, piece, whole_lines }
     }
 
     /// The places most like the piece, the best first.
-    fn places(&self) -> Vec<Place> {
-        let mut places: Vec<Place> = Vec::new();
+    fn places(&self) -> Vec<NearPlace> {
+        let mut places: Vec<NearPlace> = Vec::new();
         for start in self.starts() {
             let place = self.laid_on(start);
             let known = places.iter().any(|other| other.lines() == place.lines());
@@ -265,7 +265,7 @@ impl<'a> Compared<'a> {
     }
 
     /// Lays the piece on the file so that most of it fits, lines shifted where some are missing.
-    fn laid_on(&self, start: isize) -> Place {
+    fn laid_on(&self, start: isize) -> NearPlace {
         let width = 2 * SHIFT + 1;
         let rows = self.piece.len();
         // The line of the file that lies `shift` beside line `row` of the piece.
@@ -305,11 +305,13 @@ impl<'a> Compared<'a> {
         let mut steps = Vec::new();
         while row < rows {
             let (step, next) = match (best[row][shift].1, at(row, shift)) {
-                (Move::Both, Some(at)) => (Step::Both(row, at), (row + 1, shift)),
-                (Move::OnlyFile, Some(at)) => (Step::OnlyFile(at), (row, shift + 1)),
-                (Move::OnlyPiece, _) => (Step::OnlyPiece(row), (row + 1, shift.saturating_sub(1))),
+                (Move::Both, Some(at)) => (AlignedLine::Both(row, at), (row + 1, shift)),
+                (Move::OnlyFile, Some(at)) => (AlignedLine::OnlyFile(at), (row, shift + 1)),
+                (Move::OnlyPiece, _) => {
+                    (AlignedLine::OnlyPiece(row), (row + 1, shift.saturating_sub(1)))
+                }
                 (Move::Both | Move::OnlyFile | Move::End, _) => {
-                    (Step::OnlyPiece(row), (row + 1, shift))
+                    (AlignedLine::OnlyPiece(row), (row + 1, shift))
                 }
             };
             steps.push(step);
@@ -317,21 +319,21 @@ impl<'a> Compared<'a> {
         }
         let all: f64 = self.piece.iter().map(weight).sum();
         let steps = with_edges(side_by_side(&steps), self.file.len());
-        Place { steps, score: best[0][from].0 / all.max(1.0) }
+        NearPlace { steps, score: best[0][from].0 / all.max(1.0) }
     }
 
-    fn is_different(&self, step: &Step) -> bool {
+    fn is_different(&self, step: &AlignedLine) -> bool {
         match step {
-            Step::Both(wanted, at) => !self.is_same(*wanted, *at),
-            Step::OnlyPiece(_) | Step::OnlyFile(_) => true,
+            AlignedLine::Both(wanted, at) => !self.is_same(*wanted, *at),
+            AlignedLine::OnlyPiece(_) | AlignedLine::OnlyFile(_) => true,
         }
     }
 
-    fn differences<'s>(&'s self, place: &'s Place) -> impl Iterator<Item = &'s Step> {
+    fn differences<'s>(&'s self, place: &'s NearPlace) -> impl Iterator<Item = &'s AlignedLine> {
         place.steps.iter().filter(|step| self.is_different(step))
     }
 
-    fn in_words(&self, best: &Place, others: &[Place], field: &str) -> String {
+    fn in_words(&self, best: &NearPlace, others: &[NearPlace], field: &str) -> String {
         let differing = self.differences(best).count();
         let mut words = format!("; the nearest place is {}, where these lines differ:", spot(best));
         for step in self.differences(best).take(SHOWN) {
@@ -351,18 +353,18 @@ impl<'a> Compared<'a> {
     }
 
     /// A line that differs, from both sides.
-    fn shown(&self, step: Step, field: &str) -> String {
+    fn shown(&self, step: AlignedLine, field: &str) -> String {
         let cut = |text: &str| around(text, 0);
         match step {
-            Step::OnlyFile(at) => {
+            AlignedLine::OnlyFile(at) => {
                 let text = cut(self.file[at].text);
                 format!("\nfile, line {}: {text}\n{field}: (does not have this line)", at + 1)
             }
-            Step::OnlyPiece(wanted) => {
+            AlignedLine::OnlyPiece(wanted) => {
                 let text = cut(self.piece[wanted].text);
                 format!("\nfile: (does not have this line)\n{field}, line {}: {text}", wanted + 1)
             }
-            Step::Both(wanted, at) => {
+            AlignedLine::Both(wanted, at) => {
                 let (line, part) = (self.file[at].text, self.piece[wanted].text);
                 let (in_file, in_piece) = self.first_difference(wanted, at);
                 let sign = |text: &str, from: usize| name(text[from..].chars().next());
@@ -396,10 +398,10 @@ impl<'a> Compared<'a> {
         (ahead, ahead)
     }
 
-    fn hint(&self, best: &Place, field: &str) -> String {
+    fn hint(&self, best: &NearPlace, field: &str) -> String {
         let mut kinds = (false, false);
         for step in self.differences(best) {
-            let Step::Both(wanted, at) = *step else {
+            let AlignedLine::Both(wanted, at) = *step else {
                 return text_differs();
             };
             let (part, line) = (&self.piece[wanted], &self.file[at]);
@@ -449,16 +451,16 @@ fn nearer(a: usize, b: usize) -> std::cmp::Ordering {
 }
 
 /// Pairs lines that only one side has with those that only the other side has, run by run.
-fn side_by_side(steps: &[Step]) -> Vec<Step> {
+fn side_by_side(steps: &[AlignedLine]) -> Vec<AlignedLine> {
     let mut out = Vec::new();
     for run in steps.chunk_by(|a, b| is_both(a) == is_both(b)) {
-        let mut pieces = run.iter().filter(|step| matches!(step, Step::OnlyPiece(_)));
-        let mut lines = run.iter().filter(|step| matches!(step, Step::OnlyFile(_)));
+        let mut pieces = run.iter().filter(|step| matches!(step, AlignedLine::OnlyPiece(_)));
+        let mut lines = run.iter().filter(|step| matches!(step, AlignedLine::OnlyFile(_)));
         out.extend(run.iter().filter(|step| is_both(step)));
         loop {
             out.push(match (pieces.next(), lines.next()) {
-                (Some(Step::OnlyPiece(wanted)), Some(Step::OnlyFile(at))) => {
-                    Step::Both(*wanted, *at)
+                (Some(AlignedLine::OnlyPiece(wanted)), Some(AlignedLine::OnlyFile(at))) => {
+                    AlignedLine::Both(*wanted, *at)
                 }
                 (Some(step), _) | (None, Some(step)) => *step,
                 (None, None) => break,
@@ -468,25 +470,25 @@ fn side_by_side(steps: &[Step]) -> Vec<Step> {
     out
 }
 
-fn is_both(step: &Step) -> bool {
-    matches!(step, Step::Both(..))
+fn is_both(step: &AlignedLine) -> bool {
+    matches!(step, AlignedLine::Both(..))
 }
 
 /// Pairs the piece's first and last lines with the file's neighbouring lines where nothing matched them.
-fn with_edges(mut steps: Vec<Step>, lines: usize) -> Vec<Step> {
+fn with_edges(mut steps: Vec<AlignedLine>, lines: usize) -> Vec<AlignedLine> {
     let Some(first) = steps.iter().position(is_both) else { return steps };
-    if let Step::Both(_, at) = steps[first] {
+    if let AlignedLine::Both(_, at) = steps[first] {
         for (step, at) in steps[..first].iter_mut().rev().zip((0..at).rev()) {
-            if let Step::OnlyPiece(wanted) = *step {
-                *step = Step::Both(wanted, at);
+            if let AlignedLine::OnlyPiece(wanted) = *step {
+                *step = AlignedLine::Both(wanted, at);
             }
         }
     }
     let last = steps.iter().rposition(is_both).unwrap_or(first);
-    if let Step::Both(_, at) = steps[last] {
+    if let AlignedLine::Both(_, at) = steps[last] {
         for (step, at) in steps[last + 1..].iter_mut().zip(at + 1..lines) {
-            if let Step::OnlyPiece(wanted) = *step {
-                *step = Step::Both(wanted, at);
+            if let AlignedLine::OnlyPiece(wanted) = *step {
+                *step = AlignedLine::Both(wanted, at);
             }
         }
     }
@@ -494,7 +496,7 @@ fn with_edges(mut steps: Vec<Step>, lines: usize) -> Vec<Step> {
 }
 
 /// The weight of a line in a score.
-fn weight(line: &Line<'_>) -> f64 {
+fn weight(line: &ComparedLine<'_>) -> f64 {
     ratio(line.pairs.len().max(1), 1)
 }
 
@@ -508,7 +510,7 @@ fn same_bytes(pairs: impl Iterator<Item = (char, char)>) -> usize {
     pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
 }
 
-fn spot(place: &Place) -> String {
+fn spot(place: &NearPlace) -> String {
     match place.lines() {
         Some((first, last)) if first != last => format!("lines {} to {}", first + 1, last + 1),
         Some((first, _)) => format!("line {}", first + 1),
@@ -548,7 +550,7 @@ mod tests {
     use super::*;
 
     fn miss(text: &str, piece: &str) -> NearMiss {
-        assert_eq!(Passage::find(text, piece), [], "{piece:?} is there");
+        assert_eq!(TextSpan::find(text, piece), [], "{piece:?} is there");
         near_miss(text, piece, "old_string")
     }
 

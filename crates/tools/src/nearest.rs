@@ -1,7 +1,7 @@
 //! The names most like a wrong one, for messages that offer a way on.
 
 /// The candidates at most a third of their letters away from `wrong`, nearest first, at most three.
-pub(crate) fn nearest<'a>(
+pub(crate) fn did_you_mean<'a>(
     wrong: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Vec<&'a str> {
@@ -43,10 +43,10 @@ mod tests {
     #[test]
     fn finds_the_likely_name() {
         let names = ["read", "ls", "glob", "grep", "write", "edit", "bash"];
-        assert_eq!(nearest("wriet", names), ["write"]);
-        assert_eq!(nearest("Read", names), ["read"]);
-        assert_eq!(nearest("grepp", names), ["grep"]);
-        assert!(nearest("launch_missiles", names).is_empty());
+        assert_eq!(did_you_mean("wriet", names), ["write"]);
+        assert_eq!(did_you_mean("Read", names), ["read"]);
+        assert_eq!(did_you_mean("grepp", names), ["grep"]);
+        assert!(did_you_mean("launch_missiles", names).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use protocol::confinement::Refusal;
 
 /// A refusal that does not matter, the program that meets it, and the reason.
-struct Row {
+struct HarmlessRefusal {
     pattern: &'static str,
     /// Where only this answer is harmless.
     errno: Option<Errno>,
@@ -24,15 +24,15 @@ struct Row {
     why: &'static str,
 }
 
-const fn row(pattern: &'static str, who: &'static str, why: &'static str) -> Row {
-    Row { pattern, errno: None, who, why }
+const fn row(pattern: &'static str, who: &'static str, why: &'static str) -> HarmlessRefusal {
+    HarmlessRefusal { pattern, errno: None, who, why }
 }
 
 const HISTORY: &str = "lines that a person typed; a call has no person at its keyboard";
 const CACHE: &str = "saves the next run some time, and this one does without";
 const OOM: &str = "sets which process the kernel would end first; the order stays as it is";
 
-const ROWS: [Row; 42] = [
+const HARMLESS_REFUSALS: [HarmlessRefusal; 42] = [
     row("/proc/{number}/coredump_filter for writing", "java", "chooses the content of a core dump"),
     row("/proc/{number}/oom_score_adj for writing", "chromium, postgres, sshd", OOM),
     row("/proc/{number}/oom_adj for writing", "the same, older", OOM),
@@ -90,7 +90,7 @@ const ROWS: [Row; 42] = [
         "shells, postgres",
         "asks whether a process lives, and is answered",
     ),
-    Row {
+    HarmlessRefusal {
         pattern: "signal {number} to pid {number}",
         errno: Some(Errno::ESRCH),
         who: "kill",
@@ -99,7 +99,7 @@ const ROWS: [Row; 42] = [
 ];
 
 /// How a change of a file or a name is worded.
-const DEEDS: [&str; 6] = [
+const ACTIONS: [&str; 6] = [
     " for writing",
     ", making it",
     ", removing it",
@@ -109,15 +109,15 @@ const DEEDS: [&str; 6] = [
 ];
 
 /// Whether the refusal is a known one without any effect that a person or a model would miss.
-pub(crate) fn is_noise(refusal: &Refusal, home: Option<&str>) -> bool {
-    ROWS.iter().any(|row| {
+pub(crate) fn is_harmless(refusal: &Refusal, home: Option<&str>) -> bool {
+    HARMLESS_REFUSALS.iter().any(|row| {
         let answered = row.errno.is_none_or(|errno| errno as i32 == refusal.errno);
         answered && covers(row.pattern, &refusal.detail, home)
     })
 }
 
 /// Whether it is how a library learns, when it is loaded, that there is no IPv6: after a success it tells nothing.
-pub(crate) fn is_probe(refusal: &Refusal) -> bool {
+pub(crate) fn is_ipv6_probe(refusal: &Refusal) -> bool {
     refusal.syscall == "socket" && refusal.detail == "AF_INET6 stream socket"
 }
 
@@ -126,15 +126,18 @@ const LOOK_FOR_NEWS: [&str; 2] = ["npm", "npx"];
 
 /// Whether a question for a name may be such a program's: none that a person or a model asked. Where the
 /// command names an address it may be about that.
-pub(crate) fn looks_up_quietly(command: &str) -> bool {
+pub(crate) fn checks_for_updates(command: &str) -> bool {
     let mut words = command.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
     words.any(|word| LOOK_FOR_NEWS.contains(&word)) && !command.contains("://")
 }
 
 /// Whether a new name of the home, relative to it, is one that programs leave behind without being asked.
-pub(crate) fn is_noise_at(name: &str) -> bool {
+pub(crate) fn is_harmless_home_name(name: &str) -> bool {
     let detail = format!("/{name} for writing");
-    ROWS.iter().filter_map(|row| row.pattern.strip_prefix('~')).any(|below| matches(below, &detail))
+    HARMLESS_REFUSALS
+        .iter()
+        .filter_map(|row| row.pattern.strip_prefix('~'))
+        .any(|below| matches(below, &detail))
 }
 
 fn covers(pattern: &str, detail: &str, home: Option<&str>) -> bool {
@@ -158,7 +161,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         "hex" => |c| c.is_ascii_hexdigit(),
         "name" => |c| !"/ ,".contains(c),
         "dir" => |_| true,
-        _ => return DEEDS.iter().any(|deed| rest.starts_with(deed)),
+        _ => return ACTIONS.iter().any(|deed| rest.starts_with(deed)),
     };
     let ends = rest.char_indices().take_while(|(_, c)| fits(*c)).map(|(at, c)| at + c.len_utf8());
     ends.into_iter().any(|end| matches(pattern, &rest[end..]))
@@ -178,14 +181,18 @@ mod tests {
             pid: 1,
             count: 1,
         };
-        is_noise(&refusal, Some("/home/u"))
+        is_harmless(&refusal, Some("/home/u"))
     }
 
     #[test]
     fn each_row_has_its_reason_and_covers_no_other_row() {
-        for (at, row) in ROWS.iter().enumerate() {
+        for (at, row) in HARMLESS_REFUSALS.iter().enumerate() {
             assert!(!row.who.is_empty() && row.why.len() > 15, "{}", row.pattern);
-            assert!(ROWS[..at].iter().all(|other| other.pattern != row.pattern), "{}", row.pattern);
+            assert!(
+                HARMLESS_REFUSALS[..at].iter().all(|other| other.pattern != row.pattern),
+                "{}",
+                row.pattern
+            );
         }
     }
 
@@ -275,7 +282,7 @@ mod tests {
             ("curl -s example.org | head", false),
             ("cat npm.txt pnpm-lock.yaml", false),
         ] {
-            assert_eq!(looks_up_quietly(command), expected, "{command}");
+            assert_eq!(checks_for_updates(command), expected, "{command}");
         }
     }
 
@@ -284,7 +291,7 @@ mod tests {
         for (name, is_known) in
             [(".bash_history", true), (".viminfo", true), (".bashrc", false), (".config/x", false)]
         {
-            assert_eq!(is_noise_at(name), is_known, "{name}");
+            assert_eq!(is_harmless_home_name(name), is_known, "{name}");
         }
         for (detail, is_known) in [
             ("AF_INET6 stream socket", true),
@@ -294,7 +301,7 @@ mod tests {
             let (kind, syscall, detail) =
                 (RefusalKind::Refused, "socket".to_owned(), detail.to_owned());
             let refusal = Refusal { kind, syscall, detail, errno: 97, pid: 1, count: 1 };
-            assert_eq!(is_probe(&refusal), is_known, "{refusal:?}");
+            assert_eq!(is_ipv6_probe(&refusal), is_known, "{refusal:?}");
         }
     }
 

@@ -13,7 +13,7 @@ const LAST: usize = 20;
 const ENDINGS: [&str; 3] = [": command not found", ": not found", ": No such file or directory"];
 
 /// Where the person finds programs, and what of it commands are given.
-pub(crate) struct Search<'a> {
+pub(crate) struct ProgramLookup<'a> {
     /// The person's.
     pub path: &'a str,
     /// Places that the command can read.
@@ -22,7 +22,7 @@ pub(crate) struct Search<'a> {
     pub home: Option<&'a Path>,
 }
 
-impl Search<'_> {
+impl ProgramLookup<'_> {
     /// The line about the name that a shell did not find, by the end of its output.
     pub(crate) fn line(&self, printed: &str) -> Option<String> {
         let names = printed.lines().rev().take(LAST).filter_map(missed);
@@ -94,7 +94,7 @@ mod tests {
         }
         let path = format!("{}:{}", home.join("given").display(), home.join("kept").display());
         let granted = [home.clone(), home.join("given")];
-        let search = Search { path: &path, granted: &granted, home: Some(&home) };
+        let search = ProgramLookup { path: &path, granted: &granted, home: Some(&home) };
         let said = search.line("bash: line 1: own: command not found").unwrap();
         let wanted = format!("[own is at {}, which", home.join("kept/own").display());
         assert!(said.starts_with(&wanted), "{said}");

@@ -1,9 +1,9 @@
 //! Files opened so that nothing waits and no link is followed: the path is resolved before, and
 //! what became a link since is refused by the kernel.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::kinds;
-use crate::site::Target;
+use crate::site::ResolvedPath;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
@@ -16,11 +16,11 @@ use std::path::Path;
 ///
 /// # Errors
 /// `is_directory`, `not_a_file`, `permission_denied`, `not_found`, `stale`.
-pub(crate) fn regular(target: &Target) -> Result<(File, Metadata), Failure> {
-    let failed = |error| Failure::io("open", &target.named, error);
+pub(crate) fn open_regular(target: &ResolvedPath) -> Result<(File, Metadata), ToolFailure> {
+    let failed = |error| ToolFailure::io("open", &target.named, error);
     // Looked at before it is opened, because opening a device may do something.
     refuse_other_kinds(&target.named, kind(target)?)?;
-    let fd = beneath(AT_FDCWD, &target.real, OFlag::O_RDONLY, Mode::empty())
+    let fd = open_no_links(AT_FDCWD, &target.real, OFlag::O_RDONLY, Mode::empty())
         .map_err(|errno| failed(errno.into()))?;
     let file = File::from(fd);
     let meta = file.metadata().map_err(failed)?;
@@ -29,18 +29,19 @@ pub(crate) fn regular(target: &Target) -> Result<(File, Metadata), Failure> {
 }
 
 /// What is at a target that exists.
-pub(crate) fn kind(target: &Target) -> Result<FileType, Failure> {
+pub(crate) fn kind(target: &ResolvedPath) -> Result<FileType, ToolFailure> {
     let meta = target.real.symlink_metadata();
-    meta.map(|meta| meta.file_type()).map_err(|error| Failure::io("look at", &target.named, error))
+    meta.map(|meta| meta.file_type())
+        .map_err(|error| ToolFailure::io("look at", &target.named, error))
 }
 
 /// Opens a directory to work in.
-pub(crate) fn directory(real: &Path) -> Result<OwnedFd, Errno> {
-    beneath(AT_FDCWD, real, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())
+pub(crate) fn open_directory(real: &Path) -> Result<OwnedFd, Errno> {
+    open_no_links(AT_FDCWD, real, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())
 }
 
 /// Opens without following any link, without waiting, without becoming anybody's terminal.
-pub(crate) fn beneath(
+pub(crate) fn open_no_links(
     dir: impl AsFd,
     path: &Path,
     flags: OFlag,
@@ -66,21 +67,21 @@ pub(crate) fn beneath(
 }
 
 /// What is neither a file nor a directory would make a reader wait for ever.
-pub(crate) fn refuse_other_kinds(named: &str, kind: FileType) -> Result<(), Failure> {
+pub(crate) fn refuse_other_kinds(named: &str, kind: FileType) -> Result<(), ToolFailure> {
     if kind.is_file() {
         Ok(())
     } else if kind.is_dir() {
-        Err(Failure::new(
-            Code::IsDirectory,
+        Err(ToolFailure::new(
+            FailureCode::IsDirectory,
             format!("{named:?} is a directory"),
             "Use ls or glob for a directory.",
         ))
     } else if kind.is_symlink() {
-        Err(Failure::io("open", named, io::Error::from(Errno::ELOOP)))
+        Err(ToolFailure::io("open", named, io::Error::from(Errno::ELOOP)))
     } else {
-        Err(Failure::new(
-            Code::NotAFile,
-            format!("{named:?} is {}, not a file", kinds::in_words(kind)),
+        Err(ToolFailure::new(
+            FailureCode::NotAFile,
+            format!("{named:?} is {}, not a file", kinds::describe(kind)),
             "The tools for files work on regular files only.",
         ))
     }

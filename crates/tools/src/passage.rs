@@ -8,9 +8,9 @@ use std::ops::Range;
 
 /// A place of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Passage(Range<usize>);
+pub(crate) struct TextSpan(Range<usize>);
 
-impl Passage {
+impl TextSpan {
     /// Every place of `piece`, from the beginning, without overlaps.
     pub fn find(text: &str, piece: &str) -> Vec<Self> {
         let literal = |haystack: &str| -> Vec<Range<usize>> {
@@ -65,29 +65,30 @@ impl Passage {
 
 /// A place and what takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Exchange {
-    place: Passage,
+pub(crate) struct Replacement {
+    place: TextSpan,
     new: String,
     /// Whether the new text is taken byte for byte, or given the line ends of its place.
-    ends: Ends,
+    ends: LineEndsFrom,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ends {
+enum LineEndsFrom {
     OfThePlace,
     AsGiven,
 }
 
-impl Exchange {
+impl Replacement {
     /// A piece that was found as `old`.
-    pub fn of_piece(place: Passage, old: &str, new: &str) -> Self {
-        let ends = if old.contains('\r') { Ends::AsGiven } else { Ends::OfThePlace };
+    pub fn of_piece(place: TextSpan, old: &str, new: &str) -> Self {
+        let ends =
+            if old.contains('\r') { LineEndsFrom::AsGiven } else { LineEndsFrom::OfThePlace };
         Self { place, new: new.to_owned(), ends }
     }
 
     /// Whole lines of `text`. What takes their place ends as they did, so that no line is joined
     /// to the next one and no end is added where there was none.
-    pub fn of_lines(text: &str, place: Passage, new: &str) -> Self {
+    pub fn of_lines(text: &str, place: TextSpan, new: &str) -> Self {
         let mut new = new.to_owned();
         let ended = text[place.0.clone()].ends_with('\n');
         if ended && !new.is_empty() && !new.ends_with('\n') {
@@ -98,12 +99,12 @@ impl Exchange {
                 new.pop();
             }
         }
-        Self { place, new, ends: Ends::OfThePlace }
+        Self { place, new, ends: LineEndsFrom::OfThePlace }
     }
 
     /// These bytes, whose new text is given the line ends of its place.
     pub fn of_bytes(bytes: Range<usize>, new: String) -> Self {
-        Self { place: Passage(bytes), new, ends: Ends::OfThePlace }
+        Self { place: TextSpan(bytes), new, ends: LineEndsFrom::OfThePlace }
     }
 
     /// Where it begins, for an order of exchanges.
@@ -124,21 +125,21 @@ impl Exchange {
 }
 
 /// `text` with each of `places`, where `old` was found, replaced by `new`.
-pub(crate) fn replaced(text: &str, places: &[Passage], old: &str, new: &str) -> String {
-    let exchanges: Vec<Exchange> =
-        places.iter().map(|place| Exchange::of_piece(place.clone(), old, new)).collect();
-    exchanged(text, &exchanges)
+pub(crate) fn replace_spans(text: &str, places: &[TextSpan], old: &str, new: &str) -> String {
+    let exchanges: Vec<Replacement> =
+        places.iter().map(|place| Replacement::of_piece(place.clone(), old, new)).collect();
+    apply_replacements(text, &exchanges)
 }
 
 /// `text` after these exchanges, which stand in their order and do not overlap.
-pub(crate) fn exchanged(text: &str, exchanges: &[Exchange]) -> String {
+pub(crate) fn apply_replacements(text: &str, exchanges: &[Replacement]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    for Exchange { place: Passage(place), new, ends } in exchanges {
+    for Replacement { place: TextSpan(place), new, ends } in exchanges {
         out.push_str(&text[from..place.start]);
         match ends {
-            Ends::AsGiven => out.push_str(new),
-            Ends::OfThePlace => {
+            LineEndsFrom::AsGiven => out.push_str(new),
+            LineEndsFrom::OfThePlace => {
                 let plain = new.replace("\r\n", "\n");
                 match line_end(text, place) {
                     LineEnd::Newline => out.push_str(&plain),
@@ -151,7 +152,7 @@ pub(crate) fn exchanged(text: &str, exchanges: &[Exchange]) -> String {
     out.push_str(&text[from..]);
     // A file that ended with a newline goes on doing so: a model that leaves it out of the last
     // line rarely means it.
-    let given = exchanges.last().is_none_or(|last| last.ends == Ends::AsGiven);
+    let given = exchanges.last().is_none_or(|last| last.ends == LineEndsFrom::AsGiven);
     if text.ends_with('\n') && !out.is_empty() && !out.ends_with('\n') && !given {
         out.push_str(if text.ends_with("\r\n") { "\r\n" } else { "\n" });
     }
@@ -183,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn edit(text: &str, old: &str, new: &str) -> String {
-        replaced(text, &Passage::find(text, old), old, new)
+        replace_spans(text, &TextSpan::find(text, old), old, new)
     }
 
     #[test]
@@ -218,10 +219,10 @@ mod tests {
     #[test]
     fn places_that_overlap() {
         let (text, piece) = ("}\n}\n}\n", "}\n}\n");
-        let found = Passage::find(text, piece);
+        let found = TextSpan::find(text, piece);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].overlapped(text, piece).map(|next| next.line(text)), Some(2));
-        let only = &Passage::find("a\r\nb", "a\nb")[0];
+        let only = &TextSpan::find("a\r\nb", "a\nb")[0];
         assert_eq!(only.overlapped("a\r\nb", "a\nb"), None);
     }
 
@@ -238,15 +239,15 @@ mod tests {
             let piece: Vec<&str> = lines[from..(from + count).min(lines.len())].iter().map(|(line, _)| line.as_str()).collect();
             let piece = piece.join("\n");
             prop_assume!(!piece.is_empty());
-            let found = Passage::find(&text, &piece);
+            let found = TextSpan::find(&text, &piece);
             prop_assert!(!found.is_empty());
             for passage in &found {
                 let found = &text[passage.0.clone()];
                 prop_assert_eq!(found.replace("\r\n", "\n"), piece.as_str());
                 prop_assert!(!text[passage.0.end..].starts_with('\n') || !found.ends_with('\r'));
             }
-            let marked = replaced(&text, &found[..1], &piece, "<MARK>");
-            prop_assert_eq!(Passage::find(&marked, "<MARK>").len(), 1);
+            let marked = replace_spans(&text, &found[..1], &piece, "<MARK>");
+            prop_assert_eq!(TextSpan::find(&marked, "<MARK>").len(), 1);
             let place = &found[0].0;
             prop_assert!(marked.starts_with(&text[..place.start]));
             prop_assert!(marked.contains(&text[place.end..]));
@@ -262,13 +263,13 @@ mod tests {
             let end = if windows { "\r\n" } else { "\n" };
             let mut text: String = lines.iter().map(|line| format!("{line}{end}")).collect();
             for (old, new) in edits {
-                let found = Passage::find(&text, &old);
+                let found = TextSpan::find(&text, &old);
                 let expected_plain = {
                     let plain = text.replace("\r\n", "\n").replace(old.as_str(), &new.replace("\r\n", "\n"));
                     if plain.is_empty() || plain.ends_with('\n') || !text.ends_with('\n') { plain } else { plain + "\n" }
                 };
                 let had_ends = text.contains('\n');
-                text = replaced(&text, &found, &old, &new);
+                text = replace_spans(&text, &found, &old, &new);
                 prop_assert_eq!(text.replace("\r\n", "\n"), expected_plain);
                 let pairs = text.matches("\r\n").count();
                 let newlines = text.matches('\n').count();

@@ -1,6 +1,6 @@
 //! Patches as Codex writes them: several files made, changed, moved or deleted by one text.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 
 /// The tool that applies them.
 pub(crate) const TOOL: &str = "apply_patch";
@@ -15,15 +15,15 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// One file of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Section {
+pub(crate) struct PatchSection {
     /// As the patch names it.
     pub path: String,
-    pub work: Work,
+    pub work: FileAction,
 }
 
 /// What becomes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum FileAction {
     Add { content: String },
     Delete,
     Update { to: Option<String>, hunks: Vec<Hunk> },
@@ -42,12 +42,12 @@ pub(crate) struct Hunk {
     pub at_end: bool,
 }
 
-impl Section {
+impl PatchSection {
     /// The paths that it touches, as it names them.
     pub fn paths(&self) -> Vec<String> {
         let to = match &self.work {
-            Work::Update { to, .. } => to.clone(),
-            Work::Add { .. } | Work::Delete => None,
+            FileAction::Update { to, .. } => to.clone(),
+            FileAction::Add { .. } | FileAction::Delete => None,
         };
         std::iter::once(self.path.clone()).chain(to).collect()
     }
@@ -55,9 +55,9 @@ impl Section {
     /// Whether nothing is left at its path.
     pub fn removes(&self) -> bool {
         match &self.work {
-            Work::Delete => true,
-            Work::Update { to, .. } => to.as_ref().is_some_and(|to| *to != self.path),
-            Work::Add { .. } => false,
+            FileAction::Delete => true,
+            FileAction::Update { to, .. } => to.as_ref().is_some_and(|to| *to != self.path),
+            FileAction::Add { .. } => false,
         }
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn in_script(script: &str) -> Option<String> {
 ///
 /// # Errors
 /// `invalid_arguments`, with the line of the patch.
-pub(crate) fn read(text: &str) -> Result<Vec<Section>, Failure> {
+pub(crate) fn read(text: &str) -> Result<Vec<PatchSection>, ToolFailure> {
     let text = unwrapped(text);
     let lines: Vec<&str> = text.lines().collect();
     let body = match lines.as_slice() {
@@ -107,8 +107,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Section>, Failure> {
         }
         _ => return Err(wrong(lines.len(), &format!("a patch ends with `{END}`"))),
     };
-    let mut reading = Reading { lines: body, at: 0 };
-    let mut sections: Vec<Section> = Vec::new();
+    let mut reading = PatchReader { lines: body, at: 0 };
+    let mut sections: Vec<PatchSection> = Vec::new();
     while let Some(line) = reading.next() {
         if line.trim().is_empty() {
             continue;
@@ -121,12 +121,12 @@ pub(crate) fn read(text: &str) -> Result<Vec<Section>, Failure> {
     }
 }
 
-struct Reading<'a> {
+struct PatchReader<'a> {
     lines: &'a [&'a str],
     at: usize,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> PatchReader<'a> {
     fn peek(&self) -> Option<&'a str> {
         self.lines.get(self.at).copied()
     }
@@ -142,12 +142,12 @@ impl<'a> Reading<'a> {
         self.at + 1
     }
 
-    fn section(&mut self, head: &str) -> Result<Section, Failure> {
+    fn section(&mut self, head: &str) -> Result<PatchSection, ToolFailure> {
         let named = |mark: &str| head.trim().strip_prefix(mark).map(|path| path.trim().to_owned());
         let (path, work) = if let Some(path) = named(ADD) {
-            (path, Work::Add { content: self.added()? })
+            (path, FileAction::Add { content: self.added()? })
         } else if let Some(path) = named(DELETE) {
-            (path, Work::Delete)
+            (path, FileAction::Delete)
         } else if let Some(path) = named(UPDATE) {
             let to = self.peek().and_then(|line| line.trim().strip_prefix(MOVE)).map(str::trim);
             self.at += usize::from(to.is_some());
@@ -159,15 +159,15 @@ impl<'a> Reading<'a> {
                     &format!("the update of {path:?} changes nothing"),
                 ));
             }
-            (path, Work::Update { to, hunks })
+            (path, FileAction::Update { to, hunks })
         } else {
             let text = format!("{:?} is neither `{ADD}`, `{UPDATE}` nor `{DELETE}`", cut(head));
             return Err(wrong(self.number(), &text));
         };
-        Ok(Section { path, work })
+        Ok(PatchSection { path, work })
     }
 
-    fn added(&mut self) -> Result<String, Failure> {
+    fn added(&mut self) -> Result<String, ToolFailure> {
         let mut content = String::new();
         while let Some(line) = self.peek().filter(|line| !line.starts_with("*** ")) {
             self.at += 1;
@@ -191,7 +191,7 @@ impl<'a> Reading<'a> {
         next.is_none_or(|line| line.starts_with("*** "))
     }
 
-    fn hunks(&mut self) -> Result<Vec<Hunk>, Failure> {
+    fn hunks(&mut self) -> Result<Vec<Hunk>, ToolFailure> {
         let mut hunks: Vec<Hunk> = Vec::new();
         let mut open: Option<Hunk> = None;
         while let Some(line) = self.peek() {
@@ -258,9 +258,9 @@ fn cut(line: &str) -> String {
     line.chars().take(60).collect()
 }
 
-fn wrong(line: usize, what: &str) -> Failure {
-    Failure::new(
-        Code::InvalidArguments,
+fn wrong(line: usize, what: &str) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::InvalidArguments,
         format!("line {line} of the patch: {what}"),
         "Nothing was changed. Write the patch from `*** Begin Patch` to `*** End Patch`, each file \
          under `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`.",
@@ -271,7 +271,7 @@ fn wrong(line: usize, what: &str) -> Failure {
 ///
 /// # Errors
 /// `no_match` or `ambiguous`, with the hunk's line.
-pub(crate) fn applied(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, Failure> {
+pub(crate) fn apply_hunks(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, ToolFailure> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     // What follows the last newline is no line.
     let ended = lines.pop_if(|last| last.is_empty()).is_some();
@@ -311,7 +311,7 @@ fn put(there: &[&str], hunk: &Hunk, windows: bool) -> Vec<String> {
 }
 
 /// The line at which a hunk begins, none before `from`.
-fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, Failure> {
+fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, ToolFailure> {
     let mut from = from;
     for anchor in &hunk.anchors {
         let find = |nearness| lines[from..].iter().position(|line| is_same(line, anchor, nearness));
@@ -344,8 +344,8 @@ fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, 
             // The anchor says which of them.
             (Some(first), Some(_)) if !hunk.anchors.is_empty() => return Ok(first),
             (Some(first), Some(second)) => {
-                return Err(Failure::new(
-                    Code::Ambiguous,
+                return Err(ToolFailure::new(
+                    FailureCode::Ambiguous,
                     format!(
                         "the hunk at line {} of the patch stands in {path:?} more than once, at \
                          lines {} and {}",
@@ -364,9 +364,9 @@ fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, 
     Err(no_match(path, hunk, &format!("its lines, from {:?} on, are not there", cut(first))))
 }
 
-fn no_match(path: &str, hunk: &Hunk, what: &str) -> Failure {
-    Failure::new(
-        Code::NoMatch,
+fn no_match(path: &str, hunk: &Hunk, what: &str) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::NoMatch,
         format!("the hunk at line {} of the patch does not fit {path:?}: {what}", hunk.at),
         "Nothing was changed. Read that part of the file again and copy its lines exactly.",
     )

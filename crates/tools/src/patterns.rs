@@ -1,9 +1,9 @@
 //! Patterns of files in the spellings that people and other tools use: as in a .gitignore, several of them
 //! in one text, absolute, through `..`. For `glob` and `grep`.
 
-use crate::expression::Case;
-use crate::failure::{Code, Failure};
-use crate::scope::{End, Place, access_denied, trace};
+use crate::expression::CaseMatching;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::scope::{CallScope, TraceEnd, access_denied, trace_path};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ const WILD: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 /// Patterns that a path may match.
 #[derive(Debug)]
-pub(crate) struct Patterns {
+pub(crate) struct FilePatterns {
     wanted: Vec<Gitignore>,
     unwanted: Vec<Gitignore>,
 }
@@ -25,18 +25,18 @@ pub(crate) enum Exclusion {
     Refused,
 }
 
-impl Patterns {
+impl FilePatterns {
     /// Patterns that are read from `root` on, and from the project on.
     ///
     /// # Errors
     /// `invalid_pattern`, and `access_denied` where one leads outside.
     pub fn new(
-        place: &Place,
+        place: &CallScope,
         root: &Path,
         text: &str,
-        case: Case,
+        case: CaseMatching,
         exclusion: Exclusion,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ToolFailure> {
         let mut patterns = Self { wanted: Vec::new(), unwanted: Vec::new() };
         for piece in pieces(text) {
             let (list, piece) = match piece.strip_prefix('!') {
@@ -121,7 +121,7 @@ fn pieces(text: &str) -> Vec<&str> {
 
 /// The directory that a pattern names before its first wild part, and the rest, where that is not read from
 /// the directory of the call on: absolute, or through `..`.
-fn elsewhere(place: &Place, pattern: &str) -> Result<Option<(PathBuf, String)>, Failure> {
+fn elsewhere(place: &CallScope, pattern: &str) -> Result<Option<(PathBuf, String)>, ToolFailure> {
     let wild = pattern.find(WILD).unwrap_or(pattern.len());
     let names = pattern[..wild].rfind('/').map_or("", |at| &pattern[..=at]);
     let through_parents = names.split('/').any(|part| part == "..");
@@ -132,8 +132,8 @@ fn elsewhere(place: &Place, pattern: &str) -> Result<Option<(PathBuf, String)>, 
     if named.is_empty() {
         return Ok(None);
     }
-    let found = trace(place, named);
-    let is_there = matches!(found.end, End::Found) && found.real.is_dir();
+    let found = trace_path(place, named);
+    let is_there = matches!(found.end, TraceEnd::Found) && found.real.is_dir();
     if place.contains(&found.real) {
         let rest = format!("/{}", &pattern[names.len()..]);
         let is_whole = rest == "/";
@@ -148,7 +148,7 @@ fn elsewhere(place: &Place, pattern: &str) -> Result<Option<(PathBuf, String)>, 
 }
 
 /// A gitignore-style pattern, relative to `root`.
-fn matcher(root: &Path, pattern: &str, case: Case) -> Result<Gitignore, Failure> {
+fn matcher(root: &Path, pattern: &str, case: CaseMatching) -> Result<Gitignore, ToolFailure> {
     // In an ignore file these two begin something else than a pattern.
     let line = match pattern {
         "" => return Err(invalid(pattern, "is empty", "Use * for every file.")),
@@ -159,7 +159,7 @@ fn matcher(root: &Path, pattern: &str, case: Case) -> Result<Gitignore, Failure>
     let mut builder = GitignoreBuilder::new(root);
     builder.allow_unclosed_class(false);
     let built = builder
-        .case_insensitive(case == Case::Insensitive)
+        .case_insensitive(case == CaseMatching::Insensitive)
         .and_then(|builder| builder.add_line(None, &line))
         .and_then(|builder| builder.build());
     match built {
@@ -175,8 +175,8 @@ fn matcher(root: &Path, pattern: &str, case: Case) -> Result<Gitignore, Failure>
     }
 }
 
-fn invalid(pattern: &str, why: &str, hint: &str) -> Failure {
-    Failure::new(Code::InvalidPattern, format!("the pattern {pattern:?} {why}"), hint)
+fn invalid(pattern: &str, why: &str, hint: &str) -> ToolFailure {
+    ToolFailure::new(FailureCode::InvalidPattern, format!("the pattern {pattern:?} {why}"), hint)
 }
 
 /// True for a text that reads as a file pattern rather than a regular expression.

@@ -2,15 +2,15 @@
 
 use crate::arguments::interpret;
 use crate::cancel::Cancel;
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::judged;
 use crate::open;
 use crate::remove;
-use crate::scope::{End, Place, trace};
-use crate::site::{Account, Site, Target};
-use crate::spec::Look;
+use crate::scope::{CallScope, TraceEnd, trace_path};
+use crate::site::{ReportExtras, ResolvedPath, ToolContext};
+use crate::spec::ProbeMode;
 use crate::syntax::Engine;
-use crate::tool::works;
+use crate::tool::tool_impl;
 use protocol::call::{Probe, ProbedPath};
 use protocol::judgement::ToolKind;
 
@@ -24,23 +24,24 @@ use protocol::judgement::ToolKind;
 pub fn probe(
     tool: &str,
     input: &str,
-    place: &Place,
+    place: &CallScope,
     cancel: &Cancel,
     engine: Engine<'_>,
 ) -> Result<Probe, String> {
     let call =
         interpret(tool, input).map_err(|invalid| format!("{invalid}. {}", invalid.hint()))?;
-    let works = works(call.spec.name).ok_or_else(|| format!("this build cannot run {tool}"))?;
+    let works = tool_impl(call.spec.name).ok_or_else(|| format!("this build cannot run {tool}"))?;
     let paths: Vec<ProbedPath> = call
         .paths
         .iter()
-        .flat_map(|named| look(place, named, call.spec.kind, works.look))
+        .flat_map(|named| probe_path(place, named, call.spec.kind, works.probe_mode))
         .collect();
     let diff = if paths.iter().all(|path| path.in_scope) {
-        let account = Account::default();
+        let extras = ReportExtras::default();
         let (command, max_chars) = (None, 0);
-        let site = Site { place, judged: &[], cancel, command, max_chars, engine, account };
-        (works.preview)(&call.input, &site).unwrap_or_else(|failure| would_fail(&failure))
+        let ctx =
+            ToolContext { scope: place, judged: &[], cancel, command, max_chars, engine, extras };
+        (works.preview)(&call.input, &ctx).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()
     };
@@ -48,26 +49,30 @@ pub fn probe(
 }
 
 /// A call that cannot succeed shows why, so that nobody approves an empty diff.
-fn would_fail(failure: &Failure) -> String {
+fn would_fail(failure: &ToolFailure) -> String {
     format!("# This call would change nothing: {failure} ({})\n", failure.code.name())
 }
 
-fn look(place: &Place, named: &str, kind: ToolKind, look: Look) -> Vec<ProbedPath> {
-    let trace = trace(place, named);
+fn probe_path(place: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -> Vec<ProbedPath> {
+    let trace = trace_path(place, named);
     let in_scope = place.contains(&trace.real)
         && trace.real.to_str().is_some()
         && match trace.end {
-            End::Found | End::Missing | End::NotADirectory | End::Unreadable(_) => true,
-            End::Dangling | End::Circle => false,
+            TraceEnd::Found
+            | TraceEnd::Missing
+            | TraceEnd::NotADirectory
+            | TraceEnd::Unreadable(_) => true,
+            TraceEnd::Dangling | TraceEnd::Circle => false,
         };
     let digest = match kind {
-        ToolKind::Mutation if in_scope && trace.end == End::Found => {
-            let target = Target { named: named.to_owned(), real: trace.real.clone(), exists: true };
+        ToolKind::Mutation if in_scope && trace.end == TraceEnd::Found => {
+            let target =
+                ResolvedPath { named: named.to_owned(), real: trace.real.clone(), exists: true };
             match look {
-                Look::Removal if trace.real.is_dir() => remove::tree(&trace.real).ok(),
-                Look::Removal | Look::Content => {
-                    open::regular(&target).ok().and_then(|(file, _)| judged::digest_of(file).ok())
-                }
+                ProbeMode::Removal if trace.real.is_dir() => remove::tree_digest(&trace.real).ok(),
+                ProbeMode::Removal | ProbeMode::Content => open::open_regular(&target)
+                    .ok()
+                    .and_then(|(file, _)| judged::digest_reader(file).ok()),
             }
         }
         ToolKind::Mutation | ToolKind::Query => None,
@@ -80,14 +85,14 @@ fn look(place: &Place, named: &str, kind: ToolKind, look: Look) -> Vec<ProbedPat
     };
     // A link that would go lies in another place than what it leads to, under rules of its own.
     let link = match look {
-        Look::Removal => remove::own_place(named, place).filter(|own| *own != trace.real),
-        Look::Content => None,
+        ProbeMode::Removal => remove::link_path(named, place).filter(|own| *own != trace.real),
+        ProbeMode::Content => None,
     };
     let itself = link.map(|own| ProbedPath {
         named: named.to_owned(),
         real: own.to_string_lossy().into_owned(),
         in_scope: place.contains(&own) && own.to_str().is_some(),
-        digest: remove::link(&own),
+        digest: remove::link_digest(&own),
     });
     std::iter::once(leads_to).chain(itself).collect()
 }

@@ -1,7 +1,7 @@
 //! Names inside a granted directory that no file tool writes: what they hold is run or believed
 //! later, outside of any cage. For commands the cage itself guards the same names.
 
-use crate::scope::Place;
+use crate::scope::CallScope;
 use std::path::Path;
 
 const GIT: &str = ".git";
@@ -34,7 +34,7 @@ const OF_PROJECT: [&str; 8] = [
 ];
 
 /// The protected name that a real path lies at or beneath; in words where it has no fixed one.
-pub(crate) fn at(place: &Place, real: &Path) -> Option<String> {
+pub(crate) fn at(place: &CallScope, real: &Path) -> Option<String> {
     let root = place.root_of(real)?;
     let inside = real.strip_prefix(root).ok()?;
     name(inside).or_else(|| bare(root, inside)).or_else(|| {

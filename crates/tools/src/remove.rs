@@ -2,12 +2,12 @@
 //! one of them cannot go. One that is alone goes at once, and leaves nothing aside however its call
 //! ends. For `delete`.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
 use crate::open;
-use crate::replace::Before;
-use crate::scope::{Place, trace};
-use crate::site::Target;
+use crate::replace::OriginalFile;
+use crate::scope::{CallScope, trace_path};
+use crate::site::ResolvedPath;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, RenameFlags, renameat2};
 use nix::sys::stat::fstatat;
@@ -20,23 +20,23 @@ use std::path::{Path, PathBuf};
 
 /// Something to take away.
 #[derive(Debug)]
-pub(crate) struct Doomed {
+pub(crate) struct RemovalTarget {
     /// As the call wrote it.
     pub named: String,
     /// The directory that it lies in, a real path.
     pub parent: PathBuf,
     /// Its name there; a link is taken away itself, not what it leads to.
     pub name: OsString,
-    pub what: What,
+    pub what: RemovalKind,
 }
 
 /// What is taken away.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum RemovalKind {
     /// A file, as it was found.
-    File(Before),
+    File(OriginalFile),
     Link,
-    /// With all that is in it, as [`tree`] saw it.
+    /// With all that is in it, as [`tree_digest`] saw it.
     Directory(String),
 }
 
@@ -48,18 +48,18 @@ const SHOWN_NAME: usize = 200;
 pub(crate) const ENTRIES: usize = 10_000;
 
 /// Where a path itself lies: its last part is not followed. None where it has no last part.
-pub(crate) fn own_place(named: &str, place: &Place) -> Option<PathBuf> {
+pub(crate) fn link_path(named: &str, place: &CallScope) -> Option<PathBuf> {
     let path = Path::new(named);
     let name = path.file_name()?;
     let parent = match path.parent().and_then(Path::to_str) {
         None | Some("") => ".",
         Some(parent) => parent,
     };
-    Some(trace(place, parent).real.join(name))
+    Some(trace_path(place, parent).real.join(name))
 }
 
 /// The digest of a link: of where it leads.
-pub(crate) fn link(path: &Path) -> Option<String> {
+pub(crate) fn link_digest(path: &Path) -> Option<String> {
     use std::os::unix::ffi::OsStrExt;
     Some(judged::digest(std::fs::read_link(path).ok()?.as_os_str().as_bytes()))
 }
@@ -68,10 +68,10 @@ pub(crate) fn link(path: &Path) -> Option<String> {
 /// times.
 ///
 /// # Errors
-/// As [`contents`].
-pub(crate) fn tree(directory: &Path) -> Result<String, Failure> {
+/// As [`visit_contents`].
+pub(crate) fn tree_digest(directory: &Path) -> Result<String, ToolFailure> {
     let mut seen = Vec::new();
-    contents(&directory.to_string_lossy(), directory, ENTRIES, &mut |path, kind| {
+    visit_contents(&directory.to_string_lossy(), directory, ENTRIES, &mut |path, kind| {
         let below = path.strip_prefix(directory).unwrap_or(path).as_os_str().to_owned();
         let file = match path.symlink_metadata() {
             Ok(meta) if !kind.is_dir() => {
@@ -90,15 +90,15 @@ pub(crate) fn tree(directory: &Path) -> Result<String, Failure> {
 /// # Errors
 /// Whatever the system answers; `stale` where somebody changed a file meanwhile. Only a directory
 /// of which the system takes a part and keeps another is left half: the message says so.
-pub(crate) fn remove(all: &[Doomed]) -> Result<(), Failure> {
+pub(crate) fn remove(all: &[RemovalTarget]) -> Result<(), ToolFailure> {
     if let [only] = all
-        && matches!(only.what, What::File(_) | What::Link)
+        && matches!(only.what, RemovalKind::File(_) | RemovalKind::Link)
     {
-        return at_once(only);
+        return remove_single(only);
     }
     let mut aside = Vec::new();
-    for (number, doomed) in all.iter().enumerate() {
-        aside.push(Aside::put(doomed, number)?);
+    for (number, removal) in all.iter().enumerate() {
+        aside.push(MovedAside::put(removal, number)?);
     }
     for gone in aside {
         gone.for_good()?;
@@ -107,29 +107,29 @@ pub(crate) fn remove(all: &[Doomed]) -> Result<(), Failure> {
 }
 
 /// Takes a file or link away by its own name.
-fn at_once(doomed: &Doomed) -> Result<(), Failure> {
-    let failed = |errno: Errno| Failure::io("delete", &doomed.named, errno.into());
-    let directory = open::directory(&doomed.parent).map_err(failed)?;
-    let is_still = match &doomed.what {
-        What::File(before) => before.is_still(&directory, &doomed.name).map_err(failed)?,
-        What::Link | What::Directory(_) => true,
+fn remove_single(removal: &RemovalTarget) -> Result<(), ToolFailure> {
+    let failed = |errno: Errno| ToolFailure::io("delete", &removal.named, errno.into());
+    let directory = open::open_directory(&removal.parent).map_err(failed)?;
+    let is_still = match &removal.what {
+        RemovalKind::File(before) => before.is_still(&directory, &removal.name).map_err(failed)?,
+        RemovalKind::Link | RemovalKind::Directory(_) => true,
     };
     if !is_still {
-        return Err(judged::stale(&doomed.named, "was changed by somebody else"));
+        return Err(judged::stale(&removal.named, "was changed by somebody else"));
     }
-    unlinkat(&directory, doomed.name.as_os_str(), UnlinkatFlags::NoRemoveDir).map_err(failed)
+    unlinkat(&directory, removal.name.as_os_str(), UnlinkatFlags::NoRemoveDir).map_err(failed)
 }
 
 /// Takes one file away, if it still is the one that was found.
 ///
 /// # Errors
 /// Whatever the system answers; `stale` where somebody changed it meanwhile.
-pub(crate) fn file(target: &Target, found: &Before) -> Result<(), Failure> {
+pub(crate) fn remove_file(target: &ResolvedPath, found: &OriginalFile) -> Result<(), ToolFailure> {
     let (Some(parent), Some(name)) = (target.real.parent(), target.real.file_name()) else {
         return Err(crate::site::not_found(target));
     };
-    let failed = |errno: Errno| Failure::io("delete", &target.named, errno.into());
-    let directory = open::directory(parent).map_err(failed)?;
+    let failed = |errno: Errno| ToolFailure::io("delete", &target.named, errno.into());
+    let directory = open::open_directory(parent).map_err(failed)?;
     if !found.is_still(&directory, name).map_err(failed)? {
         return Err(judged::stale(&target.named, "was changed by somebody else"));
     }
@@ -137,30 +137,30 @@ pub(crate) fn file(target: &Target, found: &Before) -> Result<(), Failure> {
 }
 
 /// Something moved aside in its own directory, moved back unless it goes for good.
-struct Aside<'a> {
-    doomed: &'a Doomed,
+struct MovedAside<'a> {
+    removal: &'a RemovalTarget,
     directory: OwnedFd,
     name: String,
     moved: bool,
 }
 
-impl<'a> Aside<'a> {
-    fn put(doomed: &'a Doomed, number: usize) -> Result<Self, Failure> {
-        let failed = |errno: Errno| Failure::io("delete", &doomed.named, errno.into());
-        let directory = open::directory(&doomed.parent).map_err(failed)?;
-        if let What::File(before) = &doomed.what
-            && !before.is_still(&directory, &doomed.name).map_err(failed)?
+impl<'a> MovedAside<'a> {
+    fn put(removal: &'a RemovalTarget, number: usize) -> Result<Self, ToolFailure> {
+        let failed = |errno: Errno| ToolFailure::io("delete", &removal.named, errno.into());
+        let directory = open::open_directory(&removal.parent).map_err(failed)?;
+        if let RemovalKind::File(before) = &removal.what
+            && !before.is_still(&directory, &removal.name).map_err(failed)?
         {
-            return Err(judged::stale(&doomed.named, "was changed by somebody else"));
+            return Err(judged::stale(&removal.named, "was changed by somebody else"));
         }
-        let mut aside = Self { doomed, directory, name: String::new(), moved: false };
+        let mut aside = Self { removal, directory, name: String::new(), moved: false };
         // A call that was killed may have left such a name behind, with what it held: whoever finds it
         // sees what it was called.
-        let was = doomed.name.to_str().filter(|name| name.len() <= SHOWN_NAME).unwrap_or_default();
+        let was = removal.name.to_str().filter(|name| name.len() <= SHOWN_NAME).unwrap_or_default();
         for attempt in 0..NAMES {
             let place = format!("{}-{number}-{attempt}", std::process::id());
             aside.name = format!(".agentd-{place}.{was}.gone");
-            match rename(&aside.directory, &doomed.name, OsStr::new(&aside.name)) {
+            match rename(&aside.directory, &removal.name, OsStr::new(&aside.name)) {
                 Err(Errno::EEXIST) if attempt + 1 < NAMES => {}
                 other => {
                     other.map_err(failed)?;
@@ -169,37 +169,38 @@ impl<'a> Aside<'a> {
             }
         }
         aside.moved = true;
-        if let What::Directory(before) = &doomed.what
-            && tree(&doomed.parent.join(&aside.name))? != *before
+        if let RemovalKind::Directory(before) = &removal.what
+            && tree_digest(&removal.parent.join(&aside.name))? != *before
         {
-            return Err(judged::stale(&doomed.named, "was changed by somebody else"));
+            return Err(judged::stale(&removal.named, "was changed by somebody else"));
         }
         Ok(aside)
     }
 
-    fn for_good(mut self) -> Result<(), Failure> {
-        let gone = match self.doomed.what {
-            What::File(_) | What::Link => {
+    fn for_good(mut self) -> Result<(), ToolFailure> {
+        let gone = match self.removal.what {
+            RemovalKind::File(_) | RemovalKind::Link => {
                 unlinkat(&self.directory, self.name.as_str(), UnlinkatFlags::NoRemoveDir)
-                    .map_err(|errno| Failure::io("delete", &self.doomed.named, errno.into()))
+                    .map_err(|errno| ToolFailure::io("delete", &self.removal.named, errno.into()))
             }
-            What::Directory(_) => std::fs::remove_dir_all(self.doomed.parent.join(&self.name))
-                .map_err(|error| {
-                    let failure = Failure::io("delete all of", &self.doomed.named, error);
+            RemovalKind::Directory(_) => {
+                std::fs::remove_dir_all(self.removal.parent.join(&self.name)).map_err(|error| {
+                    let failure = ToolFailure::io("delete all of", &self.removal.named, error);
                     let hint = "A part of the directory may be gone. Look at what is left of it.";
-                    Failure { hint: hint.to_owned(), ..failure }
-                }),
+                    ToolFailure { hint: hint.to_owned(), ..failure }
+                })
+            }
         };
         self.moved = gone.is_err();
         gone
     }
 }
 
-impl Drop for Aside<'_> {
+impl Drop for MovedAside<'_> {
     fn drop(&mut self) {
         if self.moved {
             // Should somebody have taken the name meanwhile, theirs is kept and ours stays aside.
-            let _ = rename(&self.directory, OsStr::new(&self.name), &self.doomed.name);
+            let _ = rename(&self.directory, OsStr::new(&self.name), &self.removal.name);
         }
     }
 }
@@ -223,24 +224,24 @@ fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
 ///
 /// # Errors
 /// `too_large` above `most` entries; whatever `check` says of one of them.
-pub(crate) fn contents(
+pub(crate) fn visit_contents(
     named: &str,
     real: &Path,
     most: usize,
-    check: &mut dyn FnMut(&Path, std::fs::FileType) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    check: &mut dyn FnMut(&Path, std::fs::FileType) -> Result<(), ToolFailure>,
+) -> Result<(), ToolFailure> {
     let mut left = vec![real.to_owned()];
     let mut seen = 0;
     while let Some(directory) = left.pop() {
-        let failed = |error| Failure::io("look into", named, error);
+        let failed = |error| ToolFailure::io("look into", named, error);
         let mut entries: Vec<_> =
             directory.read_dir().map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
             seen += 1;
             if seen > most {
-                return Err(Failure::new(
-                    Code::TooLarge,
+                return Err(ToolFailure::new(
+                    FailureCode::TooLarge,
                     format!("{named:?} holds more than {most} files and directories"),
                     "Use bash with rm -r, which a person may have to allow.",
                 ));

@@ -1,9 +1,9 @@
 //! A file's content replaced in one step: whoever looks sees the old file or the new one.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
 use crate::open;
-use crate::site::{Site, Target};
+use crate::site::{ResolvedPath, ToolContext};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, renameat, renameat2};
 use nix::sys::stat::{Mode, fchmod, fstatat, mkdirat};
@@ -20,19 +20,19 @@ pub(crate) const LOADED_MAX: u64 = 8 << 20;
 
 /// A file as it was found.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub(crate) struct OriginalFile {
     /// Its bytes; absent where there are more than [`LOADED_MAX`].
     pub bytes: Option<Vec<u8>>,
     /// How many there are.
     pub size: u64,
-    stamp: Stamp,
+    stamp: FileIdentity,
     mode: u32,
     owner: (u32, u32),
 }
 
 /// What changes when somebody else writes or replaces a file.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp {
+struct FileIdentity {
     inode: (u64, u64),
     size: i128,
     changed: (i64, i64),
@@ -52,27 +52,30 @@ pub(crate) enum Replaced {
 ///
 /// # Errors
 /// The codes of [`open::regular`]; `stale` where it is not what the call was judged for.
-pub(crate) fn before(site: &Site<'_>, target: &Target) -> Result<Option<Before>, Failure> {
+pub(crate) fn load_original(
+    ctx: &ToolContext<'_>,
+    target: &ResolvedPath,
+) -> Result<Option<OriginalFile>, ToolFailure> {
     if !target.exists {
-        judged::unchanged(site.judged, &target.named, &target.real, None)?;
+        judged::check_unchanged(ctx.judged, &target.named, &target.real, None)?;
         return Ok(None);
     }
-    let failed = |error| Failure::io("read", &target.named, error);
-    let (file, meta) = open::regular(target)?;
+    let failed = |error| ToolFailure::io("read", &target.named, error);
+    let (file, meta) = open::open_regular(target)?;
     let (bytes, digest) = if meta.len() <= LOADED_MAX {
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
         (&file).take(LOADED_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
         let digest = judged::digest(&bytes);
         (Some(bytes), digest)
     } else {
-        (None, judged::digest_of(&file).map_err(failed)?)
+        (None, judged::digest_reader(&file).map_err(failed)?)
     };
-    judged::unchanged(site.judged, &target.named, &target.real, Some(&digest))?;
+    judged::check_unchanged(ctx.judged, &target.named, &target.real, Some(&digest))?;
     let size = bytes.as_ref().map_or(meta.len(), |bytes| bytes.len() as u64);
-    Ok(Some(Before {
+    Ok(Some(OriginalFile {
         bytes,
         size,
-        stamp: Stamp::of(&meta),
+        stamp: FileIdentity::of(&meta),
         mode: meta.mode(),
         owner: (meta.uid(), meta.gid()),
     }))
@@ -84,27 +87,27 @@ pub(crate) fn before(site: &Site<'_>, target: &Target) -> Result<Option<Before>,
 /// # Errors
 /// Whatever the system answers; `stale` where somebody else was faster. Nothing has changed then.
 pub(crate) fn replace(
-    target: &Target,
-    before: Option<&Before>,
+    target: &ResolvedPath,
+    before: Option<&OriginalFile>,
     bytes: &[u8],
-) -> Result<Replaced, Failure> {
+) -> Result<Replaced, ToolFailure> {
     let (Some(parent), Some(name)) = (target.real.parent(), target.real.file_name()) else {
-        return Err(Failure::new(
-            Code::IsDirectory,
+        return Err(ToolFailure::new(
+            FailureCode::IsDirectory,
             format!("{:?} is a directory", target.named),
             "",
         ));
     };
-    let mut made = Made { directories: Vec::new() };
-    let failed = |errno: Errno| Failure::io("write", &target.named, errno.into());
+    let mut made = CreatedDirs { directories: Vec::new() };
+    let failed = |errno: Errno| ToolFailure::io("write", &target.named, errno.into());
     let directory = made.parents(parent).map_err(failed)?;
-    let fresh = Fresh::write(&directory, before, bytes).map_err(failed)?;
+    let fresh = TempFile::write(&directory, before, bytes).map_err(failed)?;
     let replaced = fresh.take_the_place(name, before, target)?;
     made.directories.clear();
     Ok(replaced)
 }
 
-impl Before {
+impl OriginalFile {
     /// Its permissions, and what else the system keeps there.
     pub fn mode(&self) -> u32 {
         self.mode
@@ -112,11 +115,11 @@ impl Before {
 
     /// Whether this name of a directory still is the file that was found.
     pub fn is_still(&self, directory: impl AsFd, name: &OsStr) -> Result<bool, Errno> {
-        Ok(Stamp::at(directory, name)?.as_ref() == Some(&self.stamp))
+        Ok(FileIdentity::at(directory, name)?.as_ref() == Some(&self.stamp))
     }
 }
 
-impl Stamp {
+impl FileIdentity {
     fn of(meta: &Metadata) -> Self {
         Self {
             inode: (meta.dev(), meta.ino()),
@@ -141,14 +144,14 @@ impl Stamp {
 }
 
 /// Directories made on the way, removed again unless the change came about.
-struct Made {
+struct CreatedDirs {
     directories: Vec<PathBuf>,
 }
 
-impl Made {
+impl CreatedDirs {
     /// Opens `parent`, making what is missing of it.
     fn parents(&mut self, parent: &Path) -> Result<OwnedFd, Errno> {
-        match open::directory(parent) {
+        match open::open_directory(parent) {
             Err(Errno::ENOENT) => {}
             other => return other,
         }
@@ -162,7 +165,7 @@ impl Made {
             Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno),
         }
-        open::beneath(
+        open::open_no_links(
             &directory,
             Path::new(name),
             OFlag::O_PATH | OFlag::O_DIRECTORY,
@@ -171,7 +174,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedDirs {
     fn drop(&mut self) {
         for directory in self.directories.iter().rev() {
             // A directory that somebody uses by now is not empty, and stays.
@@ -181,21 +184,25 @@ impl Drop for Made {
 }
 
 /// The new file under a name of its own, removed unless it takes its place.
-struct Fresh<'a> {
+struct TempFile<'a> {
     directory: &'a OwnedFd,
     name: String,
     placed: bool,
 }
 
-impl<'a> Fresh<'a> {
-    fn write(directory: &'a OwnedFd, before: Option<&Before>, bytes: &[u8]) -> Result<Self, Errno> {
+impl<'a> TempFile<'a> {
+    fn write(
+        directory: &'a OwnedFd,
+        before: Option<&OriginalFile>,
+        bytes: &[u8],
+    ) -> Result<Self, Errno> {
         // Only what may stay private is made private at first; a new file gets what umask leaves.
         let mode = Mode::from_bits_truncate(if before.is_some() { 0o600 } else { 0o666 });
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
         let (fresh, fd) = (0..100)
             .find_map(|attempt| {
                 let name = format!(".agentd-{}-{attempt}.tmp", std::process::id());
-                match open::beneath(directory, Path::new(&name), flags, mode) {
+                match open::open_no_links(directory, Path::new(&name), flags, mode) {
                     Err(Errno::EEXIST) => None,
                     other => Some(other.map(|fd| (Self { directory, name, placed: false }, fd))),
                 }
@@ -217,11 +224,11 @@ impl<'a> Fresh<'a> {
     fn take_the_place(
         mut self,
         name: &OsStr,
-        before: Option<&Before>,
-        target: &Target,
-    ) -> Result<Replaced, Failure> {
-        let failed = |errno: Errno| Failure::io("write", &target.named, errno.into());
-        let now = Stamp::at(self.directory, name).map_err(failed)?;
+        before: Option<&OriginalFile>,
+        target: &ResolvedPath,
+    ) -> Result<Replaced, ToolFailure> {
+        let failed = |errno: Errno| ToolFailure::io("write", &target.named, errno.into());
+        let now = FileIdentity::at(self.directory, name).map_err(failed)?;
         if now.as_ref() != before.map(|before| &before.stamp) {
             return Err(judged::stale(&target.named, "was changed by somebody else"));
         }
@@ -251,7 +258,7 @@ impl<'a> Fresh<'a> {
     }
 }
 
-impl Drop for Fresh<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if !self.placed {
             let _ = unlinkat(self.directory, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
@@ -260,7 +267,7 @@ impl Drop for Fresh<'_> {
 }
 
 /// Gives the new file the old one's owner and group, as far as this user may.
-fn keep_owner(file: &File, before: &Before) -> Result<(), Errno> {
+fn keep_owner(file: &File, before: &OriginalFile) -> Result<(), Errno> {
     let meta = file.metadata().map_err(|_| Errno::EIO)?;
     let (uid, gid) = before.owner;
     if (meta.uid(), meta.gid()) == (uid, gid) {

@@ -3,16 +3,16 @@
 //! Whatever somebody else changed since is a conflict, and then nothing is touched. What is replaced
 //! is held until all is done, and comes back where a later file fails.
 
-use crate::answer::{Answer, failed};
+use crate::answer::{ToolAnswer, failed};
 use crate::cancel::Cancel;
 use crate::diff;
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
 use crate::open;
 use crate::remove;
-use crate::replace::{Before, before, replace};
-use crate::scope::{Place, trace};
-use crate::site::{Account, Site, Target};
+use crate::replace::{OriginalFile, load_original, replace};
+use crate::scope::{CallScope, trace_path};
+use crate::site::{ReportExtras, ResolvedPath, ToolContext};
 use crate::syntax::Engine;
 use protocol::call::{Effect, Probe, ProbedPath, ProcessUsage, Report};
 use protocol::store::{KeptFile, Was};
@@ -26,17 +26,17 @@ const DIFFS: usize = 256 << 10;
 
 /// Where the files are, what is there now, and what would change.
 #[must_use]
-pub fn probe_restore(files: &[KeptFile], place: &Place, cancel: &Cancel) -> Probe {
-    let site = site(place, &[], cancel);
+pub fn probe_restore(files: &[KeptFile], place: &CallScope, cancel: &Cancel) -> Probe {
+    let ctx = context(place, &[], cancel);
     let paths = files.iter().filter(|file| is_kept(file)).map(|file| {
-        let real = trace(place, &file.path).real;
+        let real = trace_path(place, &file.path).real;
         let in_scope = place.contains(&real);
         let digest = if in_scope { now(Path::new(&file.path)).ok().flatten() } else { None };
         ProbedPath { named: file.path.clone(), real: file.path.clone(), in_scope, digest }
     });
     let paths = paths.collect();
-    let diff = match plan(files, &site) {
-        Ok(steps) => left_out(files, &site) + &diffs(&steps, &site),
+    let diff = match plan(files, &ctx) {
+        Ok(steps) => left_out(files, &ctx) + &diffs(&steps, &ctx),
         Err(failure) => format!("# This call would change nothing: {failure}\n"),
     };
     Probe { paths, diff }
@@ -48,12 +48,12 @@ pub fn restore(
     files: &[KeptFile],
     judged: &[JudgedPath],
     max_result_chars: u32,
-    place: &Place,
+    place: &CallScope,
     cancel: &Cancel,
 ) -> Report {
-    let site = site(place, judged, cancel);
+    let ctx = context(place, judged, cancel);
     let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
-    let (result, full, effects) = match put_back(files, &site) {
+    let (result, full, effects) = match put_back(files, &ctx) {
         Ok(answer) => answer.into_result(max),
         Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
     };
@@ -72,27 +72,31 @@ pub fn restore(
     }
 }
 
-fn site<'a>(place: &'a Place, judged: &'a [JudgedPath], cancel: &'a Cancel) -> Site<'a> {
-    Site {
-        place,
+fn context<'a>(
+    place: &'a CallScope,
+    judged: &'a [JudgedPath],
+    cancel: &'a Cancel,
+) -> ToolContext<'a> {
+    ToolContext {
+        scope: place,
         judged,
         cancel,
         command: None,
         max_chars: 0,
         engine: Engine::Without,
-        account: Account::default(),
+        extras: ReportExtras::default(),
     }
 }
 
-fn put_back(files: &[KeptFile], site: &Site<'_>) -> Result<Answer, Failure> {
-    let steps = plan(files, site)?;
+fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+    let steps = plan(files, ctx)?;
     for step in &steps {
-        let then = site.judged.iter().find(|judged| judged.real == step.file.path);
+        let then = ctx.judged.iter().find(|judged| judged.real == step.file.path);
         if then.is_some_and(|then| then.digest != step.file.after) {
             return Err(judged::stale(&step.file.path, "was changed by somebody else"));
         }
     }
-    site.go_on()?;
+    ctx.check_cancelled()?;
     let mut text = String::new();
     let mut effects = Vec::new();
     for (number, step) in steps.iter().enumerate() {
@@ -102,20 +106,20 @@ fn put_back(files: &[KeptFile], site: &Site<'_>) -> Result<Answer, Failure> {
                 .iter()
                 .rev()
                 .filter(|done| !now(&done.target.real).is_ok_and(|now| now == done.file.after))
-                .filter_map(|done| done.back(site).err().map(|_| done.file.path.as_str()))
+                .filter_map(|done| done.back(ctx).err().map(|_| done.file.path.as_str()))
                 .collect();
             let all = match stuck.is_empty() {
                 true => "nothing was changed".to_owned(),
                 false => format!("changed all the same, look at them: {}", stuck.join(", ")),
             };
-            return Err(Failure { message: format!("{}; {all}", failure.message), ..failure });
+            return Err(ToolFailure { message: format!("{}; {all}", failure.message), ..failure });
         }
-        text.push_str(&format!("{} {}\n", step.did(), site.shown(&step.target.real)));
+        text.push_str(&format!("{} {}\n", step.did(), ctx.shown(&step.target.real)));
         effects.push(step.effect());
     }
-    let text = format!("{}{text}{}", left_out(files, site), diffs(&steps, site));
+    let text = format!("{}{text}{}", left_out(files, ctx), diffs(&steps, ctx));
     let summary = format!("put back {} files", steps.len());
-    Ok(Answer::done(text, summary, effects))
+    Ok(ToolAnswer::done(text, summary, effects))
 }
 
 fn is_kept(file: &KeptFile) -> bool {
@@ -123,10 +127,10 @@ fn is_kept(file: &KeptFile) -> bool {
 }
 
 /// What does not come back, first of all that is said.
-fn left_out(files: &[KeptFile], site: &Site<'_>) -> String {
+fn left_out(files: &[KeptFile], ctx: &ToolContext<'_>) -> String {
     let lines = files.iter().filter_map(|file| match &file.before {
         Was::NotKept(why) => {
-            Some(format!("[stays as it is: {}: {why}]\n", site.shown(Path::new(&file.path))))
+            Some(format!("[stays as it is: {}: {why}]\n", ctx.shown(Path::new(&file.path))))
         }
         Was::Absent | Was::File { .. } | Was::Link(_) => None,
     });
@@ -134,32 +138,35 @@ fn left_out(files: &[KeptFile], site: &Site<'_>) -> String {
 }
 
 /// What changes, as far as anybody would read it.
-fn diffs(steps: &[Step<'_>], site: &Site<'_>) -> String {
+fn diffs(steps: &[RestoreStep<'_>], ctx: &ToolContext<'_>) -> String {
     let mut text = String::new();
     for (number, step) in steps.iter().enumerate() {
         if text.len() > DIFFS {
             text.push_str(&format!("[no diff of {} more files]\n", steps.len() - number));
             break;
         }
-        text.push_str(&step.diff(site));
+        text.push_str(&step.diff(ctx));
     }
     text
 }
 
 /// One path on its way back.
-struct Step<'a> {
+struct RestoreStep<'a> {
     file: &'a KeptFile,
-    target: Target,
+    target: ResolvedPath,
     /// The file there now.
-    found: Option<Before>,
+    found: Option<OriginalFile>,
     /// The link there now.
     link: Option<std::path::PathBuf>,
 }
 
 /// Looks at all of them before anything is done.
-fn plan<'a>(files: &'a [KeptFile], site: &Site<'_>) -> Result<Vec<Step<'a>>, Failure> {
+fn plan<'a>(
+    files: &'a [KeptFile],
+    ctx: &ToolContext<'_>,
+) -> Result<Vec<RestoreStep<'a>>, ToolFailure> {
     // What was judged is compared by the caller; here it is about where paths lead.
-    let plain = self::site(site.place, &[], site.cancel);
+    let plain = self::context(ctx.scope, &[], ctx.cancel);
     let mut conflicts = Vec::new();
     let mut steps = Vec::new();
     for file in files.iter().filter(|file| is_kept(file)) {
@@ -177,32 +184,32 @@ fn plan<'a>(files: &'a [KeptFile], site: &Site<'_>) -> Result<Vec<Step<'a>>, Fai
             false => Err(failure),
         })?;
         if now(path)? != file.after {
-            conflicts.push(site.shown(path));
+            conflicts.push(ctx.shown(path));
             continue;
         }
         let link = std::fs::read_link(path).ok();
         let exists = path.symlink_metadata().is_ok();
-        let target = Target { named: file.path.clone(), real, exists };
+        let target = ResolvedPath { named: file.path.clone(), real, exists };
         let found = match (exists, &link) {
-            (true, None) => before(&plain, &target)?,
+            (true, None) => load_original(&plain, &target)?,
             (true, Some(_)) | (false, _) => None,
         };
         if found.as_ref().is_some_and(|found| found.bytes.is_none()) {
-            return Err(Failure::new(
-                Code::TooLarge,
+            return Err(ToolFailure::new(
+                FailureCode::TooLarge,
                 format!(
                     "{} is too large now to be held while it is put back, so nothing was put back",
-                    site.shown(path)
+                    ctx.shown(path)
                 ),
                 "Edit by hand what you want to be otherwise.",
             ));
         }
-        steps.push(Step { file, target, found, link });
+        steps.push(RestoreStep { file, target, found, link });
     }
     match conflicts.is_empty() {
         true => Ok(steps),
-        false => Err(Failure::new(
-            Code::Stale,
+        false => Err(ToolFailure::new(
+            FailureCode::Stale,
             format!("changed since, so nothing was put back: {}", conflicts.join(", ")),
             "Look at what is there now, and edit by hand what you want to be otherwise.",
         )),
@@ -210,15 +217,15 @@ fn plan<'a>(files: &'a [KeptFile], site: &Site<'_>) -> Result<Vec<Step<'a>>, Fai
 }
 
 /// What is at a path, as [`KeptFile::after`] says it.
-fn now(path: &Path) -> Result<Option<String>, Failure> {
+fn now(path: &Path) -> Result<Option<String>, ToolFailure> {
     let Ok(meta) = path.symlink_metadata() else { return Ok(None) };
     if meta.is_symlink() {
         return Ok(remove_link(path));
     }
     let named = path.to_string_lossy().into_owned();
-    let target = Target { named: named.clone(), real: path.to_owned(), exists: true };
-    let (file, _) = open::regular(&target)?;
-    judged::digest_of(file).map(Some).map_err(|error| Failure::io("read", &named, error))
+    let target = ResolvedPath { named: named.clone(), real: path.to_owned(), exists: true };
+    let (file, _) = open::open_regular(&target)?;
+    judged::digest_reader(file).map(Some).map_err(|error| ToolFailure::io("read", &named, error))
 }
 
 fn remove_link(path: &Path) -> Option<String> {
@@ -226,10 +233,10 @@ fn remove_link(path: &Path) -> Option<String> {
     Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy()))
 }
 
-impl Step<'_> {
-    fn forward(&self) -> Result<(), Failure> {
+impl RestoreStep<'_> {
+    fn forward(&self) -> Result<(), ToolFailure> {
         let named = &self.target.named;
-        let failed = |error| Failure::io("put back", named, error);
+        let failed = |error| ToolFailure::io("put back", named, error);
         if self.link.is_some() {
             std::fs::remove_file(&self.target.real).map_err(failed)?;
         }
@@ -240,12 +247,12 @@ impl Step<'_> {
                 std::fs::set_permissions(&self.target.real, mode).map_err(failed)
             }
             Was::Absent => match &self.found {
-                Some(found) => remove::file(&self.target, found),
+                Some(found) => remove::remove_file(&self.target, found),
                 None => Ok(()),
             },
             Was::Link(leads_to) => {
                 if let Some(found) = &self.found {
-                    remove::file(&self.target, found)?;
+                    remove::remove_file(&self.target, found)?;
                 }
                 symlink(leads_to.to_path(), &self.target.real).map_err(failed)
             }
@@ -254,14 +261,14 @@ impl Step<'_> {
     }
 
     /// As it was before [`Self::forward`].
-    fn back(&self, site: &Site<'_>) -> Result<(), Failure> {
+    fn back(&self, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
         let named = &self.target.named;
-        let failed = |error| Failure::io("put back", named, error);
-        let plain = self::site(site.place, &[], site.cancel);
+        let failed = |error| ToolFailure::io("put back", named, error);
+        let plain = self::context(ctx.scope, &[], ctx.cancel);
         let exists = self.target.real.symlink_metadata().is_ok();
-        let target = Target { named: named.clone(), real: self.target.real.clone(), exists };
+        let target = ResolvedPath { named: named.clone(), real: self.target.real.clone(), exists };
         let there = match exists && !target.real.is_symlink() {
-            true => before(&plain, &target)?,
+            true => load_original(&plain, &target)?,
             false => None,
         };
         if target.real.is_symlink() {
@@ -275,7 +282,7 @@ impl Step<'_> {
             }
             (None, link) => {
                 if let Some(there) = &there {
-                    remove::file(&target, there)?;
+                    remove::remove_file(&target, there)?;
                 }
                 match link {
                     Some(leads_to) => symlink(leads_to, &target.real).map_err(failed),
@@ -304,8 +311,8 @@ impl Step<'_> {
         }
     }
 
-    fn diff(&self, site: &Site<'_>) -> String {
-        let shown = site.shown(&self.target.real);
+    fn diff(&self, ctx: &ToolContext<'_>) -> String {
+        let shown = ctx.shown(&self.target.real);
         let text =
             |bytes: Option<&[u8]>| bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
         let old = match &self.found {

@@ -19,17 +19,17 @@ pub enum GitSigning {
 #[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum WantedSigning {
+pub(crate) enum SigningChoice {
     #[default]
     Off,
     On,
 }
 
-impl From<WantedSigning> for GitSigning {
-    fn from(wanted: WantedSigning) -> Self {
+impl From<SigningChoice> for GitSigning {
+    fn from(wanted: SigningChoice) -> Self {
         match wanted {
-            WantedSigning::Off => Self::Off,
-            WantedSigning::On => Self::ByAgent,
+            SigningChoice::Off => Self::Off,
+            SigningChoice::On => Self::ByAgent,
         }
     }
 }
@@ -38,17 +38,17 @@ impl From<WantedSigning> for GitSigning {
 #[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum WantedSettings {
+pub(crate) enum GitSettingsChoice {
     #[default]
     Keep,
     Write,
 }
 
-impl From<WantedSettings> for GitSettings {
-    fn from(wanted: WantedSettings) -> Self {
+impl From<GitSettingsChoice> for GitSettings {
+    fn from(wanted: GitSettingsChoice) -> Self {
         match wanted {
-            WantedSettings::Keep => Self::Kept,
-            WantedSettings::Write => Self::Writable,
+            GitSettingsChoice::Keep => Self::Kept,
+            GitSettingsChoice::Write => Self::Writable,
         }
     }
 }

@@ -3,14 +3,13 @@
 use crate::answer::failed;
 use crate::arguments::interpret;
 use crate::cancel::Cancel;
-use crate::failure::{Code, Failure};
-use crate::live::Show;
-use crate::scope::Place;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::live::LiveSink;
+use crate::scope::CallScope;
 use crate::signing::Signer;
-use crate::site::{Account, Site};
-use crate::spec::Lasting;
+use crate::site::{ReportExtras, ToolContext};
 use crate::syntax::Engine;
-use crate::tool::{specs, works};
+use crate::tool::{specs, tool_impl};
 use nix::sys::resource::{UsageWho, getrusage};
 use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
 use protocol::confinement::Profile;
@@ -21,7 +20,7 @@ use std::time::Duration;
 
 /// A call that was judged and may run.
 #[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
+pub struct ToolRunRequest<'a> {
     /// The tool's name.
     pub tool: &'a str,
     /// Its arguments as JSON.
@@ -37,7 +36,7 @@ pub struct Order<'a> {
 }
 
 /// What a tool that runs a command needs beside its order.
-pub struct CommandSide<'a> {
+pub struct CommandSetup<'a> {
     /// The cage that stands around the process that will be the command.
     pub cage: Cage,
     /// Where the command finds our proxy, where its network is an allow-list.
@@ -49,86 +48,92 @@ pub struct CommandSide<'a> {
     /// Longest time where the call names none.
     pub time: Duration,
     /// Takes what the command prints, while it prints it.
-    pub show: Box<dyn Show + 'a>,
+    pub show: Box<dyn LiveSink + 'a>,
 }
 
 /// A process of the cage died before the program began: nothing was run. Another try may succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost(pub String);
+pub struct CageLost(pub String);
 
 /// Runs a tool that works in this process. Every failure is a coded result.
 #[must_use]
-pub fn run(order: &Order<'_>, place: &Place, cancel: &Cancel, engine: Engine<'_>) -> Report {
-    run_at(order, &mut site(order, place, cancel, None, engine))
+pub fn run(
+    order: &ToolRunRequest<'_>,
+    place: &CallScope,
+    cancel: &Cancel,
+    engine: Engine<'_>,
+) -> Report {
+    run_at(order, &mut context(order, place, cancel, None, engine))
 }
 
 /// Runs a tool that runs a command. Every failure of the command is a coded result; on return none
 /// of the command's processes is left.
 ///
 /// # Errors
-/// [`Lost`], which is none of the command's.
+/// [`CageLost`], which is none of the command's.
 pub fn run_command(
-    order: &Order<'_>,
-    place: &Place,
+    order: &ToolRunRequest<'_>,
+    place: &CallScope,
     cancel: &Cancel,
-    side: CommandSide<'_>,
-) -> Result<Report, Lost> {
+    side: CommandSetup<'_>,
+) -> Result<Report, CageLost> {
     let signer = side.signer;
-    let mut site = site(order, place, cancel, Some(side), Engine::Without);
-    let mut report = run_at(order, &mut site);
+    let mut ctx = context(order, place, cancel, Some(side), Engine::Without);
+    let mut report = run_at(order, &mut ctx);
     report.effects.extend(signer.into_iter().flat_map(Signer::signed));
-    site.account.lost.map_or(Ok(report), |why| Err(Lost(why)))
+    ctx.extras.lost.map_or(Ok(report), |why| Err(CageLost(why)))
 }
 
-fn site<'a>(
-    order: &Order<'a>,
-    place: &'a Place,
+fn context<'a>(
+    order: &ToolRunRequest<'a>,
+    place: &'a CallScope,
     cancel: &'a Cancel,
-    command: Option<CommandSide<'a>>,
+    command: Option<CommandSetup<'a>>,
     engine: Engine<'a>,
-) -> Site<'a> {
+) -> ToolContext<'a> {
     let max_chars = order.max_result_chars as usize;
-    let account = Account::default();
-    Site { place, judged: order.judged, cancel, command, max_chars, engine, account }
+    let extras = ReportExtras::default();
+    ToolContext { scope: place, judged: order.judged, cancel, command, max_chars, engine, extras }
 }
 
-fn run_at(order: &Order<'_>, site: &mut Site<'_>) -> Report {
-    let (result, full, effects) = attempt(order, site);
-    let account = std::mem::take(&mut site.account);
-    site.account.lost = account.lost;
-    let lasts = specs()
-        .iter()
-        .any(|spec| spec.name == order.tool && spec.lasting == Lasting::WhileUnchanged);
+fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> Report {
+    let (result, full, effects) = attempt(order, ctx);
+    let extras = std::mem::take(&mut ctx.extras);
+    ctx.extras.lost = extras.lost;
+    let lasts = specs().iter().any(|spec| spec.name == order.tool && spec.cacheable);
     // An error may have other causes than the files.
     let lasts = lasts && result.outcome == Outcome::Done && !result.is_error;
     Report {
         result,
         full,
         effects,
-        seen: account.seen,
-        evidence: lasts.then(|| account.trail.evidence()).flatten(),
-        refusals: account.refusals,
-        refusals_uncounted: account.refusals_uncounted,
-        tampered: account.tampered,
-        usage: account.usage.unwrap_or_else(own_usage),
-        command_pid: account.command_pid,
+        seen: extras.seen,
+        evidence: lasts.then(|| extras.read_set.evidence()).flatten(),
+        refusals: extras.refusals,
+        refusals_uncounted: extras.refusals_uncounted,
+        tampered: extras.tampered,
+        usage: extras.usage.unwrap_or_else(own_usage),
+        command_pid: extras.command_pid,
     }
 }
 
-fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Option<String>, Vec<Effect>) {
+fn attempt(
+    order: &ToolRunRequest<'_>,
+    ctx: &mut ToolContext<'_>,
+) -> (ToolResult, Option<String>, Vec<Effect>) {
     let max = order.max_result_chars as usize;
     let call = match interpret(order.tool, order.input) {
         Ok(call) => call,
         Err(invalid) => return (invalid.result(), None, Vec::new()),
     };
     let name = call.spec.name;
-    let Some(works) = works(name) else {
-        let failure = Failure::new(Code::UnknownTool, "this build cannot run it", "");
+    let Some(works) = tool_impl(name) else {
+        let failure = ToolFailure::new(FailureCode::UnknownTool, "this build cannot run it", "");
         return (failed(name, failure, max), None, Vec::new());
     };
-    if call.spec.runner != site.engine.runner() {
-        let text = format!("{} does not run it", site.engine.runner().executable());
-        let failure = Failure::new(Code::UnknownTool, text, "");
+    if call.spec.runner != ctx.engine.runner() {
+        let text = format!("{} does not run it", ctx.engine.runner().executable());
+        let failure = ToolFailure::new(FailureCode::UnknownTool, text, "");
         return (failed(name, failure, max), None, Vec::new());
     }
     if call.spec.profile != order.profile {
@@ -137,13 +142,13 @@ fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Option<String
             order.profile.name(),
             call.spec.profile.name()
         );
-        let failure = Failure {
+        let failure = ToolFailure {
             outcome: Outcome::Confined { what: "profile".to_owned() },
-            ..Failure::new(Code::Confined, text, "")
+            ..ToolFailure::new(FailureCode::Confined, text, "")
         };
         return (failed(name, failure, max), None, Vec::new());
     }
-    match (works.run)(&call.input, site) {
+    match (works.run)(&call.input, ctx) {
         Ok(answer) => answer.into_result(max),
         Err(failure) => (failed(name, failure, max), None, Vec::new()),
     }

@@ -2,8 +2,8 @@
 //!
 //! One schema serves both: what the model is told is what is checked.
 
-use crate::arguments::Invalid;
-use crate::nearest::nearest;
+use crate::arguments::InvalidCall;
+use crate::nearest::did_you_mean;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -61,7 +61,7 @@ pub(crate) fn check(
     tool: &'static str,
     schema: &Value,
     input: &Map<String, Value>,
-) -> Result<(), Invalid> {
+) -> Result<(), InvalidCall> {
     check_object(tool, "", schema, input)
 }
 
@@ -70,14 +70,14 @@ fn check_object(
     prefix: &str,
     schema: &Value,
     input: &Map<String, Value>,
-) -> Result<(), Invalid> {
+) -> Result<(), InvalidCall> {
     let no_properties = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&no_properties);
     for name in input.keys() {
         if !properties.contains_key(name) {
             let known: Vec<String> = properties.keys().cloned().collect();
-            let near = nearest(name, properties.keys().map(String::as_str));
-            return Err(Invalid::UnknownField {
+            let near = did_you_mean(name, properties.keys().map(String::as_str));
+            return Err(InvalidCall::UnknownField {
                 tool,
                 field: format!("{prefix}{name}"),
                 nearest: near.first().map(|name| (*name).to_owned()),
@@ -87,7 +87,7 @@ fn check_object(
     }
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !input.contains_key(name) {
-            return Err(Invalid::MissingField {
+            return Err(InvalidCall::MissingField {
                 tool,
                 field: format!("{prefix}{name}"),
                 expected: expected(&properties[name]),
@@ -105,8 +105,8 @@ fn check_value(
     field: &str,
     schema: &Value,
     value: &Value,
-) -> Result<(), Invalid> {
-    let wrong = |expected: String| Invalid::WrongType {
+) -> Result<(), InvalidCall> {
+    let wrong = |expected: String| InvalidCall::WrongType {
         tool,
         field: field.to_owned(),
         expected,

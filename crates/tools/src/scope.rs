@@ -3,8 +3,8 @@
 //! Links are resolved one by one and paths are compared by their parts, so `proj` is not
 //! `proj-evil`. This check makes the message; the cage below it is what holds.
 
-use crate::barriers::{self, Barrier};
-use crate::failure::{Code, Failure};
+use crate::barriers::{self, Restriction};
+use crate::failure::{FailureCode, ToolFailure};
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, TEMPORARY};
 use sandbox::Cage;
@@ -19,7 +19,7 @@ const LINKS_MAX: usize = 40;
 
 /// The directories of a call.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct CallScope {
     /// The project directory, a real path; relative paths start here.
     pub project: PathBuf,
     /// Directories granted beside it, real paths.
@@ -47,7 +47,7 @@ pub struct PrivateHome {
     pub kept_at: PathBuf,
 }
 
-impl From<&Confinement> for Place {
+impl From<&Confinement> for CallScope {
     fn from(confinement: &Confinement) -> Self {
         let home = confinement.home.as_ref().map(FilePath::to_path);
         let of_home = |(shown_at, _): &(PathBuf, PathBuf)| {
@@ -69,7 +69,7 @@ impl From<&Confinement> for Place {
     }
 }
 
-impl Place {
+impl CallScope {
     /// Whether a real path lies in a granted directory.
     #[must_use]
     pub fn contains(&self, real: &Path) -> bool {
@@ -171,7 +171,7 @@ fn moved<'a, 'b>(
 
 /// How the way along a path ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum TraceEnd {
     /// There is something.
     Found,
     /// There is nothing yet; the nearest existing parent is a directory.
@@ -188,28 +188,28 @@ pub(crate) enum End {
 
 /// A path and where it leads.
 #[derive(Debug, Clone)]
-pub(crate) struct Trace {
+pub(crate) struct PathTrace {
     /// Absolute, without links; what does not exist yet stands behind its nearest existing parent.
     pub real: PathBuf,
     /// How the way ended.
-    pub end: End,
+    pub end: TraceEnd,
     /// Whether the path ends with a slash and so means a directory.
     pub means_directory: bool,
 }
 
 /// Follows `named`, from the project where it is relative. Opens nothing.
-pub(crate) fn trace(place: &Place, named: &str) -> Trace {
+pub(crate) fn trace_path(place: &CallScope, named: &str) -> PathTrace {
     let path = place.project.join(named);
     let start = PathBuf::from("/");
-    let mut walk = Walk { place, real: start, left: VecDeque::new(), links: 0, in_link: 0 };
+    let mut walk = PathResolver { place, real: start, left: VecDeque::new(), links: 0, in_link: 0 };
     walk.push_front(&path);
     let end = walk.run();
     let means_directory = named.ends_with('/') || named.ends_with("/.") || named == ".";
-    Trace { real: place.on_host(&walk.real).into_owned(), end, means_directory }
+    PathTrace { real: place.on_host(&walk.real).into_owned(), end, means_directory }
 }
 
-struct Walk<'a> {
-    place: &'a Place,
+struct PathResolver<'a> {
+    place: &'a CallScope,
     /// As a command finds it, without links.
     real: PathBuf,
     left: VecDeque<OsString>,
@@ -218,8 +218,8 @@ struct Walk<'a> {
     in_link: usize,
 }
 
-impl Walk<'_> {
-    fn run(&mut self) -> End {
+impl PathResolver<'_> {
+    fn run(&mut self) -> TraceEnd {
         while let Some(part) = self.left.pop_front() {
             let from_link = self.in_link > 0;
             self.in_link = self.in_link.saturating_sub(1);
@@ -244,7 +244,7 @@ impl Walk<'_> {
                 Ok(meta) => {
                     self.real = next;
                     if !meta.is_dir() && !self.left.is_empty() {
-                        return End::NotADirectory;
+                        return TraceEnd::NotADirectory;
                     }
                 }
                 Err(error) => {
@@ -253,16 +253,19 @@ impl Walk<'_> {
                 }
             }
         }
-        End::Found
+        TraceEnd::Found
     }
 
-    fn follow(&mut self, link: &Path) -> Result<(), End> {
+    fn follow(&mut self, link: &Path) -> Result<(), TraceEnd> {
         self.links += 1;
         if self.links > LINKS_MAX {
-            return Err(End::Circle);
+            return Err(TraceEnd::Circle);
         }
-        let target =
-            self.place.on_host(link).read_link().map_err(|error| End::Unreadable(errno(&error)))?;
+        let target = self
+            .place
+            .on_host(link)
+            .read_link()
+            .map_err(|error| TraceEnd::Unreadable(errno(&error)))?;
         if target.is_absolute() {
             self.real = PathBuf::from("/");
         }
@@ -273,7 +276,7 @@ impl Walk<'_> {
 
     /// The rest of the path cannot be looked at: it is put behind what is known, so that the scope
     /// is judged by where it would lie.
-    fn stopped(&mut self, error: &io::Error, from_link: bool) -> End {
+    fn stopped(&mut self, error: &io::Error, from_link: bool) -> TraceEnd {
         let number = errno(error);
         while let Some(part) = self.left.pop_front() {
             if part == ".." {
@@ -284,12 +287,12 @@ impl Walk<'_> {
         }
         if number != Errno::ENOENT {
             return if number == Errno::ENOTDIR {
-                End::NotADirectory
+                TraceEnd::NotADirectory
             } else {
-                End::Unreadable(number)
+                TraceEnd::Unreadable(number)
             };
         }
-        if from_link { End::Dangling } else { End::Missing }
+        if from_link { TraceEnd::Dangling } else { TraceEnd::Missing }
     }
 
     /// Puts the parts of `path` before what is left; returns how many.
@@ -315,14 +318,14 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 /// Why a path that leads out of the granted directories is not used.
-pub(crate) fn access_denied(place: &Place, real: &Path, named: &str, why: &str) -> Failure {
+pub(crate) fn access_denied(place: &CallScope, real: &Path, named: &str, why: &str) -> ToolFailure {
     let message = format!("ACCESS DENIED: {named:?} {why}");
-    let way_on = Barrier::Path.sentence();
+    let hint = Restriction::Path.hint_sentence();
     let hint = match barriers::is_closed_temp(real, place) {
-        true => format!("{} {way_on}", barriers::closed_temp(&place.temp)),
-        false => way_on,
+        true => format!("{} {hint}", barriers::closed_temp(&place.temp)),
+        false => hint,
     };
-    Failure::new(Code::AccessDenied, message, hint)
+    ToolFailure::new(FailureCode::AccessDenied, message, hint)
 }
 
 #[cfg(test)]
@@ -331,7 +334,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn place() -> (tempfile::TempDir, Place) {
+    fn place() -> (tempfile::TempDir, CallScope) {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         for name in ["proj/sub", "proj-evil", "temp"] {
@@ -339,7 +342,7 @@ mod tests {
         }
         std::fs::write(base.join("proj/file"), "x").unwrap();
         std::fs::write(base.join("secret"), "x").unwrap();
-        let place = Place {
+        let place = CallScope {
             project: base.join("proj"),
             added: vec![],
             temp: base.join("temp"),
@@ -364,34 +367,34 @@ mod tests {
         link("circle", "circle");
         link("abs", base.join("proj/sub").to_str().unwrap());
         for (named, real, inside, end) in [
-            ("file", "proj/file", true, End::Found),
-            ("./sub/../file", "proj/file", true, End::Found),
-            ("", "proj", true, End::Found),
-            (".", "proj", true, End::Found),
-            ("new/deep/er", "proj/new/deep/er", true, End::Missing),
-            ("new/../../secret", "secret", false, End::Missing),
-            ("../proj-evil/x", "proj-evil/x", false, End::Missing),
-            ("../proj/file", "proj/file", true, End::Found),
-            ("../secret", "secret", false, End::Found),
-            ("out", "secret", false, End::Found),
-            ("in", "proj/file", true, End::Found),
-            ("dir-out/secret", "secret", false, End::Found),
-            ("dir-out/proj/file", "proj/file", true, End::Found),
-            ("dangling", "proj/nowhere", true, End::Dangling),
-            ("circle", "proj/circle", true, End::Circle),
-            ("file/x", "proj/file", true, End::NotADirectory),
-            ("abs/new", "proj/sub/new", true, End::Missing),
-            ("../temp/x", "temp/x", true, End::Missing),
-            ("state/token", "proj/state/token", false, End::Missing),
+            ("file", "proj/file", true, TraceEnd::Found),
+            ("./sub/../file", "proj/file", true, TraceEnd::Found),
+            ("", "proj", true, TraceEnd::Found),
+            (".", "proj", true, TraceEnd::Found),
+            ("new/deep/er", "proj/new/deep/er", true, TraceEnd::Missing),
+            ("new/../../secret", "secret", false, TraceEnd::Missing),
+            ("../proj-evil/x", "proj-evil/x", false, TraceEnd::Missing),
+            ("../proj/file", "proj/file", true, TraceEnd::Found),
+            ("../secret", "secret", false, TraceEnd::Found),
+            ("out", "secret", false, TraceEnd::Found),
+            ("in", "proj/file", true, TraceEnd::Found),
+            ("dir-out/secret", "secret", false, TraceEnd::Found),
+            ("dir-out/proj/file", "proj/file", true, TraceEnd::Found),
+            ("dangling", "proj/nowhere", true, TraceEnd::Dangling),
+            ("circle", "proj/circle", true, TraceEnd::Circle),
+            ("file/x", "proj/file", true, TraceEnd::NotADirectory),
+            ("abs/new", "proj/sub/new", true, TraceEnd::Missing),
+            ("../temp/x", "temp/x", true, TraceEnd::Missing),
+            ("state/token", "proj/state/token", false, TraceEnd::Missing),
         ] {
-            let trace = trace(&place, named);
+            let trace = trace_path(&place, named);
             assert_eq!(trace.real, base.join(real), "{named}");
             assert_eq!(place.contains(&trace.real), inside, "{named}");
             assert_eq!(trace.end, end, "{named}");
         }
-        assert!(!place.contains(&trace(&place, "dangling-out").real));
-        assert!(!place.contains(&trace(&place, "/etc/passwd").real));
-        assert!(!place.contains(&trace(&place, "/proc/self/root/etc/passwd").real));
+        assert!(!place.contains(&trace_path(&place, "dangling-out").real));
+        assert!(!place.contains(&trace_path(&place, "/etc/passwd").real));
+        assert!(!place.contains(&trace_path(&place, "/proc/self/root/etc/passwd").real));
     }
 
     #[test]
@@ -422,11 +425,11 @@ mod tests {
             ("home/../t/file", "own/tmp/file", "t/file"),
             ("own/tmp/file", "own/tmp/file", "t/file"),
         ] {
-            let found = trace(&place, base.join(named).to_str().unwrap());
+            let found = trace_path(&place, base.join(named).to_str().unwrap());
             assert_eq!(found.real, base.join(real), "{named}");
             assert!(place.contains(&found.real), "{named}");
             assert_eq!(place.shown(&found.real), base.join(shown), "{named}");
         }
-        assert_eq!(trace(&place, base.join("t").to_str().unwrap()).real, base.join("own/tmp"));
+        assert_eq!(trace_path(&place, base.join("t").to_str().unwrap()).real, base.join("own/tmp"));
     }
 }

@@ -2,7 +2,7 @@
 //! For `grep`.
 
 use crate::cancel::Cancel;
-use crate::expression::{Expression, Span};
+use crate::expression::{Expression, MatchSpan};
 use crate::kinds;
 use crate::lines::cut_line;
 use crate::open;
@@ -37,27 +37,27 @@ const FEW: usize = 32;
 
 /// What became of one file.
 #[derive(Debug)]
-pub(crate) struct Looked {
+pub(crate) struct FileMatches {
     /// As it was before it was read; none where it could not be opened.
     pub meta: Option<Metadata>,
     /// What it has to show.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ResultLine>,
     /// How it ended; lines before an error are none the less.
-    pub end: io::Result<Text>,
+    pub end: io::Result<SearchOutcome>,
 }
 
 /// Whether a file could be searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Text {
+pub(crate) enum SearchOutcome {
     Searched,
     Binary,
 }
 
 /// Something to show of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct ResultLine {
     /// Why it is shown.
-    pub kind: Kind,
+    pub kind: LineKind,
     /// Counted from 1.
     pub number: u64,
     /// Cut where it is long, control codes made visible.
@@ -68,7 +68,7 @@ pub(crate) struct Line {
 
 /// Why a line is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LineKind {
     Match,
     /// A further line of the same match.
     More,
@@ -79,21 +79,21 @@ pub(crate) enum Kind {
 }
 
 /// One expression, and a search for each processor.
-pub(crate) struct Searching {
-    own: Search,
-    others: Vec<Search>,
+pub(crate) struct ParallelSearch {
+    own: FileSearcher,
+    others: Vec<FileSearcher>,
 }
 
-impl Searching {
+impl ParallelSearch {
     /// At most `most` matches of a file are told, and one more where there is one.
     pub fn new(expression: &Expression, context: usize, most: usize) -> Self {
-        let search = || Search::new(expression.clone(), context, most);
+        let search = || FileSearcher::new(expression.clone(), context, most);
         let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
         Self { own: search(), others: (1..threads).map(|_| search()).collect() }
     }
 
     /// One file.
-    pub fn one(&mut self, path: &Path) -> Looked {
+    pub fn one(&mut self, path: &Path) -> FileMatches {
         self.own.look(path)
     }
 
@@ -104,11 +104,11 @@ impl Searching {
         paths: &[PathBuf],
         cancel: &Cancel,
         meanwhile: impl FnOnce() -> R,
-    ) -> (Vec<Looked>, R) {
+    ) -> (Vec<FileMatches>, R) {
         let next = AtomicUsize::new(0);
-        let part = |search: &mut Search| search.part(paths, &next, cancel);
+        let part = |search: &mut FileSearcher| search.part(paths, &next, cancel);
         let others = if paths.len() < FEW { &mut [] } else { self.others.as_mut_slice() };
-        let mut all: Vec<Option<Looked>> = paths.iter().map(|_| None).collect();
+        let mut all: Vec<Option<FileMatches>> = paths.iter().map(|_| None).collect();
         let result = thread::scope(|scope| {
             let others: Vec<_> = others
                 .iter_mut()
@@ -130,7 +130,7 @@ impl Searching {
 }
 
 /// What one thread searches with.
-struct Search {
+struct FileSearcher {
     /// For lines that end with `\n`, and for those that end with `\r\n`.
     plain: Searcher,
     windows: Searcher,
@@ -139,7 +139,7 @@ struct Search {
     buffer: Vec<u8>,
 }
 
-impl Search {
+impl FileSearcher {
     fn new(expression: Expression, context: usize, most: usize) -> Self {
         let mut builder = SearcherBuilder::new();
         builder
@@ -147,7 +147,7 @@ impl Search {
             .before_context(context)
             .after_context(context)
             .binary_detection(BinaryDetection::none())
-            .multi_line(expression.span == Span::Text)
+            .multi_line(expression.span == MatchSpan::Text)
             // UTF-16 is decoded, and a mark at the beginning is no text.
             .bom_sniffing(true)
             .heap_limit(Some(LINE_BYTES));
@@ -162,14 +162,14 @@ impl Search {
         paths: &[PathBuf],
         next: &AtomicUsize,
         cancel: &Cancel,
-    ) -> Vec<(usize, Looked)> {
+    ) -> Vec<(usize, FileMatches)> {
         let mut all = Vec::new();
         let mut matches = 0;
-        while !cancel.asked() {
+        while !cancel.is_requested() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(at) else { break };
             let looked = self.look(path);
-            matches += looked.lines.iter().filter(|line| line.kind == Kind::Match).count();
+            matches += looked.lines.iter().filter(|line| line.kind == LineKind::Match).count();
             all.push((at, looked));
             if matches > self.most {
                 // Whatever lies before has been taken by somebody, and nothing behind it is needed.
@@ -180,25 +180,27 @@ impl Search {
         all
     }
 
-    fn look(&mut self, path: &Path) -> Looked {
-        let opened = open::beneath(AT_FDCWD, path, OFlag::O_RDONLY, Mode::empty());
+    fn look(&mut self, path: &Path) -> FileMatches {
+        let opened = open::open_no_links(AT_FDCWD, path, OFlag::O_RDONLY, Mode::empty());
         let file = match opened {
             Ok(fd) => File::from(fd),
-            Err(errno) => return Looked { meta: None, lines: Vec::new(), end: Err(errno.into()) },
+            Err(errno) => {
+                return FileMatches { meta: None, lines: Vec::new(), end: Err(errno.into()) };
+            }
         };
         let meta = file.metadata().ok();
         let size = meta.as_ref().map(Metadata::len);
         let mut lines = Vec::new();
         let end = self.search(file, size, &mut lines);
-        Looked { meta, lines, end }
+        FileMatches { meta, lines, end }
     }
 
     fn search(
         &mut self,
         mut file: File,
         size: Option<u64>,
-        lines: &mut Vec<Line>,
-    ) -> io::Result<Text> {
+        lines: &mut Vec<ResultLine>,
+    ) -> io::Result<SearchOutcome> {
         self.buffer.resize(WHOLE, 0);
         let mut filled = 0;
         let whole = loop {
@@ -216,7 +218,7 @@ impl Search {
         let start = &self.buffer[..filled];
         let is_utf16 = kinds::is_utf16(start);
         if !is_utf16 && memchr::memchr(0, &start[..filled.min(kinds::SNIFFED)]).is_some() {
-            return Ok(Text::Binary);
+            return Ok(SearchOutcome::Binary);
         }
         let mut is_windows = is_utf16 || has_windows_line(start);
         if !whole && !is_windows && self.expression.is_about_ends {
@@ -226,14 +228,14 @@ impl Search {
             Some(regex) if is_windows => (&mut self.windows, regex),
             Some(_) | None => (&mut self.plain, &self.expression.plain),
         };
-        let mut gathered = Gathered { lines, matches: 0, most: self.most, regex };
+        let mut gathered = MatchSink { lines, matches: 0, most: self.most, regex };
         if whole {
             searcher.search_slice(regex, start, &mut gathered)?;
         } else {
             file.rewind()?;
             searcher.search_file(regex, &file, &mut gathered)?;
         }
-        Ok(Text::Searched)
+        Ok(SearchOutcome::Searched)
     }
 }
 
@@ -260,25 +262,27 @@ fn later_windows_line(mut file: &File) -> io::Result<bool> {
 }
 
 /// The lines of one file.
-struct Gathered<'a> {
-    lines: &'a mut Vec<Line>,
+struct MatchSink<'a> {
+    lines: &'a mut Vec<ResultLine>,
     matches: usize,
     most: usize,
     regex: &'a RegexMatcher,
 }
 
-impl Gathered<'_> {
-    fn line(&mut self, kind: Kind, number: Option<u64>, bytes: &[u8]) {
+impl MatchSink<'_> {
+    fn line(&mut self, kind: LineKind, number: Option<u64>, bytes: &[u8]) {
         let bytes = without_end(bytes);
         let text = String::from_utf8_lossy(bytes);
         let is_cut = text.chars().nth(LINE_CHARS).is_some();
         let text = match kind {
-            Kind::Match if is_cut => self.around_match(&text, bytes),
-            Kind::Match | Kind::More | Kind::Before | Kind::After | Kind::Break => {
-                cut_line(&text, LINE_CHARS, 0)
-            }
+            LineKind::Match if is_cut => self.around_match(&text, bytes),
+            LineKind::Match
+            | LineKind::More
+            | LineKind::Before
+            | LineKind::After
+            | LineKind::Break => cut_line(&text, LINE_CHARS, 0),
         };
-        self.lines.push(Line { kind, number: number.unwrap_or_default(), text, is_cut });
+        self.lines.push(ResultLine { kind, number: number.unwrap_or_default(), text, is_cut });
     }
 
     /// The part of a long line with its first match, and where in the line more of them are.
@@ -319,13 +323,13 @@ fn without_end(bytes: &[u8]) -> &[u8] {
     &bytes[..end.map_or(0, |at| at + 1)]
 }
 
-impl Sink for &mut Gathered<'_> {
+impl Sink for &mut MatchSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.matches += 1;
         for (line, at) in found.lines().zip(0..) {
-            let kind = if at == 0 { Kind::Match } else { Kind::More };
+            let kind = if at == 0 { LineKind::Match } else { LineKind::More };
             self.line(kind, found.line_number().map(|number| number + at), line);
         }
         Ok(self.matches <= self.most)
@@ -333,8 +337,8 @@ impl Sink for &mut Gathered<'_> {
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let kind = match context.kind() {
-            SinkContextKind::Before => Kind::Before,
-            SinkContextKind::After | SinkContextKind::Other => Kind::After,
+            SinkContextKind::Before => LineKind::Before,
+            SinkContextKind::After | SinkContextKind::Other => LineKind::After,
         };
         self.line(kind, context.line_number(), context.bytes());
         Ok(true)
@@ -342,7 +346,7 @@ impl Sink for &mut Gathered<'_> {
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
         let text = String::new();
-        self.lines.push(Line { kind: Kind::Break, number: 0, text, is_cut: false });
+        self.lines.push(ResultLine { kind: LineKind::Break, number: 0, text, is_cut: false });
         Ok(true)
     }
 }

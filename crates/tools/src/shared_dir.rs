@@ -2,7 +2,7 @@
 //! Each name is opened from its parent's descriptor and no link is followed, so that nothing is made
 //! outside, whatever commands have put there or put there meanwhile. For `caches`.
 
-use crate::open::beneath;
+use crate::open::open_no_links;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::{Mode, mkdirat};
@@ -27,7 +27,7 @@ impl SharedDir {
     /// What the kernel answers; `ELOOP` for a link.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let folder = OFlag::O_PATH | OFlag::O_DIRECTORY;
-        Ok(Self(beneath(AT_FDCWD, path, folder, Mode::empty())?))
+        Ok(Self(open_no_links(AT_FDCWD, path, folder, Mode::empty())?))
     }
 
     /// The folder of this name, made where it is not there.
@@ -40,7 +40,7 @@ impl SharedDir {
             Err(errno) => return Err(errno.into()),
         }
         let folder = OFlag::O_PATH | OFlag::O_DIRECTORY;
-        Ok(Self(beneath(&self.0, Path::new(name.as_ref()), folder, Mode::empty())?))
+        Ok(Self(open_no_links(&self.0, Path::new(name.as_ref()), folder, Mode::empty())?))
     }
 
     /// The folder that some names lead to, one below the other.
@@ -76,7 +76,7 @@ impl SharedDir {
             Err(errno) => return Err(errno.into()),
         }
         let new = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
-        File::from(beneath(&self.0, Path::new(name), new, FILE)?).write_all(bytes)
+        File::from(open_no_links(&self.0, Path::new(name), new, FILE)?).write_all(bytes)
     }
 }
 

@@ -1,16 +1,16 @@
 //! All that a running tool has: its directories, what its call was judged for, its bounds.
 
-use crate::barriers::Barrier;
+use crate::barriers::Restriction;
 use crate::cancel::Cancel;
 use crate::control::visible;
-use crate::failure::{Code, Failure};
-use crate::nearest::nearest;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::nearest::did_you_mean;
 use crate::protected;
-use crate::run::CommandSide;
-use crate::scope::{End, Place, access_denied, trace};
-use crate::syntax::{Engine, Syntax};
-use crate::trail::Trail;
-use crate::web::Web;
+use crate::run::CommandSetup;
+use crate::scope::{CallScope, TraceEnd, access_denied, trace_path};
+use crate::syntax::{Engine, SyntaxEngine};
+use crate::trail::ReadSet;
+use crate::web::WebEngine;
 use protocol::call::{ProcessUsage, SeenFile, Tampered};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
@@ -21,30 +21,30 @@ use std::path::{Path, PathBuf};
 const NAMES_COMPARED: usize = 2000;
 
 /// Where a tool works.
-pub(crate) struct Site<'a> {
+pub(crate) struct ToolContext<'a> {
     /// Its directories.
-    pub place: &'a Place,
+    pub scope: &'a CallScope,
     /// What the verdict was given for; empty where the call was not probed.
     pub judged: &'a [JudgedPath],
     /// A request to end.
     pub cancel: &'a Cancel,
     /// The cage and its surroundings, where the tool runs a command.
-    pub command: Option<CommandSide<'a>>,
+    pub command: Option<CommandSetup<'a>>,
     /// Most characters of the result.
     pub max_chars: usize,
     /// What this program can beside files and commands.
     pub engine: Engine<'a>,
     /// What the tool has to say beside its answer.
-    pub account: Account,
+    pub extras: ReportExtras,
 }
 
 /// What a tool learns beside its answer.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct ReportExtras {
     /// What the model knows of files after this call.
     pub seen: Vec<SeenFile>,
     /// What its answer was made from.
-    pub trail: Trail,
+    pub read_set: ReadSet,
     /// What the kernel refused, the first in order.
     pub refusals: Vec<Refusal>,
     /// How many more.
@@ -61,7 +61,7 @@ pub(crate) struct Account {
 
 /// A path that a tool may use.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ResolvedPath {
     /// As the call wrote it.
     pub named: String,
     /// Where it leads.
@@ -70,19 +70,19 @@ pub(crate) struct Target {
     pub exists: bool,
 }
 
-impl Target {
+impl ResolvedPath {
     /// As the record has it.
     pub fn recorded(&self) -> String {
         self.real.to_string_lossy().into_owned()
     }
 }
 
-impl Site<'_> {
+impl ToolContext<'_> {
     /// What reads syntax trees.
     ///
     /// # Errors
     /// `unknown_tool` in a program that has none.
-    pub fn syntax(&self) -> Result<&dyn Syntax, Failure> {
+    pub fn syntax(&self) -> Result<&dyn SyntaxEngine, ToolFailure> {
         match self.engine {
             Engine::Trees(syntax) => Ok(syntax),
             Engine::Without | Engine::Web(_) => Err(not_here()),
@@ -93,7 +93,7 @@ impl Site<'_> {
     ///
     /// # Errors
     /// `unknown_tool` in a program that has none.
-    pub fn web(&self) -> Result<&dyn Web, Failure> {
+    pub fn web(&self) -> Result<&dyn WebEngine, ToolFailure> {
         match self.engine {
             Engine::Web(web) => Ok(web),
             Engine::Without | Engine::Trees(_) => Err(not_here()),
@@ -105,76 +105,78 @@ impl Site<'_> {
     /// # Errors
     /// `access_denied` out of scope and for dangling links, `stale` where the path leads elsewhere
     /// than when it was judged, and the like; never `not_found`, see [`Self::existing`].
-    pub fn resolve(&self, named: &str) -> Result<Target, Failure> {
+    pub fn resolve(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
         if named.is_empty() {
-            return Err(Failure::new(
-                Code::InvalidArguments,
+            return Err(ToolFailure::new(
+                FailureCode::InvalidArguments,
                 "the path is empty",
                 "Use \".\" for the project.",
             ));
         }
         if named.contains('\0') {
-            return Err(Failure::new(
-                Code::InvalidArguments,
+            return Err(ToolFailure::new(
+                FailureCode::InvalidArguments,
                 "the path contains a NUL character",
                 "",
             ));
         }
-        let trace = trace(self.place, named);
-        let denied = |why| access_denied(self.place, &trace.real, named, why);
-        if !self.place.contains(&trace.real) {
+        let trace = trace_path(self.scope, named);
+        let denied = |why| access_denied(self.scope, &trace.real, named, why);
+        if !self.scope.contains(&trace.real) {
             return Err(denied("leads outside the project"));
         }
         let exists = match trace.end {
-            End::Found => true,
-            End::Missing => false,
-            End::Dangling => {
+            TraceEnd::Found => true,
+            TraceEnd::Missing => false,
+            TraceEnd::Dangling => {
                 return Err(denied("is a link to something that does not exist"));
             }
-            End::Circle => {
+            TraceEnd::Circle => {
                 return Err(denied("is a link that leads in a circle"));
             }
-            End::NotADirectory => {
-                let part = visible(&self.place.shown(&trace.real).to_string_lossy()).into_owned();
-                return Err(Failure::new(
-                    Code::NotADirectory,
+            TraceEnd::NotADirectory => {
+                let part = visible(&self.scope.shown(&trace.real).to_string_lossy()).into_owned();
+                return Err(ToolFailure::new(
+                    FailureCode::NotADirectory,
                     format!("{named:?} leads through {part:?}, which is not a directory"),
                     "Correct the path.",
                 ));
             }
-            End::Unreadable(errno) => return Err(Failure::io("look at", named, errno.into())),
+            TraceEnd::Unreadable(errno) => {
+                return Err(ToolFailure::io("look at", named, errno.into()));
+            }
         };
         if exists && trace.means_directory && !trace.real.is_dir() {
-            return Err(Failure::io("use", named, io::Error::from(nix::errno::Errno::ENOTDIR)));
+            return Err(ToolFailure::io("use", named, io::Error::from(nix::errno::Errno::ENOTDIR)));
         }
         if trace.real.to_str().is_none() {
-            return Err(Failure::new(
-                Code::NotUtf8,
+            return Err(ToolFailure::new(
+                FailureCode::NotUtf8,
                 format!("{named:?} leads to a name that is not UTF-8"),
                 "Use bash for it.",
             ));
         }
         self.same_as_judged(named, &trace.real)?;
-        Ok(Target { named: named.to_owned(), real: trace.real, exists })
+        Ok(ResolvedPath { named: named.to_owned(), real: trace.real, exists })
     }
 
     /// Resolves a path at which something must be.
     ///
     /// # Errors
     /// As [`Self::resolve`], and `not_found` with names like the wrong one.
-    pub fn existing(&self, named: &str) -> Result<Target, Failure> {
+    pub fn existing(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
         let target = self.resolve(named)?;
         if target.exists {
             return Ok(target);
         }
         let failure = not_found(&target);
-        Err(match self.place.private_around(&target.real) {
-            Some(dir) => Failure {
+        Err(match self.scope.private_around(&target.real) {
+            Some(dir) => ToolFailure {
                 hint: format!(
                     "{} is a private directory of this session: what the machine has there is not in \
                      it. {}",
                     dir.display(),
-                    Barrier::Path.sentence()
+                    Restriction::Path.hint_sentence()
                 ),
                 ..failure
             },
@@ -186,12 +188,12 @@ impl Site<'_> {
     ///
     /// # Errors
     /// As [`Self::resolve`], and `protected` for names that only a person changes.
-    pub fn to_write(&self, named: &str) -> Result<Target, Failure> {
+    pub fn to_write(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
         let target = self.resolve(named)?;
-        match protected::at(self.place, &target.real) {
+        match protected::at(self.scope, &target.real) {
             None => Ok(target),
-            Some(name) => Err(Failure::new(
-                Code::Protected,
+            Some(name) => Err(ToolFailure::new(
+                FailureCode::Protected,
                 format!(
                     "{named:?} lies at the protected name {name}, which runs or configures programs"
                 ),
@@ -202,20 +204,20 @@ impl Site<'_> {
 
     /// A real path as the model shall write it, on one line.
     pub fn shown(&self, real: &Path) -> String {
-        visible(&self.place.shown(real).to_string_lossy()).into_owned()
+        visible(&self.scope.shown(real).to_string_lossy()).into_owned()
     }
 
     /// The model knows this file now, whose bytes have that digest.
-    pub fn saw(&mut self, target: &Target, digest: String) {
-        self.account.seen.push(SeenFile { path: target.recorded(), digest });
+    pub fn record_version(&mut self, target: &ResolvedPath, digest: String) {
+        self.extras.seen.push(SeenFile { path: target.recorded(), digest });
     }
 
     /// Ends a loop that somebody asked to end.
-    pub fn go_on(&self) -> Result<(), Failure> {
-        if self.cancel.asked() { Err(Failure::interrupted()) } else { Ok(()) }
+    pub fn check_cancelled(&self) -> Result<(), ToolFailure> {
+        if self.cancel.is_requested() { Err(ToolFailure::interrupted()) } else { Ok(()) }
     }
 
-    fn same_as_judged(&self, named: &str, real: &Path) -> Result<(), Failure> {
+    fn same_as_judged(&self, named: &str, real: &Path) -> Result<(), ToolFailure> {
         let known = self.judged.is_empty()
             || self.judged.iter().any(|judged| Path::new(&judged.real) == real);
         if known { Ok(()) } else { Err(crate::judged::stale(named, "leads to another place")) }
@@ -223,7 +225,7 @@ impl Site<'_> {
 }
 
 /// Nothing at this path, with the names beside it that may have been meant.
-pub(crate) fn not_found(target: &Target) -> Failure {
+pub(crate) fn not_found(target: &ResolvedPath) -> ToolFailure {
     let wrong = target.real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let beside: Vec<String> = target
         .real
@@ -234,16 +236,16 @@ pub(crate) fn not_found(target: &Target) -> Failure {
         .take(NAMES_COMPARED)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
-    let near = nearest(wrong, beside.iter().map(String::as_str));
+    let near = did_you_mean(wrong, beside.iter().map(String::as_str));
     let hint = if near.is_empty() {
         "Look with ls or glob for the right path.".to_owned()
     } else {
         format!("In the same directory there is {}.", near.join(", "))
     };
-    Failure::new(Code::NotFound, format!("there is no {:?}", target.named), hint)
+    ToolFailure::new(FailureCode::NotFound, format!("there is no {:?}", target.named), hint)
 }
 
 /// The table has the tool; another program runs it.
-fn not_here() -> Failure {
-    Failure::new(Code::UnknownTool, "this program cannot run it", "")
+fn not_here() -> ToolFailure {
+    ToolFailure::new(FailureCode::UnknownTool, "this program cannot run it", "")
 }

@@ -1,9 +1,9 @@
 //! A file as source text, whole in memory. For `summary` and `scan`.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::kinds;
 use crate::open;
-use crate::site::Target;
+use crate::site::ResolvedPath;
 use std::fs::{File, Metadata};
 use std::io::Read;
 
@@ -12,7 +12,7 @@ pub(crate) const SOURCE_MAX: u64 = 4 << 20;
 
 /// Why a file is no source text.
 #[derive(Debug)]
-pub(crate) enum NoText {
+pub(crate) enum SourceTextError {
     TooLarge(u64),
     Binary(&'static str),
     /// At this line.
@@ -20,52 +20,52 @@ pub(crate) enum NoText {
     Io(std::io::Error),
 }
 
-impl NoText {
+impl SourceTextError {
     /// As the failure of a call that names this file.
-    pub fn failure(self, named: &str) -> Failure {
+    pub fn failure(self, named: &str) -> ToolFailure {
         match self {
-            Self::TooLarge(bytes) => Failure::new(
-                Code::TooLarge,
+            Self::TooLarge(bytes) => ToolFailure::new(
+                FailureCode::TooLarge,
                 format!("{named:?} has {bytes} bytes; a syntax tree is made of {SOURCE_MAX}"),
                 "Search it with grep, or read a part of it with offset and limit.",
             ),
-            Self::Binary(kind) => Failure::new(
-                Code::Binary,
+            Self::Binary(kind) => ToolFailure::new(
+                FailureCode::Binary,
                 format!("{named:?} is a binary file ({kind})"),
                 "Only text has an outline.",
             ),
-            Self::NotUtf8(line) => Failure::new(
-                Code::NotUtf8,
+            Self::NotUtf8(line) => ToolFailure::new(
+                FailureCode::NotUtf8,
                 format!("line {line} of {named:?} is not UTF-8"),
                 "It is probably in an older encoding; with bash, iconv -f LATIN1 -t UTF-8 shows it.",
             ),
-            Self::Io(error) => Failure::io("read", named, error),
+            Self::Io(error) => ToolFailure::io("read", named, error),
         }
     }
 }
 
 /// The text of an open file.
-pub(crate) fn text(file: &File, size: u64) -> Result<String, NoText> {
+pub(crate) fn read_text(file: &File, size: u64) -> Result<String, SourceTextError> {
     if size > SOURCE_MAX {
-        return Err(NoText::TooLarge(size));
+        return Err(SourceTextError::TooLarge(size));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    file.take(SOURCE_MAX + 1).read_to_end(&mut bytes).map_err(NoText::Io)?;
+    file.take(SOURCE_MAX + 1).read_to_end(&mut bytes).map_err(SourceTextError::Io)?;
     if bytes.len() as u64 > SOURCE_MAX {
-        return Err(NoText::TooLarge(bytes.len() as u64));
+        return Err(SourceTextError::TooLarge(bytes.len() as u64));
     }
-    if let Some(kind) = kinds::binary(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
-        return Err(NoText::Binary(kind));
+    if let Some(kind) = kinds::binary_type(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
+        return Err(SourceTextError::Binary(kind));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        NoText::NotUtf8(valid.iter().filter(|byte| **byte == b'\n').count() + 1)
+        SourceTextError::NotUtf8(valid.iter().filter(|byte| **byte == b'\n').count() + 1)
     })
 }
 
 /// The text of a file that a call names, and what the file was before it was read.
-pub(crate) fn named(target: &Target) -> Result<(String, Metadata), Failure> {
-    let (file, meta) = open::regular(target)?;
-    let text = text(&file, meta.len()).map_err(|error| error.failure(&target.named))?;
+pub(crate) fn read_named(target: &ResolvedPath) -> Result<(String, Metadata), ToolFailure> {
+    let (file, meta) = open::open_regular(target)?;
+    let text = read_text(&file, meta.len()).map_err(|error| error.failure(&target.named))?;
     Ok((text, meta))
 }

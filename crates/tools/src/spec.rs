@@ -1,9 +1,9 @@
 //! What a tool declares about itself: the trait behind a line of the table.
 
-use crate::answer::Answer;
-use crate::arguments::{Facts, Invalid};
-use crate::failure::Failure;
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::{InvalidCall, JudgedFacts};
+use crate::failure::ToolFailure;
+use crate::site::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -28,7 +28,7 @@ impl Alias {
 
 /// The program that runs a tool's calls, one process a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Runner {
+pub enum RunnerProgram {
     /// Files, git, commands.
     Tool,
     /// Syntax trees. A program of its own, so that no other links the grammars.
@@ -37,7 +37,7 @@ pub enum Runner {
     Web,
 }
 
-impl Runner {
+impl RunnerProgram {
     /// Every runner.
     pub const ALL: [Self; 3] = [Self::Tool, Self::Code, Self::Web];
 
@@ -52,15 +52,6 @@ impl Runner {
     }
 }
 
-/// What a tool's arguments rest on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Premise {
-    /// Nothing that the model would have to know.
-    Nothing,
-    /// The files that it names, as the model last read or wrote them.
-    FilesAsRead,
-}
-
 /// Who calls a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
@@ -70,18 +61,9 @@ pub enum Caller {
     Conversation,
 }
 
-/// For how long a tool's answer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lasting {
-    /// It is asked anew each time.
-    Never,
-    /// While every file that it was made from is as it was. The tool notes each on its trail.
-    WhileUnchanged,
-}
-
 /// One tool as the table has it, without the code that runs it.
 #[derive(Debug, Clone, Copy)]
-pub struct Spec {
+pub struct ToolDeclaration {
     /// The real name.
     pub name: &'static str,
     /// Whether it looks or changes.
@@ -89,11 +71,11 @@ pub struct Spec {
     /// The cage its calls run in.
     pub profile: Profile,
     /// The program that runs it.
-    pub runner: Runner,
+    pub runner: RunnerProgram,
     /// What its arguments rest on.
-    pub premise: Premise,
+    pub requires_read: bool,
     /// For how long its answer holds.
-    pub lasting: Lasting,
+    pub cacheable: bool,
     /// Who calls it.
     pub caller: Caller,
     /// The program that has to be installed; the tool is not offered where it is not.
@@ -104,10 +86,10 @@ pub struct Spec {
     pub aliases: &'static [Alias],
     /// JSON schema of its arguments, the same bytes at every call.
     pub schema: fn() -> String,
-    pub(crate) check: fn(serde_json::Value) -> Result<(String, Facts), Invalid>,
+    pub(crate) check: fn(serde_json::Value) -> Result<(String, JudgedFacts), InvalidCall>,
 }
 
-impl Spec {
+impl ToolDeclaration {
     /// As which of the two a call of it is judged: what changes nothing but agentd's own notes
     /// is never asked about, though it waits for its neighbours as a change does.
     #[must_use]
@@ -131,7 +113,7 @@ impl Spec {
 
 /// What a verdict on a change is bound to, at each path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum ProbeMode {
     /// The file there, whatever links lead to it.
     Content,
     /// All that would be gone: a file, a directory with what is in it, a link itself.
@@ -139,7 +121,7 @@ pub(crate) enum Look {
 }
 
 /// A tool. `run` is reached through a table of its own, so that a program that only reads
-/// [`Spec`]s does not link it.
+/// [`ToolDeclaration`]s does not link it.
 pub(crate) trait Tool {
     /// Its arguments; the doc comments of the fields are what the model reads about them.
     type Input: DeserializeOwned + Serialize + JsonSchema;
@@ -155,44 +137,44 @@ pub(crate) trait Tool {
     const ALIASES: &'static [Alias];
 
     /// The program that runs it.
-    const RUNNER: Runner = Runner::Tool;
+    const RUNNER: RunnerProgram = RunnerProgram::Tool;
 
     /// The program that has to be installed.
     const PROGRAM: Option<&'static str> = None;
 
     /// What its arguments rest on.
-    const PREMISE: Premise = Premise::Nothing;
+    const REQUIRES_READ: bool = false;
 
     /// For how long its answer holds.
-    const LASTING: Lasting = Lasting::Never;
+    const CACHEABLE: bool = false;
 
     /// Who calls it.
     const CALLER: Caller = Caller::Model;
 
     /// What the look before a verdict sees at a path.
-    const LOOK: Look = Look::Content;
+    const PROBE_MODE: ProbeMode = ProbeMode::Content;
 
     /// What a verdict needs to know about a call.
-    fn facts(input: &Self::Input) -> Facts;
+    fn facts(input: &Self::Input) -> JudgedFacts;
 
     /// The unified diff that the call would make; empty for tools that make none.
-    fn preview(_input: Self::Input, _site: &Site<'_>) -> Result<String, Failure> {
+    fn preview(_input: Self::Input, _ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
         Ok(String::new())
     }
 
     /// Does it. Nothing is changed where this fails, except by a command.
-    fn run(input: Self::Input, site: &mut Site<'_>) -> Result<Answer, Failure>;
+    fn run(input: Self::Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure>;
 }
 
 /// The table's entry for a tool.
-pub(crate) const fn spec_of<T: Tool>() -> Spec {
-    Spec {
+pub(crate) const fn spec_of<T: Tool>() -> ToolDeclaration {
+    ToolDeclaration {
         name: T::NAME,
         kind: T::KIND,
         profile: T::PROFILE,
         runner: T::RUNNER,
-        premise: T::PREMISE,
-        lasting: T::LASTING,
+        requires_read: T::REQUIRES_READ,
+        cacheable: T::CACHEABLE,
         caller: T::CALLER,
         program: T::PROGRAM,
         description: T::DESCRIPTION,
@@ -204,32 +186,32 @@ pub(crate) const fn spec_of<T: Tool>() -> Spec {
 
 /// The working half of a tool.
 #[derive(Clone, Copy)]
-pub(crate) struct Works {
+pub(crate) struct ToolImpl {
     /// The tool's real name.
     pub name: &'static str,
-    /// See [`Tool::LOOK`].
-    pub look: Look,
+    /// See [`Tool::PROBE_MODE`].
+    pub probe_mode: ProbeMode,
     /// See [`Tool::preview`]; the input is normalised JSON.
-    pub preview: fn(&str, &Site<'_>) -> Result<String, Failure>,
+    pub preview: fn(&str, &ToolContext<'_>) -> Result<String, ToolFailure>,
     /// See [`Tool::run`]; the input is normalised JSON.
-    pub run: fn(&str, &mut Site<'_>) -> Result<Answer, Failure>,
+    pub run: fn(&str, &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure>,
 }
 
 /// The working half of `T`.
-pub(crate) const fn works_of<T: Tool>() -> Works {
-    Works {
+pub(crate) const fn impl_of<T: Tool>() -> ToolImpl {
+    ToolImpl {
         name: T::NAME,
-        look: T::LOOK,
-        preview: |input, site| T::preview(parsed::<T>(input)?, site),
-        run: |input, site| T::run(parsed::<T>(input)?, site),
+        probe_mode: T::PROBE_MODE,
+        preview: |input, ctx| T::preview(parse_input::<T>(input)?, ctx),
+        run: |input, ctx| T::run(parse_input::<T>(input)?, ctx),
     }
 }
 
 /// The arguments, which `interpret` has checked before.
-fn parsed<T: Tool>(input: &str) -> Result<T::Input, Failure> {
+fn parse_input<T: Tool>(input: &str) -> Result<T::Input, ToolFailure> {
     serde_json::from_str(input).map_err(|error| {
-        Failure::new(
-            crate::Code::InvalidArguments,
+        ToolFailure::new(
+            crate::FailureCode::InvalidArguments,
             format!("the arguments do not fit: {error}"),
             "",
         )

@@ -2,9 +2,9 @@
 //! engine opens no file and is linked into `agentd-code` only; paths, scope, caps and writing stay
 //! with the tools.
 
-use crate::failure::{Code, Failure};
-use crate::spec::Runner;
-use crate::web::Web;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::spec::RunnerProgram;
+use crate::web::WebEngine;
 use std::ops::Range;
 use std::path::Path;
 
@@ -14,25 +14,25 @@ pub enum Engine<'a> {
     /// Nothing: `agentd-tool`.
     Without,
     /// Read syntax trees: `agentd-code`.
-    Trees(&'a dyn Syntax),
+    Trees(&'a dyn SyntaxEngine),
     /// Reach the web: `agentd-web`.
-    Web(&'a dyn Web),
+    Web(&'a dyn WebEngine),
 }
 
 impl Engine<'_> {
     /// The program that has it.
     #[must_use]
-    pub const fn runner(self) -> Runner {
+    pub const fn runner(self) -> RunnerProgram {
         match self {
-            Self::Without => Runner::Tool,
-            Self::Trees(_) => Runner::Code,
-            Self::Web(_) => Runner::Web,
+            Self::Without => RunnerProgram::Tool,
+            Self::Trees(_) => RunnerProgram::Code,
+            Self::Web(_) => RunnerProgram::Web,
         }
     }
 }
 
-/// Reads source text. A language is named as [`Syntax::languages`] lists it.
-pub trait Syntax {
+/// Reads source text. A language is named as [`SyntaxEngine::languages`] lists it.
+pub trait SyntaxEngine {
     /// Every language whose trees it reads.
     fn languages(&self) -> &'static [&'static str];
 
@@ -53,14 +53,18 @@ pub trait Syntax {
         &self,
         language: &'static str,
         patterns: &[String],
-    ) -> Result<Box<dyn Search>, Misfit>;
+    ) -> Result<Box<dyn SyntaxSearch>, EngineError>;
 
     /// Where an edit changes a text.
     ///
     /// # Errors
     /// `no_match`, `ambiguous`, `invalid_pattern`, `unknown_metavariable`, `unknown_symbol`.
-    fn places(&self, language: &'static str, text: &str, edit: &TreeEdit)
-    -> Result<Placed, Misfit>;
+    fn places(
+        &self,
+        language: &'static str,
+        text: &str,
+        edit: &TreeEdit,
+    ) -> Result<LocatedEdits, EngineError>;
 
     /// The line, counted from 1, at which `new` cannot be read as this language although `old`
     /// could.
@@ -68,9 +72,9 @@ pub trait Syntax {
 }
 
 /// A search that is ready.
-pub trait Search {
+pub trait SyntaxSearch {
     /// Matches in a text, in order, `most` at most.
-    fn find(&self, text: &str, most: usize) -> Vec<Match>;
+    fn find(&self, text: &str, most: usize) -> Vec<CodeMatch>;
 
     /// Patterns that are not whole code by themselves, which may be why they match nothing.
     fn doubtful(&self) -> &[String];
@@ -82,14 +86,14 @@ pub struct Outline {
     /// What kind of file it is, in a word.
     pub language: &'static str,
     /// Its entries.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<OutlineEntry>,
     /// Whether parts of it could not be read as that language.
     pub errors: bool,
 }
 
 /// One thing that stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct OutlineEntry {
     /// Its first line, counted from 1.
     pub line: usize,
     /// Its last line.
@@ -102,7 +106,7 @@ pub struct Entry {
 
 /// A piece of code that looks like what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Match {
+pub struct CodeMatch {
     /// Its first line, counted from 1.
     pub line: usize,
     /// Where it stands: `Account.close`; empty at the top.
@@ -119,7 +123,7 @@ pub enum TreeEdit {
     /// Code that looks so becomes other code.
     Replace {
         /// What to find.
-        find: Find,
+        find: FindBy,
         /// What takes its place, with the metavariables of `find`.
         replacement: String,
         /// Only inside code that looks so.
@@ -134,7 +138,7 @@ pub enum TreeEdit {
         /// The name as it shall be.
         to: String,
         /// What is called so.
-        target: Renamed,
+        target: NameKind,
         /// Only inside the function, type or module of this name.
         within_symbol: Option<String>,
     },
@@ -142,7 +146,7 @@ pub enum TreeEdit {
 
 /// How code to replace is described.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Find {
+pub enum FindBy {
     /// As code with metavariables.
     Pattern(String),
     /// As a rule of ast-grep, a JSON object.
@@ -151,7 +155,7 @@ pub enum Find {
 
 /// What kind of name is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renamed {
+pub enum NameKind {
     /// A variable, parameter, function or type: what is named without an owner before it.
     Local,
     /// A field, property or method: what is named behind its owner.
@@ -160,16 +164,16 @@ pub enum Renamed {
 
 /// Where an edit changes a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Placed {
+pub struct LocatedEdits {
     /// In order and without overlaps; at least one.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<TextEdit>,
     /// Further matches inside of these, which stay.
     pub left_inside: usize,
 }
 
 /// Bytes of a text that become others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct TextEdit {
     /// Which bytes.
     pub place: Range<usize>,
     /// What takes their place.
@@ -180,17 +184,17 @@ pub struct Piece {
 
 /// Why the engine cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
+pub struct EngineError {
     /// Its kind.
-    pub code: Code,
+    pub code: FailureCode,
     /// What is wrong, in a sentence.
     pub message: String,
     /// The next step; empty where there is none.
     pub hint: String,
 }
 
-impl From<Misfit> for Failure {
-    fn from(Misfit { code, message, hint }: Misfit) -> Self {
+impl From<EngineError> for ToolFailure {
+    fn from(EngineError { code, message, hint }: EngineError) -> Self {
         Self::new(code, message, hint)
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 /// What a variable says of the proxy.
 #[derive(Debug, Clone, Copy)]
-enum Says {
+enum ProxyValue {
     Address,
     /// Hosts that are reached without it: the command's own servers.
     Near,
@@ -15,50 +15,50 @@ enum Says {
     OfJava,
 }
 
-const ROWS: [(&str, Says); 22] = [
+const PROXY_VARIABLES: [(&str, ProxyValue); 22] = [
     // curl, git, wget, pip, uv, Go, Ruby and most others, each of which knows one spelling or some.
-    ("http_proxy", Says::Address),
-    ("https_proxy", Says::Address),
-    ("all_proxy", Says::Address),
-    ("HTTP_PROXY", Says::Address),
-    ("HTTPS_PROXY", Says::Address),
-    ("ALL_PROXY", Says::Address),
-    ("no_proxy", Says::Near),
-    ("NO_PROXY", Says::Near),
+    ("http_proxy", ProxyValue::Address),
+    ("https_proxy", ProxyValue::Address),
+    ("all_proxy", ProxyValue::Address),
+    ("HTTP_PROXY", ProxyValue::Address),
+    ("HTTPS_PROXY", ProxyValue::Address),
+    ("ALL_PROXY", ProxyValue::Address),
+    ("no_proxy", ProxyValue::Near),
+    ("NO_PROXY", ProxyValue::Near),
     // Node's own client and `fetch`, from 22.21 and 24.5 on.
-    ("NODE_USE_ENV_PROXY", Says::Text("1")),
+    ("NODE_USE_ENV_PROXY", ProxyValue::Text("1")),
     // Packages of Node's that download for themselves.
-    ("ELECTRON_GET_USE_PROXY", Says::Text("1")),
-    ("GLOBAL_AGENT_HTTP_PROXY", Says::Address),
-    ("GLOBAL_AGENT_NO_PROXY", Says::Near),
-    ("YARN_HTTP_PROXY", Says::Address),
-    ("YARN_HTTPS_PROXY", Says::Address),
+    ("ELECTRON_GET_USE_PROXY", ProxyValue::Text("1")),
+    ("GLOBAL_AGENT_HTTP_PROXY", ProxyValue::Address),
+    ("GLOBAL_AGENT_NO_PROXY", ProxyValue::Near),
+    ("YARN_HTTP_PROXY", ProxyValue::Address),
+    ("YARN_HTTPS_PROXY", ProxyValue::Address),
     // Each JVM says on stderr that it took this up. No quieter way reaches those that Maven, Gradle and
     // test runners start.
-    ("JAVA_TOOL_OPTIONS", Says::OfJava),
+    ("JAVA_TOOL_OPTIONS", ProxyValue::OfJava),
     // These outdo a proxy in the person's settings, which the empty network cannot reach.
-    ("npm_config_proxy", Says::Address),
-    ("npm_config_https_proxy", Says::Address),
-    ("PIP_PROXY", Says::Address),
-    ("CARGO_HTTP_PROXY", Says::Address),
-    ("GIT_CONFIG_COUNT", Says::Text("1")),
-    ("GIT_CONFIG_KEY_0", Says::Text("http.proxy")),
-    ("GIT_CONFIG_VALUE_0", Says::Address),
+    ("npm_config_proxy", ProxyValue::Address),
+    ("npm_config_https_proxy", ProxyValue::Address),
+    ("PIP_PROXY", ProxyValue::Address),
+    ("CARGO_HTTP_PROXY", ProxyValue::Address),
+    ("GIT_CONFIG_COUNT", ProxyValue::Text("1")),
+    ("GIT_CONFIG_KEY_0", ProxyValue::Text("http.proxy")),
+    ("GIT_CONFIG_VALUE_0", ProxyValue::Address),
 ];
 
 /// All of them.
 pub(crate) fn variables(at: SocketAddr) -> Vec<(OsString, OsString)> {
     let value = |says| match says {
-        Says::Address => format!("http://{at}"),
-        Says::Near => "localhost,127.0.0.1,::1".to_owned(),
-        Says::Text(text) => text.to_owned(),
-        Says::OfJava => {
+        ProxyValue::Address => format!("http://{at}"),
+        ProxyValue::Near => "localhost,127.0.0.1,::1".to_owned(),
+        ProxyValue::Text(text) => text.to_owned(),
+        ProxyValue::OfJava => {
             let (host, port) = (at.ip(), at.port());
             let switch = |of| format!("-D{of}.proxyHost={host} -D{of}.proxyPort={port}");
             format!("{} {}", switch("http"), switch("https"))
         }
     };
-    ROWS.map(|(name, says)| (name.into(), value(says).into())).into()
+    PROXY_VARIABLES.map(|(name, says)| (name.into(), value(says).into())).into()
 }
 
 #[cfg(test)]

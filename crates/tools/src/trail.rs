@@ -13,38 +13,38 @@ const PARTS: usize = 2_000;
 
 /// Everything that counted, each before it was read.
 #[derive(Debug)]
-pub(crate) struct Trail {
+pub(crate) struct ReadSet {
     began: SystemTime,
     parts: Vec<Part>,
     /// Not everything could be noted: there is no evidence.
     lost: bool,
 }
 
-impl Default for Trail {
+impl Default for ReadSet {
     fn default() -> Self {
         Self { began: SystemTime::now(), parts: Vec::new(), lost: false }
     }
 }
 
-impl Trail {
+impl ReadSet {
     /// Whatever is at this path, which is about to be read; links are not followed.
-    pub fn at(&mut self, path: &Path) {
+    pub fn record(&mut self, path: &Path) {
         if self.is_over() {
             return;
         }
         match path.symlink_metadata() {
-            Ok(meta) => self.is(path, &meta),
+            Ok(meta) => self.record_as(path, &meta),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
                 self.note(path, None);
             }
-            Err(_) => self.lose(),
+            Err(_) => self.forget(),
         }
     }
 
     /// The same, where somebody has looked already, before anything was read.
-    pub fn is(&mut self, path: &Path, meta: &Metadata) {
+    pub fn record_as(&mut self, path: &Path, meta: &Metadata) {
         let nanoseconds = |seconds: i64, rest| seconds.saturating_mul(1_000_000_000) + rest;
         let stamp = Stamp {
             device: meta.dev(),
@@ -57,16 +57,16 @@ impl Trail {
     }
 
     /// Something counted that cannot be noted.
-    pub fn lose(&mut self) {
+    pub fn forget(&mut self) {
         self.lost = true;
         self.parts = Vec::new();
     }
 
     /// What another part of the query went along.
-    pub fn join(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.began = self.began.min(other.began);
         if other.lost || self.parts.len() + other.parts.len() > PARTS {
-            self.lose();
+            self.forget();
         }
         if !self.lost {
             self.parts.extend(other.parts);
@@ -83,13 +83,13 @@ impl Trail {
     fn note(&mut self, path: &Path, was: Option<Stamp>) {
         match path.to_str() {
             Some(path) if !self.is_over() => self.parts.push(Part { path: path.to_owned(), was }),
-            Some(_) | None => self.lose(),
+            Some(_) | None => self.forget(),
         }
     }
 
     fn is_over(&mut self) -> bool {
         if self.parts.len() == PARTS {
-            self.lose();
+            self.forget();
         }
         self.lost
     }

@@ -3,7 +3,7 @@
 //! about and what is fetched are one.
 
 use crate::cancel::Cancel;
-use crate::syntax::Misfit;
+use crate::syntax::EngineError;
 use protocol::hosts::{HostRule, host_name, number_as_host};
 use protocol::web::{PrivateNetworks, WebAddress};
 use std::net::IpAddr;
@@ -13,24 +13,29 @@ use url::{Host, Url};
 const LONGEST: usize = 8 * 1024;
 
 /// Has the network. Both look at nothing but what their arguments name.
-pub trait Web {
+pub trait WebEngine {
     /// The text of a page.
     ///
     /// # Errors
     /// `unreachable`, `private_address`, `redirected`, `http_error`, `unsupported_content`,
     /// `timed_out`, `interrupted`.
-    fn page(&self, url: &Url, cancel: &Cancel) -> Result<Page, Misfit>;
+    fn page(&self, url: &Url, cancel: &Cancel) -> Result<WebPage, EngineError>;
 
     /// What a search finds, the best first.
     ///
     /// # Errors
     /// As for a page.
-    fn search(&self, query: &str, limit: usize, cancel: &Cancel) -> Result<Vec<Hit>, Misfit>;
+    fn search(
+        &self,
+        query: &str,
+        limit: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<SearchHit>, EngineError>;
 }
 
 /// A page as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct WebPage {
     /// Where it was found in the end.
     pub url: String,
     /// Its title; empty where it has none.
@@ -43,7 +48,7 @@ pub struct Page {
 
 /// One thing that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// Its title.
     pub title: String,
     /// Where it is.
@@ -53,11 +58,12 @@ pub struct Hit {
 }
 
 /// Why a page by an address in numbers is not fetched.
-pub const BY_NUMBER: &str = "does not name its host; addresses in numbers are not fetched";
+pub const NUMERIC_ADDRESS_REFUSED: &str =
+    "does not name its host; addresses in numbers are not fetched";
 
 /// The address of a page that does not name its host.
 #[must_use]
-pub fn web_number(url: &Url) -> Option<IpAddr> {
+pub fn numeric_address(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Ipv4(address) => Some(address.into()),
         Host::Ipv6(address) => Some(address.into()),
@@ -94,12 +100,12 @@ pub fn web_url(text: &str, private: PrivateNetworks) -> Result<Url, String> {
     }
     let named = url.host_str().and_then(host_name).is_some();
     let number = match private {
-        PrivateNetworks::Reached => web_number(&url),
+        PrivateNetworks::Reached => numeric_address(&url),
         PrivateNetworks::Refused => None,
     };
     match named || number.is_some() {
         true => Ok(url),
-        false => Err(format!("{shown:?} {BY_NUMBER}")),
+        false => Err(format!("{shown:?} {NUMERIC_ADDRESS_REFUSED}")),
     }
 }
 
@@ -107,7 +113,7 @@ pub fn web_url(text: &str, private: PrivateNetworks) -> Result<Url, String> {
 #[must_use]
 pub fn web_address(url: &Url) -> Option<WebAddress> {
     let port = url.port_or_known_default()?;
-    let (host, server) = match web_number(url) {
+    let (host, server) = match numeric_address(url) {
         Some(address) => (number_as_host(address), HostRule::of_number(address, port)),
         None => {
             let host = url.host_str().and_then(host_name)?;

@@ -16,7 +16,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tools::{BY_NUMBER, Cancel, Code, Hit, Misfit, Page, Web, web_address, web_number, web_url};
+use tools::{
+    Cancel, EngineError, FailureCode, NUMERIC_ADDRESS_REFUSED, SearchHit, WebEngine, WebPage,
+    numeric_address, web_address, web_url,
+};
 use url::Url;
 
 /// How long a page may take.
@@ -65,7 +68,7 @@ impl<J: Judge> Fetcher<J> {
     }
 
     /// What a server has at this address, within the time of one page.
-    fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::Text), Misfit> {
+    fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::Text), EngineError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| broken(&error.to_string()))?;
         let got = runtime.block_on(async {
@@ -80,12 +83,12 @@ impl<J: Judge> Fetcher<J> {
         runtime.shutdown_background();
         let (at, body) = got?;
         let text = body::text(body)
-            .map_err(|why| misfit(Code::UnsupportedContent, format!("{at}: {why}"), ""))?;
+            .map_err(|why| misfit(FailureCode::UnsupportedContent, format!("{at}: {why}"), ""))?;
         Ok((at, text))
     }
 
     /// Asks, and follows to pages of the same host that the call may read.
-    async fn get(&self, mut url: Url) -> Result<(Url, Body), Misfit> {
+    async fn get(&self, mut url: Url) -> Result<(Url, Body), EngineError> {
         let private = self.settings.private;
         url.set_fragment(None);
         self.by_number(&url)?;
@@ -101,7 +104,7 @@ impl<J: Judge> Fetcher<J> {
                 let next = led_to(&url, &response)?;
                 if !self.follows(&url, &next) {
                     return Err(misfit(
-                        Code::Redirected,
+                        FailureCode::Redirected,
                         format!("{url} leads to {next}"),
                         "Fetch that address by a call of its own.",
                     ));
@@ -116,11 +119,15 @@ impl<J: Judge> Fetcher<J> {
                     429 | 500..=599 => "Try later.",
                     _ => "",
                 };
-                return Err(misfit(Code::HttpError, format!("{url} answered {status}"), hint));
+                return Err(misfit(
+                    FailureCode::HttpError,
+                    format!("{url} answered {status}"),
+                    hint,
+                ));
             }
             return Ok((url.clone(), read(&url, response).await?));
         }
-        Err(misfit(Code::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
+        Err(misfit(FailureCode::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
     }
 
     /// Whether a step leads to a page of the same server, or to its server with TLS, that the call may
@@ -137,24 +144,24 @@ impl<J: Judge> Fetcher<J> {
     /// An address in numbers is looked up nowhere, so that it is judged here. A private one is reached
     /// where the person lets such pages be fetched. A public one could get around the rules that speak
     /// of its name, so that a rule must name it.
-    fn by_number(&self, url: &Url) -> Result<(), Misfit> {
-        let Some(address) = web_number(url) else { return Ok(()) };
+    fn by_number(&self, url: &Url) -> Result<(), EngineError> {
+        let Some(address) = numeric_address(url) else { return Ok(()) };
         let named = web_address(url).is_some_and(|page| self.judge.is_named_by_a_rule(&page));
         let (code, why, hint) = match (barred(address), self.settings.private) {
             (Some(_), PrivateNetworks::Reached) => return Ok(()),
             (None, _) if named => return Ok(()),
             (Some(why), PrivateNetworks::Refused) if named => (
-                Code::PrivateAddress,
+                FailureCode::PrivateAddress,
                 format!("{address} is not reached: {why}"),
                 "A person can let private networks be reached: web.private_networks = \"allow\" in \
                  their own config.toml.",
             ),
             (_, PrivateNetworks::Refused) => {
-                (Code::InvalidArguments, format!("{url} {BY_NUMBER}"), BY_NAME)
+                (FailureCode::InvalidArguments, format!("{url} {NUMERIC_ADDRESS_REFUSED}"), BY_NAME)
             }
             (None, PrivateNetworks::Reached) => (
-                Code::InvalidArguments,
-                format!("{url} {BY_NUMBER}, but those of private networks"),
+                FailureCode::InvalidArguments,
+                format!("{url} {NUMERIC_ADDRESS_REFUSED}, but those of private networks"),
                 BY_NAME,
             ),
         };
@@ -162,26 +169,35 @@ impl<J: Judge> Fetcher<J> {
     }
 }
 
-impl<J: Judge> Web for Fetcher<J> {
-    fn page(&self, url: &Url, cancel: &Cancel) -> Result<Page, Misfit> {
+impl<J: Judge> WebEngine for Fetcher<J> {
+    fn page(&self, url: &Url, cancel: &Cancel) -> Result<WebPage, EngineError> {
         let (at, body::Text { kind, text, cut }) = self.text(url, cancel)?;
         let url = at.to_string();
         match kind {
-            Kind::Plain => Ok(Page { url, title: String::new(), text, cut }),
+            Kind::Plain => Ok(WebPage { url, title: String::new(), text, cut }),
             Kind::Html => {
                 let at = url.clone();
                 let prose = bounded(cancel, self.times.reading, move || page::prose(&text, &at))?
                     .map_err(|why| {
-                    misfit(Code::UnsupportedContent, format!("{url}: {why}"), "")
+                    misfit(FailureCode::UnsupportedContent, format!("{url}: {why}"), "")
                 })?;
-                Ok(Page { url, title: prose.title, text: prose.text, cut })
+                Ok(WebPage { url, title: prose.title, text: prose.text, cut })
             }
         }
     }
 
-    fn search(&self, query: &str, limit: usize, cancel: &Cancel) -> Result<Vec<Hit>, Misfit> {
+    fn search(
+        &self,
+        query: &str,
+        limit: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<SearchHit>, EngineError> {
         let mut url = web_url(&self.settings.search_url, self.settings.private).map_err(|why| {
-            misfit(Code::InvalidArguments, format!("web.search_url: {why}"), "Tell the person.")
+            misfit(
+                FailureCode::InvalidArguments,
+                format!("web.search_url: {why}"),
+                "Tell the person.",
+            )
         })?;
         url.query_pairs_mut().append_pair("q", query);
         let (at, body::Text { text, .. }) = self.text(&url, cancel)?;
@@ -189,7 +205,7 @@ impl<J: Judge> Web for Fetcher<J> {
             let host = at.host_str().unwrap_or_default();
             let why =
                 format!("{host} answered with no page of results; it may take us for a robot");
-            misfit(Code::HttpError, why, "Try later, or fetch a page that is known.")
+            misfit(FailureCode::HttpError, why, "Try later, or fetch a page that is known.")
         })
     }
 }
@@ -200,7 +216,7 @@ fn bounded<T: Send + 'static>(
     cancel: &Cancel,
     time: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Misfit> {
+) -> Result<T, EngineError> {
     let (say, said) = mpsc::channel();
     let worker = thread::Builder::new().stack_size(STACK).spawn(move || drop(say.send(work())));
     worker.map_err(|error| broken(&error.to_string()))?;
@@ -208,22 +224,22 @@ fn bounded<T: Send + 'static>(
     loop {
         match said.recv_timeout(LOOK) {
             Ok(done) => return Ok(done),
-            Err(RecvTimeoutError::Timeout) if cancel.asked() => return Err(ended()),
+            Err(RecvTimeoutError::Timeout) if cancel.is_requested() => return Err(ended()),
             Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
             Err(RecvTimeoutError::Timeout) => {
                 let why = format!("no text could be made of the page in {} s", time.as_secs());
-                return Err(misfit(Code::TimedOut, why, "Go on without it."));
+                return Err(misfit(FailureCode::TimedOut, why, "Go on without it."));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let why = "the page's reader failed at it".to_owned();
-                return Err(misfit(Code::UnsupportedContent, why, "Go on without it."));
+                return Err(misfit(FailureCode::UnsupportedContent, why, "Go on without it."));
             }
         }
     }
 }
 
 /// Makes a client that connects to what was judged and nothing else.
-fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
+fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, EngineError> {
     // Fails only when one is installed already, which is as good.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
@@ -239,16 +255,17 @@ fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
 }
 
 /// Where an answer leads.
-fn led_to(url: &Url, response: &Response) -> Result<Url, Misfit> {
+fn led_to(url: &Url, response: &Response) -> Result<Url, EngineError> {
     let target = response.headers().get(LOCATION).map(|value| value.as_bytes());
     let target = String::from_utf8_lossy(target.unwrap_or_default());
     let next = url.join(&target).map_err(|error| error.to_string());
     // Only the host that was asked is followed to, by whatever it is named.
-    next.and_then(|next| web_url(next.as_str(), PrivateNetworks::Reached))
-        .map_err(|why| misfit(Code::Redirected, format!("{url} leads to {target:?}: {why}"), ""))
+    next.and_then(|next| web_url(next.as_str(), PrivateNetworks::Reached)).map_err(|why| {
+        misfit(FailureCode::Redirected, format!("{url} leads to {target:?}: {why}"), "")
+    })
 }
 
-async fn read(url: &Url, mut response: Response) -> Result<Body, Misfit> {
+async fn read(url: &Url, mut response: Response) -> Result<Body, EngineError> {
     let mut body = Body {
         content_type: header(&response, CONTENT_TYPE),
         packed: header(&response, CONTENT_ENCODING),
@@ -272,18 +289,18 @@ fn header(response: &Response, name: HeaderName) -> String {
 
 /// Resolves when the call is to end. A page takes seconds, so that a look now and then is enough.
 async fn asked(cancel: &Cancel) {
-    while !cancel.asked() {
+    while !cancel.is_requested() {
         tokio::time::sleep(LOOK).await;
     }
 }
 
-fn no_way(url: &Url, error: &reqwest::Error) -> Misfit {
+fn no_way(url: &Url, error: &reqwest::Error) -> EngineError {
     let host = url.host_str().unwrap_or_default();
     let mut source: Option<&(dyn Error + 'static)> = error.source();
     while let Some(cause) = source {
         if let Some(NoWay::Barred(why)) = cause.downcast_ref() {
             return misfit(
-                Code::PrivateAddress,
+                FailureCode::PrivateAddress,
                 format!("{host} is not reached: {why}"),
                 "A person can let such pages be fetched: web.private_networks = \"allow\".",
             );
@@ -291,24 +308,24 @@ fn no_way(url: &Url, error: &reqwest::Error) -> Misfit {
         source = cause.source();
     }
     let hint = "Check the address, or go on without it.";
-    misfit(Code::Unreachable, format!("{host} cannot be read: {}", innermost(error)), hint)
+    misfit(FailureCode::Unreachable, format!("{host} cannot be read: {}", innermost(error)), hint)
 }
 
-fn ended() -> Misfit {
-    misfit(Code::Interrupted, "the call was ended before it was through".to_owned(), "")
+fn ended() -> EngineError {
+    misfit(FailureCode::Interrupted, "the call was ended before it was through".to_owned(), "")
 }
 
-fn too_slow(url: &Url, time: Duration) -> Misfit {
+fn too_slow(url: &Url, time: Duration) -> EngineError {
     let why = format!("{url} did not come whole in {} s", time.as_secs());
-    misfit(Code::TimedOut, why, "Go on without it, or try later.")
+    misfit(FailureCode::TimedOut, why, "Go on without it, or try later.")
 }
 
-fn broken(why: &str) -> Misfit {
-    misfit(Code::Io, format!("no client of HTTP could be made: {why}"), "Tell the person.")
+fn broken(why: &str) -> EngineError {
+    misfit(FailureCode::Io, format!("no client of HTTP could be made: {why}"), "Tell the person.")
 }
 
-fn misfit(code: Code, message: String, hint: &str) -> Misfit {
-    Misfit { code, message, hint: hint.to_owned() }
+fn misfit(code: FailureCode, message: String, hint: &str) -> EngineError {
+    EngineError { code, message, hint: hint.to_owned() }
 }
 
 fn innermost(error: &reqwest::Error) -> &dyn Error {

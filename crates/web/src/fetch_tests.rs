@@ -71,7 +71,7 @@ fn a_page_that_never_comes_whole_ends_with_its_time() {
         let url = server(does);
         let late = fetcher(Duration::from_millis(300)).page(&url, &Cancel::new().unwrap());
         let late = late.unwrap_err();
-        assert_eq!(late.code, Code::TimedOut, "{what}: {late:?}");
+        assert_eq!(late.code, FailureCode::TimedOut, "{what}: {late:?}");
         assert!(late.message.starts_with(&format!("{url} did not come whole")), "{late:?}");
     }
     let whole = server(|to| {
@@ -91,7 +91,7 @@ fn a_search_that_is_never_answered_ends_with_its_time() {
     let mut fetcher = fetcher(Duration::from_millis(300));
     fetcher.settings.search_url = server(|_| {}).to_string();
     let late = fetcher.search("words", 5, &Cancel::new().unwrap()).unwrap_err();
-    assert_eq!(late.code, Code::TimedOut, "{late:?}");
+    assert_eq!(late.code, FailureCode::TimedOut, "{late:?}");
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn a_page_that_is_no_longer_wanted_ends_at_once() {
         let asks = cancel.clone();
         thread::spawn(move || {
             thread::sleep(Duration::from_millis(100));
-            asks.ask();
+            asks.request();
         });
         let ended = fetcher(NEVER).page(&url, &cancel).unwrap_err();
-        assert_eq!(ended.code, Code::Interrupted, "{what}: {ended:?}");
+        assert_eq!(ended.code, FailureCode::Interrupted, "{what}: {ended:?}");
     }
 }
 
@@ -118,11 +118,11 @@ fn text_that_is_never_made_ends_with_its_time() {
         thread::park();
     };
     let late = bounded::<()>(&cancel, Duration::from_millis(100), stuck).unwrap_err();
-    assert_eq!(late.code, Code::TimedOut, "{late:?}");
+    assert_eq!(late.code, FailureCode::TimedOut, "{late:?}");
     assert!(late.message.starts_with("no text could be made of the page"), "{late:?}");
-    cancel.ask();
+    cancel.request();
     let ended = bounded::<()>(&cancel, NEVER, stuck).unwrap_err();
-    assert_eq!(ended.code, Code::Interrupted, "{ended:?}");
+    assert_eq!(ended.code, FailureCode::Interrupted, "{ended:?}");
 }
 
 /// The reader is given pages by strangers; where it fails at one, only that page is lost.
@@ -131,7 +131,7 @@ fn a_reader_that_fails_at_a_page_is_told() {
     let failed =
         bounded::<()>(&Cancel::new().unwrap(), NEVER, || std::panic::resume_unwind(Box::new(())));
     let failed = failed.unwrap_err();
-    assert_eq!(failed.code, Code::UnsupportedContent, "{failed:?}");
+    assert_eq!(failed.code, FailureCode::UnsupportedContent, "{failed:?}");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn which_addresses_in_numbers_are_fetched() {
         let url = format!("http://{private}/");
         assert_eq!(says(&url, PrivateNetworks::Reached), Ok(()), "{url}");
         let refused = says(&url, PrivateNetworks::Refused).unwrap_err();
-        assert_eq!(refused.code, Code::InvalidArguments, "{refused:?}");
+        assert_eq!(refused.code, FailureCode::InvalidArguments, "{refused:?}");
     }
     // By their names they are judged by the rules for these.
     for public in ["93.184.216.34", "[2606:2800:220:1:248:1893:25c8:1946]", "[::ffff:8.8.8.8]"] {
@@ -158,7 +158,7 @@ fn which_addresses_in_numbers_are_fetched() {
         assert_eq!(says("http://151.101.1.69/", private), Ok(()));
     }
     let refused = says("http://10.0.0.8/", PrivateNetworks::Refused).unwrap_err();
-    assert_eq!(refused.code, Code::PrivateAddress, "{refused:?}");
+    assert_eq!(refused.code, FailureCode::PrivateAddress, "{refused:?}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use tools::Barrier;
+use tools::Restriction;
 
 use counted::Counted;
 use hop::strip;
@@ -293,7 +293,7 @@ impl Proxy {
 fn refusal(place: &str, why: &str) -> Response<Body> {
     // A host that is on the list already is not reached by allowing it again.
     let way_on = match why == NOT_LISTED {
-        true => format!(" {}", Barrier::Host.sentence()),
+        true => format!(" {}", Restriction::Host.hint_sentence()),
         false => String::new(),
     };
     words(StatusCode::FORBIDDEN, &format!("agentd: {place} was refused: {why}.{way_on}\n"))

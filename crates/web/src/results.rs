@@ -2,10 +2,10 @@
 
 use dom_query::Document;
 use protocol::web::PrivateNetworks;
-use tools::{Hit, web_url};
+use tools::{SearchHit, web_url};
 
 /// The results of a page, in order; none where the page is not one of results at all.
-pub(crate) fn results(html: &str, limit: usize) -> Option<Vec<Hit>> {
+pub(crate) fn results(html: &str, limit: usize) -> Option<Vec<SearchHit>> {
     let page = Document::from(html);
     let mut hits = Vec::new();
     for result in page.select(".result, .web-result").iter() {
@@ -18,7 +18,7 @@ pub(crate) fn results(html: &str, limit: usize) -> Option<Vec<Hit>> {
         };
         // What is found in the web has a name.
         let Ok(url) = web_url(&href, PrivateNetworks::Refused) else { continue };
-        hits.push(Hit {
+        hits.push(SearchHit {
             title: words(&link.text()),
             url: url.to_string(),
             snippet: words(&result.select_single(".result__snippet").text()),
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(hits.len(), 2, "{hits:?}");
         assert_eq!(
             hits[0],
-            Hit {
+            SearchHit {
                 title: "Serde & friends".into(),
                 url: "https://serde.rs/".into(),
                 snippet: "A framework for data.".into()

@@ -5,7 +5,7 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::output::print;
 use crate::table::table;
-use tools::{Caller, Spec, named, specs};
+use tools::{Caller, ToolDeclaration, named, specs};
 
 /// The list, or all of one tool.
 pub(crate) fn main(name: Option<&str>) -> Result<CliExit, CliError> {
@@ -31,7 +31,7 @@ fn list() -> String {
 }
 
 /// All of one tool as text.
-pub(crate) fn page(spec: &Spec) -> String {
+pub(crate) fn page(spec: &ToolDeclaration) -> String {
     let inputs = match spec.inputs() {
         none if none.is_empty() => "  none\n".to_owned(),
         all => all.iter().map(|line| format!("  {line}\n")).collect(),

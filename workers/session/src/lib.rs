@@ -101,12 +101,12 @@ fn note(said: &FromSession) {
 
 /// A call as a model wrote it, by the table of tools.
 fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall> {
-    let none = |invalid: tools::Invalid| NoCall {
+    let none = |invalid: tools::InvalidCall| NoCall {
         tool: invalid.tool().map(str::to_owned),
         result: Box::new(invalid.result()),
     };
     let call = tools::interpret_at(name, input, Path::new(project)).map_err(none)?;
-    let tools::Interpreted { spec, input, note, paths, removed, .. } = call;
+    let tools::InterpretedCall { spec, input, note, paths, removed, .. } = call;
     Ok(ReadCall { tool: spec.name.to_owned(), input, note, paths, removed })
 }
 

@@ -15,7 +15,7 @@ use protocol::call::Report;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, JudgedPath, SigningKey, ToTool, ToolLink};
 use sandbox::{Cage, CageError, Step};
-use screen::Screen;
+use screen::OutputSender;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,9 +23,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
 use tools::signing::AgentSocket;
-use tools::{Cancel, CommandSide, Lost, Order, Place};
+use tools::{CageLost, CallScope, Cancel, CommandSetup, ToolRunRequest};
 
-type Say = ipc::Sender<FromTool>;
+type SupervisorSender = ipc::Sender<FromTool>;
 
 /// The program.
 pub fn main() -> ExitCode {
@@ -130,13 +130,13 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     ipc::step!("tool: done said");
     match said {
         // Whoever asked is gone; nobody is left to tell.
-        Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.asked() => Ok(()),
+        Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.is_requested() => Ok(()),
         other => Ok(other?),
     }
 }
 
 /// Sends what this process traces to the supervisor. For `agentd-web` too.
-pub fn log(say: &Say) {
+pub fn log(say: &SupervisorSender) {
     let say = say.clone();
     ipc::log::start("tool", move |line| drop(say.send(&FromTool::Log(line))));
 }
@@ -160,7 +160,7 @@ pub fn note(answer: &FromTool) {
 /// process keeps none: what is carried is not its business, and its end must not depend on it.
 fn hand_out(
     doors: Option<Vec<(OwnedFd, SocketAddr)>>,
-    say: &Say,
+    say: &SupervisorSender,
 ) -> Result<Option<SocketAddr>, ChannelError> {
     let doors = doors.unwrap_or_default();
     for (socket, _) in &doors {
@@ -244,9 +244,9 @@ fn answer(
     (confinement, engine): (&Confinement, Engine<'_>),
     (cage, proxy, agent): (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>),
     cancel: &Cancel,
-    say: &Say,
+    say: &SupervisorSender,
 ) -> FromTool {
-    let place = Place::from(confinement);
+    let place = CallScope::from(confinement);
     #[cfg(agentd_hooks)]
     let place = everywhere_if_asked(place);
     match (errand, confinement.profile) {
@@ -265,7 +265,8 @@ fn answer(
         }
         (Errand::Run { tool, input, judged, env, timeout_ms, max_result_chars }, profile) => {
             let judged: &[JudgedPath] = &judged;
-            let order = Order { tool: &tool, input: &input, judged, max_result_chars, profile };
+            let order =
+                ToolRunRequest { tool: &tool, input: &input, judged, max_result_chars, profile };
             let ran = match cage {
                 None => Ok(tools::run(&order, &place, cancel, engine)),
                 Some(cage) => command(
@@ -279,7 +280,7 @@ fn answer(
             };
             match ran {
                 Ok(report) => FromTool::Done(report),
-                Err(Lost(why)) => FromTool::Lost(why),
+                Err(CageLost(why)) => FromTool::Lost(why),
             }
         }
         // These are for `agentd-web`.
@@ -291,28 +292,28 @@ fn answer(
 
 /// A test switches the tools' own check of scope off, to see what the cage refuses.
 #[cfg(agentd_hooks)]
-fn everywhere_if_asked(place: Place) -> Place {
+fn everywhere_if_asked(place: CallScope) -> CallScope {
     if std::env::var_os("AGENTD_HOOK_SCOPE").is_none_or(|asked| asked != "off") {
         return place;
     }
-    Place { added: vec!["/".into()], withheld: Vec::new(), ..place }
+    CallScope { added: vec!["/".into()], withheld: Vec::new(), ..place }
 }
 
 /// Runs a command; what it prints has been sent, or counted as left out, on return.
 fn command(
-    order: &Order<'_>,
-    place: &Place,
+    order: &ToolRunRequest<'_>,
+    place: &CallScope,
     cancel: &Cancel,
     (cage, proxy, agent): (Cage, Option<SocketAddr>, Option<AgentSocket>),
     (env, time): (&[(String, String)], Duration),
-    say: &Say,
-) -> Result<Report, Lost> {
+    say: &SupervisorSender,
+) -> Result<Report, CageLost> {
     let signer = agent.map(AgentSocket::serve).transpose();
-    let signer = signer.map_err(|error| Lost(format!("no thread signs: {error}")))?;
+    let signer = signer.map_err(|error| CageLost(format!("no thread signs: {error}")))?;
     let signer = signer.as_ref();
-    let screen = Screen::start(say.clone());
+    let screen = OutputSender::start(say.clone());
     let show = Box::new(&screen);
-    let side = CommandSide { cage, proxy, signer, env, time, show };
+    let side = CommandSetup { cage, proxy, signer, env, time, show };
     let ran = tools::run_command(order, place, cancel, side);
     screen.finish();
     ran

@@ -11,11 +11,11 @@ use tools::Cancel;
 const LAST_RESORT: Duration = Duration::from_secs(10);
 
 /// Asks `cancel` when the supervisor does, or is gone; answers it that this process lives.
-pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
+pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::SupervisorSender) {
     thread::spawn(move || {
         loop {
             match words.recv() {
-                Ok(ToTool::Cancel) => cancel.ask(),
+                Ok(ToTool::Cancel) => cancel.request(),
                 // Should this fail, the channel's end comes in as the next word.
                 Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
                 Ok(
@@ -32,7 +32,7 @@ pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
             }
         }
         // A word out of turn, or the channel's end: nobody is left to work for.
-        cancel.ask();
+        cancel.request();
         thread::sleep(LAST_RESORT);
         std::process::exit(1);
     });

@@ -3,20 +3,20 @@
 use protocol::tool::{FromTool, Stream};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
-use tools::{Show, Shown};
+use tools::{LiveOffer, LiveSink};
 
 /// Pieces of at most 64 KiB that may wait for the supervisor.
 const WAITING: usize = 8;
 
 /// The way to the screens.
-pub(crate) struct Screen {
+pub(crate) struct OutputSender {
     queue: SyncSender<FromTool>,
     thread: JoinHandle<()>,
 }
 
-impl Screen {
+impl OutputSender {
     /// Sends through `say` from now on.
-    pub(crate) fn start(say: super::Say) -> Self {
+    pub(crate) fn start(say: super::SupervisorSender) -> Self {
         let (queue, waiting) = sync_channel(WAITING);
         let thread = thread::spawn(move || {
             for word in waiting {
@@ -36,11 +36,11 @@ impl Screen {
     }
 }
 
-impl Show for &Screen {
-    fn offer(&mut self, stream: Stream, text: String) -> Shown {
+impl LiveSink for &OutputSender {
+    fn offer(&mut self, stream: Stream, text: String) -> LiveOffer {
         match self.queue.try_send(FromTool::Output { stream, text }) {
-            Ok(()) => Shown::Taken,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Shown::Full,
+            Ok(()) => LiveOffer::Taken,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => LiveOffer::Full,
         }
     }
 

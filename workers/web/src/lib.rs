@@ -16,7 +16,7 @@ use protocol::tool::{Errand, FromTool, SignIn, ToTool, ToolLink};
 use protocol::web::{Onward, WebAddress};
 use sandbox::{Cage, CageError, Step};
 use std::process::ExitCode;
-use tools::{Cancel, Engine, Order, Place};
+use tools::{CallScope, Cancel, Engine, ToolRunRequest};
 use web::{Credentials, Fetcher, Judge};
 
 type Say = ipc::Sender<FromTool>;
@@ -97,7 +97,7 @@ fn run() -> anyhow::Result<()> {
         Errand::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;
             tool_worker::listen(words, cancel.clone(), say.clone());
-            let order = Order {
+            let order = ToolRunRequest {
                 tool: &tool,
                 input: &input,
                 judged: &[],
@@ -105,7 +105,7 @@ fn run() -> anyhow::Result<()> {
                 profile: confinement.profile,
             };
             let judge = ByRules { tool: tool.clone(), onward };
-            let (place, web) = (Place::from(&confinement), Fetcher::new(settings, judge));
+            let (place, web) = (CallScope::from(&confinement), Fetcher::new(settings, judge));
             let report = tools::run(&order, &place, &cancel, Engine::Web(&web));
             let done = FromTool::Done(report);
             tool_worker::note(&done);

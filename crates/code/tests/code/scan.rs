@@ -140,6 +140,6 @@ fn files_that_cannot_be_read_are_told() {
         text.contains("[1 files could not be searched, the first: line 1 of \"bad.py\""),
         "{text}"
     );
-    project.cancel.ask();
+    project.cancel.request();
     project.fails("scan", json!({"patterns": ["go($A)"]}), "interrupted");
 }

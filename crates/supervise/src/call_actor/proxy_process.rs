@@ -11,7 +11,7 @@ use protocol::client::ProcessRow;
 use protocol::tool::{Errand, FromTool, SignIn, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
-use tools::Runner;
+use tools::RunnerProgram;
 
 /// A name is looked up as it is written: with one of the machine's search domains behind it, it would
 /// be a host that is on no list.
@@ -26,7 +26,7 @@ impl CallState {
     ) -> Result<(), CallInput> {
         let (name, value) = NO_SEARCH;
         let spawner = self.plan.spawner.with(&[(name.to_owned(), value.to_owned())]);
-        let started = spawner.tool(grant, Runner::Web).await;
+        let started = spawner.tool(grant, RunnerProgram::Web).await;
         let started = started.map_err(|error| not_started(&error))?;
         let (call, generation) = (myself.clone(), self.generation);
         let life = Life::begin(started, generation, self.plan.hello, move |report| {
@@ -174,7 +174,7 @@ impl CallState {
     /// Its row, while it lives.
     pub(super) fn proxy_row(&self) -> Option<ProcessRow> {
         let life = self.proxy.as_ref()?.life.as_ref()?;
-        Some(self.row_of(Runner::Web, life.pid))
+        Some(self.row_of(RunnerProgram::Web, life.pid))
     }
 
     /// A proxy that is still at this is stuck, or stopped; its end is dealt with as any other.

@@ -22,7 +22,7 @@ use protocol::judgement::{Rule, ToolKind};
 use protocol::session::{Hook, ToSession};
 use protocol::store::Did;
 use ractor::{Actor, ActorRef};
-use tools::{Caller, Interpreted, Lasting, Premise, Runner};
+use tools::{Caller, InterpretedCall, RunnerProgram};
 
 /// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
 /// them, and must stay below its cap; nobody judges more by eye either.
@@ -110,7 +110,7 @@ impl SessionActorState {
         &self,
         call: Call,
         answerer: Executor,
-    ) -> Result<(CallFacts, Confinement, Runner), ToolResult> {
+    ) -> Result<(CallFacts, Confinement, RunnerProgram), ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(&call.tool, call.input.len()));
         }
@@ -148,9 +148,9 @@ impl SessionActorState {
             }
             (_, _) => UndoBy::Nothing,
         };
-        let known = match (found.spec.lasting, found.spec.profile, found.spec.kind) {
+        let known = match (found.spec.cacheable, found.spec.profile, found.spec.kind) {
             // What is pinned is always read anew.
-            (Lasting::WhileUnchanged, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
+            (true, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
             (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
             (_, Profile::Command | Profile::Git, ToolKind::Mutation) => CachePolicy::InvalidatesAll,
             (_, _, _) => CachePolicy::Unused,
@@ -185,9 +185,9 @@ impl SessionActorState {
                 false => Protects::Nothing,
             },
             known,
-            seen: match found.spec.premise {
-                Premise::FilesAsRead => self.seen.clone(),
-                Premise::Nothing => FileVersions::default(),
+            seen: match found.spec.requires_read {
+                true => self.seen.clone(),
+                false => FileVersions::default(),
             },
             web: (found.spec.profile == Profile::Web)
                 .then(|| (self.plan.config.web.clone(), approval::about_pages(&self.plan.rules))),
@@ -220,7 +220,7 @@ impl SessionActorState {
 
     /// What has a call run that the conversation makes on its own account: a person configured this
     /// command, in such a package, for each of these files.
-    fn configured(&self, call: &Call, found: &Interpreted) -> Option<Rule> {
+    fn configured(&self, call: &Call, found: &InterpretedCall) -> Option<Rule> {
         let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
         let (command, package) = (input["command"].as_str()?, input["package"].as_str());
         let known = &self.hooks(found.spec.profile).filter(|_| call.use_id.is_empty())?.commands;

@@ -10,12 +10,12 @@ use protocol::hosts::HostRule;
 use protocol::judgement::Widening;
 use protocol::web::{PrivateNetworks, WebAddress};
 use std::path::{Path, PathBuf};
-use tools::{Barrier, GitSigning, Interpreted};
+use tools::{GitSigning, InterpretedCall, Restriction};
 
 /// The rights that are asked for, for this call alone, and the cage that holds them.
 pub(super) async fn asked(
     plan: &Plan,
-    found: &Interpreted,
+    found: &InterpretedCall,
     page: Option<&WebAddress>,
 ) -> Result<(Vec<Widening>, Confinement), ToolResult> {
     let (profile, git) = (found.spec.profile, found.git);
@@ -59,7 +59,7 @@ pub(super) async fn asked(
 /// person is asked.
 pub(super) async fn signing(
     plan: &Plan,
-    found: &Interpreted,
+    found: &InterpretedCall,
 ) -> Result<Option<AgentGrant>, ToolResult> {
     let none = |why: String| {
         let hint = "Nothing was run. Leave `git_signing` out to commit without a signature.";
@@ -76,9 +76,9 @@ pub(super) async fn signing(
 }
 
 /// The hint in the result of a command that would sign outside of the sandbox.
-pub(super) fn unsigned(plan: &Plan, found: &Interpreted) -> Option<String> {
+pub(super) fn unsigned(plan: &Plan, found: &InterpretedCall) -> Option<String> {
     let command = found.command.as_deref().filter(|_| found.signing == GitSigning::Off)?;
-    plan.signing.is_missed_by(command).then(|| Barrier::Signing.way_on()).flatten()
+    plan.signing.is_missed_by(command).then(|| Restriction::Signing.hint_line()).flatten()
 }
 
 /// The environment of a call: with the settings of git that sign, where it may.
@@ -92,7 +92,7 @@ pub(super) fn env(plan: &Plan, signing: Option<&AgentGrant>) -> Vec<(String, Str
 }
 
 /// The page that a call of a tool of the web asks for: what it names, or the search's.
-pub(super) fn page(plan: &Plan, found: &Interpreted) -> Result<Option<WebAddress>, ToolResult> {
+pub(super) fn page(plan: &Plan, found: &InterpretedCall) -> Result<Option<WebAddress>, ToolResult> {
     let web = &plan.config.web;
     match (&found.page, found.spec.profile) {
         (None, Profile::Web) => {
@@ -115,7 +115,7 @@ pub(super) fn page(plan: &Plan, found: &Interpreted) -> Result<Option<WebAddress
 
 /// What a call is told that names no host, where private networks are not reached.
 fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
-    let why = format!("{page} {}", tools::BY_NUMBER);
+    let why = format!("{page} {}", tools::NUMERIC_ADDRESS_REFUSED);
     let hint = format!(
         "Fetch it by the name of its host. A person can name the address in a rule, \
          `web_fetch:{site}` under permissions.allow, and let pages of private networks be fetched: \
@@ -128,7 +128,7 @@ fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
 /// The network of a call, its hosts where it is an allow-list, and those that the session has not.
 fn network_of(
     plan: &Plan,
-    found: &Interpreted,
+    found: &InterpretedCall,
 ) -> Result<(Network, Vec<HostRule>, Vec<HostRule>), ToolResult> {
     let session = plan.network;
     let network = found.network.unwrap_or(session);

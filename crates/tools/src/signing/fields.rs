@@ -4,9 +4,9 @@ use std::io::{self, Read, Write};
 
 /// Bytes that are read field by field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a>(&'a [u8]);
+pub(super) struct WireReader<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> WireReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }

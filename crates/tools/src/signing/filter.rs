@@ -2,7 +2,7 @@
 //! person's settings name. Pure. The protocol is draft-ietf-sshm-ssh-agent, the signed data are those of
 //! OpenSSH's PROTOCOL.sshsig. A login signs data of another form, so it cannot pass.
 
-use super::fields::{Fields, put};
+use super::fields::{WireReader, put};
 use protocol::tool::SigningKey;
 
 const FAILURE: u8 = 5;
@@ -22,7 +22,7 @@ const FLAGS: [u32; 3] = [0, 2, 4];
 
 /// A message that a command may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Allowed {
+pub(super) enum AgentRequest {
     /// Which keys there are.
     Identities,
     /// A signature by the key with this index.
@@ -31,7 +31,7 @@ pub(super) enum Allowed {
 
 /// Why a message was not passed on, or not answered with a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotPassed {
+pub(super) enum RequestRefusal {
     #[error("messages of kind {0} of the agent's protocol are not passed on")]
     Kind(u8),
     #[error("what was to be signed is neither a commit nor a tag of git's")]
@@ -49,32 +49,32 @@ pub(super) enum NotPassed {
 }
 
 /// Judges a message, given without its length.
-pub(super) fn judge(message: &[u8], keys: &[SigningKey]) -> Result<Allowed, NotPassed> {
+pub(super) fn judge(message: &[u8], keys: &[SigningKey]) -> Result<AgentRequest, RequestRefusal> {
     match message.split_first() {
-        None => Err(NotPassed::Malformed),
-        Some((&REQUEST_IDENTITIES, [])) => Ok(Allowed::Identities),
-        Some((&REQUEST_IDENTITIES, _)) => Err(NotPassed::Malformed),
-        Some((&SIGN_REQUEST, rest)) => sign(rest, keys).map(Allowed::Sign),
-        Some((&kind, _)) => Err(NotPassed::Kind(kind)),
+        None => Err(RequestRefusal::Malformed),
+        Some((&REQUEST_IDENTITIES, [])) => Ok(AgentRequest::Identities),
+        Some((&REQUEST_IDENTITIES, _)) => Err(RequestRefusal::Malformed),
+        Some((&SIGN_REQUEST, rest)) => sign(rest, keys).map(AgentRequest::Sign),
+        Some((&kind, _)) => Err(RequestRefusal::Kind(kind)),
     }
 }
 
-fn sign(rest: &[u8], keys: &[SigningKey]) -> Result<usize, NotPassed> {
-    let mut fields = Fields::new(rest);
+fn sign(rest: &[u8], keys: &[SigningKey]) -> Result<usize, RequestRefusal> {
+    let mut fields = WireReader::new(rest);
     let read = (fields.string(), fields.string(), fields.number());
-    let (Some(key), Some(data), Some(flags)) = read else { return Err(NotPassed::Malformed) };
+    let (Some(key), Some(data), Some(flags)) = read else { return Err(RequestRefusal::Malformed) };
     if !fields.is_at_end() || !FLAGS.contains(&flags) {
-        return Err(NotPassed::Malformed);
+        return Err(RequestRefusal::Malformed);
     }
     if !is_of_git(data) {
-        return Err(NotPassed::NotGit);
+        return Err(RequestRefusal::NotGit);
     }
-    keys.iter().position(|known| known.blob == key).ok_or(NotPassed::OtherKey)
+    keys.iter().position(|known| known.blob == key).ok_or(RequestRefusal::OtherKey)
 }
 
 fn is_of_git(data: &[u8]) -> bool {
     let Some(rest) = data.strip_prefix(MAGIC) else { return false };
-    let mut fields = Fields::new(rest);
+    let mut fields = WireReader::new(rest);
     let (namespace, reserved) = (fields.string(), fields.string());
     let (hash, digest) = (fields.string(), fields.string());
     let is_hash = HASHES
@@ -107,7 +107,7 @@ pub(super) fn identities_request() -> Vec<u8> {
 /// The keys that an agent says it has; `None` where that is no answer.
 pub(super) fn listed(answer: &[u8]) -> Option<Vec<&[u8]>> {
     let rest = answer.strip_prefix(&[IDENTITIES_ANSWER])?;
-    let mut fields = Fields::new(rest);
+    let mut fields = WireReader::new(rest);
     let count = fields.number()?;
     let mut keys = Vec::new();
     for _ in 0..count {
@@ -153,10 +153,13 @@ mod tests {
         for (hash, length) in HASHES {
             let data = signed(MAGIC, &[b"git", b"", hash, &vec![7; length]]);
             for flags in FLAGS {
-                assert_eq!(judge(&request(b"two", &data, flags), &keys()), Ok(Allowed::Sign(1)));
+                assert_eq!(
+                    judge(&request(b"two", &data, flags), &keys()),
+                    Ok(AgentRequest::Sign(1))
+                );
             }
         }
-        assert_eq!(judge(&[REQUEST_IDENTITIES], &keys()), Ok(Allowed::Identities));
+        assert_eq!(judge(&[REQUEST_IDENTITIES], &keys()), Ok(AgentRequest::Identities));
     }
 
     #[test]
@@ -183,13 +186,13 @@ mod tests {
         ];
         for (what, data) in cases {
             let judged = judge(&request(b"one", &data, 0), &keys());
-            assert_eq!(judged, Err(NotPassed::NotGit), "{what}");
+            assert_eq!(judged, Err(RequestRefusal::NotGit), "{what}");
         }
-        assert_eq!(judge(&request(b"three", &good, 0), &keys()), Err(NotPassed::OtherKey));
-        assert_eq!(judge(&request(b"one", &good, 0), &[]), Err(NotPassed::OtherKey));
+        assert_eq!(judge(&request(b"three", &good, 0), &keys()), Err(RequestRefusal::OtherKey));
+        assert_eq!(judge(&request(b"one", &good, 0), &[]), Err(RequestRefusal::OtherKey));
         for flags in [1, 3, 6, 8, u32::MAX] {
             let judged = judge(&request(b"one", &good, flags), &keys());
-            assert_eq!(judged, Err(NotPassed::Malformed), "{flags}");
+            assert_eq!(judged, Err(RequestRefusal::Malformed), "{flags}");
         }
         let whole = request(b"one", &good, 0);
         for end in 1..whole.len() {
@@ -203,7 +206,7 @@ mod tests {
     #[test]
     fn no_other_kind_of_message_passes() {
         for kind in (0..=u8::MAX).filter(|kind| ![11, 13].contains(kind)) {
-            assert_eq!(judge(&[kind, 0, 0], &keys()), Err(NotPassed::Kind(kind)));
+            assert_eq!(judge(&[kind, 0, 0], &keys()), Err(RequestRefusal::Kind(kind)));
         }
     }
 

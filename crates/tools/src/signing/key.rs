@@ -1,6 +1,6 @@
 //! Public keys in `.pub` files and in git's settings. Pure.
 
-use super::fields::Fields;
+use super::fields::WireReader;
 use crate::control::visible;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -16,7 +16,7 @@ pub fn signing_key(line: &str) -> Option<SigningKey> {
     let mut words = line.trim().splitn(3, [' ', '\t']);
     let (kind, text) = (words.next()?, words.next()?);
     let blob = STANDARD.decode(text).ok()?;
-    let named = Fields::new(&blob).string()?;
+    let named = WireReader::new(&blob).string()?;
     let comment: String =
         visible(words.next().unwrap_or_default().trim()).chars().take(COMMENT_CHARS).collect();
     (named == kind.as_bytes()).then_some(SigningKey { blob, comment })
@@ -25,7 +25,7 @@ pub fn signing_key(line: &str) -> Option<SigningKey> {
 /// The key as git's `user.signingKey` takes it in place of a file.
 #[must_use]
 pub fn literal(key: &SigningKey) -> String {
-    let kind = Fields::new(&key.blob).string().unwrap_or_default();
+    let kind = WireReader::new(&key.blob).string().unwrap_or_default();
     format!("key::{} {}", String::from_utf8_lossy(kind), STANDARD.encode(&key.blob))
 }
 

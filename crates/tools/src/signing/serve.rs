@@ -2,7 +2,7 @@
 //! the command connects here, and `filter` decides about each message between them.
 
 use super::fields::{receive, send};
-use super::filter::{self, Allowed, NotPassed};
+use super::filter::{self, AgentRequest, RequestRefusal};
 use super::key::fingerprint;
 use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt::PeerCredentials};
 use protocol::call::Effect;
@@ -54,7 +54,7 @@ impl AgentSocket {
         let Self { listener, file, agent, keys } = self;
         let signed = vec![0; keys.len()];
         let closer = agent.try_clone()?;
-        let office = Arc::new(Office {
+        let office = Arc::new(SigningState {
             tally: Mutex::new(Tally { asked: 0, signed, refused: Vec::new() }),
             agent: Mutex::new(agent),
             connections: AtomicUsize::new(0),
@@ -75,7 +75,7 @@ pub struct Signer {
     listener: UnixListener,
     file: SocketFile,
     closer: UnixStream,
-    office: Arc<Office>,
+    office: Arc<SigningState>,
 }
 
 impl Signer {
@@ -137,7 +137,7 @@ fn times(count: u64) -> String {
 
 /// State shared by all connections.
 #[derive(Debug)]
-struct Office {
+struct SigningState {
     keys: Vec<SigningKey>,
     /// Held from a question to its answer, so apart from the tally.
     agent: Mutex<UnixStream>,
@@ -152,11 +152,11 @@ struct Tally {
     /// How often each key has signed.
     signed: Vec<u64>,
     /// How often each reason held.
-    refused: Vec<(NotPassed, u64)>,
+    refused: Vec<(RequestRefusal, u64)>,
 }
 
 impl Tally {
-    fn refuse(&mut self, why: NotPassed) {
+    fn refuse(&mut self, why: RequestRefusal) {
         match self.refused.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,
             None => self.refused.push((why, 1)),
@@ -164,7 +164,7 @@ impl Tally {
     }
 }
 
-fn accept(listener: &UnixListener, office: &Arc<Office>) {
+fn accept(listener: &UnixListener, office: &Arc<SigningState>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { return };
         if !is_of_this_call(&stream) {
@@ -191,7 +191,7 @@ fn is_of_this_call(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| sandbox::is_own_process(peer.pid()))
 }
 
-impl Office {
+impl SigningState {
     fn tally(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,7 +204,7 @@ impl Office {
                 Ok(None) => return,
                 Err(error) => {
                     if error.kind() == io::ErrorKind::FileTooLarge {
-                        self.tally().refuse(NotPassed::TooLong);
+                        self.tally().refuse(RequestRefusal::TooLong);
                     }
                     return;
                 }
@@ -217,8 +217,8 @@ impl Office {
 
     fn answer(&self, message: &[u8]) -> Vec<u8> {
         let answer = filter::judge(message, &self.keys).and_then(|allowed| match allowed {
-            Allowed::Identities => Ok(filter::identities(&self.keys)),
-            Allowed::Sign(key) => self.sign(message, key),
+            AgentRequest::Identities => Ok(filter::identities(&self.keys)),
+            AgentRequest::Sign(key) => self.sign(message, key),
         });
         answer.unwrap_or_else(|why| {
             self.tally().refuse(why);
@@ -226,11 +226,11 @@ impl Office {
         })
     }
 
-    fn sign(&self, message: &[u8], key: usize) -> Result<Vec<u8>, NotPassed> {
+    fn sign(&self, message: &[u8], key: usize) -> Result<Vec<u8>, RequestRefusal> {
         {
             let mut tally = self.tally();
             if tally.asked >= SIGNATURES {
-                return Err(NotPassed::TooMany);
+                return Err(RequestRefusal::TooMany);
             }
             tally.asked += 1;
         }
@@ -244,7 +244,7 @@ impl Office {
         {
             *count += 1;
         }
-        answer.ok_or(NotPassed::ByAgent)
+        answer.ok_or(RequestRefusal::ByAgent)
     }
 }
 

@@ -1,15 +1,15 @@
 //! `apply_patch`: several files made, changed, moved and deleted by one text, all of it or nothing.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::diff;
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::kinds;
-use crate::patch::{self, Section, Work};
+use crate::patch::{self, FileAction, PatchSection};
 use crate::remove;
-use crate::site::Site;
-use crate::spec::{Alias, Premise, Tool};
-use crate::transaction::{Change, carry_out};
+use crate::site::ToolContext;
+use crate::spec::{Alias, Tool};
+use crate::transaction::{FileChange, apply_all};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -21,7 +21,7 @@ const FILES: usize = 100;
 /// Bytes of diffs that one call shows. Stops a result from being larger than a frame.
 const DIFFS: usize = 1 << 20;
 
-pub(super) struct ApplyPatch;
+pub(super) struct ApplyPatchTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +41,7 @@ pub(super) struct Input {
 #[serde(try_from = "String", into = "String")]
 struct Patch {
     text: String,
-    sections: Vec<Section>,
+    sections: Vec<PatchSection>,
 }
 
 impl TryFrom<String> for Patch {
@@ -65,19 +65,19 @@ impl From<Patch> for String {
     }
 }
 
-impl Tool for ApplyPatch {
+impl Tool for ApplyPatchTool {
     type Input = Input;
     const NAME: &'static str = patch::TOOL;
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const PREMISE: Premise = Premise::FilesAsRead;
+    const REQUIRES_READ: bool = true;
     const DESCRIPTION: &'static str = "Make, change, move and delete several files by one patch, all of \
         it or nothing. Lines of a hunk that stay or go must stand in the file as the patch has them, \
         and in one place only.";
     const ALIASES: &'static [Alias] = &[Alias::plain("patch")];
 
-    fn facts(input: &Input) -> Facts {
-        let mut facts = Facts::default();
+    fn facts(input: &Input) -> JudgedFacts {
+        let mut facts = JudgedFacts::default();
         for section in &input.patch.sections {
             for path in section.paths() {
                 if !facts.paths.contains(&path) {
@@ -93,34 +93,34 @@ impl Tool for ApplyPatch {
         facts
     }
 
-    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
-        Ok(diffs(&changes(&input.patch.sections, site)?, site))
+    fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+        Ok(diffs(&changes(&input.patch.sections, ctx)?, ctx))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let changes = changes(&input.patch.sections, site)?;
-        let diffs = diffs(&changes, site);
-        site.go_on()?;
-        carry_out(&changes, site)?;
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let changes = changes(&input.patch.sections, ctx)?;
+        let diffs = diffs(&changes, ctx);
+        ctx.check_cancelled()?;
+        apply_all(&changes, ctx)?;
         let mut effects = Vec::new();
         let mut lines = String::new();
         for change in &changes {
             let (did, effect) = did(change);
-            lines.push_str(&format!("{did} {}\n", site.shown(&change.target.real)));
+            lines.push_str(&format!("{did} {}\n", ctx.shown(&change.target.real)));
             effects.extend(effect);
             if let Some(after) = &change.after {
-                site.saw(&change.target, crate::judged::digest(after));
+                ctx.record_version(&change.target, crate::judged::digest(after));
             }
         }
         let summary = match changes.as_slice() {
-            [only] => format!("{} {}", did(only).0, site.shown(&only.target.real)),
+            [only] => format!("{} {}", did(only).0, ctx.shown(&only.target.real)),
             several => format!("patched {} files", several.len()),
         };
-        Ok(Answer::done(format!("{lines}{diffs}"), summary, effects))
+        Ok(ToolAnswer::done(format!("{lines}{diffs}"), summary, effects))
     }
 }
 
-fn did(change: &Change) -> (&'static str, Option<Effect>) {
+fn did(change: &FileChange) -> (&'static str, Option<Effect>) {
     let path = || change.target.recorded();
     match (&change.before, &change.after) {
         (None, Some(_)) => ("created", Some(Effect::Created(path()))),
@@ -131,35 +131,38 @@ fn did(change: &Change) -> (&'static str, Option<Effect>) {
 }
 
 /// Every file as it will be. Nothing is changed yet.
-fn changes(sections: &[Section], site: &Site<'_>) -> Result<Vec<Change>, Failure> {
+fn changes(
+    sections: &[PatchSection],
+    ctx: &ToolContext<'_>,
+) -> Result<Vec<FileChange>, ToolFailure> {
     let mut changes = Vec::new();
     for section in sections {
-        let at = found(&mut changes, &section.path, site)?;
+        let at = found(&mut changes, &section.path, ctx)?;
         match &section.work {
-            Work::Add { content } => {
+            FileAction::Add { content } => {
                 absent(&changes[at], &section.path)?;
                 changes[at].after = Some(content.clone().into_bytes());
             }
-            Work::Delete => {
-                not_a_link(&section.path, &changes[at], site)?;
+            FileAction::Delete => {
+                not_a_link(&section.path, &changes[at], ctx)?;
                 present(&mut changes[at])?;
                 changes[at].after = None;
             }
-            Work::Update { to, hunks } => {
+            FileAction::Update { to, hunks } => {
                 let old = present(&mut changes[at])?;
                 let mode = changes[at].mode;
                 let new = match hunks.is_empty() {
                     true => old,
-                    false => patch::applied(&section.path, &text(&section.path, old)?, hunks)?
+                    false => patch::apply_hunks(&section.path, &text(&section.path, old)?, hunks)?
                         .into_bytes(),
                 };
                 let Some(to) = to else {
                     changes[at].after = Some(new);
                     continue;
                 };
-                not_a_link(&section.path, &changes[at], site)?;
+                not_a_link(&section.path, &changes[at], ctx)?;
                 changes[at].after = None;
-                let at = found(&mut changes, to, site)?;
+                let at = found(&mut changes, to, ctx)?;
                 absent(&changes[at], to)?;
                 changes[at].after = Some(new);
                 changes[at].mode = mode;
@@ -171,24 +174,28 @@ fn changes(sections: &[Section], site: &Site<'_>) -> Result<Vec<Change>, Failure
 }
 
 /// The place of a file among the changes; looked at where it was not yet.
-fn found(changes: &mut Vec<Change>, path: &str, site: &Site<'_>) -> Result<usize, Failure> {
-    let target = site.to_write(path)?;
+fn found(
+    changes: &mut Vec<FileChange>,
+    path: &str,
+    ctx: &ToolContext<'_>,
+) -> Result<usize, ToolFailure> {
+    let target = ctx.to_write(path)?;
     if path.ends_with('/') {
         let text = format!("{path:?} names a directory");
-        return Err(Failure::new(Code::IsDirectory, text, "Name a file in it."));
+        return Err(ToolFailure::new(FailureCode::IsDirectory, text, "Name a file in it."));
     }
     if let Some(at) = changes.iter().position(|change| change.target.real == target.real) {
         return Ok(at);
     }
-    changes.push(Change::of(target, site)?);
+    changes.push(FileChange::of(target, ctx)?);
     Ok(changes.len() - 1)
 }
 
-fn absent(change: &Change, path: &str) -> Result<(), Failure> {
+fn absent(change: &FileChange, path: &str) -> Result<(), ToolFailure> {
     match change.after {
         None => Ok(()),
-        Some(_) => Err(Failure::new(
-            Code::AlreadyExists,
+        Some(_) => Err(ToolFailure::new(
+            FailureCode::AlreadyExists,
             format!("there is a file {path:?} already"),
             "Nothing was changed. Use `*** Update File:`, or delete it in the same patch first.",
         )),
@@ -196,41 +203,41 @@ fn absent(change: &Change, path: &str) -> Result<(), Failure> {
 }
 
 /// What the file holds now, or will by what stands above in the patch.
-fn present(change: &mut Change) -> Result<Vec<u8>, Failure> {
+fn present(change: &mut FileChange) -> Result<Vec<u8>, ToolFailure> {
     change.after.clone().ok_or_else(|| crate::site::not_found(&change.target))
 }
 
 /// A link would stay and what it leads to would go.
-fn not_a_link(path: &str, change: &Change, site: &Site<'_>) -> Result<(), Failure> {
-    match remove::own_place(path, site.place).is_some_and(|own| own == change.target.real) {
+fn not_a_link(path: &str, change: &FileChange, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
+    match remove::link_path(path, ctx.scope).is_some_and(|own| own == change.target.real) {
         true => Ok(()),
-        false => Err(Failure::new(
-            Code::InvalidArguments,
+        false => Err(ToolFailure::new(
+            FailureCode::InvalidArguments,
             format!("{path:?} is a link, or leads through one at its end"),
             "Nothing was changed. Use delete for a link.",
         )),
     }
 }
 
-fn text(path: &str, bytes: Vec<u8>) -> Result<String, Failure> {
-    if let Some(kind) = kinds::binary(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
+fn text(path: &str, bytes: Vec<u8>) -> Result<String, ToolFailure> {
+    if let Some(kind) = kinds::binary_type(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
         let text = format!("{path:?} is a binary file ({kind})");
-        return Err(Failure::new(Code::Binary, text, "Only text can be patched."));
+        return Err(ToolFailure::new(FailureCode::Binary, text, "Only text can be patched."));
     }
     String::from_utf8(bytes).map_err(|_| {
         let text = format!("{path:?} is not UTF-8");
-        Failure::new(Code::NotUtf8, text, "Only text can be patched.")
+        ToolFailure::new(FailureCode::NotUtf8, text, "Only text can be patched.")
     })
 }
 
-fn diffs(changes: &[Change], site: &Site<'_>) -> String {
+fn diffs(changes: &[FileChange], ctx: &ToolContext<'_>) -> String {
     let mut text = String::new();
     for (number, change) in changes.iter().enumerate() {
         if text.len() > DIFFS {
             text.push_str(&format!("[no diff of {} more files]\n", changes.len() - number));
             break;
         }
-        let shown = site.shown(&change.target.real);
+        let shown = ctx.shown(&change.target.real);
         let before = change.before.as_ref().and_then(|before| before.bytes.as_deref());
         let [old, new] = [before, change.after.as_deref()]
             .map(|bytes| std::str::from_utf8(bytes.unwrap_or_default()));

@@ -1,11 +1,11 @@
 //! `bash`: a shell command in a cage of its own.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::command::{self, ARGUMENT_BYTES, Wanted};
-use crate::failure::{Code, Failure};
-use crate::rights::{WantedSettings, WantedSigning};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
+use crate::failure::{FailureCode, ToolFailure};
+use crate::rights::{GitSettingsChoice, SigningChoice};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::{Network, Profile};
 use protocol::hosts::HostRule;
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(super) struct Bash;
+pub(super) struct BashTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,11 +36,11 @@ pub(super) struct Input {
     /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
     /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
     #[serde(default)]
-    git_settings: WantedSettings,
+    git_settings: GitSettingsChoice,
     /// Whether git signs commits and tags with the person's ssh key, as their git settings say. Only
     /// the signatures are made outside of the sandbox. Asking for on has to be approved.
     #[serde(default)]
-    git_signing: WantedSigning,
+    git_signing: SigningChoice,
     /// One more directory that it may read and write, as an absolute path; for this call alone. A
     /// person is asked about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ enum WantedNetwork {
     On,
 }
 
-impl Tool for Bash {
+impl Tool for BashTool {
     type Input = Input;
     const NAME: &'static str = "bash";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -123,26 +123,26 @@ impl Tool for Bash {
         Alias::plain("terminal"),
     ];
 
-    fn facts(input: &Input) -> Facts {
+    fn facts(input: &Input) -> JudgedFacts {
         let network = match input.network {
             WantedNetwork::Inherit => None,
             WantedNetwork::Off => Some(Network::Off),
             WantedNetwork::On => Some(Network::On),
         };
-        Facts {
+        JudgedFacts {
             command: Some(input.command.clone()),
             network,
             hosts: input.hosts.iter().map(|WantedHost(rule)| rule.clone()).collect(),
             git: Some(input.git_settings.into()),
             signing: input.git_signing.into(),
             directory: input.directory.clone(),
-            ..Facts::default()
+            ..JudgedFacts::default()
         }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         check(&input.command)?;
-        let shell = command::shell(site);
+        let shell = command::shell(ctx);
         let Input {
             command,
             timeout_ms,
@@ -153,21 +153,22 @@ impl Tool for Bash {
             directory: _,
         } = input;
         command::run(
-            Wanted {
+            CommandSpec {
                 argv: vec![shell, "-c".to_owned(), command.clone()],
                 text: command,
                 env: Vec::new(),
                 without: None,
                 timeout_ms,
             },
-            site,
+            ctx,
         )
     }
 }
 
 /// What no shell could be given.
-fn check(command: &str) -> Result<(), Failure> {
-    let invalid = |text: &str, hint: &str| Err(Failure::new(Code::InvalidArguments, text, hint));
+fn check(command: &str) -> Result<(), ToolFailure> {
+    let invalid =
+        |text: &str, hint: &str| Err(ToolFailure::new(FailureCode::InvalidArguments, text, hint));
     if command.trim().is_empty() {
         return invalid("the command is empty", "Say what to run.");
     }

@@ -1,18 +1,18 @@
 //! `checklist_create`: a list of what is to be done. Answered by the conversation itself, `own` in `session`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::checklist_update::Status;
+use super::checklist_update::ChecklistStatus;
 
-pub(super) struct ChecklistCreate;
+pub(super) struct ChecklistCreateTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,10 +25,10 @@ pub(super) struct Input {
     items: Vec<String>,
     /// How far each step is, in the order of the items; pending where it is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    statuses: Vec<Status>,
+    statuses: Vec<ChecklistStatus>,
 }
 
-impl Tool for ChecklistCreate {
+impl Tool for ChecklistCreateTool {
     type Input = Input;
     const NAME: &'static str = "checklist_create";
     // It changes nothing but the conversation's own notes, and nobody is asked about it.
@@ -39,11 +39,11 @@ impl Tool for ChecklistCreate {
     const ALIASES: &'static [Alias] =
         &[Alias::plain("todo_write"), Alias::plain("update_plan"), Alias::plain("todo")];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "the conversation answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "the conversation answers this itself", ""))
     }
 }

@@ -1,16 +1,16 @@
 //! `checklist_update`: one step of a list is on its way or over. Answered by the conversation itself, `own` in `session`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct ChecklistUpdate;
+pub(super) struct ChecklistUpdateTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,20 +20,20 @@ pub(super) struct Input {
     /// The step: its text, or its number counted from 1.
     item: String,
     /// How far it is.
-    status: Status,
+    status: ChecklistStatus,
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum Status {
+pub(super) enum ChecklistStatus {
     Pending,
     InProgress,
     Done,
     Failed,
 }
 
-impl Tool for ChecklistUpdate {
+impl Tool for ChecklistUpdateTool {
     type Input = Input;
     const NAME: &'static str = "checklist_update";
     // It changes nothing but the conversation's own notes, and nobody is asked about it.
@@ -43,11 +43,11 @@ impl Tool for ChecklistUpdate {
         "Say how far a step of a checklist is: pending, in_progress, done or failed.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "the conversation answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "the conversation answers this itself", ""))
     }
 }

@@ -1,18 +1,18 @@
 //! `delete`: files, links and, where that is said, directories.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::diff;
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
 use crate::kinds;
 use crate::open;
 use crate::protected;
-use crate::remove::{self, Doomed, ENTRIES, What, contents, remove};
-use crate::replace::{LOADED_MAX, before};
+use crate::remove::{self, ENTRIES, RemovalKind, RemovalTarget, remove, visit_contents};
+use crate::replace::{LOADED_MAX, load_original};
 use crate::scope::access_denied;
-use crate::site::{Site, Target};
-use crate::spec::{Alias, Look, Tool};
+use crate::site::{ResolvedPath, ToolContext};
+use crate::spec::{Alias, ProbeMode, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -26,7 +26,7 @@ const PATHS: usize = 100;
 /// Bytes of diffs that one call keeps. Stops a result from being larger than a frame.
 const KEPT: usize = 4 << 20;
 
-pub(super) struct Delete;
+pub(super) struct DeleteTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +39,7 @@ pub(super) struct Input {
     recursive: bool,
 }
 
-impl Tool for Delete {
+impl Tool for DeleteTool {
     type Input = Input;
     const NAME: &'static str = "delete";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -53,39 +53,43 @@ impl Tool for Delete {
         Alias::plain("delete_files"),
     ];
 
-    const LOOK: Look = Look::Removal;
+    const PROBE_MODE: ProbeMode = ProbeMode::Removal;
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: input.paths.clone(), removed: input.paths.clone(), ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts {
+            paths: input.paths.clone(),
+            removed: input.paths.clone(),
+            ..JudgedFacts::default()
+        }
     }
 
-    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
-        Ok(Plan::make(&input, site)?.kept.text)
+    fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+        Ok(DeletePlan::make(&input, ctx)?.kept.text)
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let plan = Plan::make(&input, site)?;
-        site.go_on()?;
-        remove(&plan.doomed)?;
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let plan = DeletePlan::make(&input, ctx)?;
+        ctx.check_cancelled()?;
+        remove(&plan.removals)?;
         let summary = match plan.shown.as_slice() {
             [only] => format!("deleted {only}"),
             several => format!("deleted {} paths", several.len()),
         };
         let body = format!("deleted {}\n{}", plan.shown.join(", "), plan.kept.text);
-        Ok(Answer::done(body, summary, plan.effects))
+        Ok(ToolAnswer::done(body, summary, plan.effects))
     }
 }
 
 /// All that will go, looked at before anything does.
-struct Plan {
-    doomed: Vec<Doomed>,
+struct DeletePlan {
+    removals: Vec<RemovalTarget>,
     shown: Vec<String>,
-    kept: Kept,
+    kept: DeletedText,
     effects: Vec<Effect>,
 }
 
-impl Plan {
-    fn make(input: &Input, site: &Site<'_>) -> Result<Self, Failure> {
+impl DeletePlan {
+    fn make(input: &Input, ctx: &ToolContext<'_>) -> Result<Self, ToolFailure> {
         if input.paths.is_empty() {
             return Err(invalid("paths is empty", "Name what to delete."));
         }
@@ -93,14 +97,14 @@ impl Plan {
             let text = format!("{} paths are more than {PATHS}", input.paths.len());
             return Err(invalid(&text, "Delete them in several calls."));
         }
-        let kept = Kept { text: String::new(), left_out: 0 };
-        let mut plan = Self { doomed: Vec::new(), shown: Vec::new(), kept, effects: Vec::new() };
+        let kept = DeletedText { text: String::new(), left_out: 0 };
+        let mut plan = Self { removals: Vec::new(), shown: Vec::new(), kept, effects: Vec::new() };
         let mut reals: Vec<PathBuf> = Vec::new();
         for named in &input.paths {
-            let real = plan.add(named, input.recursive, site)?;
+            let real = plan.add(named, input.recursive, ctx)?;
             let clash = |other: &&PathBuf| real.starts_with(other) || other.starts_with(&real);
             if let Some(other) = reals.iter().find(clash) {
-                let text = format!("{named:?} and {:?} are in each other", site.shown(other));
+                let text = format!("{named:?} and {:?} are in each other", ctx.shown(other));
                 return Err(invalid(&text, "Nothing was deleted. Name each path once."));
             }
             reals.push(real);
@@ -110,81 +114,91 @@ impl Plan {
     }
 
     /// Looks at one path. Its real place, the link's own where it is one.
-    fn add(&mut self, named: &str, recursive: bool, site: &Site<'_>) -> Result<PathBuf, Failure> {
-        let target = site.to_write(named)?;
+    fn add(
+        &mut self,
+        named: &str,
+        recursive: bool,
+        ctx: &ToolContext<'_>,
+    ) -> Result<PathBuf, ToolFailure> {
+        let target = ctx.to_write(named)?;
         if !target.exists {
             return Err(crate::site::not_found(&target));
         }
-        let own = remove::own_place(named, site.place);
+        let own = remove::link_path(named, ctx.scope);
         let parts = own.as_deref().and_then(|own| Some((own.parent()?, own.file_name()?)));
         let Some((parent, name)) = parts else {
             return Err(invalid(&format!("{named:?} names no entry of a directory"), "Name it."));
         };
         let (parent, name) = (parent.to_owned(), name.to_owned());
         let real = parent.join(&name);
-        let shown = site.shown(&real);
+        let shown = ctx.shown(&real);
         let what = if real == target.real {
-            self.of_what_is_there(&target, recursive, site)?
+            self.of_what_is_there(&target, recursive, ctx)?
         } else {
-            if !site.place.contains(&real) {
-                return Err(access_denied(site.place, &real, named, "lies outside the project"));
+            if !ctx.scope.contains(&real) {
+                return Err(access_denied(ctx.scope, &real, named, "lies outside the project"));
             }
-            refuse_protected(named, &real, site)?;
-            judged::unchanged(site.judged, named, &real, remove::link(&real).as_deref())?;
+            refuse_protected(named, &real, ctx)?;
+            judged::check_unchanged(
+                ctx.judged,
+                named,
+                &real,
+                remove::link_digest(&real).as_deref(),
+            )?;
             self.kept.note(&format!("[the link {shown} is removed; what it leads to stays]\n"));
-            What::Link
+            RemovalKind::Link
         };
         self.effects.push(Effect::Deleted(real.to_string_lossy().into_owned()));
-        self.doomed.push(Doomed { named: named.to_owned(), parent, name, what });
+        self.removals.push(RemovalTarget { named: named.to_owned(), parent, name, what });
         self.shown.push(shown);
         Ok(real)
     }
 
     fn of_what_is_there(
         &mut self,
-        target: &Target,
+        target: &ResolvedPath,
         recursive: bool,
-        site: &Site<'_>,
-    ) -> Result<What, Failure> {
+        ctx: &ToolContext<'_>,
+    ) -> Result<RemovalKind, ToolFailure> {
         let kind = open::kind(target)?;
         if !kind.is_dir() {
-            let Some(before) = before(site, target)? else {
+            let Some(before) = load_original(ctx, target)? else {
                 return Err(crate::site::not_found(target));
             };
-            self.kept.file(&site.shown(&target.real), before.bytes.as_deref(), before.size);
-            return Ok(What::File(before));
+            self.kept.file(&ctx.shown(&target.real), before.bytes.as_deref(), before.size);
+            return Ok(RemovalKind::File(before));
         }
         if !recursive {
-            return Err(Failure::new(
-                Code::IsDirectory,
+            return Err(ToolFailure::new(
+                FailureCode::IsDirectory,
                 format!("{:?} is a directory", target.named),
                 "Set recursive to delete it with all that is in it.",
             ));
         }
-        refuse_roots(target, site)?;
-        let tree = remove::tree(&target.real)?;
-        judged::unchanged(site.judged, &target.named, &target.real, Some(&tree))?;
+        refuse_roots(target, ctx)?;
+        let tree = remove::tree_digest(&target.real)?;
+        judged::check_unchanged(ctx.judged, &target.named, &target.real, Some(&tree))?;
         self.kept.note(&format!(
             "[the directory {} with all that is in it:]\n",
-            site.shown(&target.real)
+            ctx.shown(&target.real)
         ));
-        contents(&target.named, &target.real, ENTRIES, &mut |path, kind| {
-            site.go_on()?;
-            refuse_protected(&target.named, path, site)?;
-            self.entry(path, kind, site);
+        visit_contents(&target.named, &target.real, ENTRIES, &mut |path, kind| {
+            ctx.check_cancelled()?;
+            refuse_protected(&target.named, path, ctx)?;
+            self.entry(path, kind, ctx);
             Ok(())
         })?;
-        Ok(What::Directory(tree))
+        Ok(RemovalKind::Directory(tree))
     }
 
     /// Keeps what a file of a directory holds, as far as it can be read.
-    fn entry(&mut self, path: &Path, kind: FileType, site: &Site<'_>) {
-        let shown = site.shown(path);
+    fn entry(&mut self, path: &Path, kind: FileType, ctx: &ToolContext<'_>) {
+        let shown = ctx.shown(path);
         if kind.is_dir() {
             return;
         }
         if !kind.is_file() {
-            return self.kept.note(&format!("[{shown}: {}]\n", kinds::in_words(kind)));
+            return self.kept.note(&format!("[{shown}: {}]\n", kinds::describe(kind)));
         }
         let size = path.symlink_metadata().map_or(0, |meta| meta.len());
         let bytes = (size <= LOADED_MAX && self.kept.has_room(size))
@@ -195,12 +209,12 @@ impl Plan {
 }
 
 /// The diffs that are kept, within a bound.
-struct Kept {
+struct DeletedText {
     text: String,
     left_out: usize,
 }
 
-impl Kept {
+impl DeletedText {
     fn has_room(&self, bytes: u64) -> bool {
         usize::try_from(bytes).is_ok_and(|bytes| self.text.len() + bytes < KEPT)
     }
@@ -234,13 +248,13 @@ impl Kept {
 }
 
 /// The granted directories themselves, and what is withheld beneath one.
-fn refuse_roots(target: &Target, site: &Site<'_>) -> Result<(), Failure> {
-    let place = site.place;
+fn refuse_roots(target: &ResolvedPath, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
+    let place = ctx.scope;
     let kept = place.roots().chain(place.withheld.iter().map(PathBuf::as_path));
     for root in kept {
         if root.starts_with(&target.real) {
-            return Err(Failure::new(
-                Code::Protected,
+            return Err(ToolFailure::new(
+                FailureCode::Protected,
                 format!("{:?} is, or holds, a directory that was granted as a whole", target.named),
                 "Name what to delete in it.",
             ));
@@ -249,17 +263,17 @@ fn refuse_roots(target: &Target, site: &Site<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refuse_protected(named: &str, real: &Path, site: &Site<'_>) -> Result<(), Failure> {
-    match protected::at(site.place, real) {
+fn refuse_protected(named: &str, real: &Path, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
+    match protected::at(ctx.scope, real) {
         None => Ok(()),
-        Some(name) => Err(Failure::new(
-            Code::Protected,
+        Some(name) => Err(ToolFailure::new(
+            FailureCode::Protected,
             format!("{named:?} is, or holds, the protected name {name}"),
             "Ask the person to make this change; do not try another way.",
         )),
     }
 }
 
-fn invalid(text: &str, hint: &str) -> Failure {
-    Failure::new(Code::InvalidArguments, text, hint)
+fn invalid(text: &str, hint: &str) -> ToolFailure {
+    ToolFailure::new(FailureCode::InvalidArguments, text, hint)
 }

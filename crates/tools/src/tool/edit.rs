@@ -1,22 +1,22 @@
 //! `edit`: one exact piece of a file replaced by another.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::diff;
-use crate::draft::{Draft, Piece};
-use crate::failure::{Code, Failure};
+use crate::draft::{EditBuffer, SearchText};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
 use crate::passage;
-use crate::replace::{Before, replace};
-use crate::site::{Site, Target};
-use crate::spec::{Alias, Premise, Tool};
+use crate::replace::{OriginalFile, replace};
+use crate::site::{ResolvedPath, ToolContext};
+use crate::spec::{Alias, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct Edit;
+pub(super) struct EditTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,12 +33,12 @@ pub(super) struct Input {
     replace_all: bool,
 }
 
-impl Tool for Edit {
+impl Tool for EditTool {
     type Input = Input;
     const NAME: &'static str = "edit";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const PREMISE: Premise = Premise::FilesAsRead;
+    const REQUIRES_READ: bool = true;
     const DESCRIPTION: &'static str = "Replace a piece of a file by another. old_string must match \
         exactly, white space included, and be there only once unless replace_all is set; give lines \
         around it to make it so.";
@@ -54,22 +54,22 @@ impl Tool for Edit {
         Alias::plain("text_editor"),
     ];
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
-        let change = Change::find(&input, site)?;
-        Ok(diff::unified(&site.shown(&change.target.real), &change.old, &change.new))
+    fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+        let change = LocatedEdit::find(&input, ctx)?;
+        Ok(diff::unified(&ctx.shown(&change.target.real), &change.old, &change.new))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let change = Change::find(&input, site)?;
-        let shown = site.shown(&change.target.real);
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let change = LocatedEdit::find(&input, ctx)?;
+        let shown = ctx.shown(&change.target.real);
         let diff = diff::unified(&shown, &change.old, &change.new);
-        site.go_on()?;
+        ctx.check_cancelled()?;
         replace(&change.target, Some(&change.before), change.new.as_bytes())?;
-        site.saw(&change.target, judged::digest(change.new.as_bytes()));
+        ctx.record_version(&change.target, judged::digest(change.new.as_bytes()));
         let places = change.lines.len();
         let count = if places == 1 {
             format!("line {}", change.lines[0])
@@ -78,24 +78,25 @@ impl Tool for Edit {
         };
         let body = format!("edited {shown}: {count}\n{diff}");
         let effects = vec![Effect::Written(change.target.recorded())];
-        Ok(Answer::done(body, format!("edited {shown}: {count}"), effects))
+        Ok(ToolAnswer::done(body, format!("edited {shown}: {count}"), effects))
     }
 }
 
 /// An edit that has found its place.
-struct Change {
-    target: Target,
-    before: Before,
+struct LocatedEdit {
+    target: ResolvedPath,
+    before: OriginalFile,
     old: String,
     new: String,
     /// The lines at which pieces are replaced, counted from 1.
     lines: Vec<usize>,
 }
 
-impl Change {
-    fn find(input: &Input, site: &Site<'_>) -> Result<Self, Failure> {
-        let invalid =
-            |text: &str, hint: &str| Err(Failure::new(Code::InvalidArguments, text, hint));
+impl LocatedEdit {
+    fn find(input: &Input, ctx: &ToolContext<'_>) -> Result<Self, ToolFailure> {
+        let invalid = |text: &str, hint: &str| {
+            Err(ToolFailure::new(FailureCode::InvalidArguments, text, hint))
+        };
         if input.old_string.is_empty() {
             return invalid(
                 "old_string is empty",
@@ -108,8 +109,8 @@ impl Change {
                 "There is nothing to change.",
             );
         }
-        let draft = Draft::open(&input.path, site)?;
-        let piece = Piece { field: "old_string", text: &input.old_string };
+        let draft = EditBuffer::open(&input.path, ctx)?;
+        let piece = SearchText { field: "old_string", text: &input.old_string };
         let found = if input.replace_all {
             draft.all(piece)?
         } else {
@@ -118,9 +119,9 @@ impl Change {
                 "Give more of the lines around the right place, or set replace_all.",
             )?]
         };
-        let Draft { target, before, old } = draft;
+        let EditBuffer { target, before, old } = draft;
         let lines = found.iter().map(|passage| passage.line(&old)).collect();
-        let new = passage::replaced(&old, &found, &input.old_string, &input.new_string);
+        let new = passage::replace_spans(&old, &found, &input.old_string, &input.new_string);
         if new == old {
             return invalid(
                 "the edit changes nothing",

@@ -2,16 +2,16 @@
 //! file, and what it prints takes the file's place, written here and not by it. The conversation calls
 //! it on its own account; no model is told of it.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::command::{self, Filtered, Wanted};
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::command::{self, CommandSpec, FilterRun};
 use crate::control::visible_lines;
 use crate::diff;
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
-use crate::replace::{before, replace};
-use crate::site::{Site, Target, not_found};
-use crate::spec::{Alias, Caller, Premise, Tool};
+use crate::replace::{load_original, replace};
+use crate::site::{ResolvedPath, ToolContext, not_found};
+use crate::spec::{Alias, Caller, Tool};
 use protocol::call::{Effect, Outcome};
 use protocol::confinement::{Network, Profile};
 use protocol::judgement::ToolKind;
@@ -30,7 +30,7 @@ const NOT_RUN: [i32; 2] = [126, 127];
 /// Goes to the place and opens the file; the program's words reach no shell.
 const SCRIPT: &str = "cd \"$1\" || exit 126; exec <\"$2\"; shift 2; exec \"$@\"";
 
-pub(super) struct Format;
+pub(super) struct FormatTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,51 +45,51 @@ pub(super) struct Input {
     path: String,
 }
 
-impl Tool for Format {
+impl Tool for FormatTool {
     type Input = Input;
     const NAME: &'static str = "format";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Format;
     const CALLER: Caller = Caller::Conversation;
     // What somebody else made of the file meanwhile is not the edit's to put in form.
-    const PREMISE: Premise = Premise::FilesAsRead;
+    const REQUIRES_READ: bool = true;
     const DESCRIPTION: &'static str = "Put an edited file in form, as it was configured.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
-        Facts {
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts {
             paths: vec![input.path.clone()],
-            command: Some(command::in_words(&words(&input.command, &input.path))),
+            command: Some(command::shell_words(&words(&input.command, &input.path))),
             network: Some(Network::Off),
-            ..Facts::default()
+            ..JudgedFacts::default()
         }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let Input { command, package, path } = input;
-        let target = site.to_write(&path)?;
-        let found = before(site, &target)?.ok_or_else(|| not_found(&target))?;
+        let target = ctx.to_write(&path)?;
+        let found = load_original(ctx, &target)?.ok_or_else(|| not_found(&target))?;
         let Some(old) = found.bytes.as_deref().filter(|old| old.len() <= LARGEST) else {
             return Err(too_large(format!("{path:?} has {} bytes", found.size)));
         };
-        let place = place(&target, package.as_deref(), site)?;
+        let place = place(&target, package.as_deref(), ctx)?;
         let real = target.recorded();
         let script = ["/bin/sh", "-c", SCRIPT, "sh", &place.to_string_lossy(), &real];
         let argv = script.map(str::to_owned).into_iter().chain(words(&command, &real)).collect();
         let text = command.clone();
-        let wanted = Wanted { argv, text, env: Vec::new(), without: None, timeout_ms: None };
-        let filtered = command::filter(wanted, LARGEST, site)?;
+        let wanted = CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms: None };
+        let filtered = command::filter(wanted, LARGEST, ctx)?;
         let (new, answer) = match printed(&command, old, filtered)? {
-            Printed::Anew(new, answer) => (new, answer),
-            Printed::Nothing(answer) => return Ok(answer),
+            FilterOutcome::Anew(new, answer) => (new, answer),
+            FilterOutcome::Nothing(answer) => return Ok(answer),
         };
-        let shown = site.shown(&target.real);
-        site.go_on()?;
+        let shown = ctx.shown(&target.real);
+        ctx.check_cancelled()?;
         replace(&target, Some(&found), &new)?;
-        site.saw(&target, judged::digest(&new));
+        ctx.record_version(&target, judged::digest(&new));
         let (body, summary) = told(&command, &shown, (old, &new));
         let effects = [vec![Effect::Written(real)], answer.effects].concat();
-        Ok(Answer::done(body, summary, effects))
+        Ok(ToolAnswer::done(body, summary, effects))
     }
 }
 
@@ -100,41 +100,49 @@ fn words(command: &str, path: &str) -> Vec<String> {
 }
 
 /// Where it is run: programs look for their settings from there upwards.
-fn place(target: &Target, package: Option<&str>, site: &Site<'_>) -> Result<PathBuf, Failure> {
-    let mut above = target.real.ancestors().skip(1).take_while(|dir| site.place.contains(dir));
+fn place(
+    target: &ResolvedPath,
+    package: Option<&str>,
+    ctx: &ToolContext<'_>,
+) -> Result<PathBuf, ToolFailure> {
+    let mut above = target.real.ancestors().skip(1).take_while(|dir| ctx.scope.contains(dir));
     let place = match package {
         None => above.next(),
         Some(marker) => above.find(|dir| dir.join(marker).is_file()),
     };
     place.map(Path::to_owned).ok_or_else(|| {
         let marker = package.unwrap_or("directory");
-        Failure::new(Code::NotFound, format!("{:?} lies beneath no {marker}", target.named), "")
+        ToolFailure::new(
+            FailureCode::NotFound,
+            format!("{:?} lies beneath no {marker}", target.named),
+            "",
+        )
     })
 }
 
 /// What came of a filter.
-enum Printed {
+enum FilterOutcome {
     /// The file as it shall be.
-    Anew(Vec<u8>, Answer),
+    Anew(Vec<u8>, ToolAnswer),
     /// The file stays as it is, and this is why.
-    Nothing(Answer),
+    Nothing(ToolAnswer),
 }
 
 /// Whether what it printed may take the file's place.
 ///
 /// # Errors
 /// Where it did not come to an end of its own, or printed nothing that could be the same file.
-fn printed(command: &str, old: &[u8], filtered: Filtered) -> Result<Printed, Failure> {
-    let Filtered { printed, said, answer } = filtered;
+fn printed(command: &str, old: &[u8], filtered: FilterRun) -> Result<FilterOutcome, ToolFailure> {
+    let FilterRun { printed, said, answer } = filtered;
     let Outcome::Exited { code } = answer.outcome else {
         let why = answer.summary.clone();
-        let failure = Failure::new(answer.code.unwrap_or(Code::Io), why, "");
-        return Err(Failure { outcome: answer.outcome, ..failure });
+        let failure = ToolFailure::new(answer.code.unwrap_or(FailureCode::Io), why, "");
+        return Err(ToolFailure { outcome: answer.outcome, ..failure });
     };
-    let refuse = |code, why: &str| Err(Failure::new(code, why, ""));
+    let refuse = |code, why: &str| Err(ToolFailure::new(code, why, ""));
     if NOT_RUN.contains(&code) {
         let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it cannot be run");
-        return refuse(Code::NotFound, &why.trim().chars().take(300).collect::<String>());
+        return refuse(FailureCode::NotFound, &why.trim().chars().take(300).collect::<String>());
     }
     if code != 0 {
         let errors = cut(visible_lines(&said).trim_end(), "run it with bash to see them");
@@ -143,26 +151,26 @@ fn printed(command: &str, old: &[u8], filtered: Filtered) -> Result<Printed, Fai
         let mut footer = answer.footer;
         footer.pop();
         let summary = format!("exit code {code}");
-        return Ok(Printed::Nothing(Answer { body, footer, summary, ..answer }));
+        return Ok(FilterOutcome::Nothing(ToolAnswer { body, footer, summary, ..answer }));
     }
     let Some(new) = printed else {
         return Err(too_large("it printed more".to_owned()));
     };
     if new.is_empty() && !old.is_empty() {
         return refuse(
-            Code::InvalidArguments,
+            FailureCode::InvalidArguments,
             "it printed nothing; it has to print the whole file",
         );
     }
     if std::str::from_utf8(&new).is_err() && std::str::from_utf8(old).is_ok() {
-        return refuse(Code::NotUtf8, "what it printed is no UTF-8, which the file is");
+        return refuse(FailureCode::NotUtf8, "what it printed is no UTF-8, which the file is");
     }
     if new == old {
         let body = format!("formatter `{command}`: nothing to change");
         let (footer, summary) = (Vec::new(), "nothing to change".to_owned());
-        return Ok(Printed::Nothing(Answer { body, footer, summary, ..answer }));
+        return Ok(FilterOutcome::Nothing(ToolAnswer { body, footer, summary, ..answer }));
     }
-    Ok(Printed::Anew(new, answer))
+    Ok(FilterOutcome::Anew(new, answer))
 }
 
 /// What the model is told of a file that is not as its edit left it, and a line for the screen.
@@ -183,13 +191,13 @@ fn told(command: &str, shown: &str, (old, new): (&[u8], &[u8])) -> (String, Stri
 }
 
 /// Whole lines of a text up to a bound, and what is said of the others.
-fn cut(text: &str, way_on: &str) -> String {
+fn cut(text: &str, hint: &str) -> String {
     let mut shown = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if shown.chars().count() + line.chars().count() > SHOWN {
             let left = lines.count() + 1;
-            shown.push_str(&format!("[… {left} more lines; {way_on}]"));
+            shown.push_str(&format!("[… {left} more lines; {hint}]"));
             break;
         }
         shown.push_str(line);
@@ -198,9 +206,9 @@ fn cut(text: &str, way_on: &str) -> String {
     shown.trim_end().to_owned()
 }
 
-fn too_large(what: String) -> Failure {
+fn too_large(what: String) -> ToolFailure {
     let text = format!("{what}; {LARGEST} bytes of a file are the most that is put in form");
-    Failure::new(Code::TooLarge, text, "")
+    ToolFailure::new(FailureCode::TooLarge, text, "")
 }
 
 #[cfg(test)]
@@ -208,14 +216,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn of(printed: Option<&[u8]>, outcome: Outcome, old: &[u8]) -> Result<String, Code> {
-        let answer = Answer::done(String::new(), "over".to_owned(), Vec::new());
-        let answer = Answer { outcome, footer: vec!["exit".to_owned()], ..answer };
+    fn of(printed: Option<&[u8]>, outcome: Outcome, old: &[u8]) -> Result<String, FailureCode> {
+        let answer = ToolAnswer::done(String::new(), "over".to_owned(), Vec::new());
+        let answer = ToolAnswer { outcome, footer: vec!["exit".to_owned()], ..answer };
         let printed = printed.map(<[u8]>::to_vec);
-        let filtered = Filtered { printed, said: "sh: no\n\u{1b}[31mwhy\n".to_owned(), answer };
+        let filtered = FilterRun { printed, said: "sh: no\n\u{1b}[31mwhy\n".to_owned(), answer };
         match super::printed("f", old, filtered) {
-            Ok(Printed::Anew(new, _)) => Ok(String::from_utf8_lossy(&new).into_owned()),
-            Ok(Printed::Nothing(answer)) => Ok(format!("({})", answer.body)),
+            Ok(FilterOutcome::Anew(new, _)) => Ok(String::from_utf8_lossy(&new).into_owned()),
+            Ok(FilterOutcome::Nothing(answer)) => Ok(format!("({})", answer.body)),
             Err(failure) => Err(failure.code),
         }
     }
@@ -225,12 +233,12 @@ mod tests {
         let ended = |code| Outcome::Exited { code };
         assert_eq!(of(Some(b"b\n"), ended(0), b"a\n").unwrap(), "b\n");
         assert_eq!(of(Some(b""), ended(0), b"").unwrap(), "(formatter `f`: nothing to change)");
-        assert_eq!(of(Some(b""), ended(0), b"a"), Err(Code::InvalidArguments));
-        assert_eq!(of(Some(b"\xff"), ended(0), b"a"), Err(Code::NotUtf8));
+        assert_eq!(of(Some(b""), ended(0), b"a"), Err(FailureCode::InvalidArguments));
+        assert_eq!(of(Some(b"\xff"), ended(0), b"a"), Err(FailureCode::NotUtf8));
         assert!(of(Some(b"\xfe"), ended(0), b"\xff").is_ok(), "it was none before");
-        assert_eq!(of(None, ended(0), b"a"), Err(Code::TooLarge));
-        assert_eq!(of(Some(b"b"), ended(127), b"a"), Err(Code::NotFound));
-        assert_eq!(of(Some(b"b"), Outcome::OutOfMemory, b"a"), Err(Code::Io));
+        assert_eq!(of(None, ended(0), b"a"), Err(FailureCode::TooLarge));
+        assert_eq!(of(Some(b"b"), ended(127), b"a"), Err(FailureCode::NotFound));
+        assert_eq!(of(Some(b"b"), Outcome::OutOfMemory, b"a"), Err(FailureCode::Io));
         let failed = of(Some(b"b"), ended(1), b"a").unwrap();
         assert!(failed.contains("exit code 1") && failed.contains("\u{241b}[31mwhy"), "{failed}");
     }

@@ -1,17 +1,17 @@
 //! `git_add`: files staged for the next commit.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::git::{self, Work};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::git::{self, GitMode};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct GitAdd;
+pub(super) struct GitAddTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub(super) struct Input {
     all: bool,
 }
 
-impl Tool for GitAdd {
+impl Tool for GitAddTool {
     type Input = Input;
     const NAME: &'static str = "git_add";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -33,22 +33,22 @@ impl Tool for GitAdd {
         changed below the project directory.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
+    fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         if input.all != input.paths.is_empty() {
-            return Err(Failure::new(
-                Code::InvalidArguments,
+            return Err(ToolFailure::new(
+                FailureCode::InvalidArguments,
                 "either paths or all must be given",
                 "Name the paths to stage, or set all.",
             ));
         }
         for path in &input.paths {
-            git::path(path, site)?;
+            git::path(path, ctx)?;
         }
-        git::run(words(&input), Work::Adds, site)
+        git::run(words(&input), GitMode::Adds, ctx)
     }
 }
 

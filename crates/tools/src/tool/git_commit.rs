@@ -1,17 +1,17 @@
 //! `git_commit`: what is staged, committed.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::git::{self, Work};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::git::{self, GitMode};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct GitCommit;
+pub(super) struct GitCommitTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +23,7 @@ pub(super) struct Input {
     body: Option<String>,
 }
 
-impl Tool for GitCommit {
+impl Tool for GitCommitTool {
     type Input = Input;
     const NAME: &'static str = "git_commit";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -32,20 +32,20 @@ impl Tool for GitCommit {
         Hooks do not run, and the commit is not signed: bash with git_signing on signs.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
+    fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let subject = input.subject.trim();
         if subject.is_empty() || subject.contains('\n') {
-            return Err(Failure::new(
-                Code::InvalidArguments,
+            return Err(ToolFailure::new(
+                FailureCode::InvalidArguments,
                 "subject must be one line that says something",
                 "Put everything else into body.",
             ));
         }
-        git::run(words(&input), Work::Commits, site)
+        git::run(words(&input), GitMode::Commits, ctx)
     }
 }
 

@@ -1,17 +1,17 @@
 //! `git_diff`: changes that are not committed yet.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::Failure;
-use crate::git::{self, Work};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::ToolFailure;
+use crate::git::{self, GitMode};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct GitDiff;
+pub(super) struct GitDiffTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +28,7 @@ pub(super) struct Input {
     context: Option<u8>,
 }
 
-impl Tool for GitDiff {
+impl Tool for GitDiffTool {
     type Input = Input;
     const NAME: &'static str = "git_diff";
     const KIND: ToolKind = ToolKind::Query;
@@ -37,15 +37,15 @@ impl Tool for GitDiff {
         those that are.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
+    fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         if let Some(path) = &input.path {
-            git::path(path, site)?;
+            git::path(path, ctx)?;
         }
-        git::run(words(&input), Work::Looks, site)
+        git::run(words(&input), GitMode::Looks, ctx)
     }
 }
 

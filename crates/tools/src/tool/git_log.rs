@@ -1,17 +1,17 @@
 //! `git_log`: the newest commits.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::Failure;
-use crate::git::{self, Work};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::ToolFailure;
+use crate::git::{self, GitMode};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct GitLog;
+pub(super) struct GitLogTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +25,7 @@ pub(super) struct Input {
     path: Option<String>,
 }
 
-impl Tool for GitLog {
+impl Tool for GitLogTool {
     type Input = Input;
     const NAME: &'static str = "git_log";
     const KIND: ToolKind = ToolKind::Query;
@@ -33,15 +33,15 @@ impl Tool for GitLog {
     const DESCRIPTION: &'static str = "List the newest commits of the git repository: short hash, date, author, subject, branches.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
+    fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         if let Some(path) = &input.path {
-            git::path(path, site)?;
+            git::path(path, ctx)?;
         }
-        git::run(words(&input), Work::Looks, site)
+        git::run(words(&input), GitMode::Looks, ctx)
     }
 }
 

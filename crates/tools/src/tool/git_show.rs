@@ -1,17 +1,17 @@
 //! `git_show`: one commit, or a file as it was in one.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::git::{self, Work};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::git::{self, GitMode};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct GitShow;
+pub(super) struct GitShowTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ pub(super) struct Input {
     reference: String,
 }
 
-impl Tool for GitShow {
+impl Tool for GitShowTool {
     type Input = Input;
     const NAME: &'static str = "git_show";
     const KIND: ToolKind = ToolKind::Query;
@@ -31,19 +31,19 @@ impl Tool for GitShow {
         HEAD~1:src/main.rs.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
+    fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         if input.reference.trim().is_empty() {
-            return Err(Failure::new(
-                Code::InvalidArguments,
+            return Err(ToolFailure::new(
+                FailureCode::InvalidArguments,
                 "ref is empty",
                 "Name a commit, for example HEAD.",
             ));
         }
-        git::run(words(&input), Work::Looks, site)
+        git::run(words(&input), GitMode::Looks, ctx)
     }
 }
 

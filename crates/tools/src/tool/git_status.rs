@@ -1,23 +1,23 @@
 //! `git_status`: what differs from the last commit, file by file.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::Failure;
-use crate::git::{self, Work};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::ToolFailure;
+use crate::git::{self, GitMode};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct GitStatus;
+pub(super) struct GitStatusTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {}
 
-impl Tool for GitStatus {
+impl Tool for GitStatusTool {
     type Input = Input;
     const NAME: &'static str = "git_status";
     const KIND: ToolKind = ToolKind::Query;
@@ -26,12 +26,12 @@ impl Tool for GitStatus {
         untracked, in git's short form.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
+    fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        git::run(words(&input), Work::Looks, site)
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        git::run(words(&input), GitMode::Looks, ctx)
     }
 }
 

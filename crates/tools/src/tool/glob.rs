@@ -1,14 +1,14 @@
 //! `glob`: files by a pattern, newest first.
 
 use super::ls::{directory, here};
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::discovery::{Depth, Found, Walk};
-use crate::expression::Case;
-use crate::failure::Failure;
-use crate::patterns::{Exclusion, Patterns};
-use crate::site::Site;
-use crate::spec::{Alias, Lasting, Tool};
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::discovery::{DirWalk, WalkDepth, WalkEntry};
+use crate::expression::CaseMatching;
+use crate::failure::ToolFailure;
+use crate::patterns::{Exclusion, FilePatterns};
+use crate::site::ToolContext;
+use crate::spec::{Alias, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -25,7 +25,7 @@ const FILES: usize = 200;
 /// More files are not noted for an answer that lasts.
 const NOTED: usize = 2_000;
 
-pub(super) struct Glob;
+pub(super) struct GlobTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +38,7 @@ pub(super) struct Input {
     path: String,
 }
 
-impl Tool for Glob {
+impl Tool for GlobTool {
     type Input = Input;
     const NAME: &'static str = "glob";
     const KIND: ToolKind = ToolKind::Query;
@@ -53,24 +53,24 @@ impl Tool for Glob {
         Alias::plain("file_glob_search"),
     ];
 
-    const LASTING: Lasting = Lasting::WhileUnchanged;
+    const CACHEABLE: bool = true;
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let target = site.existing(&input.path)?;
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let target = ctx.existing(&input.path)?;
         directory(&target.real, &input.path)?;
-        let (names, mut notes) = files(&input.pattern, &target.real, site)?;
+        let (names, mut notes) = files(&input.pattern, &target.real, ctx)?;
         let total = names.total;
         let body = match total {
             0 => format!("no file matches {:?}", input.pattern),
-            _ => names.body(site),
+            _ => names.body(ctx),
         };
         notes.extend(names.left_out());
         let summary = format!("{total} files match");
-        let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
         answer.footer = notes;
         Ok(answer)
     }
@@ -81,53 +81,55 @@ impl Tool for Glob {
 pub(super) fn files(
     pattern: &str,
     root: &Path,
-    site: &mut Site<'_>,
-) -> Result<(Names, Vec<String>), Failure> {
-    let in_case = |case| Patterns::new(site.place, root, pattern, case, Exclusion::Refused);
-    let patterns = in_case(Case::Sensitive)?;
+    ctx: &mut ToolContext<'_>,
+) -> Result<(FoundFiles, Vec<String>), ToolFailure> {
+    let in_case = |case| FilePatterns::new(ctx.scope, root, pattern, case, Exclusion::Refused);
+    let patterns = in_case(CaseMatching::Sensitive)?;
     let root = patterns.root(root);
-    let mut walk = Walk::new(site.place, root, Depth::All);
-    let names = Names::of(&mut walk, &patterns, pattern, site)?;
-    let (mut notes, trail) = walk.end();
+    let mut walk = DirWalk::new(ctx.scope, root, WalkDepth::All);
+    let names = FoundFiles::of(&mut walk, &patterns, pattern, ctx)?;
+    let (mut notes, read_set) = walk.end();
     if names.total > 0 {
-        site.account.trail.join(trail);
+        ctx.extras.read_set.merge(read_set);
         names.seen.iter().for_each(|(path, meta)| match meta {
-            Some(meta) => site.account.trail.is(path, meta),
-            None => site.account.trail.lose(),
+            Some(meta) => ctx.extras.read_set.record_as(path, meta),
+            None => ctx.extras.read_set.forget(),
         });
         return Ok((names, notes));
     }
-    site.account.trail.join(trail);
-    let loose = in_case(Case::Insensitive)?;
+    ctx.extras.read_set.merge(read_set);
+    let loose = in_case(CaseMatching::Insensitive)?;
     let remarks = [
         names.directory.as_ref().map(|path| {
-            let shown = site.shown(path);
+            let shown = ctx.shown(path);
             format!("[the directory {shown} matches; {shown}/** finds the files in it]")
         }),
-        Names::of(&mut Walk::new(site.place, root, Depth::All), &loose, pattern, site)?.remark(
-            "match in another case",
-            "",
-            site,
+        FoundFiles::of(&mut DirWalk::new(ctx.scope, root, WalkDepth::All), &loose, pattern, ctx)?
+            .remark("match in another case", "", ctx),
+        FoundFiles::of(
+            &mut DirWalk::through_ignored(ctx.scope, root, WalkDepth::All),
+            &loose,
+            pattern,
+            ctx,
+        )?
+        .remark(
+            "that ignore rules leave out match",
+            "; give their directory as path to look into it",
+            ctx,
         ),
-        Names::of(&mut Walk::through_ignored(site.place, root, Depth::All), &loose, pattern, site)?
-            .remark(
-                "that ignore rules leave out match",
-                "; give their directory as path to look into it",
-                site,
-            ),
     ];
     let before = notes.len();
     notes.extend(remarks.into_iter().flatten());
     if notes.len() > before {
         // The trail does not cover ignored files.
-        site.account.trail.lose();
+        ctx.extras.read_set.forget();
     }
     Ok((names, notes))
 }
 
 /// Files that match, the newest of them by name.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct FoundFiles {
     pub total: usize,
     newest: BTreeSet<(Reverse<SystemTime>, PathBuf)>,
     seen: Vec<(PathBuf, Option<Metadata>)>,
@@ -135,16 +137,16 @@ pub(super) struct Names {
     directory: Option<PathBuf>,
 }
 
-impl Names {
+impl FoundFiles {
     fn of(
-        walk: &mut Walk,
-        patterns: &Patterns,
+        walk: &mut DirWalk,
+        patterns: &FilePatterns,
         pattern: &str,
-        site: &Site<'_>,
-    ) -> Result<Self, Failure> {
+        ctx: &ToolContext<'_>,
+    ) -> Result<Self, ToolFailure> {
         let mut names = Self::default();
-        while let Some(Found { path, kind }) = walk.next() {
-            site.go_on()?;
+        while let Some(WalkEntry { path, kind }) = walk.next() {
+            ctx.check_cancelled()?;
             if !patterns.matches(path, kind.is_dir()) {
                 continue;
             }
@@ -168,8 +170,8 @@ impl Names {
         Ok(names)
     }
 
-    pub(super) fn body(&self, site: &Site<'_>) -> String {
-        self.newest.iter().map(|(_, path)| site.shown(path)).collect::<Vec<_>>().join("\n")
+    pub(super) fn body(&self, ctx: &ToolContext<'_>) -> String {
+        self.newest.iter().map(|(_, path)| ctx.shown(path)).collect::<Vec<_>>().join("\n")
     }
 
     pub(super) fn left_out(&self) -> Option<String> {
@@ -182,8 +184,8 @@ impl Names {
         })
     }
 
-    fn remark(&self, which: &str, way_on: &str, site: &Site<'_>) -> Option<String> {
+    fn remark(&self, which: &str, hint: &str, ctx: &ToolContext<'_>) -> Option<String> {
         let (_, first) = self.newest.first()?;
-        Some(format!("[{} files {which}, the newest: {}{way_on}]", self.total, site.shown(first)))
+        Some(format!("[{} files {which}, the newest: {}{hint}]", self.total, ctx.shown(first)))
     }
 }

@@ -2,17 +2,17 @@
 
 use super::glob;
 use super::ls::here;
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::discovery::{Depth, Found, Walk};
-use crate::expression::{Case, Expression};
-use crate::failure::{Code, Failure};
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::discovery::{DirWalk, WalkDepth, WalkEntry};
+use crate::expression::{CaseMatching, Expression};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::open;
-use crate::patterns::{Exclusion, Patterns, looks_like_files};
-use crate::searching::{Kind, Line, Looked, Searching, Text};
-use crate::site::{Site, Target};
-use crate::spec::{Alias, Lasting, Tool};
-use crate::trail::Trail;
+use crate::patterns::{Exclusion, FilePatterns, looks_like_files};
+use crate::searching::{FileMatches, LineKind, ParallelSearch, ResultLine, SearchOutcome};
+use crate::site::{ResolvedPath, ToolContext};
+use crate::spec::{Alias, Tool};
+use crate::trail::ReadSet;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -30,7 +30,7 @@ const AT_ONCE: usize = 1024;
 const GLANCED: usize = 4_000;
 const GLANCED_BYTES: u64 = 4 << 20;
 
-pub(super) struct Grep;
+pub(super) struct GrepTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +54,7 @@ pub(super) struct Input {
     context: u32,
 }
 
-impl Tool for Grep {
+impl Tool for GrepTool {
     type Input = Input;
     const NAME: &'static str = "grep";
     const KIND: ToolKind = ToolKind::Query;
@@ -72,46 +72,50 @@ impl Tool for Grep {
         Alias::plain("rg"),
     ];
 
-    const LASTING: Lasting = Lasting::WhileUnchanged;
+    const CACHEABLE: bool = true;
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let target = site.existing(&input.path)?;
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let target = ctx.existing(&input.path)?;
         let kind = open::kind(&target)?;
-        let case = if input.case_insensitive { Case::Insensitive } else { Case::Sensitive };
+        let case = if input.case_insensitive {
+            CaseMatching::Insensitive
+        } else {
+            CaseMatching::Sensitive
+        };
         let expression = match Expression::new(&input.pattern, case) {
             Ok(expression) => expression,
             Err(_) if kind.is_dir() && looks_like_files(&input.pattern) => {
                 let said = "the pattern is no regular expression; as a pattern of files";
-                return as_files(&input, said, &target, site);
+                return as_files(&input, said, &target, ctx);
             }
             Err(failure) => return Err(failure),
         };
-        let mut search = Search::new(&expression, input.context as usize);
+        let mut search = GrepRun::new(&expression, input.context as usize);
         let mut notes = Vec::new();
         if kind.is_dir() {
-            let wanted = Wanted::of(&input, &target, site)?;
-            notes = search.beneath(&target, &wanted, site)?;
+            let wanted = FileFilter::of(&input, &target, ctx)?;
+            notes = search.beneath(&target, &wanted, ctx)?;
             if search.found.matches == 0 {
                 if looks_like_files(&input.pattern) {
                     let said =
                         format!("no match in {} files; as a pattern of files", search.searched);
-                    return as_files(&input, &said, &target, site);
+                    return as_files(&input, &said, &target, ctx);
                 }
-                notes.extend(search.remarks(&input, &expression, &target, &wanted, site)?);
+                notes.extend(search.remarks(&input, &expression, &target, &wanted, ctx)?);
             }
         } else {
             open::refuse_other_kinds(&target.named, kind)?;
-            search.alone(&target, site)?;
+            search.alone(&target, ctx)?;
             if search.found.matches == 0 {
                 let mut files = vec![target.real.clone()].into_iter();
-                notes.extend(in_another_case(&input, || files.next(), site)?);
+                notes.extend(in_another_case(&input, || files.next(), ctx)?);
             }
         }
-        site.account.trail.join(std::mem::take(&mut search.trail));
+        ctx.extras.read_set.merge(std::mem::take(&mut search.read_set));
         Ok(search.answer(notes, &target))
     }
 }
@@ -120,30 +124,34 @@ impl Tool for Grep {
 fn as_files(
     input: &Input,
     said: &str,
-    target: &Target,
-    site: &mut Site<'_>,
-) -> Result<Answer, Failure> {
-    let (names, mut notes) = glob::files(&input.pattern, &target.real, site)?;
+    target: &ResolvedPath,
+    ctx: &mut ToolContext<'_>,
+) -> Result<ToolAnswer, ToolFailure> {
+    let (names, mut notes) = glob::files(&input.pattern, &target.real, ctx)?;
     let body = match names.total {
         0 => format!("{said} it matches none"),
-        _ => format!("{said} it matches:\n{}", names.body(site)),
+        _ => format!("{said} it matches:\n{}", names.body(ctx)),
     };
     notes.extend(names.left_out());
     notes.push("[this tool searches the text of files; glob finds files by name]".to_owned());
     let summary = format!("{} files match by name", names.total);
-    let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+    let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
     answer.footer = notes;
     Ok(answer)
 }
 
 /// Which files are searched.
-struct Wanted(Option<Patterns>);
+struct FileFilter(Option<FilePatterns>);
 
-impl Wanted {
-    fn of(input: &Input, target: &Target, site: &Site<'_>) -> Result<Self, Failure> {
+impl FileFilter {
+    fn of(
+        input: &Input,
+        target: &ResolvedPath,
+        ctx: &ToolContext<'_>,
+    ) -> Result<Self, ToolFailure> {
         let patterns = input.include.as_deref().map(|include| {
-            let case = Case::Sensitive;
-            Patterns::new(site.place, &target.real, include, case, Exclusion::Taken)
+            let case = CaseMatching::Sensitive;
+            FilePatterns::new(ctx.scope, &target.real, include, case, Exclusion::Taken)
         });
         Ok(Self(patterns.transpose()?))
     }
@@ -154,102 +162,102 @@ impl Wanted {
 }
 
 /// The matches of a bounded second search.
-struct Glance {
+struct SampleSearch {
     lines: usize,
     /// Where the first is.
     first: String,
 }
 
 /// Searches some of the files that `next` gives, for a remark.
-fn glance(
+fn sample_search(
     expression: &Expression,
     mut next: impl FnMut() -> Option<PathBuf>,
-    site: &Site<'_>,
-) -> Result<Option<Glance>, Failure> {
+    ctx: &ToolContext<'_>,
+) -> Result<Option<SampleSearch>, ToolFailure> {
     let small = |path: &PathBuf| {
         path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= GLANCED_BYTES)
     };
     let files: Vec<PathBuf> = std::iter::from_fn(&mut next).filter(small).take(GLANCED).collect();
-    let (looked, ()) = Searching::new(expression, 0, MATCHES).many(&files, site.cancel, || ());
-    site.go_on()?;
+    let (looked, ()) = ParallelSearch::new(expression, 0, MATCHES).many(&files, ctx.cancel, || ());
+    ctx.check_cancelled()?;
     let matches = files.iter().zip(&looked).flat_map(|(path, looked)| {
-        let lines = looked.lines.iter().filter(|line| line.kind == Kind::Match);
+        let lines = looked.lines.iter().filter(|line| line.kind == LineKind::Match);
         lines.map(move |line| (path, line.number))
     });
     let mut matches = matches.peekable();
     let Some((path, line)) = matches.peek() else { return Ok(None) };
-    let first = format!("{}:{line}", site.shown(path));
-    Ok(Some(Glance { lines: matches.count(), first }))
+    let first = format!("{}:{line}", ctx.shown(path));
+    Ok(Some(SampleSearch { lines: matches.count(), first }))
 }
 
 /// The remark about lines that match in another case.
 fn in_another_case(
     input: &Input,
     next: impl FnMut() -> Option<PathBuf>,
-    site: &mut Site<'_>,
-) -> Result<Option<String>, Failure> {
+    ctx: &mut ToolContext<'_>,
+) -> Result<Option<String>, ToolFailure> {
     if input.case_insensitive {
         return Ok(None);
     }
-    let Ok(expression) = Expression::new(&input.pattern, Case::Insensitive) else {
+    let Ok(expression) = Expression::new(&input.pattern, CaseMatching::Insensitive) else {
         return Ok(None);
     };
-    let found = glance(&expression, next, site)?;
-    Ok(found.map(|Glance { lines, first }| {
-        site.account.trail.lose();
+    let found = sample_search(&expression, next, ctx)?;
+    Ok(found.map(|SampleSearch { lines, first }| {
+        ctx.extras.read_set.forget();
         format!("[{lines} lines match with case_insensitive = true, the first: {first}]")
     }))
 }
 
 /// A search on its way through files.
-struct Search {
-    searching: Searching,
-    found: Shown,
+struct GrepRun {
+    searching: ParallelSearch,
+    found: MatchList,
     searched: usize,
     /// Files that are no text, and the first of them.
     binary: usize,
     first_binary: Option<String>,
     unread: Vec<String>,
-    trail: Trail,
+    read_set: ReadSet,
 }
 
-impl Search {
+impl GrepRun {
     fn new(expression: &Expression, context: usize) -> Self {
-        let searching = Searching::new(expression, context, MATCHES);
-        let found = Shown { with_context: context > 0, ..Shown::default() };
-        let (unread, trail) = (Vec::new(), Trail::default());
-        Self { searching, found, searched: 0, binary: 0, first_binary: None, unread, trail }
+        let searching = ParallelSearch::new(expression, context, MATCHES);
+        let found = MatchList { with_context: context > 0, ..MatchList::default() };
+        let (unread, read_set) = (Vec::new(), ReadSet::default());
+        Self { searching, found, searched: 0, binary: 0, first_binary: None, unread, read_set }
     }
 
     /// Searches a file that the call names itself.
-    fn alone(&mut self, target: &Target, site: &Site<'_>) -> Result<(), Failure> {
+    fn alone(&mut self, target: &ResolvedPath, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
         let looked = self.searching.one(&target.real);
-        match self.take(&target.real, looked, site) {
-            Ok(Text::Searched) => Ok(()),
-            Ok(Text::Binary) => Err(Failure::new(
-                Code::Binary,
+        match self.take(&target.real, looked, ctx) {
+            Ok(SearchOutcome::Searched) => Ok(()),
+            Ok(SearchOutcome::Binary) => Err(ToolFailure::new(
+                FailureCode::Binary,
                 format!("{:?} is a binary file", target.named),
                 "Only text can be searched.",
             )),
-            Err(error) => Err(Failure::io("search", &target.named, error)),
+            Err(error) => Err(ToolFailure::io("search", &target.named, error)),
         }
     }
 
     /// Searches what lies under a directory; the answers are the notes of the walk.
     fn beneath(
         &mut self,
-        target: &Target,
-        wanted: &Wanted,
-        site: &Site<'_>,
-    ) -> Result<Vec<String>, Failure> {
+        target: &ResolvedPath,
+        wanted: &FileFilter,
+        ctx: &ToolContext<'_>,
+    ) -> Result<Vec<String>, ToolFailure> {
         super::ls::directory(&target.real, &target.named)?;
-        let mut walk = Walk::new(site.place, &target.real, Depth::All);
+        let mut walk = DirWalk::new(ctx.scope, &target.real, WalkDepth::All);
         let mut files = || -> Vec<PathBuf> {
             let mut files = Vec::new();
-            while files.len() < AT_ONCE && !site.cancel.asked() {
+            while files.len() < AT_ONCE && !ctx.cancel.is_requested() {
                 match walk.next() {
                     None => break,
-                    Some(Found { path, kind }) if kind.is_file() && wanted.has(path) => {
+                    Some(WalkEntry { path, kind }) if kind.is_file() && wanted.has(path) => {
                         files.push(path.to_owned());
                     }
                     Some(_) => {}
@@ -259,12 +267,12 @@ impl Search {
         };
         let mut these = files();
         while !these.is_empty() && !self.found.full {
-            let (looked, next) = self.searching.many(&these, site.cancel, &mut files);
-            site.go_on()?;
+            let (looked, next) = self.searching.many(&these, ctx.cancel, &mut files);
+            ctx.check_cancelled()?;
             for (path, looked) in these.iter().zip(looked) {
-                if let Err(error) = self.take(path, looked, site) {
-                    self.trail.lose();
-                    self.unread.push(format!("{} ({error})", site.shown(path)));
+                if let Err(error) = self.take(path, looked, ctx) {
+                    self.read_set.forget();
+                    self.unread.push(format!("{} ({error})", ctx.shown(path)));
                 }
                 if self.found.full {
                     break;
@@ -272,25 +280,30 @@ impl Search {
             }
             these = next;
         }
-        site.go_on()?;
-        let (notes, trail) = walk.end();
-        self.trail.join(trail);
+        ctx.check_cancelled()?;
+        let (notes, read_set) = walk.end();
+        self.read_set.merge(read_set);
         Ok(notes)
     }
 
-    fn take(&mut self, path: &Path, looked: Looked, site: &Site<'_>) -> io::Result<Text> {
+    fn take(
+        &mut self,
+        path: &Path,
+        looked: FileMatches,
+        ctx: &ToolContext<'_>,
+    ) -> io::Result<SearchOutcome> {
         match &looked.meta {
-            Some(meta) => self.trail.is(path, meta),
-            None => self.trail.lose(),
+            Some(meta) => self.read_set.record_as(path, meta),
+            None => self.read_set.forget(),
         }
         if !looked.lines.is_empty() {
-            self.found.file(&site.shown(path), &looked.lines);
+            self.found.file(&ctx.shown(path), &looked.lines);
         }
         match looked.end {
-            Ok(Text::Searched) => self.searched += 1,
-            Ok(Text::Binary) => {
+            Ok(SearchOutcome::Searched) => self.searched += 1,
+            Ok(SearchOutcome::Binary) => {
                 self.binary += 1;
-                self.first_binary.get_or_insert_with(|| site.shown(path));
+                self.first_binary.get_or_insert_with(|| ctx.shown(path));
             }
             Err(_) => {}
         }
@@ -302,20 +315,20 @@ impl Search {
         &mut self,
         input: &Input,
         expression: &Expression,
-        target: &Target,
-        wanted: &Wanted,
-        site: &mut Site<'_>,
-    ) -> Result<Vec<String>, Failure> {
+        target: &ResolvedPath,
+        wanted: &FileFilter,
+        ctx: &mut ToolContext<'_>,
+    ) -> Result<Vec<String>, ToolFailure> {
         let mut remarks = Vec::new();
         if let Some(first) = &self.first_binary {
             let count = self.binary;
             remarks.push(format!("[{count} binary files were not searched, the first: {first}]"));
         }
-        let place = site.place;
+        let place = ctx.scope;
         if let Some(include) = &input.include
             && self.searched + self.binary == 0
         {
-            let mut walk = Walk::new(place, &target.real, Depth::All);
+            let mut walk = DirWalk::new(place, &target.real, WalkDepth::All);
             let mut files = 0;
             while files < GLANCED
                 && let Some(found) = walk.next()
@@ -326,12 +339,12 @@ impl Search {
                 "[no file matches include {include:?}; without it there are {files}]"
             ));
         }
-        let mut walk = Walk::new(place, &target.real, Depth::All);
-        remarks.extend(in_another_case(input, || next_file(&mut walk, wanted), site)?);
-        let mut walk = Walk::through_ignored(place, &target.real, Depth::All);
-        let ignored = glance(expression, || next_file(&mut walk, wanted), site)?;
-        if let Some(Glance { lines, first }) = ignored {
-            site.account.trail.lose();
+        let mut walk = DirWalk::new(place, &target.real, WalkDepth::All);
+        remarks.extend(in_another_case(input, || next_file(&mut walk, wanted), ctx)?);
+        let mut walk = DirWalk::through_ignored(place, &target.real, WalkDepth::All);
+        let ignored = sample_search(expression, || next_file(&mut walk, wanted), ctx)?;
+        if let Some(SampleSearch { lines, first }) = ignored {
+            ctx.extras.read_set.forget();
             remarks.push(format!(
                 "[{lines} lines of files that ignore rules leave out match, the first: {first}; name it as \
                  path to search it]"
@@ -340,12 +353,12 @@ impl Search {
         Ok(remarks)
     }
 
-    fn answer(self, notes: Vec<String>, target: &Target) -> Answer {
+    fn answer(self, notes: Vec<String>, target: &ResolvedPath) -> ToolAnswer {
         let Self { found, searched, unread, .. } = self;
         let summary = format!("{} matches in {searched} files", found.matches);
         let none = found.matches == 0;
         let body = if none { format!("no match in {searched} files") } else { found.body };
-        let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
         answer.footer = notes;
         if found.is_cut {
             answer.footer.push(
@@ -369,9 +382,9 @@ impl Search {
     }
 }
 
-fn next_file(walk: &mut Walk, wanted: &Wanted) -> Option<PathBuf> {
+fn next_file(walk: &mut DirWalk, wanted: &FileFilter) -> Option<PathBuf> {
     loop {
-        let Found { path, kind } = walk.next()?;
+        let WalkEntry { path, kind } = walk.next()?;
         if kind.is_file() && wanted.has(path) {
             return Some(path.to_owned());
         }
@@ -380,7 +393,7 @@ fn next_file(walk: &mut Walk, wanted: &Wanted) -> Option<PathBuf> {
 
 /// Gathers matches over all files, in their order.
 #[derive(Default)]
-struct Shown {
+struct MatchList {
     body: String,
     matches: usize,
     full: bool,
@@ -389,24 +402,24 @@ struct Shown {
     with_context: bool,
 }
 
-impl Shown {
-    fn file(&mut self, name: &str, lines: &[Line]) {
+impl MatchList {
+    fn file(&mut self, name: &str, lines: &[ResultLine]) {
         let mut first = true;
-        for Line { kind, number, text, is_cut } in lines {
+        for ResultLine { kind, number, text, is_cut } in lines {
             let enough = self.matches == MATCHES;
             let sign = match kind {
-                Kind::Match if enough => {
+                LineKind::Match if enough => {
                     self.full = true;
                     return;
                 }
-                Kind::Before | Kind::Break if enough => continue,
-                Kind::Match => {
+                LineKind::Before | LineKind::Break if enough => continue,
+                LineKind::Match => {
                     self.matches += 1;
                     ':'
                 }
-                Kind::More => ':',
-                Kind::Before | Kind::After => '-',
-                Kind::Break => {
+                LineKind::More => ':',
+                LineKind::Before | LineKind::After => '-',
+                LineKind::Break => {
                     self.body.push_str("--\n");
                     continue;
                 }

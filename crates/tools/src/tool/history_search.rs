@@ -1,16 +1,16 @@
 //! `history_search`: earlier words of this conversation. Answered by the conversation itself, `own` in `session`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct HistorySearch;
+pub(super) struct HistorySearchTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +23,7 @@ pub(super) struct Input {
     limit: Option<u8>,
 }
 
-impl Tool for HistorySearch {
+impl Tool for HistorySearchTool {
     type Input = Input;
     const NAME: &'static str = "history_search";
     // It changes nothing but the conversation's own notes, and nobody is asked about it.
@@ -33,11 +33,11 @@ impl Tool for HistorySearch {
         messages come in the order of time.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "the conversation answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "the conversation answers this itself", ""))
     }
 }

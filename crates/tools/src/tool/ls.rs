@@ -1,14 +1,14 @@
 //! `ls`: one level of a directory.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::control::visible;
-use crate::discovery::{Depth, Walk};
-use crate::failure::{Code, Failure};
+use crate::discovery::{DirWalk, WalkDepth};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::kinds;
-use crate::site::Site;
-use crate::spec::{Alias, Lasting, Tool};
-use crate::trail::Trail;
+use crate::site::ToolContext;
+use crate::spec::{Alias, Tool};
+use crate::trail::ReadSet;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -23,7 +23,7 @@ const ENTRIES: usize = 500;
 /// Where all is ignored, so many names of it are told.
 const IGNORED: usize = 20;
 
-pub(super) struct Ls;
+pub(super) struct LsTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub(super) fn here() -> String {
     ".".to_owned()
 }
 
-impl Tool for Ls {
+impl Tool for LsTool {
     type Input = Input;
     const NAME: &'static str = "ls";
     const KIND: ToolKind = ToolKind::Query;
@@ -52,21 +52,21 @@ impl Tool for Ls {
         Alias::plain("list"),
     ];
 
-    const LASTING: Lasting = Lasting::WhileUnchanged;
+    const CACHEABLE: bool = true;
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let target = site.existing(&input.path)?;
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let target = ctx.existing(&input.path)?;
         directory(&target.real, &input.path)?;
         let mut total = 0_usize;
         // Directories first, then by name; only what will be listed is kept.
         let mut entries: BTreeSet<(bool, OsString)> = BTreeSet::new();
-        let mut walk = Walk::new(site.place, &target.real, Depth::OneLevel);
+        let mut walk = DirWalk::new(ctx.scope, &target.real, WalkDepth::OneLevel);
         while let Some(found) = walk.next() {
-            site.go_on()?;
+            ctx.check_cancelled()?;
             total += 1;
             let name = found.path.file_name().unwrap_or_default().to_owned();
             entries.insert((!found.kind.is_dir(), name));
@@ -76,17 +76,17 @@ impl Tool for Ls {
         }
         let mut body = String::new();
         for (_, name) in &entries {
-            body.push_str(&line(&target.real.join(name), &mut site.account.trail));
+            body.push_str(&line(&target.real.join(name), &mut ctx.extras.read_set));
             body.push('\n');
         }
-        let shown = site.shown(&target.real);
+        let shown = ctx.shown(&target.real);
         if total == 0 {
-            body = nothing(&target.real, site);
+            body = nothing(&target.real, ctx);
         }
         let summary = format!("{shown}: {total} entries");
-        let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
-        let (notes, trail) = walk.end();
-        site.account.trail.join(trail);
+        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let (notes, read_set) = walk.end();
+        ctx.extras.read_set.merge(read_set);
         answer.footer = notes;
         if total > ENTRIES {
             answer.footer.push(format!(
@@ -99,8 +99,8 @@ impl Tool for Ls {
 }
 
 /// What is said of a directory in which nothing is listed.
-fn nothing(real: &Path, site: &Site<'_>) -> String {
-    let mut walk = Walk::through_ignored(site.place, real, Depth::OneLevel);
+fn nothing(real: &Path, ctx: &ToolContext<'_>) -> String {
+    let mut walk = DirWalk::through_ignored(ctx.scope, real, WalkDepth::OneLevel);
     let mut names: Vec<String> = Vec::new();
     while names.len() <= IGNORED
         && let Some(found) = walk.next()
@@ -120,34 +120,34 @@ fn nothing(real: &Path, site: &Site<'_>) -> String {
 }
 
 /// Opens the directory once, so that a refusal is an error and not an empty list.
-pub(super) fn directory(real: &Path, named: &str) -> Result<(), Failure> {
+pub(super) fn directory(real: &Path, named: &str) -> Result<(), ToolFailure> {
     match real.read_dir() {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Failure::new(
-            Code::NotADirectory,
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(ToolFailure::new(
+            FailureCode::NotADirectory,
             format!("{named:?} is not a directory"),
             "Use read for a file.",
         )),
-        Err(error) => Err(Failure::io("list", named, error)),
+        Err(error) => Err(ToolFailure::io("list", named, error)),
     }
 }
 
-fn line(path: &Path, trail: &mut Trail) -> String {
+fn line(path: &Path, read_set: &mut ReadSet) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = visible(&name);
     match path.symlink_metadata() {
         Ok(meta) if meta.is_symlink() => {
-            trail.is(path, &meta);
+            read_set.record_as(path, &meta);
             let target = path.read_link().unwrap_or_default();
             format!("l {} {name} -> {}", meta.len(), visible(&target.to_string_lossy()))
         }
         Ok(meta) => {
-            trail.is(path, &meta);
+            read_set.record_as(path, &meta);
             format!("{} {} {name}", kinds::letter(meta.file_type()), meta.len())
         }
         // Removed between the listing and the look.
         Err(_) => {
-            trail.lose();
+            read_set.forget();
             format!("? ? {name}")
         }
     }

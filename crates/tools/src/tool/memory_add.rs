@@ -1,22 +1,22 @@
 //! `memory_add`: something to remember in sessions to come. Answered by `agentd-store`, `memory` in `store`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct MemoryAdd;
+pub(super) struct MemoryAddTool;
 
 /// Where something is remembered.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum Scope {
+pub(super) enum MemoryScope {
     // Until this session is removed.
     Session,
     // In every session of this project.
@@ -33,10 +33,10 @@ pub(super) struct Input {
     /// Where it holds: until this session is removed, in every session of this project, or in every
     /// project of this user; project where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<Scope>,
+    scope: Option<MemoryScope>,
 }
 
-impl Tool for MemoryAdd {
+impl Tool for MemoryAddTool {
     type Input = Input;
     const NAME: &'static str = "memory_add";
     // A change, so that it waits for its neighbours; judged as a look, since nobody is asked about it.
@@ -45,11 +45,11 @@ impl Tool for MemoryAdd {
     const DESCRIPTION: &'static str = "Remember something for later: a decision, how this project is built, what the person prefers. Not for what the files say themselves, and never for keys or passwords.";
     const ALIASES: &'static [Alias] = &[Alias::plain("remember"), Alias::plain("save_memory")];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "agentd-store answers this itself", ""))
     }
 }

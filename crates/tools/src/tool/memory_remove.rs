@@ -1,16 +1,16 @@
 //! `memory_remove`: takes something out of the memory. Answered by `agentd-store`, `memory` in `store`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct MemoryRemove;
+pub(super) struct MemoryRemoveTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +19,7 @@ pub(super) struct Input {
     id: String,
 }
 
-impl Tool for MemoryRemove {
+impl Tool for MemoryRemoveTool {
     type Input = Input;
     const NAME: &'static str = "memory_remove";
     // A change, so that it waits for its neighbours; judged as a look, since nobody is asked about it.
@@ -29,11 +29,11 @@ impl Tool for MemoryRemove {
         "Forget something that was remembered and does not hold any more.";
     const ALIASES: &'static [Alias] = &[Alias::plain("forget")];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "agentd-store answers this itself", ""))
     }
 }

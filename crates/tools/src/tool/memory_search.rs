@@ -1,22 +1,22 @@
 //! `memory_search`: what was remembered. Answered by `agentd-store`, `memory` in `store`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct MemorySearch;
+pub(super) struct MemorySearchTool;
 
 /// Where something is remembered.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum Scope {
+pub(super) enum SearchedMemory {
     // Until this session is removed.
     Session,
     // In every session of this project.
@@ -32,14 +32,14 @@ pub(super) struct Input {
     query: String,
     /// Only of this scope; all three where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<Scope>,
+    scope: Option<SearchedMemory>,
     /// How many; 10 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     limit: Option<u8>,
 }
 
-impl Tool for MemorySearch {
+impl Tool for MemorySearchTool {
     type Input = Input;
     const NAME: &'static str = "memory_search";
     // It only looks.
@@ -48,11 +48,11 @@ impl Tool for MemorySearch {
     const DESCRIPTION: &'static str = "Search what was remembered, in this session, this project and for this person. Look here before you ask the person what they may have said before.";
     const ALIASES: &'static [Alias] = &[Alias::plain("recall"), Alias::plain("search_memory")];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "agentd-store answers this itself", ""))
     }
 }

@@ -1,63 +1,63 @@
 //! The table of tools, in the order in which the model sees them.
 
-use crate::spec::{Spec, Works, spec_of, works_of};
+use crate::spec::{ToolDeclaration, ToolImpl, impl_of, spec_of};
 
 /// Declares the files and makes both tables of them: what the tools are, and what they do.
 macro_rules! tools {
     ($($file:ident :: $tool:ident),* $(,)?) => {
         $(mod $file;)*
 
-        static SPECS: &[Spec] = &[$(spec_of::<$file::$tool>()),*];
+        static SPECS: &[ToolDeclaration] = &[$(spec_of::<$file::$tool>()),*];
 
-        static WORKS: &[Works] = &[$(works_of::<$file::$tool>()),*];
+        static WORKS: &[ToolImpl] = &[$(impl_of::<$file::$tool>()),*];
     };
 }
 
 tools! {
-    read::Read,
-    ls::Ls,
-    glob::Glob,
-    grep::Grep,
-    summary::Summary,
-    scan::Scan,
-    git_status::GitStatus,
-    git_diff::GitDiff,
-    git_log::GitLog,
-    git_show::GitShow,
-    web_search::WebSearch,
-    web_fetch::WebFetch,
-    history_search::HistorySearch,
-    memory_search::MemorySearch,
-    memory_add::MemoryAdd,
-    memory_remove::MemoryRemove,
-    skill_list::SkillList,
-    skill_activate::SkillActivate,
-    checklist_create::ChecklistCreate,
-    checklist_update::ChecklistUpdate,
-    undo_list::UndoList,
-    write::Write,
-    edit::Edit,
-    multi_edit::MultiEdit,
-    apply_patch::ApplyPatch,
-    rewrite::Rewrite,
-    delete::Delete,
-    undo_restore::UndoRestore,
-    bash::Bash,
-    run::Run,
-    powershell::Powershell,
-    format::Format,
-    verify::Verify,
-    git_add::GitAdd,
-    git_commit::GitCommit,
+    read::ReadTool,
+    ls::LsTool,
+    glob::GlobTool,
+    grep::GrepTool,
+    summary::SummaryTool,
+    scan::ScanTool,
+    git_status::GitStatusTool,
+    git_diff::GitDiffTool,
+    git_log::GitLogTool,
+    git_show::GitShowTool,
+    web_search::WebSearchTool,
+    web_fetch::WebFetchTool,
+    history_search::HistorySearchTool,
+    memory_search::MemorySearchTool,
+    memory_add::MemoryAddTool,
+    memory_remove::MemoryRemoveTool,
+    skill_list::SkillListTool,
+    skill_activate::SkillActivateTool,
+    checklist_create::ChecklistCreateTool,
+    checklist_update::ChecklistUpdateTool,
+    undo_list::UndoListTool,
+    write::WriteTool,
+    edit::EditTool,
+    multi_edit::MultiEditTool,
+    apply_patch::ApplyPatchTool,
+    rewrite::RewriteTool,
+    delete::DeleteTool,
+    undo_restore::UndoRestoreTool,
+    bash::BashTool,
+    run::RunTool,
+    powershell::PowershellTool,
+    format::FormatTool,
+    verify::VerifyTool,
+    git_add::GitAddTool,
+    git_commit::GitCommitTool,
 }
 
 /// Every tool, in the order in which the model sees them.
 #[must_use]
-pub fn specs() -> &'static [Spec] {
+pub fn specs() -> &'static [ToolDeclaration] {
     SPECS
 }
 
 /// The working half of the tool with this real name.
-pub(crate) fn works(name: &str) -> Option<&'static Works> {
+pub(crate) fn tool_impl(name: &str) -> Option<&'static ToolImpl> {
     WORKS.iter().find(|works| works.name == name)
 }

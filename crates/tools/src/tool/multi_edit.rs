@@ -1,15 +1,15 @@
 //! `multi_edit`: several pieces of one file replaced together, or none of them.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::diff;
-use crate::draft::{Draft, Piece};
-use crate::failure::{Code, Failure};
+use crate::draft::{EditBuffer, SearchText};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
-use crate::passage::{Exchange, Passage, exchanged};
+use crate::passage::{Replacement, TextSpan, apply_replacements};
 use crate::replace::replace;
-use crate::site::Site;
-use crate::spec::{Alias, Premise, Tool};
+use crate::site::ToolContext;
+use crate::spec::{Alias, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// Most edits of one call.
 const EDITS: usize = 200;
 
-pub(super) struct MultiEdit;
+pub(super) struct MultiEditTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,13 +28,13 @@ pub(super) struct Input {
     path: String,
     /// The edits. All are located in the file as it is now, so their order does not matter and line
     /// numbers do not shift; none may overlap another.
-    edits: Vec<Edit>,
+    edits: Vec<EditItem>,
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-pub(super) struct Edit {
+pub(super) struct EditItem {
     /// The text to replace, exactly as it stands in the file; it must be there once. Either this,
     /// or start_line and end_line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,46 +58,49 @@ fn is_unset(flag: &bool) -> bool {
     !flag
 }
 
-impl Tool for MultiEdit {
+impl Tool for MultiEditTool {
     type Input = Input;
     const NAME: &'static str = "multi_edit";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const PREMISE: Premise = Premise::FilesAsRead;
+    const REQUIRES_READ: bool = true;
     const DESCRIPTION: &'static str = "Make several edits in one file, all together or none. Each \
         edit gives the exact text to find, or the lines from start_line to end_line, and what \
         replaces it.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("edit_lines"), Alias::plain("multi_edit_file")];
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
-        let (draft, new, _) = edited(&input, site)?;
-        Ok(diff::unified(&site.shown(&draft.target.real), &draft.old, &new))
+    fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+        let (draft, new, _) = edited(&input, ctx)?;
+        Ok(diff::unified(&ctx.shown(&draft.target.real), &draft.old, &new))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let (draft, new, lines) = edited(&input, site)?;
-        let shown = site.shown(&draft.target.real);
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let (draft, new, lines) = edited(&input, ctx)?;
+        let shown = ctx.shown(&draft.target.real);
         let diff = diff::unified(&shown, &draft.old, &new);
-        site.go_on()?;
+        ctx.check_cancelled()?;
         replace(&draft.target, Some(&draft.before), new.as_bytes())?;
-        site.saw(&draft.target, judged::digest(new.as_bytes()));
+        ctx.record_version(&draft.target, judged::digest(new.as_bytes()));
         let count = match lines.as_slice() {
             [only] => format!("line {only}"),
             several => format!("{} places", several.len()),
         };
         let effects = vec![Effect::Written(draft.target.recorded())];
         let summary = format!("edited {shown}: {count}");
-        Ok(Answer::done(format!("{summary}\n{diff}"), summary, effects))
+        Ok(ToolAnswer::done(format!("{summary}\n{diff}"), summary, effects))
     }
 }
 
 /// The file, its new text, and the lines at which something is replaced.
-fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>), Failure> {
+fn edited(
+    input: &Input,
+    ctx: &ToolContext<'_>,
+) -> Result<(EditBuffer, String, Vec<usize>), ToolFailure> {
     if input.edits.is_empty() {
         return Err(invalid("edits is empty", "Give at least one edit."));
     }
@@ -105,7 +108,7 @@ fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>),
         let text = format!("{} edits are more than {EDITS}", input.edits.len());
         return Err(invalid(&text, "Make them in several calls."));
     }
-    let draft = Draft::open(&input.path, site)?;
+    let draft = EditBuffer::open(&input.path, ctx)?;
     let mut found = Vec::new();
     for (at, edit) in input.edits.iter().enumerate() {
         found.extend(located(at, edit, &draft)?.into_iter().map(|place| (at, place)));
@@ -115,8 +118,8 @@ fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>),
         if let [(a, one), (b, other)] = pair
             && one.overlaps(other)
         {
-            return Err(Failure::new(
-                Code::Overlap,
+            return Err(ToolFailure::new(
+                FailureCode::Overlap,
                 format!(
                     "edits[{a}] (line {}) and edits[{b}] (line {}) replace the same text",
                     one.line(&draft.old),
@@ -126,8 +129,8 @@ fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>),
             ));
         }
     }
-    let exchanges: Vec<Exchange> = found.into_iter().map(|(_, exchange)| exchange).collect();
-    let new = exchanged(&draft.old, &exchanges);
+    let exchanges: Vec<Replacement> = found.into_iter().map(|(_, exchange)| exchange).collect();
+    let new = apply_replacements(&draft.old, &exchanges);
     if new == draft.old {
         return Err(invalid(
             "the edits change nothing",
@@ -145,7 +148,11 @@ fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>),
 }
 
 /// Where one edit replaces, in the file as it is.
-fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Vec<Exchange>, Failure> {
+fn located(
+    at: usize,
+    edit: &EditItem,
+    draft: &EditBuffer,
+) -> Result<Vec<Replacement>, ToolFailure> {
     let wrong = |what: &str, hint: &str| Err(invalid(&format!("edits[{at}]{what}"), hint));
     match (&edit.find, edit.start_line, edit.end_line) {
         (Some(find), None, None) => {
@@ -153,14 +160,14 @@ fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Vec<Exchange>, Failu
                 return wrong(".find is empty", "Give the text to replace, or its lines.");
             }
             let field = format!("edits[{at}].find");
-            let piece = Piece { field: &field, text: find };
-            let way_on = "Give more of the lines around the right place, name its lines, or set \
+            let piece = SearchText { field: &field, text: find };
+            let hint = "Give more of the lines around the right place, name its lines, or set \
                           replace_all.";
             let places = match edit.replace_all {
                 true => draft.all(piece)?,
-                false => vec![draft.only(piece, way_on)?],
+                false => vec![draft.only(piece, hint)?],
             };
-            let exchange = |place| Exchange::of_piece(place, find, &edit.replace);
+            let exchange = |place| Replacement::of_piece(place, find, &edit.replace);
             Ok(places.into_iter().map(exchange).collect())
         }
         (None, Some(first), Some(last)) => {
@@ -170,10 +177,10 @@ fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Vec<Exchange>, Failu
                     "To add lines, replace a line by itself and the new ones.",
                 );
             }
-            match Passage::lines(&draft.old, first, last) {
-                Ok(place) => Ok(vec![Exchange::of_lines(&draft.old, place, &edit.replace)]),
-                Err(count) => Err(Failure::new(
-                    Code::PastEnd,
+            match TextSpan::lines(&draft.old, first, last) {
+                Ok(place) => Ok(vec![Replacement::of_lines(&draft.old, place, &edit.replace)]),
+                Err(count) => Err(ToolFailure::new(
+                    FailureCode::PastEnd,
                     format!(
                         "edits[{at}]: lines {first} to {last} go past the end; {:?} has {count} \
                          lines",
@@ -198,6 +205,6 @@ fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Vec<Exchange>, Failu
     }
 }
 
-fn invalid(text: &str, hint: &str) -> Failure {
-    Failure::new(Code::InvalidArguments, text, hint)
+fn invalid(text: &str, hint: &str) -> ToolFailure {
+    ToolFailure::new(FailureCode::InvalidArguments, text, hint)
 }

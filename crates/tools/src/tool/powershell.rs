@@ -1,17 +1,17 @@
 //! `powershell`: a script of PowerShell, where that is installed.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::command::{self, ARGUMENT_BYTES, Wanted};
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct Powershell;
+pub(super) struct PowershellTool;
 
 /// Its executable outside of Windows.
 const PWSH: &str = "pwsh";
@@ -27,7 +27,7 @@ pub(super) struct Input {
     timeout_ms: Option<u64>,
 }
 
-impl Tool for Powershell {
+impl Tool for PowershellTool {
     type Input = Input;
     const NAME: &'static str = "powershell";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -37,13 +37,17 @@ impl Tool for Powershell {
         bash: confined to the project, and the last line of the result is its exit code.";
     const ALIASES: &'static [Alias] = &[Alias::plain("run_powershell"), Alias::plain("pwsh")];
 
-    fn facts(input: &Input) -> Facts {
-        Facts { command: Some(command::in_words(&argv(&input.script))), ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts {
+            command: Some(command::shell_words(&argv(&input.script))),
+            ..JudgedFacts::default()
+        }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let Input { script, timeout_ms } = input;
-        let invalid = |text: &str, hint: &str| Failure::new(Code::InvalidArguments, text, hint);
+        let invalid =
+            |text: &str, hint: &str| ToolFailure::new(FailureCode::InvalidArguments, text, hint);
         if script.trim().is_empty() {
             return Err(invalid("the script is empty", "Say what to run."));
         }
@@ -55,8 +59,8 @@ impl Tool for Powershell {
             return Err(invalid("the script is longer than 128 KiB", hint));
         }
         let argv = argv(&script);
-        let text = command::in_words(&argv);
-        command::run(Wanted { argv, text, env: Vec::new(), without: None, timeout_ms }, site)
+        let text = command::shell_words(&argv);
+        command::run(CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms }, ctx)
     }
 }
 

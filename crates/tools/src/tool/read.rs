@@ -1,15 +1,15 @@
 //! `read`: a file or a window of its lines, with their numbers.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
 use crate::kinds;
-use crate::lines::{Columns, LINE_CHARS, Line, NotUtf8, skip};
+use crate::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip};
 use crate::open;
 use crate::replace::LOADED_MAX;
-use crate::site::{Site, Target};
-use crate::spec::{Alias, Lasting, Tool};
+use crate::site::{ResolvedPath, ToolContext};
+use crate::spec::{Alias, Tool};
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
@@ -32,7 +32,7 @@ const MARK_CHARS: usize = 100;
 /// Up to this size the lines after the window are counted, too.
 const COUNTED_MAX: u64 = 8_000_000;
 
-pub(super) struct Read;
+pub(super) struct ReadTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +57,7 @@ pub(super) struct Input {
     raw: bool,
 }
 
-impl Tool for Read {
+impl Tool for ReadTool {
     type Input = Input;
     const NAME: &'static str = "read";
     const KIND: ToolKind = ToolKind::Query;
@@ -73,19 +73,19 @@ impl Tool for Read {
         Alias::plain("open_file"),
     ];
 
-    const LASTING: Lasting = Lasting::WhileUnchanged;
+    const CACHEABLE: bool = true;
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let target = site.existing(&input.path)?;
-        let (file, meta) = open::regular(&target)?;
-        site.account.trail.is(&target.real, &meta);
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let target = ctx.existing(&input.path)?;
+        let (file, meta) = open::open_regular(&target)?;
+        ctx.extras.read_set.record_as(&target.real, &meta);
         if meta.len() > WHOLE_MAX && input.offset.is_none() && input.limit.is_none() {
-            return Err(Failure::new(
-                Code::TooLarge,
+            return Err(ToolFailure::new(
+                FailureCode::TooLarge,
                 format!(
                     "{:?} has {} bytes; a whole file may have {WHOLE_MAX}",
                     input.path,
@@ -96,20 +96,20 @@ impl Tool for Read {
         }
         let mut reader = BufReader::with_capacity(kinds::SNIFFED, &file);
         let window = match encoding(&mut reader, &target)? {
-            Encoding::Utf8 => Window::read(&mut reader, &input, meta.len(), site, &target)?,
+            Encoding::Utf8 => LineWindow::read(&mut reader, &input, meta.len(), ctx, &target)?,
             Encoding::Utf16 => {
                 let decoder = DecodeReaderBytesBuilder::new().bom_sniffing(true).build(reader);
                 let mut decoded = BufReader::with_capacity(kinds::SNIFFED, decoder);
                 refuse_binary(fill(&mut decoded, &target)?, &target)?;
-                let mut window = Window::read(&mut decoded, &input, meta.len(), site, &target)?;
+                let mut window = LineWindow::read(&mut decoded, &input, meta.len(), ctx, &target)?;
                 window.notes.push("[the file is UTF-16 and is shown as UTF-8]".to_owned());
                 window
             }
         };
         if let Some(digest) = whole(file, &meta) {
-            site.saw(&target, digest);
+            ctx.record_version(&target, digest);
         }
-        Ok(window.answer(site, &target))
+        Ok(window.answer(ctx, &target))
     }
 }
 
@@ -119,7 +119,7 @@ fn whole(mut file: File, before: &Metadata) -> Option<String> {
         return None;
     }
     file.rewind().ok()?;
-    let digest = judged::digest_of(&file).ok()?;
+    let digest = judged::digest_reader(&file).ok()?;
     let after = file.metadata().ok()?;
     let same = after.len() == before.len() && after.modified().ok() == before.modified().ok();
     same.then_some(digest)
@@ -132,7 +132,7 @@ enum Encoding {
 }
 
 /// Looks at the first bytes without taking them out of the reader.
-fn encoding(reader: &mut impl BufRead, target: &Target) -> Result<Encoding, Failure> {
+fn encoding(reader: &mut impl BufRead, target: &ResolvedPath) -> Result<Encoding, ToolFailure> {
     let start = fill(reader, target)?;
     if kinds::is_utf16(start) {
         return Ok(Encoding::Utf16);
@@ -141,15 +141,15 @@ fn encoding(reader: &mut impl BufRead, target: &Target) -> Result<Encoding, Fail
     Ok(Encoding::Utf8)
 }
 
-fn fill<'a>(reader: &'a mut impl BufRead, target: &Target) -> Result<&'a [u8], Failure> {
-    reader.fill_buf().map_err(|error| Failure::io("read", &target.named, error))
+fn fill<'a>(reader: &'a mut impl BufRead, target: &ResolvedPath) -> Result<&'a [u8], ToolFailure> {
+    reader.fill_buf().map_err(|error| ToolFailure::io("read", &target.named, error))
 }
 
-fn refuse_binary(start: &[u8], target: &Target) -> Result<(), Failure> {
-    match kinds::binary(start) {
+fn refuse_binary(start: &[u8], target: &ResolvedPath) -> Result<(), ToolFailure> {
+    match kinds::binary_type(start) {
         None => Ok(()),
-        Some(kind) => Err(Failure::new(
-            Code::Binary,
+        Some(kind) => Err(ToolFailure::new(
+            FailureCode::Binary,
             format!("{:?} is a binary file ({kind})", target.named),
             "Only text can be read. Use bash with a program that knows this type.",
         )),
@@ -157,7 +157,7 @@ fn refuse_binary(start: &[u8], target: &Target) -> Result<(), Failure> {
 }
 
 /// The lines that were asked for, and what is known of the others.
-struct Window {
+struct LineWindow {
     text: String,
     first: u64,
     last: u64,
@@ -170,7 +170,7 @@ struct Window {
 }
 
 /// What fits into one answer.
-struct Bounds {
+struct WindowBounds {
     /// Lines.
     limit: u64,
     /// Characters of the text.
@@ -179,7 +179,7 @@ struct Bounds {
     columns: Columns,
 }
 
-impl Bounds {
+impl WindowBounds {
     fn of(input: &Input, max_chars: usize) -> Self {
         let limit = input.limit.unwrap_or(if input.column.is_some() { 1 } else { LINES });
         let chars = max_chars.saturating_sub(FOOTER_CHARS).min(TEXT_MAX);
@@ -190,31 +190,31 @@ impl Bounds {
     }
 }
 
-impl Window {
+impl LineWindow {
     fn read(
         reader: &mut impl BufRead,
         input: &Input,
         size: u64,
-        site: &Site<'_>,
-        target: &Target,
-    ) -> Result<Self, Failure> {
-        let failed = |error| Failure::io("read", &target.named, error);
-        let Bounds { limit, chars, columns } = Bounds::of(input, site.max_chars);
+        ctx: &ToolContext<'_>,
+        target: &ResolvedPath,
+    ) -> Result<Self, ToolFailure> {
+        let failed = |error| ToolFailure::io("read", &target.named, error);
+        let WindowBounds { limit, chars, columns } = WindowBounds::of(input, ctx.max_chars);
         let first = input.offset.unwrap_or(1);
         for passed in 0..first - 1 {
-            site.go_on()?;
+            ctx.check_cancelled()?;
             if !skip(reader).map_err(failed)?.line {
                 return Err(past_end(target, first, passed));
             }
         }
         let mut text = String::new();
         let mut used = 0;
-        let mut line = Line::default();
+        let mut line = LineBuffer::default();
         let mut last = first - 1;
         let mut is_cut = false;
         let mut passed = 0;
         while last + 1 - first < limit {
-            site.go_on()?;
+            ctx.check_cancelled()?;
             if !line.read(reader, columns).map_err(failed)? {
                 break;
             }
@@ -257,18 +257,18 @@ impl Window {
         Ok(Self { text, first, last, total, more, notes })
     }
 
-    fn answer(self, site: &Site<'_>, target: &Target) -> Answer {
-        let shown = site.shown(&target.real);
+    fn answer(self, ctx: &ToolContext<'_>, target: &ResolvedPath) -> ToolAnswer {
+        let shown = ctx.shown(&target.real);
         let lines = (self.last + 1).saturating_sub(self.first);
         let effects = vec![Effect::Read(target.recorded())];
         if self.last == 0 {
-            return Answer::done(
+            return ToolAnswer::done(
                 "(the file is empty)".to_owned(),
                 format!("{shown}: empty"),
                 effects,
             );
         }
-        let mut answer = Answer::done(self.text, format!("{shown}: {lines} lines"), effects);
+        let mut answer = ToolAnswer::done(self.text, format!("{shown}: {lines} lines"), effects);
         answer.footer = self.notes;
         if self.first > 1 || self.more {
             let of = self.total.map_or(String::new(), |total| format!(" of {total}"));
@@ -283,17 +283,17 @@ impl Window {
     }
 }
 
-fn past_end(target: &Target, first: u64, lines: u64) -> Failure {
-    Failure::new(
-        Code::PastEnd,
+fn past_end(target: &ResolvedPath, first: u64, lines: u64) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::PastEnd,
         format!("line {first} is past the end: {:?} has {lines} lines", target.named),
         "Give a smaller offset.",
     )
 }
 
-fn not_utf8(target: &Target, line: u64) -> Failure {
-    Failure::new(
-        Code::NotUtf8,
+fn not_utf8(target: &ResolvedPath, line: u64) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::NotUtf8,
         format!("line {line} of {:?} is not UTF-8", target.named),
         "It is probably in an older encoding; with bash, iconv -f LATIN1 -t UTF-8 shows it.",
     )

@@ -1,18 +1,18 @@
 //! `rewrite`: a file edited by its syntax tree, all edits together or none.
 
 use super::scan::unsupported;
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::diff;
-use crate::draft::Draft;
-use crate::failure::{Code, Failure};
+use crate::draft::EditBuffer;
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
-use crate::passage::{Exchange, exchanged};
+use crate::passage::{Replacement, apply_replacements};
 use crate::replace::replace;
-use crate::site::Site;
+use crate::site::ToolContext;
 use crate::source::SOURCE_MAX;
-use crate::spec::{Alias, Premise, Runner, Tool};
-use crate::syntax::{Find, Piece, Renamed, TreeEdit};
+use crate::spec::{Alias, RunnerProgram, Tool};
+use crate::syntax::{FindBy, NameKind, TextEdit, TreeEdit};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -25,7 +25,7 @@ const EDITS: usize = 50;
 /// Most symbols that are named.
 const SYMBOLS: usize = 20;
 
-pub(super) struct Rewrite;
+pub(super) struct RewriteTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,25 +34,25 @@ pub(super) struct Input {
     path: String,
     /// The edits. All are located in the file as it is now, so their order does not matter; none
     /// may change the same code as another.
-    edits: Vec<Edit>,
+    edits: Vec<SyntaxEdit>,
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-pub(super) struct Edit {
+pub(super) struct SyntaxEdit {
     /// Replace code by what it looks like. Either this or rename.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    replace: Option<Replace>,
+    replace: Option<CodeReplacement>,
     /// Rename what is called so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rename: Option<Rename>,
+    rename: Option<CodeRename>,
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-pub(super) struct Replace {
+pub(super) struct CodeReplacement {
     /// Code with metavariables: $NAME stands for one piece of the tree, $$$NAME for any number.
     /// Each match is replaced. Either this or rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,13 +74,13 @@ pub(super) struct Replace {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-pub(super) struct Rename {
+pub(super) struct CodeRename {
     /// The name as it is.
     from: String,
     /// The name as it shall be.
     to: String,
     /// local: a variable, parameter, function or type. member: a field, property or method.
-    target: Target,
+    target: RenameTarget,
     /// Only inside the function, type or module of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within_symbol: Option<String>,
@@ -89,44 +89,44 @@ pub(super) struct Rename {
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(super) enum Target {
+pub(super) enum RenameTarget {
     Local,
     Member,
 }
 
-impl Tool for Rewrite {
+impl Tool for RewriteTool {
     type Input = Input;
     const NAME: &'static str = "rewrite";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const PREMISE: Premise = Premise::FilesAsRead;
-    const RUNNER: Runner = Runner::Code;
+    const REQUIRES_READ: bool = true;
+    const RUNNER: RunnerProgram = RunnerProgram::Code;
     const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace every piece of code \
         that looks like a pattern, or rename a variable, function, type or member throughout the \
         file. All edits are made or none. For plain text use edit.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
-        let change = edited(input, site)?;
-        Ok(diff::unified(&site.shown(&change.draft.target.real), &change.draft.old, &change.new))
+    fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+        let change = edited(input, ctx)?;
+        Ok(diff::unified(&ctx.shown(&change.draft.target.real), &change.draft.old, &change.new))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let Change { draft, new, places, symbols, left_inside } = edited(input, site)?;
-        let shown = site.shown(&draft.target.real);
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let RewrittenFile { draft, new, places, symbols, left_inside } = edited(input, ctx)?;
+        let shown = ctx.shown(&draft.target.real);
         let diff = diff::unified(&shown, &draft.old, &new);
-        site.go_on()?;
+        ctx.check_cancelled()?;
         replace(&draft.target, Some(&draft.before), new.as_bytes())?;
-        site.saw(&draft.target, judged::digest(new.as_bytes()));
+        ctx.record_version(&draft.target, judged::digest(new.as_bytes()));
         let count = if places == 1 { "1 place".to_owned() } else { format!("{places} places") };
         let summary = format!("rewrote {shown}: {count}");
         let body = format!("{summary}{}\n{diff}", in_words(&symbols));
         let effects = vec![Effect::Written(draft.target.recorded())];
-        let mut answer = Answer::done(body, summary, effects);
+        let mut answer = ToolAnswer::done(body, summary, effects);
         if left_inside > 0 {
             answer.footer.push(format!(
                 "[{left_inside} more matches lie inside of replaced ones and were left; make the same edit again for them]"
@@ -136,36 +136,36 @@ impl Tool for Rewrite {
     }
 }
 
-struct Change {
-    draft: Draft,
+struct RewrittenFile {
+    draft: EditBuffer,
     new: String,
     places: usize,
     symbols: BTreeSet<String>,
     left_inside: usize,
 }
 
-fn edited(input: Input, site: &Site<'_>) -> Result<Change, Failure> {
-    let syntax = site.syntax()?;
+fn edited(input: Input, ctx: &ToolContext<'_>) -> Result<RewrittenFile, ToolFailure> {
+    let syntax = ctx.syntax()?;
     if input.edits.is_empty() || input.edits.len() > EDITS {
         let text = format!("edits has {} edits", input.edits.len());
         return Err(invalid(&text, &format!("Give at least one and at most {EDITS}.")));
     }
-    let draft = Draft::open(&input.path, site)?;
+    let draft = EditBuffer::open(&input.path, ctx)?;
     let Some(language) = syntax.of_file(&draft.target.real) else {
         return Err(unsupported(syntax, &format!("{:?}", draft.target.named)));
     };
     if draft.old.len() as u64 > SOURCE_MAX {
         let text = format!("{:?} is too large for a syntax tree", draft.target.named);
-        return Err(Failure::new(Code::TooLarge, text, "Use edit."));
+        return Err(ToolFailure::new(FailureCode::TooLarge, text, "Use edit."));
     }
-    let mut found: Vec<(usize, Piece)> = Vec::new();
+    let mut found: Vec<(usize, TextEdit)> = Vec::new();
     let mut left_inside = 0;
     for (at, edit) in input.edits.into_iter().enumerate() {
         let edit = meant(at, edit)?;
-        site.go_on()?;
+        ctx.check_cancelled()?;
         let placed = syntax
             .places(language, &draft.old, &edit)
-            .map_err(|misfit| Misplaced(at, misfit).failure())?;
+            .map_err(|misfit| EditError(at, misfit).failure())?;
         left_inside += placed.left_inside;
         found.extend(placed.pieces.into_iter().map(|piece| (at, piece)));
     }
@@ -175,8 +175,8 @@ fn edited(input: Input, site: &Site<'_>) -> Result<Change, Failure> {
             && other.place.start < one.place.end
         {
             let line = draft.old[..other.place.start].matches('\n').count() + 1;
-            return Err(Failure::new(
-                Code::Overlap,
+            return Err(ToolFailure::new(
+                FailureCode::Overlap,
                 format!("edits[{a}] and edits[{b}] change the same code, at line {line}"),
                 "Nothing was changed. Make them in two calls.",
             ));
@@ -188,32 +188,32 @@ fn edited(input: Input, site: &Site<'_>) -> Result<Change, Failure> {
         .filter(|name| !name.is_empty())
         .collect();
     let places = found.len();
-    let exchanges: Vec<Exchange> =
-        found.into_iter().map(|(_, piece)| Exchange::of_bytes(piece.place, piece.new)).collect();
-    let new = exchanged(&draft.old, &exchanges);
+    let exchanges: Vec<Replacement> =
+        found.into_iter().map(|(_, piece)| Replacement::of_bytes(piece.place, piece.new)).collect();
+    let new = apply_replacements(&draft.old, &exchanges);
     if new == draft.old {
         return Err(invalid("the edits change nothing", "Everything is as they would make it."));
     }
     if let Some(line) = syntax.broken(language, &draft.old, &new) {
-        return Err(Failure::new(
-            Code::BrokenSyntax,
+        return Err(ToolFailure::new(
+            FailureCode::BrokenSyntax,
             format!(
                 "after the edits the file could not be read as {language}, at line {line} of the new text"
             ),
             "Nothing was changed. Correct the replacement, or use edit for a step in between.",
         ));
     }
-    Ok(Change { draft, new, places, symbols, left_inside })
+    Ok(RewrittenFile { draft, new, places, symbols, left_inside })
 }
 
 /// What one edit asks for.
-fn meant(at: usize, edit: Edit) -> Result<TreeEdit, Failure> {
+fn meant(at: usize, edit: SyntaxEdit) -> Result<TreeEdit, ToolFailure> {
     match edit {
-        Edit { replace: Some(replace), rename: None } => {
-            let Replace { pattern, rule, replacement, within, within_symbol } = replace;
+        SyntaxEdit { replace: Some(replace), rename: None } => {
+            let CodeReplacement { pattern, rule, replacement, within, within_symbol } = replace;
             let find = match (pattern, rule) {
-                (Some(pattern), None) => Find::Pattern(pattern),
-                (None, Some(rule)) => Find::Rule(serde_json::Value::Object(rule).to_string()),
+                (Some(pattern), None) => FindBy::Pattern(pattern),
+                (None, Some(rule)) => FindBy::Rule(serde_json::Value::Object(rule).to_string()),
                 (Some(_), Some(_)) | (None, None) => {
                     let text = format!("edits[{at}].replace needs either pattern or rule");
                     return Err(invalid(&text, "A pattern is code with metavariables."));
@@ -221,27 +221,29 @@ fn meant(at: usize, edit: Edit) -> Result<TreeEdit, Failure> {
             };
             Ok(TreeEdit::Replace { find, replacement, within, within_symbol })
         }
-        Edit { replace: None, rename: Some(rename) } => {
-            let Rename { from, to, target, within_symbol } = rename;
+        SyntaxEdit { replace: None, rename: Some(rename) } => {
+            let CodeRename { from, to, target, within_symbol } = rename;
             let target = match target {
-                Target::Local => Renamed::Local,
-                Target::Member => Renamed::Member,
+                RenameTarget::Local => NameKind::Local,
+                RenameTarget::Member => NameKind::Member,
             };
             Ok(TreeEdit::Rename { from, to, target, within_symbol })
         }
-        Edit { replace: Some(_), rename: Some(_) } | Edit { replace: None, rename: None } => Err(
-            invalid(&format!("edits[{at}] needs either replace or rename"), "Give one of them."),
-        ),
+        SyntaxEdit { replace: Some(_), rename: Some(_) }
+        | SyntaxEdit { replace: None, rename: None } => Err(invalid(
+            &format!("edits[{at}] needs either replace or rename"),
+            "Give one of them.",
+        )),
     }
 }
 
 /// An engine's answer with the edit it is about.
-struct Misplaced(usize, crate::syntax::Misfit);
+struct EditError(usize, crate::syntax::EngineError);
 
-impl Misplaced {
-    fn failure(self) -> Failure {
+impl EditError {
+    fn failure(self) -> ToolFailure {
         let Self(at, misfit) = self;
-        let mut failure = Failure::from(misfit);
+        let mut failure = ToolFailure::from(misfit);
         failure.message = format!("edits[{at}]: {}", failure.message);
         failure
     }
@@ -259,6 +261,6 @@ fn in_words(symbols: &BTreeSet<String>) -> String {
     format!("\nin {}{more}", named.join(", "))
 }
 
-fn invalid(text: &str, hint: &str) -> Failure {
-    Failure::new(Code::InvalidArguments, text, hint)
+fn invalid(text: &str, hint: &str) -> ToolFailure {
+    ToolFailure::new(FailureCode::InvalidArguments, text, hint)
 }

@@ -1,18 +1,18 @@
 //! `run`: a program with its arguments, without a shell.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::command::{self, ARGUMENT_BYTES, Wanted};
-use crate::failure::{Code, Failure};
-use crate::rights::{WantedSettings, WantedSigning};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
+use crate::failure::{FailureCode, ToolFailure};
+use crate::rights::{GitSettingsChoice, SigningChoice};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct Run;
+pub(super) struct RunTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,18 +26,18 @@ pub(super) struct Input {
     /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
     /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
     #[serde(default)]
-    git_settings: WantedSettings,
+    git_settings: GitSettingsChoice,
     /// Whether git signs commits and tags with the person's ssh key, as their git settings say. Only
     /// the signatures are made outside of the sandbox. Asking for on has to be approved.
     #[serde(default)]
-    git_signing: WantedSigning,
+    git_signing: SigningChoice,
     /// One more directory that it may read and write, as an absolute path; for this call alone. A
     /// person is asked about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
 }
 
-impl Tool for Run {
+impl Tool for RunTool {
     type Input = Input;
     const NAME: &'static str = "run";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -47,27 +47,28 @@ impl Tool for Run {
         argument holds characters that a shell would read.";
     const ALIASES: &'static [Alias] = &[Alias::plain("exec"), Alias::plain("run_program")];
 
-    fn facts(input: &Input) -> Facts {
-        Facts {
-            command: Some(command::in_words(&input.argv)),
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts {
+            command: Some(command::shell_words(&input.argv)),
             git: Some(input.git_settings.into()),
             signing: input.git_signing.into(),
             directory: input.directory.clone(),
-            ..Facts::default()
+            ..JudgedFacts::default()
         }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let Input { argv, timeout_ms, git_settings: _, git_signing: _, directory: _ } = input;
         check(&argv)?;
-        let text = command::in_words(&argv);
-        command::run(Wanted { argv, text, env: Vec::new(), without: None, timeout_ms }, site)
+        let text = command::shell_words(&argv);
+        command::run(CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms }, ctx)
     }
 }
 
 /// What no program could be given.
-fn check(argv: &[String]) -> Result<(), Failure> {
-    let invalid = |text: &str, hint: &str| Err(Failure::new(Code::InvalidArguments, text, hint));
+fn check(argv: &[String]) -> Result<(), ToolFailure> {
+    let invalid =
+        |text: &str, hint: &str| Err(ToolFailure::new(FailureCode::InvalidArguments, text, hint));
     match argv.first().map(|name| name.trim()) {
         None => return invalid("argv is empty", "Name the program, then its arguments."),
         Some("") => return invalid("the program's name is empty", "Name the program first."),

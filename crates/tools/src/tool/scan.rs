@@ -1,18 +1,18 @@
 //! `scan`: code found by what it looks like in the syntax tree.
 
 use super::ls::here;
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::control::visible;
-use crate::discovery::{Depth, Walk};
-use crate::failure::{Code, Failure};
+use crate::discovery::{DirWalk, WalkDepth};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::lines::cut_line;
 use crate::open;
-use crate::site::{Site, Target};
+use crate::site::{ResolvedPath, ToolContext};
 use crate::source;
-use crate::spec::{Alias, Lasting, Runner, Tool};
-use crate::syntax::{Match, Misfit, Search, Syntax};
-use crate::trail::Trail;
+use crate::spec::{Alias, RunnerProgram, Tool};
+use crate::syntax::{CodeMatch, EngineError, SyntaxEngine, SyntaxSearch};
+use crate::trail::ReadSet;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -30,7 +30,7 @@ const CAPTURE_CHARS: usize = 120;
 /// Most patterns of one call.
 const PATTERNS: usize = 20;
 
-pub(super) struct Scan;
+pub(super) struct ScanTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,52 +55,53 @@ fn limit() -> usize {
     50
 }
 
-impl Tool for Scan {
+impl Tool for ScanTool {
     type Input = Input;
     const NAME: &'static str = "scan";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const RUNNER: Runner = Runner::Code;
+    const RUNNER: RunnerProgram = RunnerProgram::Code;
     const DESCRIPTION: &'static str = "Find code by its syntax: a pattern is a piece of code with \
         metavariables, and matches whatever the layout. Matches come as path:line:[where it stands] \
         code, with what each metavariable stands for. For plain text use grep.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
 
-    const LASTING: Lasting = Lasting::WhileUnchanged;
+    const CACHEABLE: bool = true;
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let syntax = site.syntax()?;
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let syntax = ctx.syntax()?;
         check(&input.patterns)?;
         let only = input.language.as_deref().map(|name| called(syntax, name)).transpose()?;
-        let target = site.existing(&input.path)?;
+        let target = ctx.existing(&input.path)?;
         let kind = open::kind(&target)?;
-        let mut looked = Looked { most: input.limit, ..Looked::default() };
-        let mut searches = Searches { syntax, patterns: &input.patterns, made: BTreeMap::new() };
+        let mut looked = ScanResults { most: input.limit, ..ScanResults::default() };
+        let mut searches =
+            LanguageSearches { syntax, patterns: &input.patterns, made: BTreeMap::new() };
         if kind.is_dir() {
-            looked.notes = beneath(&target, only, site, &mut searches, &mut looked)?;
+            looked.notes = beneath(&target, only, ctx, &mut searches, &mut looked)?;
         } else {
             let language = match only.or_else(|| syntax.of_file(&target.real)) {
                 Some(language) => language,
                 None => return Err(unsupported(syntax, &format!("{:?}", target.named))),
             };
-            let (text, meta) = source::named(&target)?;
-            looked.trail.is(&target.real, &meta);
+            let (text, meta) = source::read_named(&target)?;
+            looked.read_set.record_as(&target.real, &meta);
             let search = searches.of(language).as_ref().map_err(|misfit| misfit.clone())?;
-            looked.file(&site.shown(&target.real), &text, search.as_ref());
+            looked.file(&ctx.shown(&target.real), &text, search.as_ref());
         }
         searches.left_out(&mut looked)?;
-        let trail = std::mem::take(&mut looked.trail);
-        site.account.trail.join(trail);
+        let read_set = std::mem::take(&mut looked.read_set);
+        ctx.extras.read_set.merge(read_set);
         Ok(looked.answer(&target))
     }
 }
 
-fn check(patterns: &[String]) -> Result<(), Failure> {
-    let invalid = |text: String| Err(Failure::new(Code::InvalidArguments, text, ""));
+fn check(patterns: &[String]) -> Result<(), ToolFailure> {
+    let invalid = |text: String| Err(ToolFailure::new(FailureCode::InvalidArguments, text, ""));
     if patterns.is_empty() {
         return invalid("patterns is empty".to_owned());
     }
@@ -110,30 +111,30 @@ fn check(patterns: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn unsupported(syntax: &dyn Syntax, what: &str) -> Failure {
-    Failure::new(
-        Code::UnsupportedLanguage,
+pub(super) fn unsupported(syntax: &dyn SyntaxEngine, what: &str) -> ToolFailure {
+    ToolFailure::new(
+        FailureCode::UnsupportedLanguage,
         format!("{what} is of no language whose syntax can be read here"),
         format!("These can: {}. For other text use grep and edit.", syntax.languages().join(", ")),
     )
 }
 
-fn called(syntax: &dyn Syntax, name: &str) -> Result<&'static str, Failure> {
+fn called(syntax: &dyn SyntaxEngine, name: &str) -> Result<&'static str, ToolFailure> {
     syntax.called(name).ok_or_else(|| unsupported(syntax, &format!("{name:?}")))
 }
 
 /// Searches what lies under a directory; the answers are the notes of the walk.
 fn beneath(
-    target: &Target,
+    target: &ResolvedPath,
     only: Option<&'static str>,
-    site: &Site<'_>,
-    searches: &mut Searches<'_>,
-    looked: &mut Looked,
-) -> Result<Vec<String>, Failure> {
+    ctx: &ToolContext<'_>,
+    searches: &mut LanguageSearches<'_>,
+    looked: &mut ScanResults,
+) -> Result<Vec<String>, ToolFailure> {
     super::ls::directory(&target.real, &target.named)?;
-    let mut walk = Walk::new(site.place, &target.real, Depth::All);
+    let mut walk = DirWalk::new(ctx.scope, &target.real, WalkDepth::All);
     while let Some(found) = walk.next() {
-        site.go_on()?;
+        ctx.check_cancelled()?;
         let Some(language) = searches.syntax.of_file(found.path) else { continue };
         if !found.kind.is_file() || only.is_some_and(|only| only != language) {
             continue;
@@ -146,45 +147,45 @@ fn beneath(
         }
         match read(found.path) {
             Ok((text, meta)) => {
-                looked.trail.is(found.path, &meta);
-                looked.file(&site.shown(found.path), &text, search.as_ref());
+                looked.read_set.record_as(found.path, &meta);
+                looked.file(&ctx.shown(found.path), &text, search.as_ref());
             }
             // What was no text may be some later.
-            Err(source::NoText::Binary(_)) => looked.trail.at(found.path),
+            Err(source::SourceTextError::Binary(_)) => looked.read_set.record(found.path),
             Err(why) => {
-                looked.trail.lose();
-                let shown = site.shown(found.path);
+                looked.read_set.forget();
+                let shown = ctx.shown(found.path);
                 looked.unread.push(why.failure(&shown).message);
             }
         }
     }
-    let (notes, trail) = walk.end();
-    looked.trail.join(trail);
+    let (notes, read_set) = walk.end();
+    looked.read_set.merge(read_set);
     Ok(notes)
 }
 
-fn read(path: &Path) -> Result<(String, Metadata), source::NoText> {
+fn read(path: &Path) -> Result<(String, Metadata), source::SourceTextError> {
     let flags = nix::fcntl::OFlag::O_RDONLY;
-    let fd = open::beneath(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty());
-    let file = File::from(fd.map_err(|errno| source::NoText::Io(errno.into()))?);
-    let meta = file.metadata().map_err(source::NoText::Io)?;
-    Ok((source::text(&file, meta.len())?, meta))
+    let fd = open::open_no_links(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty());
+    let file = File::from(fd.map_err(|errno| source::SourceTextError::Io(errno.into()))?);
+    let meta = file.metadata().map_err(source::SourceTextError::Io)?;
+    Ok((source::read_text(&file, meta.len())?, meta))
 }
 
 /// The patterns made ready, once for each language that is met.
-struct Searches<'a> {
-    syntax: &'a dyn Syntax,
+struct LanguageSearches<'a> {
+    syntax: &'a dyn SyntaxEngine,
     patterns: &'a [String],
-    made: BTreeMap<&'static str, Result<Box<dyn Search>, Misfit>>,
+    made: BTreeMap<&'static str, Result<Box<dyn SyntaxSearch>, EngineError>>,
 }
 
-impl Searches<'_> {
-    fn of(&mut self, language: &'static str) -> &Result<Box<dyn Search>, Misfit> {
+impl LanguageSearches<'_> {
+    fn of(&mut self, language: &'static str) -> &Result<Box<dyn SyntaxSearch>, EngineError> {
         self.made.entry(language).or_insert_with(|| self.syntax.search(language, self.patterns))
     }
 
     /// Says for which languages the patterns are no code, or fails where that is all there were.
-    fn left_out(self, looked: &mut Looked) -> Result<(), Failure> {
+    fn left_out(self, looked: &mut ScanResults) -> Result<(), ToolFailure> {
         let some = self.made.values().any(Result::is_ok);
         let mut left_out = Vec::new();
         for (language, made) in self.made {
@@ -213,7 +214,7 @@ impl Searches<'_> {
 
 /// What was found on the way through files.
 #[derive(Default)]
-struct Looked {
+struct ScanResults {
     body: String,
     matches: usize,
     most: usize,
@@ -222,15 +223,15 @@ struct Looked {
     cut: bool,
     unread: Vec<String>,
     notes: Vec<String>,
-    trail: Trail,
+    read_set: ReadSet,
 }
 
-impl Looked {
+impl ScanResults {
     fn full(&self) -> bool {
         self.matches > self.most
     }
 
-    fn file(&mut self, shown: &str, text: &str, search: &dyn Search) {
+    fn file(&mut self, shown: &str, text: &str, search: &dyn SyntaxSearch) {
         self.files += 1;
         // One more than is shown tells whether there are more.
         for found in search.find(text, self.most + 1 - self.matches) {
@@ -241,7 +242,7 @@ impl Looked {
         }
     }
 
-    fn answer(self, target: &Target) -> Answer {
+    fn answer(self, target: &ResolvedPath) -> ToolAnswer {
         let full = self.full();
         let shown = self.matches.min(self.most);
         let summary = format!("{shown} matches in {} files", self.files);
@@ -250,7 +251,7 @@ impl Looked {
             (0, files) => format!("no match in {files} files"),
             (_, _) => self.body,
         };
-        let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
         answer.footer = self.notes;
         if full {
             let most = self.most;
@@ -273,7 +274,7 @@ impl Looked {
 }
 
 /// `path:line:[where] code`, and a line for each metavariable.
-fn line(shown: &str, found: &Match) -> String {
+fn line(shown: &str, found: &CodeMatch) -> String {
     let mut lines = found.text.lines();
     let first = visible(lines.next().unwrap_or_default()).into_owned();
     let more = match lines.count() {

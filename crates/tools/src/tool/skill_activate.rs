@@ -1,16 +1,16 @@
 //! `skill_activate`: the instructions of one skill. Answered by `agentd-store`, `skills` in `store`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct SkillActivate;
+pub(super) struct SkillActivateTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ pub(super) struct Input {
     arguments: Option<String>,
 }
 
-impl Tool for SkillActivate {
+impl Tool for SkillActivateTool {
     type Input = Input;
     const NAME: &'static str = "skill_activate";
     // It only looks.
@@ -32,11 +32,11 @@ impl Tool for SkillActivate {
         "Load the instructions of a skill. Follow them for the task at hand.";
     const ALIASES: &'static [Alias] = &[Alias::plain("skill"), Alias::plain("use_skill")];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "agentd-store answers this itself", ""))
     }
 }

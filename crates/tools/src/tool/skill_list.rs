@@ -1,22 +1,22 @@
 //! `skill_list`: which skills there are. Answered by `agentd-store`, `skills` in `store`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct SkillList;
+pub(super) struct SkillListTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {}
 
-impl Tool for SkillList {
+impl Tool for SkillListTool {
     type Input = Input;
     const NAME: &'static str = "skill_list";
     // It only looks.
@@ -26,11 +26,11 @@ impl Tool for SkillList {
         "List the skills of this project and this person, each with what it is for.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "agentd-store answers this itself", ""))
     }
 }

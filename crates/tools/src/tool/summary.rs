@@ -1,13 +1,13 @@
 //! `summary`: what stands in a file, from its syntax tree.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::control::visible;
-use crate::failure::Failure;
+use crate::failure::ToolFailure;
 use crate::lines::cut_line;
-use crate::site::Site;
+use crate::site::ToolContext;
 use crate::source;
-use crate::spec::{Alias, Lasting, Runner, Tool};
+use crate::spec::{Alias, RunnerProgram, Tool};
 use crate::syntax::Outline;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
@@ -22,7 +22,7 @@ const ENTRY_CHARS: usize = 200;
 /// Lines shown of a file that has no outline.
 const FIRST: usize = 20;
 
-pub(super) struct Summary;
+pub(super) struct SummaryTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,40 +31,40 @@ pub(super) struct Input {
     path: String,
 }
 
-impl Tool for Summary {
+impl Tool for SummaryTool {
     type Input = Input;
     const NAME: &'static str = "summary";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const RUNNER: Runner = Runner::Code;
+    const RUNNER: RunnerProgram = RunnerProgram::Code;
     const DESCRIPTION: &'static str = "Outline one file without reading all of it: imports, types and \
         functions with their signatures and line numbers; headings of Markdown, keys of TOML and \
         JSON. Use it before reading a long file.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("get_file_summary"), Alias::plain("file-summary"), Alias::plain("outline")];
 
-    const LASTING: Lasting = Lasting::WhileUnchanged;
+    const CACHEABLE: bool = true;
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let target = site.existing(&input.path)?;
-        let (text, meta) = source::named(&target)?;
-        site.account.trail.is(&target.real, &meta);
-        site.go_on()?;
-        let syntax = site.syntax()?;
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let target = ctx.existing(&input.path)?;
+        let (text, meta) = source::read_named(&target)?;
+        ctx.extras.read_set.record_as(&target.real, &meta);
+        ctx.check_cancelled()?;
+        let syntax = ctx.syntax()?;
         let (lines, bytes) = (text.lines().count(), text.len());
         let outline = syntax.outline(&target.real, &text);
-        let shown = site.shown(&target.real);
+        let shown = ctx.shown(&target.real);
         let kind = outline.as_ref().map_or("text", |outline| outline.language);
         let head = format!("{shown}: {kind}, {lines} lines, {bytes} bytes\n");
         let summary = format!("{shown}: {kind}, {lines} lines");
         let effects = vec![Effect::Read(target.recorded())];
         match outline {
             Some(outline) if !outline.entries.is_empty() => {
-                let mut answer = Answer::done(head + &listed(&outline), summary, effects);
+                let mut answer = ToolAnswer::done(head + &listed(&outline), summary, effects);
                 answer.how_to_get_more = "read the file with offset and limit";
                 answer.footer = notes(&outline);
                 Ok(answer)
@@ -72,7 +72,7 @@ impl Tool for Summary {
             Some(_) | None => {
                 let first: Vec<String> =
                     text.lines().take(FIRST).map(|line| cut_line(line, ENTRY_CHARS, 0)).collect();
-                let mut answer = Answer::done(head + &first.join("\n"), summary, effects);
+                let mut answer = ToolAnswer::done(head + &first.join("\n"), summary, effects);
                 if lines > FIRST {
                     let more = lines - FIRST;
                     answer.footer.push(format!("[the first {FIRST} lines; {more} left out]"));

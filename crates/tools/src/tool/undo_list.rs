@@ -1,16 +1,16 @@
 //! `undo_list`: what can be undone. Answered by `agentd-store`, `undo` in `store`.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct UndoList;
+pub(super) struct UndoListTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,7 +20,7 @@ pub(super) struct Input {
     before: Option<u32>,
 }
 
-impl Tool for UndoList {
+impl Tool for UndoListTool {
     type Input = Input;
     const NAME: &'static str = "undo_list";
     // It only looks.
@@ -29,11 +29,11 @@ impl Tool for UndoList {
     const DESCRIPTION: &'static str = "List the changes that file tools and commands made in this session and that undo_restore can take back, the newest first, and what of them is not covered.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "agentd-store answers this itself", ""))
     }
 }

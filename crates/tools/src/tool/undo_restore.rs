@@ -1,17 +1,17 @@
 //! `undo_restore`: takes back what one call changed. The copies come from `agentd-store`; `restore` puts
 //! them back, in a cage of its own.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct UndoRestore;
+pub(super) struct UndoRestoreTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,7 +20,7 @@ pub(super) struct Input {
     id: u32,
 }
 
-impl Tool for UndoRestore {
+impl Tool for UndoRestoreTool {
     type Input = Input;
     const NAME: &'static str = "undo_restore";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -28,11 +28,11 @@ impl Tool for UndoRestore {
     const DESCRIPTION: &'static str = "Take back what one call changed, of a file tool or a command: all of its files become what they were before it, or none where one of them was changed since.";
     const ALIASES: &'static [Alias] = &[Alias::plain("undo"), Alias::plain("undo_edit")];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
-        Err(Failure::new(Code::UnknownTool, "nothing was kept for this call", ""))
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "nothing was kept for this call", ""))
     }
 }

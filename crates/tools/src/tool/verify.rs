@@ -1,13 +1,13 @@
 //! `verify`: what a person had configured to be run after edits, in each package that was edited.
 //! The conversation calls it on its own account; no model is told of it.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::command::{self, Wanted};
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::command::{self, CommandSpec};
 use crate::control::visible_lines;
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::package_copy;
-use crate::site::Site;
+use crate::site::ToolContext;
 use crate::spec::{Alias, Caller, Tool};
 use protocol::call::Outcome;
 use protocol::confinement::{Network, Profile};
@@ -32,7 +32,7 @@ const BUILT: &str = "\"reason\":\"build-finished\"";
 /// What a shell answers where the program is not there, or cannot be executed.
 const NOT_RUN: [i32; 2] = [126, 127];
 
-pub(super) struct Verify;
+pub(super) struct VerifyTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +46,7 @@ pub(super) struct Input {
     paths: Vec<String>,
 }
 
-impl Tool for Verify {
+impl Tool for VerifyTool {
     type Input = Input;
     const NAME: &'static str = "verify";
     // Never run again by itself: what build scripts do is not known.
@@ -56,24 +56,24 @@ impl Tool for Verify {
     const DESCRIPTION: &'static str = "Run what was configured to be run after edits.";
     const ALIASES: &'static [Alias] = &[];
 
-    fn facts(input: &Input) -> Facts {
-        Facts {
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts {
             command: Some(input.command.clone()),
             network: Some(Network::Off),
-            ..Facts::default()
+            ..JudgedFacts::default()
         }
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let Input { command, package, paths } = input;
-        let looked = packages(package.as_deref(), &paths, site)?;
-        let (temp, place) = (&site.place.temp, site.place);
+        let looked = packages(package.as_deref(), &paths, ctx)?;
+        let (temp, place) = (&ctx.scope.temp, ctx.scope);
         let copies = match asks_cargo(&command) {
             true => copies(&looked.dirs, &place.project, &temp.join("verify-copy")),
             false => Vec::new(),
         };
         // From here on all paths are the command's.
-        let seen = |path: &Path| match &site.command {
+        let seen = |path: &Path| match &ctx.command {
             Some(side) => place.seen_in(&side.cage, path),
             None => path.to_owned(),
         };
@@ -81,7 +81,7 @@ impl Tool for Verify {
         let temp = seen(temp);
         let target = temp.join("verify").to_string_lossy().into_owned();
         let answer = command::run(
-            Wanted {
+            CommandSpec {
                 argv: vec![
                     "/bin/sh".to_owned(),
                     "-c".to_owned(),
@@ -93,14 +93,14 @@ impl Tool for Verify {
                 without: None,
                 timeout_ms: None,
             },
-            site,
+            ctx,
         )?;
         told(&command, &looked, answer)
     }
 }
 
 /// Where the command is run, and what of the edits that leaves out.
-struct Looked {
+struct VerifiedPackages {
     /// Each place once.
     dirs: Vec<PathBuf>,
     /// How many places there would be.
@@ -109,7 +109,7 @@ struct Looked {
     homeless: Vec<String>,
 }
 
-impl Looked {
+impl VerifiedPackages {
     /// What nobody looked at, to stand below what was found.
     fn left_out(&self) -> String {
         let mut notes = String::new();
@@ -130,15 +130,19 @@ impl Looked {
     }
 }
 
-fn packages(package: Option<&str>, paths: &[String], site: &Site<'_>) -> Result<Looked, Failure> {
+fn packages(
+    package: Option<&str>,
+    paths: &[String],
+    ctx: &ToolContext<'_>,
+) -> Result<VerifiedPackages, ToolFailure> {
     let Some(marker) = package else {
-        let dirs = vec![site.place.project.clone()];
-        return Ok(Looked { dirs, packages: 1, homeless: Vec::new() });
+        let dirs = vec![ctx.scope.project.clone()];
+        return Ok(VerifiedPackages { dirs, packages: 1, homeless: Vec::new() });
     };
     let (mut dirs, mut homeless): (Vec<PathBuf>, _) = (Vec::new(), Vec::new());
     for path in paths {
-        let real = site.resolve(path)?.real;
-        let above = real.ancestors().skip(1).take_while(|dir| site.place.contains(dir));
+        let real = ctx.resolve(path)?.real;
+        let above = real.ancestors().skip(1).take_while(|dir| ctx.scope.contains(dir));
         match above.into_iter().find(|dir| dir.join(marker).is_file()).map(Path::to_owned) {
             Some(found) if dirs.contains(&found) => {}
             Some(found) => dirs.push(found),
@@ -148,12 +152,12 @@ fn packages(package: Option<&str>, paths: &[String], site: &Site<'_>) -> Result<
     let packages = dirs.len();
     dirs.truncate(PACKAGES);
     match dirs.is_empty() {
-        true => Err(Failure::new(
-            Code::NotFound,
+        true => Err(ToolFailure::new(
+            FailureCode::NotFound,
             format!("no {marker} lies above {}", paths.join(", ")),
             "",
         )),
-        false => Ok(Looked { dirs, packages, homeless }),
+        false => Ok(VerifiedPackages { dirs, packages, homeless }),
     }
 }
 
@@ -171,7 +175,7 @@ fn copies(dirs: &[PathBuf], project: &Path, into: &Path) -> Vec<Option<PathBuf>>
 /// last did that failed; one that could not be run at all is counted on the last line, and only where
 /// none failed is it how all of it ends.
 fn script(command: &str, dirs: &[PathBuf], copies: &[Option<PathBuf>], temp: &Path) -> String {
-    let word = |path: &Path| command::in_words(&[path.to_string_lossy().into_owned()]);
+    let word = |path: &Path| command::shell_words(&[path.to_string_lossy().into_owned()]);
     let mut script = "code=0 missed=0 why=0\n".to_owned();
     for (at, dir) in dirs.iter().enumerate() {
         let run = |dir: &Path| format!("(cd {} || exit 126\n{command}\n)", word(dir));
@@ -204,7 +208,11 @@ fn script(command: &str, dirs: &[PathBuf], copies: &[Option<PathBuf>], temp: &Pa
 ///
 /// # Errors
 /// Where it came to no finding.
-fn told(command: &str, looked: &Looked, answer: Answer) -> Result<Answer, Failure> {
+fn told(
+    command: &str,
+    looked: &VerifiedPackages,
+    answer: ToolAnswer,
+) -> Result<ToolAnswer, ToolFailure> {
     let Outcome::Exited { code } = answer.outcome else { return Ok(answer) };
     let copied = answer.body.lines().any(|line| line == COPIED);
     let left_out = match copied {
@@ -215,9 +223,14 @@ fn told(command: &str, looked: &Looked, answer: Answer) -> Result<Answer, Failur
     };
     if code == 0 {
         let body = format!("verifier: `{command}`: no errors{left_out}");
-        return Ok(Answer { summary: "no errors".to_owned(), body, footer: Vec::new(), ..answer });
+        return Ok(ToolAnswer {
+            summary: "no errors".to_owned(),
+            body,
+            footer: Vec::new(),
+            ..answer
+        });
     }
-    let found = Found::in_output(&answer.body);
+    let found = VerifierOutput::in_output(&answer.body);
     let all = looked.dirs.len();
     let cargo = asks_cargo(command);
     // Where some of the output is left out, the word of an end may be.
@@ -232,7 +245,7 @@ fn told(command: &str, looked: &Looked, answer: Answer) -> Result<Answer, Failur
         if missed > 0 && missed < all {
             why.push_str(&format!("; so in {missed} of {all} packages, no errors in the others"));
         }
-        return Err(Failure::new(Code::NotFound, why, ""));
+        return Err(ToolFailure::new(FailureCode::NotFound, why, ""));
     }
     let least = if found.cut { "at least " } else { "" };
     let (text, count) = match found.errors.len() {
@@ -252,7 +265,7 @@ fn told(command: &str, looked: &Looked, answer: Answer) -> Result<Answer, Failur
     shown.push_str(&left_out);
     let mut footer = answer.footer;
     footer.pop();
-    Ok(Answer {
+    Ok(ToolAnswer {
         body: format!("verifier: `{command}`: {count}exit code {code}\n{shown}"),
         summary: format!("{count}exit code {code}"),
         footer,
@@ -262,7 +275,7 @@ fn told(command: &str, looked: &Looked, answer: Answer) -> Result<Answer, Failur
 
 /// What a command printed.
 #[derive(Default)]
-struct Found {
+struct VerifierOutput {
     /// Errors of compilers, as cargo passes them on.
     errors: Vec<String>,
     /// How often cargo says that a build ended: where it does not, a crate is missing or a manifest is
@@ -278,7 +291,7 @@ struct Found {
     text: String,
 }
 
-impl Found {
+impl VerifierOutput {
     /// Lines of cargo's `--message-format json` are read, others are text.
     fn in_output(output: &str) -> Self {
         let mut found = Self::default();
@@ -346,10 +359,10 @@ mod tests {
     fn said(command: &str, (dirs, packages): (usize, usize), code: i32, output: &str) -> String {
         let dirs = (0..dirs).map(|n| PathBuf::from(format!("/p/{n}"))).collect();
         let homeless = (packages..7).map(|n| format!("{n}.rs")).collect();
-        let looked = Looked { dirs, packages, homeless };
+        let looked = VerifiedPackages { dirs, packages, homeless };
         let outcome = Outcome::Exited { code };
-        let answer = Answer::done(output.to_owned(), String::new(), Vec::new());
-        match told(command, &looked, Answer { outcome, ..answer }) {
+        let answer = ToolAnswer::done(output.to_owned(), String::new(), Vec::new());
+        match told(command, &looked, ToolAnswer { outcome, ..answer }) {
             Ok(answer) => answer.body,
             Err(failure) => format!("unavailable: {}", failure.message),
         }

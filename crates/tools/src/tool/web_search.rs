@@ -1,10 +1,10 @@
 //! `web_search`: what a search engine finds.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
-use crate::failure::{Code, Failure};
-use crate::site::Site;
-use crate::spec::{Alias, Runner, Tool};
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::site::ToolContext;
+use crate::spec::{Alias, RunnerProgram, Tool};
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Longest query in characters.
 const QUERY_CHARS: usize = 500;
 
-pub(super) struct WebSearch;
+pub(super) struct WebSearchTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,28 +30,28 @@ fn limit() -> usize {
     5
 }
 
-impl Tool for WebSearch {
+impl Tool for WebSearchTool {
     type Input = Input;
     const NAME: &'static str = "web_search";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Web;
-    const RUNNER: Runner = Runner::Web;
+    const RUNNER: RunnerProgram = RunnerProgram::Web;
     const DESCRIPTION: &'static str = "Search the web: title, address and a few words of each result. \
         Read one with web_fetch.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("search_web"), Alias::plain("google_web_search")];
 
-    fn facts(_: &Input) -> Facts {
-        Facts::default()
+    fn facts(_: &Input) -> JudgedFacts {
+        JudgedFacts::default()
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let query = input.query.trim();
         if query.is_empty() || query.chars().count() > QUERY_CHARS {
             let why = format!("a query has 1 to {QUERY_CHARS} characters");
-            return Err(Failure::new(Code::InvalidArguments, why, ""));
+            return Err(ToolFailure::new(FailureCode::InvalidArguments, why, ""));
         }
-        let hits = site.web()?.search(query, input.limit, site.cancel)?;
+        let hits = ctx.web()?.search(query, input.limit, ctx.cancel)?;
         let mut text = String::new();
         for (at, hit) in hits.iter().enumerate() {
             text.push_str(&format!("{}. {}\n   {}\n", at + 1, hit.title, hit.url));
@@ -63,6 +63,6 @@ impl Tool for WebSearch {
             text.push_str("nothing was found");
         }
         let summary = format!("{} results for {query:?}", hits.len());
-        Ok(Answer::done(text, summary, Vec::new()))
+        Ok(ToolAnswer::done(text, summary, Vec::new()))
     }
 }

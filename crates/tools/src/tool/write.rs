@@ -1,12 +1,12 @@
 //! `write`: a whole file, made or replaced in one step.
 
-use crate::answer::Answer;
-use crate::arguments::Facts;
+use crate::answer::ToolAnswer;
+use crate::arguments::JudgedFacts;
 use crate::diff;
-use crate::failure::{Code, Failure};
+use crate::failure::{FailureCode, ToolFailure};
 use crate::judged;
-use crate::replace::{Before, Replaced, before, replace};
-use crate::site::{Site, Target};
+use crate::replace::{OriginalFile, Replaced, load_original, replace};
+use crate::site::{ResolvedPath, ToolContext};
 use crate::spec::{Alias, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
@@ -14,7 +14,7 @@ use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) struct Write;
+pub(super) struct WriteTool;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +25,7 @@ pub(super) struct Input {
     content: String,
 }
 
-impl Tool for Write {
+impl Tool for WriteTool {
     type Input = Input;
     const NAME: &'static str = "write";
     const KIND: ToolKind = ToolKind::Mutation;
@@ -40,52 +40,57 @@ impl Tool for Write {
         Alias::plain("write_to_file"),
     ];
 
-    fn facts(input: &Input) -> Facts {
-        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    fn facts(input: &Input) -> JudgedFacts {
+        JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }
     }
 
-    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
-        let target = target(site, &input.path)?;
-        Ok(change(site, &target, before(site, &target)?.as_ref(), &input.content))
+    fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+        let target = target(ctx, &input.path)?;
+        Ok(change(ctx, &target, load_original(ctx, &target)?.as_ref(), &input.content))
     }
 
-    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let target = target(site, &input.path)?;
-        let before = before(site, &target)?;
-        let shown = site.shown(&target.real);
+    fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        let target = target(ctx, &input.path)?;
+        let before = load_original(ctx, &target)?;
+        let shown = ctx.shown(&target.real);
         if before.as_ref().and_then(|before| before.bytes.as_deref())
             == Some(input.content.as_bytes())
         {
-            site.saw(&target, judged::digest(input.content.as_bytes()));
+            ctx.record_version(&target, judged::digest(input.content.as_bytes()));
             let body = format!("{shown} has exactly this content already; nothing was written");
-            return Ok(Answer::done(body, format!("{shown}: unchanged"), Vec::new()));
+            return Ok(ToolAnswer::done(body, format!("{shown}: unchanged"), Vec::new()));
         }
-        let diff = change(site, &target, before.as_ref(), &input.content);
-        site.go_on()?;
+        let diff = change(ctx, &target, before.as_ref(), &input.content);
+        ctx.check_cancelled()?;
         let replaced = replace(&target, before.as_ref(), input.content.as_bytes())?;
-        site.saw(&target, judged::digest(input.content.as_bytes()));
+        ctx.record_version(&target, judged::digest(input.content.as_bytes()));
         let (did, effect) = match replaced {
             Replaced::Created => ("created", Effect::Created(target.recorded())),
             Replaced::Overwritten => ("overwrote", Effect::Written(target.recorded())),
         };
         let bytes = input.content.len();
         let body = format!("{did} {shown}: {bytes} bytes\n{diff}");
-        Ok(Answer::done(body, format!("{did} {shown}: {bytes} bytes"), vec![effect]))
+        Ok(ToolAnswer::done(body, format!("{did} {shown}: {bytes} bytes"), vec![effect]))
     }
 }
 
-fn target(site: &Site<'_>, path: &str) -> Result<Target, Failure> {
-    let target = site.to_write(path)?;
+fn target(ctx: &ToolContext<'_>, path: &str) -> Result<ResolvedPath, ToolFailure> {
+    let target = ctx.to_write(path)?;
     if path.ends_with('/') {
         let text = format!("{path:?} names a directory");
-        return Err(Failure::new(Code::IsDirectory, text, "Name a file in it."));
+        return Err(ToolFailure::new(FailureCode::IsDirectory, text, "Name a file in it."));
     }
     Ok(target)
 }
 
 /// The diff to show, or why there is none.
-fn change(site: &Site<'_>, target: &Target, before: Option<&Before>, content: &str) -> String {
-    let name = site.shown(&target.real);
+fn change(
+    ctx: &ToolContext<'_>,
+    target: &ResolvedPath,
+    before: Option<&OriginalFile>,
+    content: &str,
+) -> String {
+    let name = ctx.shown(&target.real);
     let Some(before) = before else {
         return diff::unified(&name, "", content);
     };

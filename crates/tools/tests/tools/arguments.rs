@@ -4,7 +4,7 @@ use crate::project::Project;
 use proptest::prelude::*;
 use protocol::call::Outcome;
 use serde_json::json;
-use tools::{Invalid, interpret, specs};
+use tools::{InvalidCall, interpret, specs};
 
 /// The table of tools in the crate's README is written by hand; this finds a tool that it leaves out.
 #[test]
@@ -97,7 +97,7 @@ fn aliases_are_real_calls_with_their_defaults() {
         for alias in spec.aliases {
             // The defaults must be fields of the tool: an unknown one would say so.
             match interpret(alias.name, "{}") {
-                Ok(_) | Err(Invalid::MissingField { .. }) => {}
+                Ok(_) | Err(InvalidCall::MissingField { .. }) => {}
                 Err(other) => panic!("{}: {other}", alias.name),
             }
         }
@@ -182,7 +182,8 @@ fn names_of_other_agents_lead_to_the_tool() {
         ("shell-run", "bash"),
         ("run_powershell", "powershell"),
     ] {
-        let alias = |spec: &&tools::Spec| spec.aliases.iter().any(|alias| alias.name == name);
+        let alias =
+            |spec: &&tools::ToolDeclaration| spec.aliases.iter().any(|alias| alias.name == name);
         let found: Vec<&str> = specs().iter().filter(alias).map(|spec| spec.name).collect();
         assert_eq!(found, [real], "{name}");
     }
@@ -208,7 +209,7 @@ fn each_tool_has_its_page() {
 #[test]
 fn deep_and_long_arguments_are_errors_and_no_crash() {
     let deep = format!("{{\"path\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    assert!(matches!(interpret("read", &deep), Err(Invalid::NotJson { .. })));
+    assert!(matches!(interpret("read", &deep), Err(InvalidCall::NotJson { .. })));
     let name = "x".repeat(1_000_000);
     assert!(interpret(&name, "{}").unwrap_err().to_string().len() < 200);
 }

@@ -143,7 +143,7 @@ fn many_files_are_told_in_their_order_as_if_one_were_searched_after_the_other() 
 fn a_search_that_somebody_ends_says_so() {
     let project = Project::with(&[("a", "hit\n")]);
     project.ok("grep", json!({"pattern": "hit"}));
-    project.cancel.ask();
+    project.cancel.request();
     let result = project.run("grep", json!({"pattern": "hit"})).result;
     assert_eq!(result.outcome, protocol::call::Outcome::Interrupted, "{}", result.text);
 }

@@ -6,11 +6,11 @@ use protocol::tool::JudgedPath;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tools::{Cancel, Engine, Order, Place, interpret};
+use tools::{CallScope, Cancel, Engine, ToolRunRequest, interpret};
 
 pub struct Project {
     _dir: tempfile::TempDir,
-    pub place: Place,
+    pub place: CallScope,
     pub judged: Vec<JudgedPath>,
     pub max_result_chars: u32,
     pub cancel: Cancel,
@@ -27,7 +27,7 @@ impl Project {
         std::fs::remove_dir(base.join("proj/state")).unwrap();
         std::fs::write(base.join("secret"), "the secret\n").unwrap();
         std::fs::write(base.join("proj-evil/secret"), "the secret\n").unwrap();
-        let place = Place {
+        let place = CallScope {
             project: base.join("proj"),
             added: vec![base.join("added")],
             temp: base.join("temp"),
@@ -77,7 +77,7 @@ impl Project {
     pub fn run(&self, tool: &str, input: Value) -> Report {
         let input = input.to_string();
         let profile = interpret(tool, &input).map_or(Profile::Query, |call| call.spec.profile);
-        let order = Order {
+        let order = ToolRunRequest {
             profile,
             tool,
             input: &input,

@@ -261,7 +261,7 @@ fn a_file_that_the_user_may_not_read() {
 #[test]
 fn a_call_that_shall_end_ends() {
     let project = Project::with(&[("a", "x\n")]);
-    project.cancel.ask();
+    project.cancel.request();
     let report = project.run("read", json!({"path": "a"}));
     assert_eq!(report.result.outcome, protocol::call::Outcome::Interrupted);
 }

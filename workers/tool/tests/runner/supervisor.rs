@@ -125,15 +125,15 @@ pub struct Runner {
 impl Runner {
     /// An inert runner that has said Hello.
     pub fn start() -> Self {
-        Self::start_as(tools::Runner::Tool)
+        Self::start_as(tools::RunnerProgram::Tool)
     }
 
     /// The same, of the program that runs the tool.
-    fn start_as(runner: tools::Runner) -> Self {
+    fn start_as(runner: tools::RunnerProgram) -> Self {
         let as_runner = match runner {
-            tools::Runner::Tool => "--as-runner",
-            tools::Runner::Code => "--as-code-runner",
-            tools::Runner::Web => panic!("no tool of this program is run by agentd-web"),
+            tools::RunnerProgram::Tool => "--as-runner",
+            tools::RunnerProgram::Code => "--as-code-runner",
+            tools::RunnerProgram::Web => panic!("no tool of this program is run by agentd-web"),
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
