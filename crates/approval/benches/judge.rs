@@ -4,7 +4,7 @@
 #[path = "../tests/bench/mod.rs"]
 mod bench;
 
-use approval::Rules;
+use approval::SessionRules;
 use bench::{PROJECT, command, on_paths, rule_set};
 use protocol::judgement::{Case, Mode};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ fn main() {
     println!("{} rules", set.rules.len());
 
     let before = Instant::now();
-    let rules = Rules::new(&set).unwrap();
+    let rules = SessionRules::new(&set).unwrap();
     println!("reading them, once a session: {:.1} ms", before.elapsed().as_secs_f64() * 1e3);
 
     let cases: [(&str, Case); 5] = [
@@ -88,7 +88,7 @@ fn words(rules: &[String]) -> Vec<&str> {
 }
 
 /// Microseconds of this thread on a processor for one verdict: what other programs took is left out.
-fn own_us(rules: &Rules, case: &Case) -> f64 {
+fn own_us(rules: &SessionRules, case: &Case) -> f64 {
     let on_processor = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
         text.split(' ').next().unwrap().parse::<f64>().unwrap()
@@ -100,7 +100,7 @@ fn own_us(rules: &Rules, case: &Case) -> f64 {
     (on_processor() - before) / 20.0 / 1e3
 }
 
-fn median_us(rules: &Rules, case: &Case) -> f64 {
+fn median_us(rules: &SessionRules, case: &Case) -> f64 {
     let mut took: Vec<f64> = Vec::new();
     let begun = Instant::now();
     while took.len() < 2_000 && (took.len() < 20 || begun.elapsed() < Duration::from_secs(1)) {

@@ -21,7 +21,7 @@ pub(crate) fn digest(case: &Case) -> String {
     }
     field(case.confinement.as_bytes());
     for right in &case.widens {
-        field(widening::words(right).as_bytes());
+        field(widening::describe(right).as_bytes());
         // Beside the words, in which two paths could look the same.
         if let Widening::Directory(dir) = right {
             field(&dir.0);

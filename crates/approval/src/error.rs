@@ -1,6 +1,6 @@
 //! What can be wrong with a rule, with its place and the next step.
 
-use crate::subject::Subject;
+use crate::rule_target::MatchedBy;
 use std::fmt;
 
 /// A rule that cannot be followed.
@@ -16,12 +16,12 @@ pub struct RuleError {
     /// The character at fault, counted from 1; 0 where it is no one's.
     pub at: usize,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: RuleFault,
 }
 
 /// What is wrong with a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum RuleFault {
     /// No tool is called so.
     UnknownTool {
         /// As written.
@@ -81,16 +81,17 @@ pub enum Fault {
 }
 
 /// A fault and the byte of the rule's text where it is.
-pub(crate) type Found = (usize, Fault);
+pub(crate) type FaultAt = (usize, RuleFault);
 
-impl fmt::Display for Fault {
+impl fmt::Display for RuleFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownTool { name, nearest: Some(nearest) } => {
                 write!(f, "there is no tool `{name}`; did you mean `{nearest}`?")
             }
             Self::UnknownTool { name, nearest: None } => {
-                let names: Vec<_> = crate::subject::TOOLS.iter().map(|tool| tool.name).collect();
+                let names: Vec<_> =
+                    crate::rule_target::TOOLS.iter().map(|tool| tool.name).collect();
                 write!(f, "there is no tool `{name}`. There are {}", names.join(", "))
             }
             Self::NoRule => f.write_str(
@@ -100,11 +101,11 @@ impl fmt::Display for Fault {
                 f.write_str("the pattern is missing. For every call of the tool write `*`")
             }
             Self::NothingToJudge { tool } => {
-                let example = match crate::subject::find(tool).map(|known| known.subject) {
-                    Some(Subject::Command) if tool.starts_with("git") => "git status",
-                    Some(Subject::Command) => "cargo test",
-                    Some(Subject::Page) => "https://docs.rs/serde",
-                    Some(Subject::Path(_) | Subject::Host | Subject::Nothing) | None => {
+                let example = match crate::rule_target::find(tool).map(|known| known.matched_by) {
+                    Some(MatchedBy::Command) if tool.starts_with("git") => "git status",
+                    Some(MatchedBy::Command) => "cargo test",
+                    Some(MatchedBy::Page) => "https://docs.rs/serde",
+                    Some(MatchedBy::Path(_) | MatchedBy::Host | MatchedBy::Nothing) | None => {
                         "src/main.rs"
                     }
                 };

@@ -1,15 +1,15 @@
 //! Examples beside a rule: calls that it speaks of and calls that it does not, tried when its file
 //! is read. A rule that says something else than its author thought is found there, not in use.
 
-use crate::address;
-use crate::command;
-use crate::error::{Fault, RuleError};
-use crate::glimpse::glimpses;
+use crate::allow_command;
+use crate::error::{RuleError, RuleFault};
 use crate::grammar;
-use crate::paths::Spot;
-use crate::pattern;
-use crate::shelf::{Shelf, ToolRules};
-use crate::subject::Subject;
+use crate::lenient::find_commands;
+use crate::page_pattern;
+use crate::path_pattern::RulePath;
+use crate::rule_index::{RuleIndex, ToolRules};
+use crate::rule_pattern;
+use crate::rule_target::MatchedBy;
 use protocol::judgement::{Example, RuleEffect, Said};
 use std::path::Path;
 
@@ -26,8 +26,8 @@ pub fn try_examples(examples: &[Example]) -> Result<(), RuleError> {
 
 fn one(example: &Example) -> Result<(), RuleError> {
     let Example { rule, what, said, line } = example;
-    let parsed = pattern::parse(rule)?;
-    let (tool, subject) = (parsed.tool.name, parsed.tool.subject);
+    let parsed = rule_pattern::parse(rule)?;
+    let (tool, subject) = (parsed.tool.name, parsed.tool.matched_by);
     let wrong = |fault| RuleError {
         file: rule.file.clone(),
         line: *line,
@@ -35,39 +35,40 @@ fn one(example: &Example) -> Result<(), RuleError> {
         at: 0,
         fault,
     };
-    let shelf = Shelf::new(rule.effect, vec![(0, parsed)])
-        .map_err(|error| wrong(Fault::Glob(error.to_string())))?;
-    let fits = shelf.of(tool).is_some_and(|rules| match subject {
-        Subject::Command => command_fits(rules, rule.effect, what),
-        Subject::Host => match (what.parse(), rule.effect) {
-            (Ok(host), RuleEffect::Allow) => rules.host_is(&host).is_some(),
-            (Ok(host), RuleEffect::Deny | RuleEffect::Ask) => rules.host_caught(&host).is_some(),
+    let shelf = RuleIndex::new(rule.effect, vec![(0, parsed)])
+        .map_err(|error| wrong(RuleFault::Glob(error.to_string())))?;
+    let fits = shelf.for_tool(tool).is_some_and(|rules| match subject {
+        MatchedBy::Command => command_fits(rules, rule.effect, what),
+        MatchedBy::Host => match (what.parse(), rule.effect) {
+            (Ok(host), RuleEffect::Allow) => rules.covering_host(&host).is_some(),
+            (Ok(host), RuleEffect::Deny | RuleEffect::Ask) => rules.catching_host(&host).is_some(),
             (Err(_), _) => false,
         },
-        Subject::Page => address::page(what).is_some_and(|page| match rule.effect {
-            RuleEffect::Allow => rules.page_is(&page).is_some(),
-            RuleEffect::Deny | RuleEffect::Ask => rules.page_caught(&page).is_some(),
+        MatchedBy::Page => page_pattern::page(what).is_some_and(|page| match rule.effect {
+            RuleEffect::Allow => rules.covering_page(&page).is_some(),
+            RuleEffect::Deny | RuleEffect::Ask => rules.catching_page(&page).is_some(),
         }),
         // Of every call, as there is nothing to tell them apart by.
-        Subject::Nothing => true,
-        Subject::Path(_) => {
-            let spot = Spot::named(what, Path::new(PROJECT));
-            spot.is_some_and(|spot| rules.path_is(&spot).is_some())
+        MatchedBy::Nothing => true,
+        MatchedBy::Path(_) => {
+            let spot = RulePath::lexical(what, Path::new(PROJECT));
+            spot.is_some_and(|spot| rules.covering_path(&spot).is_some())
         }
     });
     match (said, fits) {
         (Said::Fits, true) | (Said::Not, false) => Ok(()),
-        (Said::Fits, false) => Err(wrong(Fault::FitsNot { what: what.clone() })),
-        (Said::Not, true) => Err(wrong(Fault::Fits { what: what.clone() })),
+        (Said::Fits, false) => Err(wrong(RuleFault::FitsNot { what: what.clone() })),
+        (Said::Not, true) => Err(wrong(RuleFault::Fits { what: what.clone() })),
     }
 }
 
 fn command_fits(rules: &ToolRules, effect: RuleEffect, text: &str) -> bool {
     let script = grammar::read(text);
     match effect {
-        RuleEffect::Allow => script.is_ok_and(|script| command::allowed(rules, &script).is_some()),
-        RuleEffect::Deny | RuleEffect::Ask => {
-            glimpses(text, &script).is_ok_and(|(seen, _)| rules.command_caught(&seen).is_some())
+        RuleEffect::Allow => {
+            script.is_ok_and(|script| allow_command::allowed(rules, &script).is_some())
         }
+        RuleEffect::Deny | RuleEffect::Ask => find_commands(text, &script)
+            .is_ok_and(|(seen, _)| rules.catching_command(&seen).is_some()),
     }
 }

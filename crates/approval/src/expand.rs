@@ -23,8 +23,8 @@ mod redirect;
 mod walk;
 mod words;
 
-use crate::glimpse::EXPANSIONS_CAP;
-use atoms::{Atom, Word};
+use crate::lenient::EXPANSIONS_CAP;
+use atoms::{Atom, ShellWord};
 use std::fmt;
 
 /// Longest text that a variable or a substitution holds.
@@ -47,13 +47,13 @@ const ABSENT: &str = "\u{10fffc}";
 pub(crate) struct Expanded {
     /// The words of each.
     pub commands: Vec<Vec<String>>,
-    pub doubt: Doubt,
-    pub reading: Reading,
+    pub doubt: Opacity,
+    pub reading: Certainty,
 }
 
 /// Whether the text was cut into commands as bash cuts it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reading {
+pub(crate) enum Certainty {
     /// All of it was followed.
     #[default]
     Sure,
@@ -63,7 +63,7 @@ pub(crate) enum Reading {
 
 /// How far the programs of a text are known.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Doubt {
+pub(crate) enum Opacity {
     /// Each is written out or follows from the text.
     #[default]
     None,

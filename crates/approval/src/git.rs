@@ -3,7 +3,7 @@
 //! Git takes the beginning of a long option for the whole of it, several short ones in one word, and
 //! `--no-pager` before its subcommand; each of these would hide such a word.
 
-use crate::script::{Start, Word};
+use crate::script::{ArgWord, WordStart};
 
 /// Subcommands that run other programs, or say which ones git runs later.
 const RUNNERS: &[&str] = &[
@@ -42,18 +42,18 @@ const LONG: &[&str] = &[
 const SHORT: &[(&str, &[char])] = &[("clone", &['c', 'u']), ("grep", &['O'])];
 
 /// The places of these words; git's own name is at 0.
-pub(crate) fn guarded(words: &[Word]) -> Vec<usize> {
-    let before = |word: &&Word| word.known() == Some("--no-pager");
+pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
+    let before = |word: &&ArgWord| word.known() == Some("--no-pager");
     let subcommand = 1 + words.iter().skip(1).take_while(before).count();
-    let name = words.get(subcommand).and_then(Word::known).unwrap_or_default();
-    let guards = |at: usize, word: &Word| match word {
+    let name = words.get(subcommand).and_then(ArgWord::known).unwrap_or_default();
+    let guards = |at: usize, word: &ArgWord| match word {
         // Whatever stands in the subcommand's place may be an option of git's own.
-        Word::Known(word) if at == subcommand => {
+        ArgWord::Known(word) if at == subcommand => {
             word.starts_with('-') || word.contains("--") || RUNNERS.contains(&word.as_str())
         }
-        Word::Known(word) => names_program(name, word),
-        Word::One(Start::Plain) | Word::Open(Start::Plain) => at <= subcommand,
-        Word::One(Start::Any) | Word::Open(Start::Any) => true,
+        ArgWord::Known(word) => names_program(name, word),
+        ArgWord::One(WordStart::Plain) | ArgWord::Open(WordStart::Plain) => at <= subcommand,
+        ArgWord::One(WordStart::Any) | ArgWord::Open(WordStart::Any) => true,
     };
     (subcommand..words.len()).filter(|at| guards(*at, &words[*at])).collect()
 }

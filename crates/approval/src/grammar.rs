@@ -5,8 +5,8 @@
 //! and `$name` in words too. The result is flat: every simple command that could run, in any order
 //! and however often. Depth is bounded, and each byte is read once.
 
-use crate::harmless::{loop_variable, prefix_variable};
-use crate::script::{Simple, Unread, Word};
+use crate::safe_env::{is_safe_loop_variable, is_safe_prefix};
+use crate::script::{ArgWord, ScriptError, SimpleCommand};
 
 /// Deepest nesting. People write five; the bound keeps the stack small.
 const DEPTH_CAP: usize = 40;
@@ -18,26 +18,26 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Every simple command of a text.
-pub(crate) fn read(text: &str) -> Read<Vec<Simple>> {
-    let mut reader = Reader { text, at: 0, depth: 0, found: Vec::new() };
+pub(crate) fn read(text: &str) -> GrammarResult<Vec<SimpleCommand>> {
+    let mut reader = GrammarReader { text, at: 0, depth: 0, found: Vec::new() };
     match reader.list(&[])? {
-        Close::End if reader.found.is_empty() => Err(Unread::Empty),
-        Close::End => Ok(reader.found),
-        Close::Bracket | Close::Cases | Close::Word(_) => Err(reader.misplaced()),
+        ListEnd::End if reader.found.is_empty() => Err(ScriptError::Empty),
+        ListEnd::End => Ok(reader.found),
+        ListEnd::Bracket | ListEnd::Cases | ListEnd::Word(_) => Err(reader.misplaced()),
     }
 }
 
 /// Where a reading stands. The words are read in `quoting`.
-pub(crate) struct Reader<'a> {
+pub(crate) struct GrammarReader<'a> {
     pub(crate) text: &'a str,
     pub(crate) at: usize,
     depth: usize,
-    found: Vec<Simple>,
+    found: Vec<SimpleCommand>,
 }
 
 /// What ended a list.
 #[derive(Debug, PartialEq, Eq)]
-enum Close {
+enum ListEnd {
     End,
     Bracket,
     /// `;;`
@@ -46,9 +46,9 @@ enum Close {
 }
 
 /// What was read, or why not.
-pub(crate) type Read<T> = Result<T, Unread>;
+pub(crate) type GrammarResult<T> = Result<T, ScriptError>;
 
-impl<'a> Reader<'a> {
+impl<'a> GrammarReader<'a> {
     pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -63,35 +63,35 @@ impl<'a> Reader<'a> {
         there
     }
 
-    pub(crate) fn misplaced(&self) -> Unread {
-        Unread::Misplaced(self.text[self.at..].chars().take(12).collect())
+    pub(crate) fn misplaced(&self) -> ScriptError {
+        ScriptError::Misplaced(self.text[self.at..].chars().take(12).collect())
     }
 
     /// Commands until one of these words, a closing bracket or the end.
-    fn list(&mut self, closers: &[&'static str]) -> Read<Close> {
+    fn list(&mut self, closers: &[&'static str]) -> GrammarResult<ListEnd> {
         self.depth += 1;
         if self.depth > DEPTH_CAP {
-            return Err(Unread::Deep);
+            return Err(ScriptError::Deep);
         }
         let close = self.commands(closers)?;
         self.depth -= 1;
         Ok(close)
     }
 
-    fn commands(&mut self, closers: &[&'static str]) -> Read<Close> {
+    fn commands(&mut self, closers: &[&'static str]) -> GrammarResult<ListEnd> {
         loop {
             self.lines();
             match self.peek() {
-                None => return Ok(Close::End),
-                Some(b')') => return Ok(Close::Bracket),
-                Some(b';') if self.next_is(";;") => return Ok(Close::Cases),
+                None => return Ok(ListEnd::End),
+                Some(b')') => return Ok(ListEnd::Bracket),
+                Some(b';') if self.next_is(";;") => return Ok(ListEnd::Cases),
                 Some(_) => {}
             }
             if let Some(word) = self.bare()
                 && let Some(closer) = closers.iter().find(|closer| **closer == word)
             {
                 self.at += closer.len();
-                return Ok(Close::Word(closer));
+                return Ok(ListEnd::Word(closer));
             }
             self.and_or()?;
             match self.peek() {
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn and_or(&mut self) -> Read<()> {
+    fn and_or(&mut self) -> GrammarResult<()> {
         loop {
             self.blanks();
             while self.bare() == Some("!") {
@@ -122,18 +122,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes a sign. A line that goes on within one would make another of it.
-    pub(crate) fn sign(&mut self, length: usize) -> Read<()> {
+    pub(crate) fn sign(&mut self, length: usize) -> GrammarResult<()> {
         self.at += length;
         if self.next_is("\\\n") { Err(self.misplaced()) } else { Ok(()) }
     }
 
-    fn command(&mut self) -> Read<()> {
+    fn command(&mut self) -> GrammarResult<()> {
         if self.next_is("((") {
-            return Err(Unread::Keyword("((".into()));
+            return Err(ScriptError::Keyword("((".into()));
         }
         if self.next_is("(") {
             self.sign(1)?;
-            self.body(Close::Bracket)?;
+            self.body(ListEnd::Bracket)?;
             self.at += 1;
             return self.redirections();
         }
@@ -143,55 +143,55 @@ impl<'a> Reader<'a> {
         let word = word.to_owned();
         self.at += word.len();
         match word.as_str() {
-            "{" => self.body(Close::Word("}"))?,
+            "{" => self.body(ListEnd::Word("}"))?,
             "if" => self.branches()?,
             "while" | "until" => {
-                self.body(Close::Word("do"))?;
-                self.body(Close::Word("done"))?;
+                self.body(ListEnd::Word("do"))?;
+                self.body(ListEnd::Word("done"))?;
             }
             "for" => self.for_loop()?,
             "case" => self.cases()?,
-            "function" => return Err(Unread::Function),
-            _ => return Err(Unread::Keyword(word)),
+            "function" => return Err(ScriptError::Function),
+            _ => return Err(ScriptError::Keyword(word)),
         }
         self.redirections()
     }
 
     /// Commands, at least one, up to what closes them.
-    fn body(&mut self, close: Close) -> Read<()> {
+    fn body(&mut self, close: ListEnd) -> GrammarResult<()> {
         let closers: &[&'static str] = match &close {
-            Close::Word(word) => &[*word],
-            Close::End | Close::Bracket | Close::Cases => &[],
+            ListEnd::Word(word) => &[*word],
+            ListEnd::End | ListEnd::Bracket | ListEnd::Cases => &[],
         };
         let begun = self.at;
         if self.list(closers)? != close {
             return Err(self.misplaced());
         }
         let length = match &close {
-            Close::Word(word) => word.len(),
-            Close::End | Close::Bracket | Close::Cases => 0,
+            ListEnd::Word(word) => word.len(),
+            ListEnd::End | ListEnd::Bracket | ListEnd::Cases => 0,
         };
         let empty = self.text[begun..self.at - length].trim().is_empty();
         if empty { Err(self.misplaced()) } else { Ok(()) }
     }
 
-    fn branches(&mut self) -> Read<()> {
+    fn branches(&mut self) -> GrammarResult<()> {
         loop {
-            self.body(Close::Word("then"))?;
+            self.body(ListEnd::Word("then"))?;
             match self.list(&["elif", "else", "fi"])? {
-                Close::Word("elif") => {}
-                Close::Word("else") => return self.body(Close::Word("fi")),
-                Close::Word(_) => return Ok(()),
-                Close::End | Close::Bracket | Close::Cases => return Err(self.misplaced()),
+                ListEnd::Word("elif") => {}
+                ListEnd::Word("else") => return self.body(ListEnd::Word("fi")),
+                ListEnd::Word(_) => return Ok(()),
+                ListEnd::End | ListEnd::Bracket | ListEnd::Cases => return Err(self.misplaced()),
             }
         }
     }
 
-    fn for_loop(&mut self) -> Read<()> {
+    fn for_loop(&mut self) -> GrammarResult<()> {
         self.blanks();
         let name = self.bare().ok_or_else(|| self.misplaced())?;
-        if !loop_variable(name) {
-            return Err(Unread::Assignment(name.to_owned()));
+        if !is_safe_loop_variable(name) {
+            return Err(ScriptError::Assignment(name.to_owned()));
         }
         self.at += name.len();
         self.lines();
@@ -207,10 +207,10 @@ impl<'a> Reader<'a> {
             Some("do") => self.at += 2,
             _ => return Err(self.misplaced()),
         }
-        self.body(Close::Word("done"))
+        self.body(ListEnd::Word("done"))
     }
 
-    fn cases(&mut self) -> Read<()> {
+    fn cases(&mut self) -> GrammarResult<()> {
         self.blanks();
         self.word()?;
         self.lines();
@@ -237,28 +237,28 @@ impl<'a> Reader<'a> {
                 return Err(self.misplaced());
             }
             match self.list(&["esac"])? {
-                Close::Cases => self.at += 2,
-                Close::Word(_) => return Ok(()),
-                Close::End | Close::Bracket => return Err(self.misplaced()),
+                ListEnd::Cases => self.at += 2,
+                ListEnd::Word(_) => return Ok(()),
+                ListEnd::End | ListEnd::Bracket => return Err(self.misplaced()),
             }
         }
     }
 
     /// `$(` is behind us: the commands up to the closing bracket.
-    pub(crate) fn substitution(&mut self) -> Read<()> {
+    pub(crate) fn substitution(&mut self) -> GrammarResult<()> {
         match self.list(&[])? {
-            Close::Bracket => {
+            ListEnd::Bracket => {
                 self.at += 1;
                 Ok(())
             }
-            Close::End => Err(Unread::Open('(')),
-            Close::Cases | Close::Word(_) => Err(self.misplaced()),
+            ListEnd::End => Err(ScriptError::Open('(')),
+            ListEnd::Cases | ListEnd::Word(_) => Err(self.misplaced()),
         }
     }
 
-    fn simple(&mut self) -> Read<()> {
+    fn simple(&mut self) -> GrammarResult<()> {
         let begun = self.at;
-        let mut words: Vec<Word> = Vec::new();
+        let mut words: Vec<ArgWord> = Vec::new();
         let mut exported = None;
         while self.another_word() {
             if self.redirection()? {
@@ -267,40 +267,40 @@ impl<'a> Reader<'a> {
             match self.assignment().filter(|_| words.is_empty()) {
                 Some(name) => {
                     let value = self.assigned(name)?;
-                    match (prefix_variable(name, &value), loop_variable(name)) {
+                    match (is_safe_prefix(name, &value), is_safe_loop_variable(name)) {
                         (true, _) => {}
                         (false, true) => exported = Some(name),
-                        (false, false) => return Err(Unread::Assignment(name.to_owned())),
+                        (false, false) => return Err(ScriptError::Assignment(name.to_owned())),
                     }
                 }
                 None => words.push(self.word()?),
             }
         }
         match (words.first(), exported) {
-            (Some(_), Some(name)) => return Err(Unread::Assignment(name.to_owned())),
-            (Some(Word::Known(program)), None) if is_name(program) => {
-                self.found.push(Simple { words });
+            (Some(_), Some(name)) => return Err(ScriptError::Assignment(name.to_owned())),
+            (Some(ArgWord::Known(program)), None) if is_name(program) => {
+                self.found.push(SimpleCommand { words });
             }
-            (Some(_), None) => return Err(Unread::Program),
+            (Some(_), None) => return Err(ScriptError::Program),
             (None, None) if self.at == begun => return Err(self.misplaced()),
             // Nothing but variables of the shell's own, which no program gets.
             (None, None | Some(_)) => {}
         }
         match self.peek() {
-            Some(b'(') => Err(Unread::Function),
+            Some(b'(') => Err(ScriptError::Function),
             Some(_) | None => Ok(()),
         }
     }
 
     /// The value behind `name=`, which is still to come.
-    fn assigned(&mut self, name: &str) -> Read<Word> {
+    fn assigned(&mut self, name: &str) -> GrammarResult<ArgWord> {
         self.at += name.len();
         if !self.take("=") {
-            return Err(Unread::Assignment(name.to_owned()));
+            return Err(ScriptError::Assignment(name.to_owned()));
         }
         match self.in_word() {
             true => self.word(),
-            false => Ok(Word::Known(String::new())),
+            false => Ok(ArgWord::Known(String::new())),
         }
     }
 }

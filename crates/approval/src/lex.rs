@@ -5,7 +5,7 @@
 
 /// A piece of a text between two operators.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Piece {
+pub(crate) struct TextPiece {
     /// Its words, quotes and redirections taken out.
     pub words: Vec<String>,
     /// Further places where a command could begin, beside the first word.
@@ -52,11 +52,11 @@ fn pass_array(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
 }
 
 /// The pieces of a text.
-pub(crate) fn pieces(text: &str, quotes: Quotes) -> Vec<Piece> {
+pub(crate) fn pieces(text: &str, quotes: Quotes) -> Vec<TextPiece> {
     let mut lexer = Lexer {
         quotes,
         found: Vec::new(),
-        piece: Piece::default(),
+        piece: TextPiece::default(),
         word: None,
         next_word: NextWord::Kept,
     };
@@ -68,8 +68,8 @@ pub(crate) fn pieces(text: &str, quotes: Quotes) -> Vec<Piece> {
 #[derive(Debug)]
 struct Lexer {
     quotes: Quotes,
-    found: Vec<Piece>,
-    piece: Piece,
+    found: Vec<TextPiece>,
+    piece: TextPiece,
     word: Option<String>,
     next_word: NextWord,
 }

@@ -42,40 +42,42 @@
 //! Who calls it: the broker worker; the command line for `rules check` and `config check`; the
 //! supervisor for [`needs_probe`] and [`give`], and before a session begins for [`try_examples`].
 
-mod address;
-mod alike;
-mod command;
+mod allow_command;
+mod command_pattern;
 mod digest;
 mod error;
 mod examples;
 mod expand;
 mod git;
-mod glimpse;
 mod grammar;
-mod harmless;
+mod lenient;
 mod lex;
-mod named;
-mod offers;
-mod paths;
-mod pattern;
+mod messages;
+mod option_syntax;
+mod page_pattern;
+mod parse_call;
+mod path_pattern;
 mod programs;
 mod quoting;
 mod redirect;
 mod rights;
-mod rules;
+mod rule_index;
+mod rule_pattern;
+mod rule_target;
 mod runs_file;
+mod safe_env;
 mod script;
-mod shelf;
-mod subject;
-mod through;
+mod session_rules;
+mod suggestions;
 mod widening;
-mod wording;
-mod words;
-mod wrapper;
+mod wrapper_syntax;
+mod wrappers;
 
-pub use error::{Fault, RuleError};
+pub use error::{RuleError, RuleFault};
 pub use examples::try_examples;
-pub use named::{Named, What, programs};
-pub use rights::{about_pages, denied_hosts, give, is_named_by_a_rule, may_follow, to_read};
-pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};
-pub use widening::each;
+pub use parse_call::{CallSubject, NamedCall, programs};
+pub use rights::{
+    denied_hosts, grants_all, is_host_named, may_follow_redirect, page_rules, right_to_read,
+};
+pub use session_rules::{COMMAND_CAP, SessionRules, check, needs_probe, remembered_rule};
+pub use widening::split_rights;

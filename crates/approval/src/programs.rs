@@ -1,6 +1,6 @@
 //! What programs do with the words behind them, by their names.
 
-use crate::words::base_name;
+use crate::command_pattern::base_name;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
@@ -105,7 +105,7 @@ const HAVE_SUBCOMMANDS: &[&str] =
 
 /// What a program of some name does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trait {
+pub(crate) enum ProgramTrait {
     PassesOn = 1,
     ReadsText = 2,
     Shell = 4,
@@ -120,9 +120,9 @@ pub(crate) enum Trait {
 
 /// All that is known of a program.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Traits(u16);
+pub(crate) struct ProgramTraits(u16);
 
-impl Traits {
+impl ProgramTraits {
     /// Of the program that a word names, whatever directory it stands in.
     pub(crate) fn of(word: &str) -> Self {
         BY_NAME.get(base_name(word)).copied().unwrap_or_default()
@@ -133,27 +133,27 @@ impl Traits {
         self.0 != 0
     }
 
-    pub(crate) fn has(self, one: Trait) -> bool {
+    pub(crate) fn has(self, one: ProgramTrait) -> bool {
         self.0 & one as u16 != 0
     }
 }
 
 /// Looked up for every word of a script, so it is one table.
-static BY_NAME: LazyLock<HashMap<&'static str, Traits, BuildHasherDefault<Fnv>>> =
+static BY_NAME: LazyLock<HashMap<&'static str, ProgramTraits, BuildHasherDefault<Fnv>>> =
     LazyLock::new(|| {
-        let tables: [(&[&'static str], Trait); 10] = [
-            (PASS_ON, Trait::PassesOn),
-            (READ_TEXT, Trait::ReadsText),
-            (SHELLS, Trait::Shell),
-            (SOURCE, Trait::Sources),
-            (HAVE_SUBCOMMANDS, Trait::HasSubcommands),
-            (&["fd", "fdfind", "find"], Trait::Finds),
-            (&["eval"], Trait::Evaluates),
-            (&["echo", "printf"], Trait::Prints),
-            (&["git"], Trait::IsGit),
-            (FEED_SHELLS, Trait::FeedsShell),
+        let tables: [(&[&'static str], ProgramTrait); 10] = [
+            (PASS_ON, ProgramTrait::PassesOn),
+            (READ_TEXT, ProgramTrait::ReadsText),
+            (SHELLS, ProgramTrait::Shell),
+            (SOURCE, ProgramTrait::Sources),
+            (HAVE_SUBCOMMANDS, ProgramTrait::HasSubcommands),
+            (&["fd", "fdfind", "find"], ProgramTrait::Finds),
+            (&["eval"], ProgramTrait::Evaluates),
+            (&["echo", "printf"], ProgramTrait::Prints),
+            (&["git"], ProgramTrait::IsGit),
+            (FEED_SHELLS, ProgramTrait::FeedsShell),
         ];
-        let mut by_name: HashMap<&str, Traits, BuildHasherDefault<Fnv>> = HashMap::default();
+        let mut by_name: HashMap<&str, ProgramTraits, BuildHasherDefault<Fnv>> = HashMap::default();
         for (names, one) in tables {
             for name in names {
                 by_name.entry(name).or_default().0 |= one as u16;

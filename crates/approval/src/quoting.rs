@@ -1,12 +1,12 @@
 //! The strict reading of words: quotes, escapes, and what of them is known before the shell runs.
 
-use crate::grammar::{Read, Reader};
-use crate::script::{Start, Unread, Word};
+use crate::grammar::{GrammarReader, GrammarResult};
+use crate::script::{ArgWord, ScriptError, WordStart};
 use protocol::hidden::is_hidden;
 
 /// A word as far as it was read.
 #[derive(Debug, Default)]
-struct Draft {
+struct WordDraft {
     text: String,
     /// Something in it is replaced by one piece of text.
     replaced: bool,
@@ -18,7 +18,7 @@ struct Draft {
     braced: bool,
 }
 
-impl Draft {
+impl WordDraft {
     fn unknown(&mut self) {
         self.unknown_start |= self.text.is_empty();
         self.replaced = true;
@@ -35,20 +35,20 @@ impl Draft {
         self.text.push('~');
     }
 
-    fn word(self) -> Word {
+    fn word(self) -> ArgWord {
         // `{}` and `[` are words of `find` and `test`.
         if !self.replaced && (!self.splits || matches!(self.text.as_str(), "{}" | "[")) {
-            return Word::Known(self.text);
+            return ArgWord::Known(self.text);
         }
         // A file may be called like an option.
         let open = self.text.is_empty() || self.text.starts_with(['-', '{', '*', '?', '[']);
         let plain = !self.unknown_start && !open;
-        let start = if plain { Start::Plain } else { Start::Any };
-        if self.splits { Word::Open(start) } else { Word::One(start) }
+        let start = if plain { WordStart::Plain } else { WordStart::Any };
+        if self.splits { ArgWord::Open(start) } else { ArgWord::One(start) }
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GrammarReader<'a> {
     /// The rest of the text.
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
@@ -115,12 +115,12 @@ impl<'a> Reader<'a> {
     }
 
     /// One word. Not called where none begins.
-    pub(crate) fn word(&mut self) -> Read<Word> {
+    pub(crate) fn word(&mut self) -> GrammarResult<ArgWord> {
         let begun = self.at;
         if !self.in_word() || self.next_is("#") {
             return Err(self.misplaced());
         }
-        let mut draft = Draft::default();
+        let mut draft = WordDraft::default();
         while self.in_word() {
             match self.next_letter()? {
                 '\'' => self.single_quoted(&mut draft.text)?,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
                     draft.split();
                     self.expansion()?;
                 }
-                '`' => return Err(Unread::Expansion("`".into())),
+                '`' => return Err(ScriptError::Expansion("`".into())),
                 '~' => draft.tilde(),
                 c @ ('*' | '?' | '[' | '{' | '}') => {
                     draft.splits = true;
@@ -139,25 +139,25 @@ impl<'a> Reader<'a> {
                     draft.text.push(c);
                 }
                 c if c.is_ascii_graphic() => draft.text.push(c),
-                c => return Err(Unread::Character(c)),
+                c => return Err(ScriptError::Character(c)),
             }
         }
         // `{name}>` lets one shell set a variable; `12>` is a word for one and none for the other.
         let digits = self.text[begun..self.at].bytes().all(|byte| byte.is_ascii_digit());
         if matches!(self.peek(), Some(b'<' | b'>')) && (draft.braced || digits) {
-            return Err(Unread::Redirection(self.text[begun..=self.at].to_owned()));
+            return Err(ScriptError::Redirection(self.text[begun..=self.at].to_owned()));
         }
         Ok(draft.word())
     }
 
-    fn next_letter(&mut self) -> Read<char> {
+    fn next_letter(&mut self) -> GrammarResult<char> {
         let letter = self.rest().chars().next().ok_or_else(|| self.misplaced())?;
         self.at += letter.len_utf8();
         Ok(letter)
     }
 
     /// Behind a backslash outside of quotes.
-    fn escaped(&mut self, draft: &mut Draft) -> Read<()> {
+    fn escaped(&mut self, draft: &mut WordDraft) -> GrammarResult<()> {
         match self.next_letter() {
             // The line goes on; only where a blank follows is it certain that the word does not.
             Ok('\n') if !self.in_word() && !matches!(self.peek(), Some(b'<' | b'>' | b'(')) => {
@@ -167,26 +167,26 @@ impl<'a> Reader<'a> {
                 draft.text.push(c);
                 Ok(())
             }
-            Ok(c) => Err(Unread::Character(c)),
-            Err(_) => Err(Unread::Open('\\')),
+            Ok(c) => Err(ScriptError::Character(c)),
+            Err(_) => Err(ScriptError::Open('\\')),
         }
     }
 
-    fn single_quoted(&mut self, text: &mut String) -> Read<()> {
+    fn single_quoted(&mut self, text: &mut String) -> GrammarResult<()> {
         let rest = self.rest();
-        let end = rest.find('\'').ok_or(Unread::Open('\''))?;
+        let end = rest.find('\'').ok_or(ScriptError::Open('\''))?;
         let quoted = &rest[..end];
         if let Some(c) = quoted.chars().find(|c| is_hidden(*c)) {
-            return Err(Unread::Character(c));
+            return Err(ScriptError::Character(c));
         }
         text.push_str(quoted);
         self.at += end + 1;
         Ok(())
     }
 
-    fn double_quoted(&mut self, draft: &mut Draft) -> Read<()> {
+    fn double_quoted(&mut self, draft: &mut WordDraft) -> GrammarResult<()> {
         loop {
-            match self.next_letter().map_err(|_| Unread::Open('"'))? {
+            match self.next_letter().map_err(|_| ScriptError::Open('"'))? {
                 '"' => return Ok(()),
                 '\\' => match self.peek() {
                     Some(b'\n') => self.at += 1,
@@ -200,15 +200,15 @@ impl<'a> Reader<'a> {
                     }
                     self.expansion()?;
                 }
-                '`' => return Err(Unread::Expansion("`".into())),
-                c if is_hidden(c) => return Err(Unread::Character(c)),
+                '`' => return Err(ScriptError::Expansion("`".into())),
+                c if is_hidden(c) => return Err(ScriptError::Character(c)),
                 c => draft.text.push(c),
             }
         }
     }
 
     /// Behind a `$`: a variable by its name, or commands, which are read.
-    fn expansion(&mut self) -> Read<()> {
+    fn expansion(&mut self) -> GrammarResult<()> {
         let rest = self.rest();
         if self.next_is("((") {
             return Err(self.unknown_expansion());
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn unknown_expansion(&self) -> Unread {
-        Unread::Expansion(self.text[self.at - 1..].chars().take(8).collect())
+    fn unknown_expansion(&self) -> ScriptError {
+        ScriptError::Expansion(self.text[self.at - 1..].chars().take(8).collect())
     }
 }

@@ -1,14 +1,14 @@
 //! Redirections that change nothing: to and from `/dev/null`, and between descriptors.
 
-use crate::grammar::{Read, Reader};
-use crate::script::{Unread, Word};
+use crate::grammar::{GrammarReader, GrammarResult};
+use crate::script::{ArgWord, ScriptError};
 
 /// Signs of which shells make the same, the longest first.
 const SIGNS: &[&str] = &["&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<"];
 
-impl Reader<'_> {
+impl GrammarReader<'_> {
     /// Passes the redirections behind a compound command.
-    pub(crate) fn redirections(&mut self) -> Read<()> {
+    pub(crate) fn redirections(&mut self) -> GrammarResult<()> {
         while self.another_word() {
             if !self.redirection()? {
                 return Err(self.misplaced());
@@ -18,7 +18,7 @@ impl Reader<'_> {
     }
 
     /// Passes one redirection, if one is next.
-    pub(crate) fn redirection(&mut self) -> Read<bool> {
+    pub(crate) fn redirection(&mut self) -> GrammarResult<bool> {
         // Asked before every word, so the plain ones are passed quickly.
         if !matches!(self.peek(), Some(b'0'..=b'9' | b'<' | b'>' | b'&')) {
             return Ok(false);
@@ -27,27 +27,27 @@ impl Reader<'_> {
         let numbered = matches!(self.text.as_bytes()[begun..], [b'0'..=b'9', b'<' | b'>', ..]);
         self.at += usize::from(numbered);
         if self.next_is("<<") {
-            return Err(Unread::Here);
+            return Err(ScriptError::Here);
         }
         if self.next_is("<(") || self.next_is(">(") {
-            return Err(Unread::Expansion(self.text[self.at..self.at + 2].to_owned()));
+            return Err(ScriptError::Expansion(self.text[self.at..self.at + 2].to_owned()));
         }
         let Some(sign) = SIGNS.iter().find(|sign| self.next_is(sign)) else { return Ok(false) };
         self.at += sign.len();
         self.blanks();
         let target = self.word()?;
         let harmless = match (&target, *sign) {
-            (Word::Known(target), ">&" | "<&") => {
+            (ArgWord::Known(target), ">&" | "<&") => {
                 target == "-" || (target.len() == 1 && target.as_bytes()[0].is_ascii_digit())
             }
-            (Word::Known(target), _) => target == "/dev/null",
-            (Word::One(_) | Word::Open(_), _) => false,
+            (ArgWord::Known(target), _) => target == "/dev/null",
+            (ArgWord::One(_) | ArgWord::Open(_), _) => false,
         };
         // For one shell `&>` ends the command: what stands behind the target would be a new one.
         let last = !sign.starts_with('&') || !self.another_word();
         match harmless && last {
             true => Ok(true),
-            false => Err(Unread::Redirection(self.text[begun..self.at].trim().to_owned())),
+            false => Err(ScriptError::Redirection(self.text[begun..self.at].trim().to_owned())),
         }
     }
 }

@@ -4,11 +4,11 @@
 //! Programs that find what they run by themselves (`make`, `cargo test`, `python -m`) are not among
 //! these.
 
+use crate::command_pattern::base_name;
 use crate::grammar;
-use crate::programs::{Trait, Traits};
-use crate::script::{Simple, Word};
-use crate::through::{self, Inner};
-use crate::words::base_name;
+use crate::programs::{ProgramTrait, ProgramTraits};
+use crate::script::{ArgWord, SimpleCommand};
+use crate::wrappers::{self, WrappedCommand};
 use std::path::Path;
 
 /// Deepest command within a command that is looked at; a deeper one counts as one that does.
@@ -29,42 +29,45 @@ const OF_SYSTEM: &[&str] =
     &["/bin", "/sbin", "/usr", "/lib", "/lib64", "/opt", "/nix/store", "/gnu/store"];
 
 /// The file as the command names it.
-pub(crate) fn runs_file(simple: &Simple, project: &Path) -> Option<String> {
+pub(crate) fn runs_file(simple: &SimpleCommand, project: &Path) -> Option<String> {
     of_words(&simple.words, project, 0)
 }
 
-fn of_words(words: &[Word], project: &Path, depth: usize) -> Option<String> {
+fn of_words(words: &[ArgWord], project: &Path, depth: usize) -> Option<String> {
     let (first, rest) = words.split_first()?;
     let program = first.known()?;
     if depth > DEPTH_CAP || (program.contains('/') && is_writable(program, project)) {
         return Some(program.to_owned());
     }
-    let deeper = |words: &[Word]| of_words(words, project, depth + 1);
-    match through::inner(words) {
-        Some(Inner::Command(inner)) => return deeper(&inner),
-        Some(Inner::Script(text) | Inner::Here(text)) => {
+    let deeper = |words: &[ArgWord]| of_words(words, project, depth + 1);
+    match wrappers::unwrap_command(words) {
+        Some(WrappedCommand::Command(inner)) => return deeper(&inner),
+        Some(WrappedCommand::Script(text) | WrappedCommand::Here(text)) => {
             let script = grammar::read(&text).ok()?;
             return script.iter().find_map(|simple| deeper(&simple.words));
         }
         None => {}
     }
-    let traits = Traits::of(program);
-    if traits.has(Trait::Finds) {
-        return through::find_runs(words)?.iter().find_map(|run| deeper(run));
+    let traits = ProgramTraits::of(program);
+    if traits.has(ProgramTrait::Finds) {
+        return wrappers::find_runs(words)?.iter().find_map(|run| deeper(run));
     }
     let name = base_name(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if traits.has(Trait::Shell) || traits.has(Trait::Sources) || INTERPRETERS.contains(&name) {
+    if traits.has(ProgramTrait::Shell)
+        || traits.has(ProgramTrait::Sources)
+        || INTERPRETERS.contains(&name)
+    {
         return file_of(rest).filter(|file| is_writable(file, project)).map(str::to_owned);
     }
     // What stands behind a wrapper that is not looked through.
     let runs = |word: &&str| word.contains('/') && !word.starts_with('-');
-    let mut behind = rest.iter().filter_map(Word::known).filter(runs);
+    let mut behind = rest.iter().filter_map(ArgWord::known).filter(runs);
     let behind = behind.find(|word| is_writable(word, project));
-    behind.filter(|_| traits.has(Trait::PassesOn)).map(str::to_owned)
+    behind.filter(|_| traits.has(ProgramTrait::PassesOn)).map(str::to_owned)
 }
 
 /// The file behind an interpreter's options.
-fn file_of(words: &[Word]) -> Option<&str> {
+fn file_of(words: &[ArgWord]) -> Option<&str> {
     for word in words {
         match word.known()? {
             option if IN_PLACE.contains(&option) => return None,

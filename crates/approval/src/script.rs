@@ -5,18 +5,18 @@ use std::fmt;
 
 /// One word that a program gets, as far as it is known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum ArgWord {
     /// These letters.
     Known(String),
     /// One word: something in double quotes is replaced.
-    One(Start),
+    One(WordStart),
     /// Any number of words, none included: a variable or a pattern for files without quotes.
-    Open(Start),
+    Open(WordStart),
 }
 
 /// How a word begins that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum WordStart {
     /// In any way; it may be an option.
     Any,
     /// With letters that make no option of it.
@@ -25,12 +25,12 @@ pub(crate) enum Start {
 
 /// One program with its words; a text of them is judged one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Simple {
+pub(crate) struct SimpleCommand {
     /// Never empty; the first is the program.
-    pub words: Vec<Word>,
+    pub words: Vec<ArgWord>,
 }
 
-impl Word {
+impl ArgWord {
     /// The letters, where they are known.
     pub(crate) fn known(&self) -> Option<&str> {
         match self {
@@ -40,7 +40,7 @@ impl Word {
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for ArgWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Known(text) if text.is_empty() || text.contains(char::is_whitespace) => {
@@ -53,7 +53,7 @@ impl fmt::Display for Word {
     }
 }
 
-impl fmt::Display for Simple {
+impl fmt::Display for SimpleCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, word) in self.words.iter().enumerate() {
             let blank = if at == 0 { "" } else { " " };
@@ -64,11 +64,11 @@ impl fmt::Display for Simple {
 }
 
 /// A command as far as it could be read: at least one program.
-pub(crate) type Script = Result<Vec<Simple>, Unread>;
+pub(crate) type Script = Result<Vec<SimpleCommand>, ScriptError>;
 
 /// Why it cannot be known what a text runs, so that no rule can allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unread {
+pub enum ScriptError {
     /// No command at all.
     Empty,
     /// `X=y command`, or a loop over `X`: the variable may change what runs.
@@ -95,7 +95,7 @@ pub enum Unread {
     Deep,
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("it has no words"),

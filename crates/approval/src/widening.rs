@@ -6,7 +6,7 @@ use protocol::judgement::Widening;
 
 /// The rights that are asked for, one by one, as far as rules give them one by one.
 #[must_use]
-pub fn each(widens: &[Widening]) -> Vec<Widening> {
+pub fn split_rights(widens: &[Widening]) -> Vec<Widening> {
     let one_by_one = |widening: &Widening| match widening {
         Widening::Hosts(hosts) => {
             hosts.iter().map(|host| Widening::Hosts(vec![host.clone()])).collect()
@@ -22,7 +22,7 @@ pub fn each(widens: &[Widening]) -> Vec<Widening> {
 }
 
 /// A right beyond the session's, in plain words.
-pub(crate) fn words(widening: &Widening) -> String {
+pub(crate) fn describe(widening: &Widening) -> String {
     match widening {
         Widening::Network => "network for this one call".to_owned(),
         Widening::Hosts(hosts) => {

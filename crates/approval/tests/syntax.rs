@@ -3,7 +3,7 @@
 
 mod bench;
 
-use approval::{Rules, check, try_examples};
+use approval::{SessionRules, check, try_examples};
 use bench::{PROJECT, rule};
 use protocol::judgement::{Audience, Example, Mode, RuleEffect, RuleSet, Said};
 
@@ -111,7 +111,7 @@ fn all_that_is_wrong_is_found_and_the_first_stops_the_rules() {
     assert_eq!(check(&rules).iter().map(|error| error.line).collect::<Vec<_>>(), [2, 3]);
     let set =
         RuleSet { rules, mode: Mode::Ask, audience: Audience::Person, project: PROJECT.into() };
-    assert_eq!(Rules::new(&set).unwrap_err().line, 2);
+    assert_eq!(SessionRules::new(&set).unwrap_err().line, 2);
 }
 
 #[test]

@@ -3,20 +3,20 @@
 
 mod bench;
 
-use approval::{Rules, needs_probe};
+use approval::{SessionRules, needs_probe};
 use bench::{Outcome, PROJECT, command, on_paths, outcome, rule_set, rules, unprobed};
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Question, RuleEffect, RuleSet, ToolKind, Verdict, Widening,
 };
 
-fn asked(rules: &Rules, case: &Case) -> Question {
+fn asked(rules: &SessionRules, case: &Case) -> Question {
     match rules.judge(case) {
         Verdict::Ask(question) => question,
         other @ (Verdict::Allow(_) | Verdict::Deny(..)) => panic!("not a question: {other:?}"),
     }
 }
 
-fn refusal(rules: &Rules, case: &Case) -> String {
+fn refusal(rules: &SessionRules, case: &Case) -> String {
     match rules.judge(case) {
         Verdict::Deny(_, text) => text,
         other @ (Verdict::Allow(_) | Verdict::Ask(_)) => panic!("no refusal: {other:?}"),
@@ -217,7 +217,7 @@ fn a_pattern_that_no_call_could_fit_is_an_error_when_it_is_read() {
         {
             let set = rule_set(Mode::Auto, &[], &[], &[text.as_str()]);
             let case = unprobed(tool);
-            match (Rules::new(&set), sound) {
+            match (SessionRules::new(&set), sound) {
                 (Ok(judge), true) => assert_eq!(outcome(&judge, &case), Outcome::Denied, "{text}"),
                 (Err(error), false) => {
                     assert!(error.to_string().contains("this never matches"), "{error}");
@@ -344,7 +344,7 @@ fn the_first_rule_of_an_effect_is_the_one_named() {
 fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
     let mut set = rule_set(Mode::Ask, &[], &["bash:make *"], &[]);
     set.audience = Audience::Nobody;
-    let judge = Rules::new(&set).unwrap();
+    let judge = SessionRules::new(&set).unwrap();
     let rows: [(Case, &[&str]); 7] = [
         (
             command("cargo build --release"),
@@ -594,7 +594,7 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
         assert_eq!(outcome(&judge, &case), Outcome::Denied);
         let mut set = rule_set(Mode::Auto, &["bash:*"], &[], &[]);
         set.audience = Audience::Nobody;
-        let judge = Rules::new(&set).unwrap();
+        let judge = SessionRules::new(&set).unwrap();
         assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
         let told = refusal(&judge, &case);
         assert!(told.contains("No mode gives that, and no rule for the command itself"), "{told}");
@@ -632,7 +632,7 @@ fn a_right_is_given_by_its_own_name_alone() {
                     assert_eq!(by.len(), 1, "{rule}");
                     assert_eq!(by[0].text, rule);
                     assert!(
-                        approval::give(&by, ("bash", None), std::slice::from_ref(&widening)),
+                        approval::grants_all(&by, ("bash", None), std::slice::from_ref(&widening)),
                         "{rule}"
                     );
                 }
@@ -749,16 +749,22 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
         Verdict::Allow(Basis::Rights(by)) => {
             let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
             assert_eq!(texts, ["host:crates.io", "host:example.org:22"], "one for each");
-            assert!(approval::give(&by, ("bash", None), &two.widens));
-            assert!(!approval::give(&by[..1], ("bash", None), &two.widens));
+            assert!(approval::grants_all(&by, ("bash", None), &two.widens));
+            assert!(!approval::grants_all(&by[..1], ("bash", None), &two.widens));
             let swapped = [by[1].clone(), by[0].clone()];
-            assert!(!approval::give(&swapped, ("bash", None), &two.widens), "each for its own");
+            assert!(
+                !approval::grants_all(&swapped, ("bash", None), &two.widens),
+                "each for its own"
+            );
         }
         other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => panic!("{other:?}"),
     }
     // What the supervisor looks at once more: the right's own name, and that it is given.
     let one = asking(&["crates.io"]).widens;
-    let rule = |effect, text: &str| protocol::judgement::Rule { effect, ..approval::learned(text) };
+    let rule = |effect, text: &str| protocol::judgement::Rule {
+        effect,
+        ..approval::remembered_rule(text)
+    };
     for (effect, text, gives) in [
         (RuleEffect::Allow, "host:crates.io", true),
         (RuleEffect::Allow, "network:cargo *", true),
@@ -771,7 +777,7 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
         (RuleEffect::Allow, "host:nonsense/", false),
     ] {
         assert_eq!(
-            approval::give(&[rule(effect, text)], ("bash", None), &one),
+            approval::grants_all(&[rule(effect, text)], ("bash", None), &one),
             gives,
             "{effect:?} {text}"
         );
@@ -794,7 +800,8 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
     for wrong in
         ["host:https://a.org", "host:127.1", "host:a.org/x", "host:a.org:0", "host:ex*.org"]
     {
-        let error = Rules::new(&rule_set(Mode::Ask, &[wrong], &[], &[])).unwrap_err().to_string();
+        let error =
+            SessionRules::new(&rule_set(Mode::Ask, &[wrong], &[], &[])).unwrap_err().to_string();
         assert!(error.contains("`*.crates.io`"), "{wrong}: {error}");
     }
 }
@@ -932,7 +939,11 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
         let nobody = RuleSet { audience: Audience::Nobody, ..rule_set(Mode::Ask, &[], ask, deny) };
         // By the rule: a run that nobody is asked in has not failed for want of an approval.
         let wanted = if wanted == Outcome::Asked { Outcome::Denied } else { wanted };
-        assert_eq!(outcome(&Rules::new(&nobody).unwrap(), &case), wanted, "{ask:?} {deny:?}");
+        assert_eq!(
+            outcome(&SessionRules::new(&nobody).unwrap(), &case),
+            wanted,
+            "{ask:?} {deny:?}"
+        );
     }
     // The same of what puts files in form, by rules of its own.
     let denied = rules(Mode::Auto, &[], &[], &["format:gofmt *"]);
@@ -980,7 +991,7 @@ fn a_command_is_asked_about_where_protected_names_are_not_as_they_were() {
     let mut set = rule_set(Mode::Auto, &[], &[], &[]);
     set.audience = Audience::Nobody;
     let Verdict::Deny(Basis::NobodyToAsk(why), text) =
-        Rules::new(&set).unwrap().judge(&knowing("ls"))
+        SessionRules::new(&set).unwrap().judge(&knowing("ls"))
     else {
         panic!()
     };

@@ -926,7 +926,7 @@ fn gives(basis: &Basis, facts: &CallFacts) -> bool {
     let CallFacts { call, page, widens, .. } = facts;
     match basis {
         Basis::Person(_) => true,
-        Basis::Rights(rules) => approval::give(rules, (&call.tool, page.as_ref()), widens),
+        Basis::Rights(rules) => approval::grants_all(rules, (&call.tool, page.as_ref()), widens),
         Basis::Rule(_)
         | Basis::Mode(_)
         | Basis::Query

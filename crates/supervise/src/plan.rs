@@ -16,8 +16,8 @@ use crate::stores;
 use crate::temp;
 use crate::tool_homes;
 use config::{
-    Config, Dirs, Environment, HookConfig, KeySource, Keys, ProviderName, Sources, Trust,
-    TrustStore,
+    Config, CredentialPaths, Dirs, Environment, HookConfig, KeySource, ProviderName, Sources,
+    Trust, TrustStore,
 };
 use model::Origin;
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust, Uncaged};
@@ -141,13 +141,13 @@ pub(crate) fn plan(
     let mut rules = config.rule_set(&project, opening.audience);
     let home = home(&opening.env);
     let kept = Kept {
-        keys: Keys::of(&opening.env, home.as_deref()),
+        keys: CredentialPaths::of(&opening.env, home.as_deref()),
         withheld: withheld(ground.dirs, dirs),
         user_file: dirs.user_file(),
         key_files: config.key_files.iter().map(|key| key.path.clone()).collect(),
     };
     rules.rules.extend(kept.rules());
-    approval::Rules::new(&rules)
+    approval::SessionRules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
     let private = temp::place(ground.temp_root, &id.0);
@@ -279,8 +279,8 @@ pub(crate) fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> 
 
 fn source(config: &Config) -> Source {
     match config.provider.name {
-        ProviderName::Server(api) => Source::Server(Server {
-            api,
+        ProviderName::Vendor(vendor) => Source::Server(Server {
+            api: vendor.dialect,
             base_url: config.provider.base_url.clone(),
             auth: config.provider.key.as_ref().map_or(Auth::Keyless, KeySource::auth),
             headers: config.provider.headers.clone(),

@@ -165,7 +165,7 @@ pub(crate) fn decided(
         decision,
         basis: basis(why),
         requested: Some(policy(requested)),
-        rights: approval::each(rights)
+        rights: approval::split_rights(rights)
             .iter()
             .enumerate()
             .map(|(at, asked)| right(asked, by_rule(why, at)))

@@ -2,8 +2,8 @@
 //! decoders, and by a test of `provider` with good streams that are spoilt.
 
 use protocol::provider::{Api, Delta};
-use provider::intake::Intake;
-use provider::step::Step;
+use provider::step::AnswerStep;
+use provider::stream::StreamDecoder;
 
 /// The first byte says in what pieces the others arrive. Nothing breaks; and the steps, or that there
 /// are none because the stream is broken, are the same however the bytes are split.
@@ -13,12 +13,12 @@ pub fn any(api: Api, data: &[u8]) {
     assert_eq!(read(api, bytes, usize::from(*piece).max(1)), whole);
 }
 
-fn read(api: Api, bytes: &[u8], piece: usize) -> Option<Vec<Step>> {
-    let mut intake = Intake::new(api);
+fn read(api: Api, bytes: &[u8], piece: usize) -> Option<Vec<AnswerStep>> {
+    let mut intake = StreamDecoder::new(api);
     let mut steps = Vec::new();
     for piece in bytes.chunks(piece) {
         steps.extend(intake.read(piece).ok()?.steps);
-        if steps.iter().any(|step| matches!(step, Step::Ended(_) | Step::Failed(_))) {
+        if steps.iter().any(|step| matches!(step, AnswerStep::Ended(_) | AnswerStep::Failed(_))) {
             return Some(joined(steps));
         }
     }
@@ -27,11 +27,13 @@ fn read(api: Api, bytes: &[u8], piece: usize) -> Option<Vec<Step>> {
 }
 
 /// Neighbouring pieces of one block joined, however they came.
-pub fn joined(steps: Vec<Step>) -> Vec<Step> {
-    let mut all: Vec<Step> = Vec::new();
+pub fn joined(steps: Vec<AnswerStep>) -> Vec<AnswerStep> {
+    let mut all: Vec<AnswerStep> = Vec::new();
     for step in steps {
-        if let (Some(Step::Piece { index: open, delta: before }), Step::Piece { index, delta }) =
-            (all.last_mut(), &step)
+        if let (
+            Some(AnswerStep::Piece { index: open, delta: before }),
+            AnswerStep::Piece { index, delta },
+        ) = (all.last_mut(), &step)
             && open == index
             && let (Delta::Text(words), Delta::Text(more))
             | (Delta::Thinking(words), Delta::Thinking(more))

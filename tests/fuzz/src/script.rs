@@ -1,7 +1,7 @@
 //! What must hold for any text that a model may propose as a command. Called by the fuzz target, and
 //! by `crates/approval/tests/replay.rs` with the inputs that it found.
 
-use approval::{Rules, programs};
+use approval::{SessionRules, programs};
 use protocol::call::Call;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
@@ -9,7 +9,7 @@ use protocol::judgement::{
 };
 use std::sync::LazyLock;
 
-static RULES: LazyLock<Rules> = LazyLock::new(|| {
+static RULES: LazyLock<SessionRules> = LazyLock::new(|| {
     let rule =
         |effect, text: &str| Rule { effect, text: text.into(), file: "flag".into(), line: 0 };
     let rules = [
@@ -20,7 +20,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
     ];
     let (rules, project) = (rules.into(), "/project".into());
     let set = RuleSet { rules, mode: Mode::Ask, audience: Audience::Nobody, project };
-    Rules::new(&set).expect("these are rules")
+    SessionRules::new(&set).expect("these are rules")
 });
 
 /// A text as a command: judged without a panic and the same each time. One that rules allow was

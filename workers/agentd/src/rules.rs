@@ -8,7 +8,7 @@ use crate::context::real_dir;
 use crate::output::print;
 use crate::settings;
 use crate::table::table;
-use approval::{Named, Rules, What, programs};
+use approval::{CallSubject, NamedCall, SessionRules, programs};
 use config::Config;
 use protocol::call::{Call, Probe, ProbedPath};
 use protocol::ids::{CallId, SessionId};
@@ -53,14 +53,14 @@ struct CheckedCall {
 
 impl CheckedCall {
     fn of(call: &str, project: &Path) -> Result<Self, CliError> {
-        let named = Named::parse(call)
+        let named = NamedCall::parse(call)
             .map_err(|fault| CliError::user(format!("{call:?} names no call: {fault}")))?;
         let config = settings::sound(project)?;
-        let rules = Rules::new(&config.rule_set(project, Audience::Person))
+        let rules = SessionRules::new(&config.rule_set(project, Audience::Person))
             .map_err(|error| CliError::config(chain(&error)))?;
         let (command, probe, page) = match named.what {
-            What::Command(command) => (Some(command), None, None),
-            What::Page(url) => {
+            CallSubject::Command(command) => (Some(command), None, None),
+            CallSubject::Page(url) => {
                 // A search asks its page, whatever is looked for.
                 let url = match (named.tool, url) {
                     ("web_search", _) => config.web.search_url.clone(),
@@ -74,7 +74,7 @@ impl CheckedCall {
                 let page = tools::web_url(&url, config.web.private).map_err(CliError::user)?;
                 (None, None, tools::web_address(&page))
             }
-            What::Path(path) => {
+            CallSubject::Path(path) => {
                 let paths =
                     path.map(|path| probe(&path, named.kind, project, &config)).transpose()?;
                 let probe = Probe { paths: paths.into_iter().collect(), diff: String::new() };
@@ -87,7 +87,7 @@ impl CheckedCall {
         let (use_id, input) = (String::new(), "{}".to_owned());
         let widens = page
             .iter()
-            .filter_map(|page| approval::to_read(page, config.network, &config.hosts))
+            .filter_map(|page| approval::right_to_read(page, config.network, &config.hosts))
             .collect();
         let behind_edits = match named.tool {
             "verify" => config.verify.commands.as_slice(),

@@ -5,7 +5,7 @@
 //! rules that it does not understand every call is refused. It has no clock; deadlines are the
 //! supervisor's, which says `Forget`.
 
-use approval::Rules;
+use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Answer, Basis, Case, RuleSet, Verdict};
@@ -22,8 +22,8 @@ const SETTLED_CAP: usize = 256;
 /// Rules and open questions of all sessions.
 #[derive(Debug, Default)]
 pub struct Broker {
-    sessions: BTreeMap<SessionId, Standing>,
-    open: BTreeMap<CallId, Open>,
+    sessions: BTreeMap<SessionId, BrokerSession>,
+    open: BTreeMap<CallId, OpenQuestion>,
     /// Cases of sessions whose rules have not come.
     waiting: BTreeMap<CallId, Case>,
     settled: VecDeque<(CallId, String)>,
@@ -31,16 +31,16 @@ pub struct Broker {
 
 /// What holds for a session.
 #[derive(Debug)]
-enum Standing {
+enum BrokerSession {
     /// These rules, ready to judge.
-    Rules(Box<Rules>),
+    Rules(Box<SessionRules>),
     /// Rules came and could not be followed, and why.
     Broken(String),
 }
 
 /// A question without an answer yet.
 #[derive(Debug)]
-struct Open {
+struct OpenQuestion {
     case: Case,
     digest: String,
     /// The rules that an answer may give beside its yes.
@@ -52,7 +52,7 @@ impl Broker {
     pub fn step(&mut self, word: ToBroker) -> Vec<FromBroker> {
         match word {
             ToBroker::Rules { session, rules } => self.rules(session, &rules),
-            ToBroker::Judge(case) => self.put(case).into_iter().collect(),
+            ToBroker::Judge(case) => self.submit(case).into_iter().collect(),
             ToBroker::Answer { call, digest, answer, by } => {
                 vec![self.answer(call, &digest, answer, by)]
             }
@@ -71,14 +71,14 @@ impl Broker {
     /// open, since only the person asked may say yes.
     fn rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
         let mut said = Vec::new();
-        let standing = match Rules::new(set) {
-            Ok(rules) => Standing::Rules(Box::new(rules)),
+        let standing = match SessionRules::new(set) {
+            Ok(rules) => BrokerSession::Rules(Box::new(rules)),
             Err(error) => {
                 let text = format!(
                     "the rules of session {session} cannot be followed, so its calls are refused: {error}"
                 );
                 said.push(FromBroker::Log(LogLine { level: LogLevel::Error, text }));
-                Standing::Broken(error.to_string())
+                BrokerSession::Broken(error.to_string())
             }
         };
         self.sessions.insert(session.clone(), standing);
@@ -103,7 +103,7 @@ impl Broker {
     }
 
     /// Takes a case: judged at once, or when the rules of its session come.
-    fn put(&mut self, case: Case) -> Option<FromBroker> {
+    fn submit(&mut self, case: Case) -> Option<FromBroker> {
         let (known, call) =
             (self.sessions.contains_key(&case.call.id.session), case.call.id.clone());
         if known || self.waiting.len() >= OPEN_CAP {
@@ -123,7 +123,7 @@ impl Broker {
                 None if self.open.len() >= OPEN_CAP => unjudgeable("too many questions are open"),
                 None => {
                     let (digest, offers) = (question.digest.clone(), question.offers.clone());
-                    self.open.insert(call.clone(), Open { case, digest, offers });
+                    self.open.insert(call.clone(), OpenQuestion { case, digest, offers });
                     Verdict::Ask(question)
                 }
             },
@@ -135,9 +135,11 @@ impl Broker {
     fn verdict(&self, case: &Case) -> Verdict {
         match self.sessions.get(&case.call.id.session) {
             // A fault in the judgement itself refuses; it neither ends the process nor lets pass.
-            Some(Standing::Rules(rules)) => catch_unwind(AssertUnwindSafe(|| rules.judge(case)))
-                .unwrap_or_else(|_| unjudgeable("judging this call failed")),
-            Some(Standing::Broken(error)) => {
+            Some(BrokerSession::Rules(rules)) => {
+                catch_unwind(AssertUnwindSafe(|| rules.judge(case)))
+                    .unwrap_or_else(|_| unjudgeable("judging this call failed"))
+            }
+            Some(BrokerSession::Broken(error)) => {
                 unjudgeable(&format!("the permission rules cannot be followed: {error}"))
             }
             None => unjudgeable("no permission rules are known for this session"),

@@ -344,7 +344,7 @@ fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
     ask(&mut broker, 7, "cargo test -p x");
     let ToBroker::Rules { session, mut rules } = rules(&[]) else { panic!("rules are rules") };
-    rules.rules.push(approval::learned(rule));
+    rules.rules.push(approval::remembered_rule(rule));
     assert_eq!(broker.step(ToBroker::Rules { session, rules }), []);
     match verdict(&broker.step(ToBroker::Judge(case(2, "cargo test --lib")))) {
         Verdict::Allow(Basis::Rule(by)) => {

@@ -135,11 +135,11 @@ struct ByRules {
 
 impl Judge for ByRules {
     fn may_follow(&self, page: &WebAddress) -> bool {
-        approval::may_follow(&self.onward, &self.tool, page)
+        approval::may_follow_redirect(&self.onward, &self.tool, page)
     }
 
     fn is_named_by_a_rule(&self, page: &WebAddress) -> bool {
-        approval::is_named_by_a_rule(&self.onward.rules.rules, page)
+        approval::is_host_named(&self.onward.rules.rules, page)
     }
 }
 

@@ -1,10 +1,10 @@
 //! A word of a shell text: letters, and what bash will put in their place.
 
-use super::{Reading, parse};
+use super::{Certainty, parse};
 
 /// A word as it is written.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Word(pub Vec<Atom>);
+pub(super) struct ShellWord(pub Vec<Atom>);
 
 /// A piece of a word.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub(super) enum Atom {
     },
 }
 
-impl Word {
+impl ShellWord {
     /// Its letters, where all of them are written out without quotes.
     pub(super) fn plain(&self) -> Option<String> {
         let mut plain = String::new();
@@ -87,7 +87,7 @@ impl Word {
 
     fn of_text_at(text: &str, depth: usize) -> Self {
         let letters: Vec<char> = text.chars().collect();
-        let mut reader = Reader::new(&letters, 0, depth);
+        let mut reader = AtomReader::new(&letters, 0, depth);
         reader.double_quoted(None);
         Self(reader.atoms)
     }
@@ -95,7 +95,7 @@ impl Word {
     /// What stands behind the sign in `${name:-…}`; blanks in it end no word.
     pub(super) fn of_operand(text: &str) -> Self {
         let letters: Vec<char> = text.chars().collect();
-        let mut reader = Reader::new(&letters, 0, 0);
+        let mut reader = AtomReader::new(&letters, 0, 0);
         while reader.at < letters.len() {
             reader.word();
             if let Some(c) = reader.peek(0) {
@@ -138,10 +138,10 @@ impl Word {
 }
 
 /// The word that begins here, where it ends, and how sure that is.
-pub(super) fn word(letters: &[char], at: usize, depth: usize) -> (Word, usize, Reading) {
-    let mut reader = Reader::new(letters, at, depth);
+pub(super) fn word(letters: &[char], at: usize, depth: usize) -> (ShellWord, usize, Certainty) {
+    let mut reader = AtomReader::new(letters, at, depth);
     reader.word();
-    (Word(reader.atoms), reader.at.min(letters.len()), reader.reading)
+    (ShellWord(reader.atoms), reader.at.min(letters.len()), reader.reading)
 }
 
 /// The text up to the closing sign, and the place behind it. Quotes and escapes in it count. `None`
@@ -175,23 +175,23 @@ pub(super) fn closed(
     None
 }
 
-struct Reader<'a> {
+struct AtomReader<'a> {
     letters: &'a [char],
     at: usize,
     depth: usize,
     atoms: Vec<Atom>,
-    reading: Reading,
+    reading: Certainty,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> AtomReader<'a> {
     fn new(letters: &'a [char], at: usize, depth: usize) -> Self {
-        Self { letters, at, depth, atoms: Vec::new(), reading: Reading::Sure }
+        Self { letters, at, depth, atoms: Vec::new(), reading: Certainty::Sure }
     }
 
     /// The text up to the closing sign, or to the end.
     fn balanced(&mut self, open: char, close: char) -> String {
         let (text, at) = closed(self.letters, self.at, open, close).unwrap_or_else(|| {
-            self.reading = Reading::InDoubt;
+            self.reading = Certainty::InDoubt;
             let begun = self.at.min(self.letters.len());
             (self.letters[begun..].iter().collect(), self.letters.len())
         });
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
                 '\\' => {
                     match self.peek(1) {
                         Some('\n') => {}
-                        None => self.reading = Reading::InDoubt,
+                        None => self.reading = Certainty::InDoubt,
                         Some(escaped) => self.push(escaped, true),
                     }
                     self.at += 2;
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
                 '\'' => {
                     let rest = &self.letters[self.at + 1..];
                     let length = rest.iter().position(|c| *c == '\'').unwrap_or_else(|| {
-                        self.reading = Reading::InDoubt;
+                        self.reading = Certainty::InDoubt;
                         rest.len()
                     });
                     let text: String = rest[..length].iter().collect();
@@ -276,14 +276,14 @@ impl<'a> Reader<'a> {
             }
         }
         if close.is_some() {
-            self.reading = Reading::InDoubt;
+            self.reading = Certainty::InDoubt;
         }
     }
 
     fn backquoted(&mut self, quoted: bool) {
         self.at += 1;
         let mut text = String::new();
-        let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
+        let before = std::mem::replace(&mut self.reading, Certainty::InDoubt);
         while let Some(c) = self.peek(0) {
             self.at += 1;
             match (c, self.peek(0)) {
@@ -307,7 +307,7 @@ impl<'a> Reader<'a> {
             Some('\'') if !quoted => {
                 self.at += 1;
                 let mut raw = String::new();
-                let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
+                let before = std::mem::replace(&mut self.reading, Certainty::InDoubt);
                 while let Some(c) = self.peek(0) {
                     self.at += 1;
                     match c {
@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
                 if (quoted && text.contains('\''))
                     || (commands && ["<<", "#", "case"].iter().any(|sign| text.contains(sign)))
                 {
-                    self.reading = Reading::InDoubt;
+                    self.reading = Certainty::InDoubt;
                 }
                 self.braced(&text, quoted);
             }
@@ -382,10 +382,10 @@ impl<'a> Reader<'a> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             self.atoms.push(Atom::Letters { text: text.to_owned(), quoted });
         } else if self.depth >= parse::DEPTH_CAP {
-            self.reading = Reading::InDoubt;
+            self.reading = Certainty::InDoubt;
             self.atoms.push(Atom::Arithmetic { runs: Vec::new(), quoted });
         } else {
-            let runs = Word::commands_of(text, self.depth + 1).0;
+            let runs = ShellWord::commands_of(text, self.depth + 1).0;
             self.atoms.push(Atom::Arithmetic { runs, quoted });
         }
     }

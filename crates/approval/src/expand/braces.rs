@@ -1,19 +1,19 @@
 //! Brace expansion: `{a,b}` and `{1..9}`, before all other replacements.
 
-use super::{Atom, VALUES_CAP, Word};
+use super::{Atom, ShellWord, VALUES_CAP};
 
 /// Most opening braces of a word.
 const BRACES_CAP: usize = 200;
 
 /// A letter that may be a brace, or anything else.
 #[derive(Debug, Clone)]
-enum Unit {
+enum BraceUnit {
     Letter(char),
     Other(Atom),
 }
 
 /// The words that a word becomes; `None` where they are too many.
-pub(super) fn words(word: &Word) -> Option<Vec<Word>> {
+pub(super) fn words(word: &ShellWord) -> Option<Vec<ShellWord>> {
     let braced =
         |atom: &Atom| matches!(atom, Atom::Letters { text, quoted: false } if text.contains('{'));
     if !word.0.iter().any(braced) {
@@ -22,42 +22,45 @@ pub(super) fn words(word: &Word) -> Option<Vec<Word>> {
     let mut units = Vec::new();
     for atom in &word.0 {
         match atom {
-            Atom::Letters { text, quoted: false } => units.extend(text.chars().map(Unit::Letter)),
+            Atom::Letters { text, quoted: false } => {
+                units.extend(text.chars().map(BraceUnit::Letter))
+            }
             other @ (Atom::Letters { .. }
             | Atom::Parameter { .. }
             | Atom::Substitution { .. }
-            | Atom::Arithmetic { .. }) => units.push(Unit::Other(other.clone())),
+            | Atom::Arithmetic { .. }) => units.push(BraceUnit::Other(other.clone())),
         }
     }
     // Each is looked for behind each other.
-    if units.iter().filter(|unit| matches!(unit, Unit::Letter('{'))).count() > BRACES_CAP {
+    if units.iter().filter(|unit| matches!(unit, BraceUnit::Letter('{'))).count() > BRACES_CAP {
         return None;
     }
     Some(expand(&units, 0)?.into_iter().map(back).collect())
 }
 
-fn back(units: Vec<Unit>) -> Word {
+fn back(units: Vec<BraceUnit>) -> ShellWord {
     let mut atoms: Vec<Atom> = Vec::new();
     for unit in units {
         match (unit, atoms.last_mut()) {
-            (Unit::Letter(c), Some(Atom::Letters { text, quoted: false })) => text.push(c),
-            (Unit::Letter(c), _) => atoms.push(Atom::Letters { text: c.into(), quoted: false }),
-            (Unit::Other(atom), _) => atoms.push(atom),
+            (BraceUnit::Letter(c), Some(Atom::Letters { text, quoted: false })) => text.push(c),
+            (BraceUnit::Letter(c), _) => {
+                atoms.push(Atom::Letters { text: c.into(), quoted: false })
+            }
+            (BraceUnit::Other(atom), _) => atoms.push(atom),
         }
     }
-    Word(atoms)
+    ShellWord(atoms)
 }
 
-fn expand(units: &[Unit], depth: usize) -> Option<Vec<Vec<Unit>>> {
+fn expand(units: &[BraceUnit], depth: usize) -> Option<Vec<Vec<BraceUnit>>> {
     if depth > 64 {
         return None;
     }
-    let is =
-        |at: usize, c: char| matches!(units.get(at), Some(Unit::Letter(letter)) if *letter == c);
+    let is = |at: usize, c: char| matches!(units.get(at), Some(BraceUnit::Letter(letter)) if *letter == c);
     for begin in (0..units.len()).filter(|at| is(*at, '{')) {
         let Some((end, commas)) = close(units, begin) else {
             // No later brace is closed either where none is left.
-            if !units[begin..].iter().any(|unit| matches!(unit, Unit::Letter('}'))) {
+            if !units[begin..].iter().any(|unit| matches!(unit, BraceUnit::Letter('}'))) {
                 break;
             }
             continue;
@@ -94,37 +97,37 @@ fn expand(units: &[Unit], depth: usize) -> Option<Vec<Vec<Unit>>> {
 }
 
 /// The closing brace and the commas between, neither in a brace of their own.
-fn close(units: &[Unit], begin: usize) -> Option<(usize, Vec<usize>)> {
+fn close(units: &[BraceUnit], begin: usize) -> Option<(usize, Vec<usize>)> {
     let (mut depth, mut commas) = (0_usize, Vec::new());
     for (at, unit) in units.iter().enumerate().skip(begin) {
         match unit {
-            Unit::Letter('{') => depth += 1,
-            Unit::Letter('}') => {
+            BraceUnit::Letter('{') => depth += 1,
+            BraceUnit::Letter('}') => {
                 depth -= 1;
                 if depth == 0 {
                     return Some((at, commas));
                 }
             }
-            Unit::Letter(',') if depth == 1 => commas.push(at),
-            Unit::Letter(_) | Unit::Other(_) => {}
+            BraceUnit::Letter(',') if depth == 1 => commas.push(at),
+            BraceUnit::Letter(_) | BraceUnit::Other(_) => {}
         }
     }
     None
 }
 
 enum Sequence {
-    Of(Vec<Vec<Unit>>),
+    Of(Vec<Vec<BraceUnit>>),
     TooLong,
     None,
 }
 
 /// `1..9`, `a..e`, `1..9..2`.
-fn sequence(units: &[Unit]) -> Sequence {
+fn sequence(units: &[BraceUnit]) -> Sequence {
     let mut text = String::new();
     for unit in units {
         match unit {
-            Unit::Letter(c) => text.push(*c),
-            Unit::Other(_) => return Sequence::None,
+            BraceUnit::Letter(c) => text.push(*c),
+            BraceUnit::Other(_) => return Sequence::None,
         }
     }
     let parts: Vec<&str> = text.split("..").collect();
@@ -159,5 +162,7 @@ fn sequence(units: &[Unit]) -> Sequence {
         let way = i64::try_from(count * step).unwrap_or_default();
         if from <= to { from + way } else { from - way }
     };
-    Sequence::Of(steps.map(|count| shown(at(count)).chars().map(Unit::Letter).collect()).collect())
+    Sequence::Of(
+        steps.map(|count| shown(at(count)).chars().map(BraceUnit::Letter).collect()).collect(),
+    )
 }

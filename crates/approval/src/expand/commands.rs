@@ -1,12 +1,12 @@
 //! What commands do to names, and what they run in turn.
 
 use super::names::Attribute;
-use super::parse::Step;
-use super::walk::Walk;
-use super::{ABSENT, Doubt, Limit, OUTPUTS_CAP, UNKNOWN, Values, beyond, limit_of, print};
-use crate::programs::{Trait, Traits};
-use crate::words::base_name;
-use crate::wrapper::{self, Behind};
+use super::parse::ShellStep;
+use super::walk::Expander;
+use super::{ABSENT, Limit, OUTPUTS_CAP, Opacity, UNKNOWN, Values, beyond, limit_of, print};
+use crate::command_pattern::base_name;
+use crate::programs::{ProgramTrait, ProgramTraits};
+use crate::wrapper_syntax::{self, CommandStart};
 
 /// Builtins that read an index or a number in their words, and run the commands in it.
 const EVALUATE: &[&str] =
@@ -16,7 +16,7 @@ const CALLS_CAP: usize = 30;
 /// Most calls of one function within each other that are followed.
 const RECURSION_CAP: usize = 2;
 
-impl Walk {
+impl Expander {
     /// A command of which each word is known as far as it can be.
     pub(super) fn run(&mut self, words: Vec<String>, inputs: &[String]) {
         let bytes: usize = words.iter().map(String::len).sum();
@@ -25,9 +25,9 @@ impl Walk {
             if let Some(limit) = limit_of(word) {
                 self.too_many(limit);
             } else if word.contains(UNKNOWN) {
-                self.doubt(Doubt::Opaque);
+                self.doubt(Opacity::Opaque);
             }
-            if !Traits::of(word).has(Trait::PassesOn) {
+            if !ProgramTraits::of(word).has(ProgramTrait::PassesOn) {
                 break;
             }
         }
@@ -160,7 +160,7 @@ impl Walk {
 
     /// `env echo x`: what a wrapper's command prints.
     fn printed_behind(&mut self, words: &[String]) -> Option<String> {
-        let at = wrapper::starts(words).pop().filter(|at| *at > 0)?;
+        let at = wrapper_syntax::starts(words).pop().filter(|at| *at > 0)?;
         let rest = &words[at + 1..];
         match base_name(&words[at]) {
             "echo" => Some(self.prints(print::echo(rest))),
@@ -171,7 +171,7 @@ impl Walk {
 
     /// The body of a function with its arguments. One that runs with the same ones already does nothing
     /// new; of one that calls itself again and again, nothing more is known than its program's name.
-    fn call(&mut self, words: &[String], body: &[Step]) {
+    fn call(&mut self, words: &[String], body: &[ShellStep]) {
         if self.calls.iter().any(|call| call == words) {
             return;
         }
@@ -179,8 +179,8 @@ impl Walk {
             // `f() { "$@"; }; f f f f rm x`: the program stands behind the functions.
             let hands_on = words[1..].iter().any(|word| self.functions.contains_key(word));
             return self.doubt(match hands_on {
-                true => Doubt::TooMany(Limit::Depth),
-                false => Doubt::Opaque,
+                true => Opacity::TooMany(Limit::Depth),
+                false => Opacity::Opaque,
             });
         }
         if self.calls.len() >= CALLS_CAP {
@@ -265,7 +265,7 @@ impl Walk {
 
     /// What the command runs in turn where that is a shell or `xargs`.
     fn programs_in(&mut self, words: &[String], inputs: &[String]) {
-        let starts = wrapper::starts(words);
+        let starts = wrapper_syntax::starts(words);
         for at in &starts {
             let name = base_name(&words[*at]);
             if name == "env" {
@@ -280,20 +280,24 @@ impl Walk {
                 self.scripts.insert(plain_path(&words[*at]).to_owned());
             }
         }
-        let of = |one: Trait| starts.iter().copied().find(|at| Traits::of(&words[*at]).has(one));
+        let of = |one: ProgramTrait| {
+            starts.iter().copied().find(|at| ProgramTraits::of(&words[*at]).has(one))
+        };
         if let Some(at) = starts.iter().copied().find(|at| base_name(&words[*at]) == "xargs") {
             self.xargs(&words[at..], inputs);
         }
-        if let Some(at) = of(Trait::Shell) {
+        if let Some(at) = of(ProgramTrait::Shell) {
             self.shell(&words[at + 1..], inputs);
         }
-        if let Some(at) = of(Trait::Sources)
+        if let Some(at) = of(ProgramTrait::Sources)
             && let Some(file) = words.get(at + 1)
         {
             self.shell_reads(file, inputs, &words[at + 2..]);
         }
         // On another machine, or behind a program that is not known: a shell may read its input.
-        if !inputs.is_empty() && words.iter().any(|word| Traits::of(word).has(Trait::FeedsShell)) {
+        if !inputs.is_empty()
+            && words.iter().any(|word| ProgramTraits::of(word).has(ProgramTrait::FeedsShell))
+        {
             self.shell_reads("-", inputs, &[]);
         }
     }
@@ -349,14 +353,17 @@ impl Walk {
 
     /// `sh < file`.
     pub(super) fn reads_files(&mut self, words: &[String], files: &[String]) {
-        if wrapper::starts(words).iter().any(|at| Traits::of(&words[*at]).has(Trait::Shell)) {
+        if wrapper_syntax::starts(words)
+            .iter()
+            .any(|at| ProgramTraits::of(&words[*at]).has(ProgramTrait::Shell))
+        {
             self.scripts.extend(files.iter().map(|file| plain_path(file).to_owned()));
         }
     }
 
     /// A file gets these texts, or any that are printed.
     pub(super) fn wrote(&mut self, file: &str, texts: Option<Vec<String>>) {
-        let texts = texts.map_or(Written::Anything, Written::These);
+        let texts = texts.map_or(FileContent::Anything, FileContent::These);
         self.written.push((plain_path(file).to_owned(), texts));
     }
 
@@ -367,8 +374,8 @@ impl Walk {
         for (file, texts) in &self.written {
             if self.scripts.contains(file) {
                 match texts {
-                    Written::These(texts) => all.extend(texts.iter().cloned()),
-                    Written::Anything => anything = true,
+                    FileContent::These(texts) => all.extend(texts.iter().cloned()),
+                    FileContent::Anything => anything = true,
                 }
             }
         }
@@ -380,7 +387,7 @@ impl Walk {
 
     /// What is printed anywhere in the text, behind the command or in the place of a mark.
     fn xargs(&mut self, words: &[String], inputs: &[String]) {
-        let Behind::At(begin) = wrapper::behind(words) else { return };
+        let CommandStart::At(begin) = wrapper_syntax::command_start(words) else { return };
         let mark = words[..begin].iter().position(|word| word.starts_with("-I"));
         let mark = mark.and_then(|at| match &words[at][2..] {
             "" => words.get(at + 1).cloned(),
@@ -423,7 +430,7 @@ impl Walk {
 
 /// What a file gets.
 #[derive(Debug)]
-pub(super) enum Written {
+pub(super) enum FileContent {
     These(Vec<String>),
     /// Anything that is printed in the text.
     Anything,

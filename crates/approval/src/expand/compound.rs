@@ -1,7 +1,7 @@
 //! Commands that hold others: groups, loops, `case`, functions; and those whose words are no commands.
 
-use super::atoms::{Atom, Word};
-use super::parse::{DEPTH_CAP, Order, Parser, Simple, Step};
+use super::atoms::{Atom, ShellWord};
+use super::parse::{DEPTH_CAP, ParsedCommand, Parser, ShellStep, StepOrder};
 use std::rc::Rc;
 
 /// Words that open a command that a function can have for its body.
@@ -9,7 +9,7 @@ const OPENING: &[&str] = &["if", "for", "while", "until", "select", "case"];
 
 impl Parser<'_> {
     /// `{ …; }`, whose brace is behind us.
-    pub(super) fn group(&mut self, steps: &mut Vec<Step>) {
+    pub(super) fn group(&mut self, steps: &mut Vec<ShellStep>) {
         if self.depth >= DEPTH_CAP {
             return self.doubt();
         }
@@ -25,8 +25,8 @@ impl Parser<'_> {
     }
 
     /// The body of a function: any command that holds others.
-    pub(super) fn function(&mut self, name: String, steps: &mut Vec<Step>) {
-        self.order = Order::Any;
+    pub(super) fn function(&mut self, name: String, steps: &mut Vec<ShellStep>) {
+        self.order = StepOrder::Any;
         let defined = self.defined();
         self.lines();
         let mut body = Vec::new();
@@ -46,11 +46,11 @@ impl Parser<'_> {
             // A test, or a simple command, which only some shells take: it is read where it stands.
             Some(_) | None => self.doubt(),
         }
-        steps.push(Step::Function { name, body: Rc::new(body), defined });
+        steps.push(ShellStep::Function { name, body: Rc::new(body), defined });
     }
 
     /// From its first word to the one that closes it.
-    fn compound(&mut self, first: &str, steps: &mut Vec<Step>) {
+    fn compound(&mut self, first: &str, steps: &mut Vec<ShellStep>) {
         self.depth += 1;
         let before = self.ends_at.take();
         let nesting = self.nesting;
@@ -67,8 +67,8 @@ impl Parser<'_> {
     }
 
     /// `for name in words`; the body follows.
-    pub(super) fn loop_words(&mut self, steps: &mut Vec<Step>) {
-        self.order = Order::Any;
+    pub(super) fn loop_words(&mut self, steps: &mut Vec<ShellStep>) {
+        self.order = StepOrder::Any;
         self.nesting += 1;
         self.blanks();
         if self.peek(0) == Some('(') {
@@ -92,18 +92,18 @@ impl Parser<'_> {
             }
         } else {
             self.back_to(before);
-            words.push(Word(vec![Atom::Parameter {
+            words.push(ShellWord(vec![Atom::Parameter {
                 name: "@".into(),
                 op: String::new(),
                 quoted: true,
             }]));
         }
-        steps.push(Step::Loop { name, words });
+        steps.push(ShellStep::Loop { name, words });
     }
 
     /// `case word in`, and the first pattern.
-    pub(super) fn case(&mut self, steps: &mut Vec<Step>) {
-        self.order = Order::Any;
+    pub(super) fn case(&mut self, steps: &mut Vec<ShellStep>) {
+        self.order = StepOrder::Any;
         self.nesting += 1;
         self.cases += 1;
         self.blanks();
@@ -117,7 +117,7 @@ impl Parser<'_> {
     }
 
     /// `;;`, `;&` or `;;&`: a pattern follows.
-    pub(super) fn next_case(&mut self, steps: &mut Vec<Step>) {
+    pub(super) fn next_case(&mut self, steps: &mut Vec<ShellStep>) {
         self.skip(if self.next_is(";;&") { 3 } else { 2 });
         match self.cases {
             0 => self.doubt(),
@@ -126,7 +126,7 @@ impl Parser<'_> {
     }
 
     /// A pattern of `case` up to its `)`, or `esac`, which stays. Only substitutions in it run.
-    fn pattern(&mut self, steps: &mut Vec<Step>) {
+    fn pattern(&mut self, steps: &mut Vec<ShellStep>) {
         let mut words = Vec::new();
         let mut first = true;
         loop {
@@ -158,8 +158,8 @@ impl Parser<'_> {
     }
 
     /// `[[ … ]]`: its signs join no commands.
-    pub(super) fn test(&mut self, steps: &mut Vec<Step>) {
-        self.order = Order::Any;
+    pub(super) fn test(&mut self, steps: &mut Vec<ShellStep>) {
+        self.order = StepOrder::Any;
         let mut words = Vec::new();
         loop {
             while self.peek(0).is_some_and(|c| c.is_whitespace() || ";&|<>()".contains(c)) {
@@ -180,14 +180,14 @@ impl Parser<'_> {
 
     /// `((…))`; whether it is one. As in bash, it is two subshells where the brackets do not close
     /// together.
-    pub(super) fn arithmetic(&mut self, steps: &mut Vec<Step>) -> bool {
+    pub(super) fn arithmetic(&mut self, steps: &mut Vec<ShellStep>) -> bool {
         let Some(text) = self.arithmetic_text() else { return false };
         if operands_touch(&text) {
             // An error of bash's, and a command of other shells.
             self.doubt();
         }
-        let asides = vec![Word::commands_of(&text, self.depth + 1)];
-        steps.push(Step::Simple(Simple { asides, ..Simple::default() }));
+        let asides = vec![ShellWord::commands_of(&text, self.depth + 1)];
+        steps.push(ShellStep::Simple(ParsedCommand { asides, ..ParsedCommand::default() }));
         true
     }
 
@@ -204,9 +204,9 @@ impl Parser<'_> {
     }
 }
 
-fn of_builtin(program: &str, words: Vec<Word>) -> Step {
-    let words = std::iter::once(Word::quoted(program)).chain(words).collect();
-    Step::Simple(Simple { words, ..Simple::default() })
+fn of_builtin(program: &str, words: Vec<ShellWord>) -> ShellStep {
+    let words = std::iter::once(ShellWord::quoted(program)).chain(words).collect();
+    ShellStep::Simple(ParsedCommand { words, ..ParsedCommand::default() })
 }
 
 /// `rm f`: two names with nothing but blanks between them are no arithmetic.

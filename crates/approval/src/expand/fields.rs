@@ -1,15 +1,15 @@
 //! The fields that a word becomes: where quotes end one, and where blanks do.
 
-use super::parameter::Value;
+use super::parameter::ParamValue;
 
 /// The fields of a word so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Fields {
+pub(super) struct WordFields {
     done: Vec<String>,
     open: Option<String>,
 }
 
-impl Fields {
+impl WordFields {
     /// How many they are.
     pub(super) fn count(&self) -> usize {
         self.done.len()
@@ -21,12 +21,12 @@ impl Fields {
     }
 
     /// Adds a value; without quotes it ends at each of the separators.
-    pub(super) fn add(&mut self, value: &Value, separators: &str, quoted: bool) {
+    pub(super) fn add(&mut self, value: &ParamValue, separators: &str, quoted: bool) {
         match value {
-            Value::Unset if quoted => drop(self.open.get_or_insert_default()),
-            Value::Unset => {}
-            Value::One(text) => self.text(text, separators, quoted),
-            Value::Each(texts) => {
+            ParamValue::Unset if quoted => drop(self.open.get_or_insert_default()),
+            ParamValue::Unset => {}
+            ParamValue::One(text) => self.text(text, separators, quoted),
+            ParamValue::Each(texts) => {
                 for (at, text) in texts.iter().enumerate() {
                     if at > 0 {
                         self.done.extend(self.open.take());

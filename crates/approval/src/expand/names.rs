@@ -1,8 +1,8 @@
 //! The names of a text: what each can hold, what assigns to it, what `declare` says of it.
 
-use super::atoms::Word;
-use super::parse::{Assign, Order, Simple};
-use super::walk::{DEPTH_CAP, Walk};
+use super::atoms::ShellWord;
+use super::parse::{Assign, ParsedCommand, StepOrder};
+use super::walk::{DEPTH_CAP, Expander};
 use super::words::Split;
 use super::{ABSENT, Limit, UNKNOWN, VALUES_CAP, Values, beyond};
 
@@ -29,7 +29,7 @@ impl Attribute {
     }
 }
 
-impl Walk {
+impl Expander {
     /// Adds values to those that a name can hold.
     pub(super) fn set(&mut self, name: &str, values: Vec<Vec<String>>) {
         let elements: usize = values.iter().map(Vec::len).sum();
@@ -95,19 +95,19 @@ impl Walk {
 
     /// Whether an assignment certainly succeeds in the shell of the text itself: it is the whole command,
     /// and no part of it can fail. Only such a one replaces the values that were there.
-    pub(super) fn is_certain(&self, assign: &Assign, simple: &Simple) -> bool {
+    pub(super) fn is_certain(&self, assign: &Assign, simple: &ParsedCommand) -> bool {
         let in_shell = self.depth == 0 && self.calls.is_empty() && self.captured.is_none();
         let alone = simple.words.is_empty() && !simple.redirected;
         let index = assign.index.as_deref().unwrap_or_default();
-        self.order == Order::Straight
+        self.order == StepOrder::Straight
             && in_shell
             && alone
             && !self.kept.contains(&assign.name)
             && index.bytes().all(|byte| byte.is_ascii_digit())
-            && assign.values.iter().all(Word::expands_always)
+            && assign.values.iter().all(ShellWord::expands_always)
     }
 
-    pub(super) fn assign(&mut self, assign: &Assign, simple: &Simple) {
+    pub(super) fn assign(&mut self, assign: &Assign, simple: &ParsedCommand) {
         let Assign { name, append, index, array, values } = assign;
         let new: Vec<Vec<String>> = match array {
             true => self.command_words(values),
@@ -154,7 +154,7 @@ impl Walk {
     /// An index as it is written, or a sign that it may be any; the commands in it run.
     pub(super) fn index(&mut self, name: &str, index: String) -> String {
         if index.contains(['$', '`']) {
-            self.deeper(|walk| drop(walk.word(&Word::commands_of(&index, 0), Split::Never)));
+            self.deeper(|walk| drop(walk.word(&ShellWord::commands_of(&index, 0), Split::Never)));
         }
         let number = index.trim().parse::<i64>().is_ok();
         if number && self.unordered.contains(name) { "any".to_owned() } else { index }
@@ -163,15 +163,16 @@ impl Walk {
     /// A text that bash evaluates as an index or a prompt: the commands in it run.
     pub(super) fn evaluated(&mut self, text: &str) {
         if text.contains("$(") || text.contains('`') {
-            self.deeper(|walk| drop(walk.word(&Word::commands_of(text, 0), Split::Never)));
+            self.deeper(|walk| drop(walk.word(&ShellWord::commands_of(text, 0), Split::Never)));
         }
     }
 }
 
 /// What the options of `declare` before an assignment say.
-fn attribute(simple: &Simple) -> Option<Attribute> {
-    let words = simple.words.iter().filter_map(Word::plain);
-    let declares = simple.words.first().and_then(Word::plain).is_some_and(|word| word != "export");
+fn attribute(simple: &ParsedCommand) -> Option<Attribute> {
+    let words = simple.words.iter().filter_map(ShellWord::plain);
+    let declares =
+        simple.words.first().and_then(ShellWord::plain).is_some_and(|word| word != "export");
     words.filter(|_| declares).find_map(|word| Attribute::of(&word))
 }
 

@@ -7,7 +7,7 @@ const PATTERN_CAP: usize = 1 << 22;
 
 /// One value of a parameter: its elements, or the only one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum ParamValue {
     Unset,
     One(String),
     /// `$@`, `${a[@]}`: each is a word of its own.
@@ -15,32 +15,32 @@ pub(super) enum Value {
 }
 
 /// What a name without an index, or with this one, holds of an array.
-pub(super) fn at(array: &[String], name: &str, index: Option<&str>) -> Vec<Value> {
+pub(super) fn at(array: &[String], name: &str, index: Option<&str>) -> Vec<ParamValue> {
     let there = || array.iter().filter(|element| *element != ABSENT).cloned();
     let one = |element: Option<&String>| match element {
-        Some(element) if element != ABSENT => Value::One(element.clone()),
-        Some(_) | None => Value::Unset,
+        Some(element) if element != ABSENT => ParamValue::One(element.clone()),
+        Some(_) | None => ParamValue::Unset,
     };
     match (name, index) {
-        ("@" | "*", _) | (_, Some("@" | "*")) => vec![Value::Each(there().collect())],
+        ("@" | "*", _) | (_, Some("@" | "*")) => vec![ParamValue::Each(there().collect())],
         (_, None) => vec![one(array.first())],
         (_, Some(index)) => match index.trim().parse::<i64>() {
             Ok(number) => {
                 let place = if number < 0 { array.len() as i64 + number } else { number };
-                vec![usize::try_from(place).map_or(Value::Unset, |at| one(array.get(at)))]
+                vec![usize::try_from(place).map_or(ParamValue::Unset, |at| one(array.get(at)))]
             }
             // Any of them: the index is replaced itself, or a name.
-            Err(_) => there().map(Value::One).collect(),
+            Err(_) => there().map(ParamValue::One).collect(),
         },
     }
 }
 
 /// What an operation that needs no other value makes of one. `operand` is expanded.
-pub(super) fn apply(value: Value, op: &str, operand: &str, other: &str) -> Value {
+pub(super) fn apply(value: ParamValue, op: &str, operand: &str, other: &str) -> ParamValue {
     let each = |work: &dyn Fn(&str) -> String| match &value {
-        Value::Unset => Value::Unset,
-        Value::One(text) => Value::One(work(text)),
-        Value::Each(texts) => Value::Each(texts.iter().map(|text| work(text)).collect()),
+        ParamValue::Unset => ParamValue::Unset,
+        ParamValue::One(text) => ParamValue::One(work(text)),
+        ParamValue::Each(texts) => ParamValue::Each(texts.iter().map(|text| work(text)).collect()),
     };
     match op {
         "" => value,
@@ -53,7 +53,7 @@ pub(super) fn apply(value: Value, op: &str, operand: &str, other: &str) -> Value
         "@E" => each(&|text| super::print::escaped(text).0),
         "@Q" | "@P" | "@A" => value,
         ":" => part(value, operand, other),
-        _ => Value::One(UNKNOWN.into()),
+        _ => ParamValue::One(UNKNOWN.into()),
     }
 }
 
@@ -63,10 +63,10 @@ fn first_letter(text: &str, change: fn(&char) -> char) -> String {
 }
 
 /// `${x:offset:length}`.
-fn part(value: Value, offset: &str, length: &str) -> Value {
+fn part(value: ParamValue, offset: &str, length: &str) -> ParamValue {
     let number = |text: &str| text.trim().trim_matches(['(', ')']).trim().parse::<i64>().ok();
     let (Some(offset), length) = (number(offset), length) else {
-        return Value::One(UNKNOWN.into());
+        return ParamValue::One(UNKNOWN.into());
     };
     let bounds = |all: usize| {
         let all = all as i64;
@@ -79,25 +79,25 @@ fn part(value: Value, offset: &str, length: &str) -> Value {
         (usize::try_from(from).unwrap_or_default(), usize::try_from(to).unwrap_or_default())
     };
     match value {
-        Value::Unset => Value::Unset,
-        Value::One(text) => {
+        ParamValue::Unset => ParamValue::Unset,
+        ParamValue::One(text) => {
             let letters: Vec<char> = text.chars().collect();
             let (from, to) = bounds(letters.len());
-            Value::One(letters[from..to].iter().collect())
+            ParamValue::One(letters[from..to].iter().collect())
         }
-        Value::Each(texts) => {
+        ParamValue::Each(texts) => {
             let (from, to) = bounds(texts.len());
-            Value::Each(texts[from..to].to_vec())
+            ParamValue::Each(texts[from..to].to_vec())
         }
     }
 }
 
 /// The work of an operation, in units of the budget of a text.
-pub(super) fn cost(value: &Value, op: &str, operand: &str) -> usize {
+pub(super) fn cost(value: &ParamValue, op: &str, operand: &str) -> usize {
     let bytes = match value {
-        Value::Unset => 0,
-        Value::One(text) => text.len(),
-        Value::Each(texts) => texts.iter().map(String::len).sum(),
+        ParamValue::Unset => 0,
+        ParamValue::One(text) => text.len(),
+        ParamValue::Each(texts) => texts.iter().map(String::len).sum(),
     };
     let places = match op {
         "#" | "##" | "%" | "%%" => operand.len(),
@@ -113,7 +113,7 @@ pub(super) fn cost(value: &Value, op: &str, operand: &str) -> usize {
 /// the text and the pattern.
 fn cut(text: &str, op: &str, pattern: &str) -> String {
     let mut letters: Vec<char> = text.chars().collect();
-    let mut pattern = Pattern::read(pattern);
+    let mut pattern = ShellPattern::read(pattern);
     if letters.len().saturating_mul(pattern.0.len()) > PATTERN_CAP {
         return TOO_MANY.into();
     }
@@ -137,7 +137,7 @@ fn replaced(text: &str, op: &str, pattern: &str, with: &str) -> String {
         return text.to_owned();
     }
     let letters: Vec<char> = text.chars().collect();
-    let pattern = Pattern::read(pattern);
+    let pattern = ShellPattern::read(pattern);
     let places =
         if pattern.0.iter().any(|one| matches!(one, One::Any)) { letters.len() } else { 1 };
     if letters.len().saturating_mul(pattern.0.len()).saturating_mul(places) > PATTERN_CAP {
@@ -169,7 +169,7 @@ fn replaced(text: &str, op: &str, pattern: &str, with: &str) -> String {
 }
 
 /// A pattern of bash's, one letter at a time.
-struct Pattern(Vec<One>);
+struct ShellPattern(Vec<One>);
 
 enum One {
     Letter(char),
@@ -187,7 +187,7 @@ enum Counts {
     Outside,
 }
 
-impl Pattern {
+impl ShellPattern {
     fn read(text: &str) -> Self {
         let letters: Vec<char> = text.chars().collect();
         let (mut all, mut at) = (Vec::new(), 0);

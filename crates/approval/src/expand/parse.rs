@@ -1,8 +1,8 @@
 //! A shell text cut into steps whose words still hold what bash will replace. It accepts any text: what
 //! it does not follow becomes one command more, never one less.
 
-use super::Reading;
-use super::atoms::{self, Word};
+use super::Certainty;
+use super::atoms::{self, ShellWord};
 use super::redirect::Here;
 use std::rc::Rc;
 
@@ -11,23 +11,23 @@ pub(super) const DEPTH_CAP: usize = 30;
 
 /// Something that a text does, in the order of the text.
 #[derive(Debug)]
-pub(super) enum Step {
-    Simple(Simple),
+pub(super) enum ShellStep {
+    Simple(ParsedCommand),
     /// `for name in words`; the body follows as steps of its own.
     Loop {
         name: String,
-        words: Vec<Word>,
+        words: Vec<ShellWord>,
     },
     Function {
         name: String,
-        body: Rc<Vec<Step>>,
-        defined: Defined,
+        body: Rc<Vec<ShellStep>>,
+        defined: Definition,
     },
 }
 
 /// Whether a function's definition is certainly reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Defined {
+pub(super) enum Definition {
     /// It takes the place of an earlier one.
     Always,
     /// It may be skipped, or hold for a subshell only.
@@ -36,17 +36,17 @@ pub(super) enum Defined {
 
 /// A simple command.
 #[derive(Debug, Default)]
-pub(super) struct Simple {
+pub(super) struct ParsedCommand {
     /// Before the program, and behind `declare` and its like.
     pub assigns: Vec<Assign>,
     /// The program and its arguments.
-    pub words: Vec<Word>,
+    pub words: Vec<ShellWord>,
     /// Here-strings and here-documents.
-    pub inputs: Vec<Word>,
+    pub inputs: Vec<ShellWord>,
     /// Files that it writes and reads.
-    pub files: Vec<(Way, Word)>,
+    pub files: Vec<(FileUse, ShellWord)>,
     /// Indices and numbers: the commands in them run.
-    pub asides: Vec<Word>,
+    pub asides: Vec<ShellWord>,
     /// A command whose redirection fails does nothing.
     pub redirected: bool,
     /// Where `&>` stands among the words: for `sh`, a command begins behind its target.
@@ -57,7 +57,7 @@ pub(super) struct Simple {
 
 /// Which way a redirection goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum FileUse {
     In,
     Out,
     /// Another descriptor than the output.
@@ -73,12 +73,12 @@ pub(super) struct Assign {
     pub index: Option<String>,
     /// `(…)`: all elements at once.
     pub array: bool,
-    pub values: Vec<Word>,
+    pub values: Vec<ShellWord>,
 }
 
 /// Whether each step runs once and in the order of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum StepOrder {
     Straight,
     Any,
 }
@@ -93,7 +93,7 @@ const RESERVED: &[&str] = &[
 const DECLARERS: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
 
 /// Every step of a text.
-pub(super) fn steps(text: &str) -> (Vec<Step>, Order, Reading) {
+pub(super) fn steps(text: &str) -> (Vec<ShellStep>, StepOrder, Certainty) {
     let letters: Vec<char> = text.chars().collect();
     let mut parser = Parser::new(&letters, 0, Until::End, 0);
     let mut steps = Vec::new();
@@ -102,15 +102,15 @@ pub(super) fn steps(text: &str) -> (Vec<Step>, Order, Reading) {
 }
 
 /// Where the bracket closes that was opened before this place, and how sure that is.
-pub(super) fn bracketed(letters: &[char], at: usize, depth: usize) -> (usize, Reading) {
+pub(super) fn bracketed(letters: &[char], at: usize, depth: usize) -> (usize, Certainty) {
     let (at, _, reading) = inner(letters, at, depth);
     (at, reading)
 }
 
-fn inner(letters: &[char], at: usize, depth: usize) -> (usize, Vec<Step>, Reading) {
+fn inner(letters: &[char], at: usize, depth: usize) -> (usize, Vec<ShellStep>, Certainty) {
     if depth >= DEPTH_CAP {
         let end = atoms::closed(letters, at, '(', ')').map_or(letters.len(), |(_, end)| end - 1);
-        return (end, Vec::new(), Reading::InDoubt);
+        return (end, Vec::new(), Certainty::InDoubt);
     }
     let mut parser = Parser::new(letters, at, Until::Bracket, depth + 1);
     let mut steps = Vec::new();
@@ -130,8 +130,8 @@ pub(super) struct Parser<'a> {
     pub(super) letters: &'a [char],
     pub(super) at: usize,
     pub(super) depth: usize,
-    pub(super) order: Order,
-    pub(super) reading: Reading,
+    pub(super) order: StepOrder,
+    pub(super) reading: Certainty,
     until: Until,
     /// The bracket that ends the text was met.
     stopped: bool,
@@ -157,8 +157,8 @@ impl<'a> Parser<'a> {
             letters,
             at,
             depth,
-            order: Order::Straight,
-            reading: Reading::Sure,
+            order: StepOrder::Straight,
+            reading: Certainty::Sure,
             until,
             stopped: false,
             open: 0,
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
     }
 
     /// All steps, whatever closes too early.
-    fn whole(&mut self, steps: &mut Vec<Step>) {
+    fn whole(&mut self, steps: &mut Vec<ShellStep>) {
         self.list(steps);
         while !self.stopped && self.at < self.letters.len() {
             // A `}` that closes nothing.
@@ -188,17 +188,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether a definition here is certainly reached, and holds for all that follows.
-    pub(super) fn defined(&self) -> Defined {
+    pub(super) fn defined(&self) -> Definition {
         let inside = self.nesting + self.open + self.depth > 0 || self.until == Until::Bracket;
         match inside || self.joined.is_some() {
-            true => Defined::Perhaps,
-            false => Defined::Always,
+            true => Definition::Perhaps,
+            false => Definition::Always,
         }
     }
 
     /// From here on, bash may read otherwise.
     pub(super) fn doubt(&mut self) {
-        self.reading = Reading::InDoubt;
+        self.reading = Certainty::InDoubt;
     }
 
     pub(super) fn peek(&self, ahead: usize) -> Option<char> {
@@ -226,8 +226,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Steps up to a `}` where a command could begin, or the end.
-    pub(super) fn list(&mut self, steps: &mut Vec<Step>) {
-        let mut simple = Simple::default();
+    pub(super) fn list(&mut self, steps: &mut Vec<ShellStep>) {
+        let mut simple = ParsedCommand::default();
         while let Some(c) = self.peek(0) {
             if self.stopped || self.ends_at == Some(self.nesting) {
                 break;
@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
                     }
                     self.end(&mut simple, steps);
                     if c != ';' {
-                        self.order = Order::Any;
+                        self.order = StepOrder::Any;
                         self.joined = Some(steps.len());
                     }
                     if c == ';' {
@@ -276,20 +276,23 @@ impl<'a> Parser<'a> {
         self.end(&mut simple, steps);
     }
 
-    fn end(&mut self, simple: &mut Simple, steps: &mut Vec<Step>) {
+    fn end(&mut self, simple: &mut ParsedCommand, steps: &mut Vec<ShellStep>) {
         let simple = std::mem::take(simple);
-        let more: Vec<Simple> = simple
+        let more: Vec<ParsedCommand> = simple
             .splits
             .iter()
             .filter(|at| (1..simple.words.len()).contains(*at))
-            .map(|at| Simple { words: simple.words[*at..].to_vec(), ..Simple::default() })
+            .map(|at| ParsedCommand {
+                words: simple.words[*at..].to_vec(),
+                ..ParsedCommand::default()
+            })
             .collect();
         let empty = simple.words.is_empty() && simple.assigns.is_empty();
         let aside = [simple.inputs.len(), simple.asides.len(), simple.files.len()];
         if !empty || aside != [0; 3] || !simple.heres.is_empty() {
-            steps.push(Step::Simple(simple));
+            steps.push(ShellStep::Simple(simple));
         }
-        steps.extend(more.into_iter().map(Step::Simple));
+        steps.extend(more.into_iter().map(ShellStep::Simple));
     }
 
     pub(super) fn comment(&mut self) {
@@ -299,7 +302,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A subshell, a pattern of `case`, a function's `()`, arithmetic.
-    fn bracket(&mut self, simple: &mut Simple, steps: &mut Vec<Step>) {
+    fn bracket(&mut self, simple: &mut ParsedCommand, steps: &mut Vec<ShellStep>) {
         let function =
             simple.words.len() == 1 && simple.assigns.is_empty() && self.peek(0) == Some('(');
         let name = function.then(|| simple.words[0].plain()).flatten();
@@ -309,13 +312,13 @@ impl<'a> Parser<'a> {
                 ahead += 1;
             }
             if self.peek(ahead) == Some(')') {
-                *simple = Simple::default();
+                *simple = ParsedCommand::default();
                 self.at += ahead + 1;
                 return self.function(name, steps);
             }
         }
         let within = !simple.words.is_empty() || !simple.assigns.is_empty();
-        self.order = Order::Any;
+        self.order = StepOrder::Any;
         self.end(simple, steps);
         if self.peek(0) == Some('(') {
             if within {
@@ -337,7 +340,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The steps up to the bracket that closes. The opening one is behind us.
-    pub(super) fn inner(&mut self) -> Vec<Step> {
+    pub(super) fn inner(&mut self) -> Vec<ShellStep> {
         let (end, steps, reading) = inner(self.letters, self.at, self.depth);
         self.reading = self.reading.max(reading);
         self.at = (end + 1).min(self.letters.len());
@@ -354,7 +357,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The first word of a command; whether it closes the list.
-    fn begins(&mut self, simple: &mut Simple, steps: &mut Vec<Step>) -> bool {
+    fn begins(&mut self, simple: &mut ParsedCommand, steps: &mut Vec<ShellStep>) -> bool {
         let begun = self.at;
         let before = self.at;
         if let Some(assign) = self.assign(&mut simple.asides) {
@@ -370,7 +373,7 @@ impl<'a> Parser<'a> {
                 return true;
             }
             Some("{") => {
-                self.order = Order::Any;
+                self.order = StepOrder::Any;
                 self.group(steps);
             }
             Some(name) if RESERVED.contains(&name) => self.reserved(name),
@@ -378,7 +381,7 @@ impl<'a> Parser<'a> {
             Some("case") => self.case(steps),
             Some("[[") => self.test(steps),
             Some("trap") => {
-                self.order = Order::Any;
+                self.order = StepOrder::Any;
                 simple.words.push(word);
             }
             Some("function") => {
@@ -418,7 +421,7 @@ impl<'a> Parser<'a> {
             }
             _ => {}
         }
-        self.order = Order::Any;
+        self.order = StepOrder::Any;
     }
 
     pub(super) fn blanks(&mut self) {
@@ -427,8 +430,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn argument(&mut self, simple: &mut Simple) {
-        let mut words = simple.words.iter().map_while(Word::plain);
+    fn argument(&mut self, simple: &mut ParsedCommand) {
+        let mut words = simple.words.iter().map_while(ShellWord::plain);
         let first = words.find(|word| word != "command" && word != "builtin" && word != "--");
         let declares = first.is_some_and(|word| DECLARERS.contains(&word.as_str()));
         let before = self.at;
@@ -444,7 +447,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `name=…`, where the next word assigns.
-    fn assign(&mut self, asides: &mut Vec<Word>) -> Option<Assign> {
+    fn assign(&mut self, asides: &mut Vec<ShellWord>) -> Option<Assign> {
         let name: String =
             self.rest().iter().take_while(|c| c.is_ascii_alphanumeric() || **c == '_').collect();
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -464,12 +467,12 @@ impl<'a> Parser<'a> {
         self.at += 1;
         // Only now: where nothing is assigned, the same text is read once more as a word.
         if let Some(text) = index.as_deref().filter(|text| text.contains(['$', '`'])) {
-            asides.push(Word::commands_of(text, self.depth + 1));
+            asides.push(ShellWord::commands_of(text, self.depth + 1));
         }
         if self.peek(0) != Some('(') {
             let value = match self.peek(0) {
                 None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | ')') => {
-                    Word::default()
+                    ShellWord::default()
                 }
                 Some(_) => self.word(),
             };
@@ -493,7 +496,7 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                     let index = self.balanced('[', ']');
                     if index.contains(['$', '`']) {
-                        asides.push(Word::commands_of(&index, self.depth + 1));
+                        asides.push(ShellWord::commands_of(&index, self.depth + 1));
                     }
                     self.at += usize::from(self.peek(0) == Some('='));
                     values.push(self.word());
@@ -532,7 +535,7 @@ impl<'a> Parser<'a> {
         text
     }
 
-    pub(super) fn word(&mut self) -> Word {
+    pub(super) fn word(&mut self) -> ShellWord {
         let (word, at, reading) = atoms::word(self.letters, self.at, self.depth);
         self.reading = self.reading.max(reading);
         // Whatever stands here, the reading goes on.

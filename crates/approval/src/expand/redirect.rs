@@ -1,8 +1,8 @@
 //! Redirections and here-documents, each tied to its command.
 
-use super::Reading;
-use super::atoms::{Atom, Word};
-use super::parse::{Parser, Simple, Step, Way, is_number};
+use super::Certainty;
+use super::atoms::{Atom, ShellWord};
+use super::parse::{FileUse, ParsedCommand, Parser, ShellStep, is_number};
 
 pub(super) struct Here {
     id: usize,
@@ -12,7 +12,7 @@ pub(super) struct Here {
 }
 
 impl Parser<'_> {
-    pub(super) fn redirection(&mut self, simple: &mut Simple) {
+    pub(super) fn redirection(&mut self, simple: &mut ParsedCommand) {
         simple.redirected = true;
         // `2>`, and `{name}>` that takes its number.
         let named = |word: &str| {
@@ -20,7 +20,7 @@ impl Parser<'_> {
             name.is_some_and(|name| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'))
         };
         let descriptor =
-            |word: &Word| word.plain().is_some_and(|word| is_number(&word) || named(&word));
+            |word: &ShellWord| word.plain().is_some_and(|word| is_number(&word) || named(&word));
         let before = self.at.checked_sub(1).and_then(|at| self.letters.get(at));
         let touches = before.is_some_and(|c| !c.is_whitespace() && *c != '&');
         let mut number = None;
@@ -52,13 +52,17 @@ impl Parser<'_> {
             self.inner();
             let end = self.at.saturating_sub(1).max(begun);
             let text = self.letters.get(begun..end).unwrap_or_default().iter().collect();
-            simple.words.push(Word(vec![Atom::Substitution { text, quoted: true, process: true }]));
+            simple.words.push(ShellWord(vec![Atom::Substitution {
+                text,
+                quoted: true,
+                process: true,
+            }]));
             return;
         }
         let way = match (self.peek(0), number.as_deref()) {
-            (Some('<'), _) => Way::In,
-            (_, None | Some("1")) => Way::Out,
-            (_, Some(_)) => Way::Beside,
+            (Some('<'), _) => FileUse::In,
+            (_, None | Some("1")) => FileUse::Out,
+            (_, Some(_)) => FileUse::Beside,
         };
         let second = matches!(self.peek(1), Some('<' | '>' | '&' | '|'));
         self.at += if second { 2 } else { 1 };
@@ -104,10 +108,10 @@ impl Parser<'_> {
     }
 
     /// The texts of here-documents: for the command that reads them, and as commands.
-    pub(super) fn here_documents(&mut self, steps: &mut Vec<Step>) {
+    pub(super) fn here_documents(&mut self, steps: &mut Vec<ShellStep>) {
         for Here { id, end, tabs, quoted } in std::mem::take(&mut self.here) {
             let mut body = String::new();
-            let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
+            let before = std::mem::replace(&mut self.reading, Certainty::InDoubt);
             while self.at < self.letters.len() {
                 let line: String = self.rest().iter().take_while(|c| **c != '\n').collect();
                 self.at = (self.at + line.chars().count() + 1).min(self.letters.len());
@@ -119,15 +123,18 @@ impl Parser<'_> {
                 body.push_str(line);
                 body.push('\n');
             }
-            let word = if quoted { Word::quoted(&body) } else { Word::of_text(&body) };
+            let word = if quoted { ShellWord::quoted(&body) } else { ShellWord::of_text(&body) };
             let reader = steps.iter_mut().rev().find_map(|step| match step {
-                Step::Simple(simple) => simple.heres.contains(&id).then_some(simple),
-                Step::Loop { .. } | Step::Function { .. } => None,
+                ShellStep::Simple(simple) => simple.heres.contains(&id).then_some(simple),
+                ShellStep::Loop { .. } | ShellStep::Function { .. } => None,
             });
             match reader {
                 Some(reader) => reader.inputs.push(word),
                 None => {
-                    steps.push(Step::Simple(Simple { inputs: vec![word], ..Simple::default() }));
+                    steps.push(ShellStep::Simple(ParsedCommand {
+                        inputs: vec![word],
+                        ..ParsedCommand::default()
+                    }));
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! The steps of a text walked with the values that each name can hold.
 
-use super::commands::Written;
+use super::commands::FileContent;
 use super::names::Attribute;
-use super::parse::{self, Defined, Order, Simple, Step, Way};
+use super::parse::{self, Definition, FileUse, ParsedCommand, ShellStep, StepOrder};
 use super::words::Split;
-use super::{Doubt, Expanded, Limit, OUTPUTS_CAP, TEXT_CAP, UNKNOWN, Values, beyond};
+use super::{Expanded, Limit, OUTPUTS_CAP, Opacity, TEXT_CAP, UNKNOWN, Values, beyond};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ const FUEL: usize = 60_000;
 pub(super) const DEPTH_CAP: usize = 10;
 pub(super) fn walk(text: &str) -> Expanded {
     let (steps, order, reading) = parse::steps(text);
-    let mut walk = Walk {
+    let mut walk = Expander {
         names: HashMap::new(),
         functions: HashMap::new(),
         order,
@@ -33,7 +33,7 @@ pub(super) fn walk(text: &str) -> Expanded {
         fuel: FUEL,
     };
     walk.steps(&steps);
-    if walk.order == Order::Any {
+    if walk.order == StepOrder::Any {
         walk.steps(&steps);
     }
     for text in walk.fed() {
@@ -45,11 +45,11 @@ pub(super) fn walk(text: &str) -> Expanded {
     walk.expanded
 }
 
-pub(super) struct Walk {
+pub(super) struct Expander {
     pub(super) names: HashMap<String, Values>,
     /// The bodies that a name can have.
-    pub(super) functions: HashMap<String, Vec<Rc<Vec<Step>>>>,
-    pub(super) order: Order,
+    pub(super) functions: HashMap<String, Vec<Rc<Vec<ShellStep>>>>,
+    pub(super) order: StepOrder,
     pub(super) expanded: Expanded,
     pub(super) known: HashSet<Vec<String>>,
     /// What `echo` and `printf` printed, for those that read it.
@@ -64,7 +64,7 @@ pub(super) struct Walk {
     /// Files that a shell reads.
     pub(super) scripts: HashSet<String>,
     /// Files that the text writes.
-    pub(super) written: Vec<(String, Written)>,
+    pub(super) written: Vec<(String, FileContent)>,
     pub(super) depth: usize,
     /// The functions that are running, with their arguments.
     pub(super) calls: Vec<Vec<String>>,
@@ -73,19 +73,19 @@ pub(super) struct Walk {
     pub(super) fuel: usize,
 }
 
-impl Walk {
-    pub(super) fn steps(&mut self, steps: &[Step]) {
+impl Expander {
+    pub(super) fn steps(&mut self, steps: &[ShellStep]) {
         for step in steps {
             if self.fuel == 0 {
                 return;
             }
             self.fuel -= 1;
             match step {
-                Step::Simple(simple) => self.simple(simple),
-                Step::Function { name, body, defined } => {
+                ShellStep::Simple(simple) => self.simple(simple),
+                ShellStep::Function { name, body, defined } => {
                     let alone = self.depth == 0 && self.calls.is_empty() && self.captured.is_none();
                     let bodies = self.functions.entry(name.clone()).or_default();
-                    if *defined == Defined::Always && alone {
+                    if *defined == Definition::Always && alone {
                         bodies.clear();
                     }
                     if !bodies.iter().any(|known| Rc::ptr_eq(known, body)) {
@@ -94,7 +94,7 @@ impl Walk {
                     // Its body is looked at where it stands too: it may be called from elsewhere.
                     self.deeper(|walk| walk.steps(body));
                 }
-                Step::Loop { name, words } => {
+                ShellStep::Loop { name, words } => {
                     for fields in self.command_words(words) {
                         for field in fields {
                             self.set(name, vec![vec![field]]);
@@ -115,11 +115,11 @@ impl Walk {
         }
     }
 
-    pub(super) fn doubt(&mut self, doubt: Doubt) {
+    pub(super) fn doubt(&mut self, doubt: Opacity) {
         self.expanded.doubt = self.expanded.doubt.max(doubt);
     }
 
-    fn simple(&mut self, simple: &Simple) {
+    fn simple(&mut self, simple: &ParsedCommand) {
         for assign in &simple.assigns {
             self.assign(assign, simple);
         }
@@ -138,10 +138,10 @@ impl Walk {
         for (way, file) in &simple.files {
             let names = self.word(file, Split::Never).into_iter().map(|fields| fields.concat());
             match way {
-                Way::In => reads.extend(names),
-                Way::Out => writes.extend(names),
+                FileUse::In => reads.extend(names),
+                FileUse::Out => writes.extend(names),
                 // Its name may hold commands.
-                Way::Beside => drop(names),
+                FileUse::Beside => drop(names),
             }
         }
         let before = self.captured.take();
@@ -167,7 +167,7 @@ impl Walk {
             let texts = outputs.iter().chain(&inputs).cloned().collect();
             self.wrote(&file, known.then_some(texts));
         }
-        let printed = simple.files.iter().all(|(way, _)| *way != Way::Out);
+        let printed = simple.files.iter().all(|(way, _)| *way != FileUse::Out);
         if let (Some(captured), true) = (&mut self.captured, printed && !outputs.is_empty()) {
             let both = captured
                 .iter()
@@ -192,7 +192,7 @@ impl Walk {
         self.fuel = self.fuel.saturating_sub(text.len() / 32);
         let (steps, order, reading) = parse::steps(text);
         self.expanded.reading = self.expanded.reading.max(reading);
-        if order == Order::Any {
+        if order == StepOrder::Any {
             self.order = order;
         }
         let mut before = None;
@@ -209,6 +209,6 @@ impl Walk {
     }
 
     pub(super) fn too_many(&mut self, limit: Limit) {
-        self.doubt(Doubt::TooMany(limit));
+        self.doubt(Opacity::TooMany(limit));
     }
 }

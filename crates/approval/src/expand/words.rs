@@ -1,9 +1,9 @@
 //! The readings of a word: what bash puts in for its parts, all of them together.
 
-use super::atoms::{self, Atom, Word};
-use super::fields::Fields;
-use super::parameter::{self, Value};
-use super::walk::{DEPTH_CAP, Walk};
+use super::atoms::{self, Atom, ShellWord};
+use super::fields::WordFields;
+use super::parameter::{self, ParamValue};
+use super::walk::{DEPTH_CAP, Expander};
 use super::{Limit, OUTPUTS_CAP, TEXT_CAP, TOO_MANY, UNKNOWN, VALUES_CAP, beyond, braces};
 
 /// Most readings of one command that are looked at all together.
@@ -18,9 +18,9 @@ pub(super) enum Split {
     Never,
 }
 
-impl Walk {
+impl Expander {
     /// The readings of a command's words.
-    pub(super) fn command_words(&mut self, words: &[Word]) -> Vec<Vec<String>> {
+    pub(super) fn command_words(&mut self, words: &[ShellWord]) -> Vec<Vec<String>> {
         let mut readings: Vec<Vec<Vec<String>>> = Vec::new();
         for word in words {
             readings.push(self.word(word, Split::Words));
@@ -70,7 +70,7 @@ impl Walk {
     }
 
     /// The readings of a word, each its fields.
-    pub(super) fn word(&mut self, word: &Word, split: Split) -> Vec<Vec<String>> {
+    pub(super) fn word(&mut self, word: &ShellWord, split: Split) -> Vec<Vec<String>> {
         if let Some(text) = word.literal() {
             return vec![vec![text]];
         }
@@ -102,8 +102,12 @@ impl Walk {
     }
 
     /// The same behind brace expansion; `None` where they are too many.
-    pub(super) fn plain_word(&mut self, word: &Word, split: Split) -> Option<Vec<Vec<String>>> {
-        let mut readings = vec![Fields::default()];
+    pub(super) fn plain_word(
+        &mut self,
+        word: &ShellWord,
+        split: Split,
+    ) -> Option<Vec<Vec<String>>> {
+        let mut readings = vec![WordFields::default()];
         for atom in &word.0 {
             let (values, quoted) = self.atom(atom);
             if readings.len() * values.len() > VALUES_CAP {
@@ -120,7 +124,7 @@ impl Walk {
                 self.too_many(Limit::Values);
             }
             let literal = matches!(atom, Atom::Letters { .. });
-            let mut next: Vec<Fields> = Vec::new();
+            let mut next: Vec<WordFields> = Vec::new();
             for fields in &readings {
                 for value in &values {
                     for separators in separators.iter().take(SEPARATORS_CAP) {
@@ -140,28 +144,28 @@ impl Walk {
             }
             self.fuel = self
                 .fuel
-                .saturating_sub(next.len() / 4 + next.first().map_or(0, Fields::bytes) / 256);
+                .saturating_sub(next.len() / 4 + next.first().map_or(0, WordFields::bytes) / 256);
             if self.fuel == 0 {
                 return None;
             }
             readings = next;
         }
-        Some(readings.into_iter().map(Fields::end).collect())
+        Some(readings.into_iter().map(WordFields::end).collect())
     }
 
-    pub(super) fn atom(&mut self, atom: &Atom) -> (Vec<Value>, bool) {
+    pub(super) fn atom(&mut self, atom: &Atom) -> (Vec<ParamValue>, bool) {
         match atom {
-            Atom::Letters { text, quoted } => (vec![Value::One(text.clone())], *quoted),
+            Atom::Letters { text, quoted } => (vec![ParamValue::One(text.clone())], *quoted),
             Atom::Arithmetic { runs, quoted } => {
                 for atom in runs {
                     self.atom(atom);
                 }
-                (vec![Value::One(UNKNOWN.into())], *quoted)
+                (vec![ParamValue::One(UNKNOWN.into())], *quoted)
             }
             Atom::Parameter { name, op, quoted } => {
                 let mut values = self.parameter(name, op);
                 if values.len() > 1 {
-                    let mut known: Vec<Value> = Vec::new();
+                    let mut known: Vec<ParamValue> = Vec::new();
                     values.retain(|value| {
                         // Doubles cost readings; only near ones are looked for.
                         let new = !known.iter().rev().take(32).any(|other| other == value);
@@ -172,7 +176,7 @@ impl Walk {
                     });
                 }
                 if values.is_empty() {
-                    values.push(Value::Unset);
+                    values.push(ParamValue::Unset);
                 }
                 if name == "*" && *quoted && op.is_empty() {
                     values = values.into_iter().map(together).collect();
@@ -182,8 +186,8 @@ impl Walk {
             Atom::Substitution { text, quoted, process } => {
                 let outputs = self.output(text);
                 match process {
-                    true => (vec![Value::One("/dev/fd/63".into())], true),
-                    false => (outputs.into_iter().map(Value::One).collect(), *quoted),
+                    true => (vec![ParamValue::One("/dev/fd/63".into())], true),
+                    false => (outputs.into_iter().map(ParamValue::One).collect(), *quoted),
                 }
             }
         }
@@ -202,26 +206,26 @@ impl Walk {
         outputs.into_iter().map(ends).collect()
     }
 
-    pub(super) fn parameter(&mut self, name: &str, op: &str) -> Vec<Value> {
+    pub(super) fn parameter(&mut self, name: &str, op: &str) -> Vec<ParamValue> {
         if let Some(op) = op.strip_prefix('!') {
             if op.starts_with(['[', '@', '*']) {
-                return vec![Value::One(UNKNOWN.into())];
+                return vec![ParamValue::One(UNKNOWN.into())];
             }
             let names = self.parameter(name, "");
-            let one = |value: Value| match value {
-                Value::One(name) => Some(name),
-                Value::Unset | Value::Each(_) => None,
+            let one = |value: ParamValue| match value {
+                ParamValue::One(name) => Some(name),
+                ParamValue::Unset | ParamValue::Each(_) => None,
             };
             let names: Vec<String> = names.into_iter().filter_map(one).collect();
             return names.iter().flat_map(|name| self.held(name, op)).collect();
         }
         if op.starts_with('#') && name != "#" && !self.names.contains_key(name) && op.len() == 1 {
-            return vec![Value::One(UNKNOWN.into())];
+            return vec![ParamValue::One(UNKNOWN.into())];
         }
         self.held(name, op)
     }
 
-    pub(super) fn held(&mut self, name: &str, op: &str) -> Vec<Value> {
+    pub(super) fn held(&mut self, name: &str, op: &str) -> Vec<ParamValue> {
         // `${!x}` with `x=a[1]` names an element.
         let (name, op) = match name.split_once('[') {
             Some((name, index)) => (name, format!("[{index}{op}")),
@@ -243,13 +247,13 @@ impl Walk {
         let mut values = Vec::new();
         for array in &arrays {
             match positional {
-                Some(number) => {
-                    values.push(array.get(number - 1).cloned().map_or(Value::Unset, Value::One))
-                }
+                Some(number) => values.push(
+                    array.get(number - 1).cloned().map_or(ParamValue::Unset, ParamValue::One),
+                ),
                 // `${@:1}`: the first is the shell's name.
                 None if whole && sign == ":" => {
                     let words = std::iter::once("bash".to_owned()).chain(array.iter().cloned());
-                    values.push(Value::Each(words.collect()));
+                    values.push(ParamValue::Each(words.collect()));
                 }
                 None => values.extend(parameter::at(array, name, index.as_deref())),
             }
@@ -261,14 +265,14 @@ impl Walk {
         &mut self,
         name: &str,
         (sign, first, second): (&str, &str, &str),
-        values: Vec<Value>,
-    ) -> Vec<Value> {
-        let empty = |value: &Value| match value {
-            Value::Unset => true,
-            Value::One(text) => text.is_empty() || text.contains(UNKNOWN),
-            Value::Each(texts) => texts.is_empty(),
+        values: Vec<ParamValue>,
+    ) -> Vec<ParamValue> {
+        let empty = |value: &ParamValue| match value {
+            ParamValue::Unset => true,
+            ParamValue::One(text) => text.is_empty() || text.contains(UNKNOWN),
+            ParamValue::Each(texts) => texts.is_empty(),
         };
-        let operand = |walk: &mut Self, text: &str, of: fn(&str) -> Word| -> Vec<String> {
+        let operand = |walk: &mut Self, text: &str, of: fn(&str) -> ShellWord| -> Vec<String> {
             if text.is_empty() {
                 return vec![String::new()];
             }
@@ -289,16 +293,16 @@ impl Walk {
         match sign {
             "" => values,
             ":-" | "-" | ":=" | "=" | ":+" | "+" => {
-                let others = operand(self, first, Word::of_operand);
+                let others = operand(self, first, ShellWord::of_operand);
                 if sign.ends_with('=') && values.iter().any(empty) {
                     self.set(name, others.iter().map(|text| vec![text.clone()]).collect());
                 }
                 let plus = sign.ends_with('+');
                 let (some_empty, some_full) = (values.iter().any(empty), !values.iter().all(empty));
-                let mut all: Vec<Value> = match plus {
+                let mut all: Vec<ParamValue> = match plus {
                     true => {
                         if some_empty {
-                            vec![Value::Unset]
+                            vec![ParamValue::Unset]
                         } else {
                             Vec::new()
                         }
@@ -306,17 +310,17 @@ impl Walk {
                     false => values.into_iter().filter(|value| !empty(value)).collect(),
                 };
                 if (plus && some_full) || (!plus && some_empty) {
-                    all.extend(others.into_iter().map(Value::One));
+                    all.extend(others.into_iter().map(ParamValue::One));
                 }
                 all
             }
             ":?" | "?" => {
-                operand(self, first, Word::of_operand);
+                operand(self, first, ShellWord::of_operand);
                 values
             }
             "@P" => {
                 for value in &values {
-                    if let Value::One(text) = value {
+                    if let ParamValue::One(text) = value {
                         self.evaluated(text);
                     }
                 }
@@ -324,9 +328,9 @@ impl Walk {
             }
             _ => {
                 let cuts = sign.starts_with(['#', '%', '/']);
-                let pattern = if cuts { Word::of_pattern } else { Word::of_operand };
+                let pattern = if cuts { ShellWord::of_pattern } else { ShellWord::of_operand };
                 let first = operand(self, first, pattern);
-                let second = operand(self, second, Word::of_operand);
+                let second = operand(self, second, ShellWord::of_operand);
                 let mut all = Vec::new();
                 for value in values {
                     for first in &first {
@@ -334,7 +338,7 @@ impl Walk {
                             self.fuel =
                                 self.fuel.saturating_sub(1 + parameter::cost(&value, sign, first));
                             if self.fuel == 0 {
-                                return vec![Value::One(TOO_MANY.into())];
+                                return vec![ParamValue::One(TOO_MANY.into())];
                             }
                             all.push(parameter::apply(value.clone(), sign, first, second));
                         }
@@ -342,7 +346,7 @@ impl Walk {
                 }
                 if all.len() > VALUES_CAP {
                     all.truncate(VALUES_CAP);
-                    all.push(Value::One(beyond(Limit::Values)));
+                    all.push(ParamValue::One(beyond(Limit::Values)));
                 }
                 all
             }
@@ -359,9 +363,9 @@ fn index_of(text: &str) -> (String, String) {
     }
 }
 
-fn together(value: Value) -> Value {
+fn together(value: ParamValue) -> ParamValue {
     match value {
-        Value::Each(texts) => Value::One(texts.join(" ")),
-        other @ (Value::Unset | Value::One(_)) => other,
+        ParamValue::Each(texts) => ParamValue::One(texts.join(" ")),
+        other @ (ParamValue::Unset | ParamValue::One(_)) => other,
     }
 }

@@ -1,7 +1,7 @@
 //! Rules and cases in a line each, for the tests of this crate.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use approval::Rules;
+use approval::SessionRules;
 use protocol::call::{Call, Probe, ProbedPath};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
@@ -38,8 +38,8 @@ pub fn rule_set(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Rule
     RuleSet { rules, mode, audience: Audience::Person, project: PROJECT.into() }
 }
 
-pub fn rules(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Rules {
-    Rules::new(&rule_set(mode, allow, ask, deny)).unwrap()
+pub fn rules(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> SessionRules {
+    SessionRules::new(&rule_set(mode, allow, ask, deny)).unwrap()
 }
 
 fn case(tool: &str, kind: ToolKind) -> Case {
@@ -88,7 +88,7 @@ pub fn unprobed(tool: &str) -> Case {
     Case { probe: None, ..on_paths(tool, &[]) }
 }
 
-pub fn outcome(rules: &Rules, case: &Case) -> Outcome {
+pub fn outcome(rules: &SessionRules, case: &Case) -> Outcome {
     match rules.judge(case) {
         Verdict::Allow(Basis::Rule(_) | Basis::Rights(_)) => Outcome::Allowed,
         Verdict::Allow(Basis::Mode(_) | Basis::Opaque(_)) => Outcome::AllowedByMode,

@@ -190,7 +190,7 @@ impl SessionActorState {
                 false => FileVersions::default(),
             },
             web: (found.spec.profile == Profile::Web)
-                .then(|| (self.plan.config.web.clone(), approval::about_pages(&self.plan.rules))),
+                .then(|| (self.plan.config.web.clone(), approval::page_rules(&self.plan.rules))),
             configured,
             tampered: self.tampered.clone(),
             note: None,

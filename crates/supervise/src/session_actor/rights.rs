@@ -21,7 +21,7 @@ pub(super) async fn asked(
     let (profile, git) = (found.spec.profile, found.git);
     if let Some(page) = page {
         // Its process has the network and nothing else; whom it asks is what must be allowed.
-        let more = approval::to_read(page, plan.network, &plan.confinement.hosts);
+        let more = approval::right_to_read(page, plan.network, &plan.confinement.hosts);
         let confinement = Confinement { profile, network: Network::On, ..plan.confinement.clone() };
         return Ok((more.into_iter().collect(), confinement));
     }
@@ -105,7 +105,7 @@ pub(super) fn page(plan: &Plan, found: &InterpretedCall) -> Result<Option<WebAdd
         (Some(page), _)
             if !page.is_named()
                 && web.private == PrivateNetworks::Refused
-                && !approval::is_named_by_a_rule(&plan.rules.rules, page) =>
+                && !approval::is_host_named(&plan.rules.rules, page) =>
         {
             Err(by_number(found.spec.name, page))
         }

@@ -1,12 +1,12 @@
 //! The generous reading's second half: every command that can be seen in a text, through wrappers
 //! such as `env` and `sh -c` too.
 
-use crate::expand::{Doubt, Expanded, Limit, Reading, expand};
+use crate::expand::{Certainty, Expanded, Limit, Opacity, expand};
 use crate::grammar;
-use crate::lex::{self, Piece, Quotes};
-use crate::programs::{Trait, Traits};
-use crate::script::{Script, Simple, Word};
-use crate::wrapper::{Behind, RUN_OPTIONS, behind};
+use crate::lex::{self, Quotes, TextPiece};
+use crate::programs::{ProgramTrait, ProgramTraits};
+use crate::script::{ArgWord, Script, SimpleCommand};
+use crate::wrapper_syntax::{CommandStart, RUN_OPTIONS, command_start};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(crate) const EXPANSIONS_CAP: usize = 64;
 
 /// A piece and the places in it where a command could begin.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Glimpse {
+pub(crate) struct CommandCandidate {
     /// The words.
     pub words: Vec<String>,
     /// In ascending order, each below the number of words.
@@ -53,9 +53,12 @@ const OPTIONS_WITH_WORD: &[&str] = &[
 ];
 
 /// Every command that can be seen, and how far the programs are known.
-pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, Doubt), TooDeep> {
+pub(crate) fn find_commands(
+    command: &str,
+    script: &Script,
+) -> Result<(Vec<CommandCandidate>, Opacity), TooDeep> {
     let mut found = Vec::new();
-    let (mut doubt, mut expansions) = (Doubt::None, EXPANSIONS_CAP);
+    let (mut doubt, mut expansions) = (Opacity::None, EXPANSIONS_CAP);
     let mut texts = Vec::new();
     // The readings of a text mostly agree, so the texts within it come several times.
     let mut known = HashSet::new();
@@ -71,17 +74,18 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, 
             expanded = Some(expand(&text));
         }
         if expansions == 0 && text.contains('$') {
-            doubt = Doubt::TooMany(Limit::Texts);
+            doubt = Opacity::TooMany(Limit::Texts);
         }
         if let Some(expanded) = &expanded {
             // Where variables stand in a text that was not followed, they may name a program.
-            let open = expanded.reading == Reading::InDoubt && text.contains(['$', '`']);
-            doubt = doubt.max(expanded.doubt).max(if open { Doubt::Opaque } else { Doubt::None });
+            let open = expanded.reading == Certainty::InDoubt && text.contains(['$', '`']);
+            doubt =
+                doubt.max(expanded.doubt).max(if open { Opacity::Opaque } else { Opacity::None });
         }
-        let (pieces, prints) = readings(&text, &script, expanded);
+        let (pieces, prints) = cut_into_pieces(&text, &script, expanded);
         for piece in pieces {
-            let (glimpse, nested) = look(piece, prints);
-            found.extend(without_options(&glimpse));
+            let (glimpse, nested) = find_starts(piece, prints);
+            found.extend(without_global_options(&glimpse));
             found.push(glimpse);
             let new =
                 nested.into_iter().filter(|inner| *inner != text && known.insert(inner.clone()));
@@ -97,7 +101,7 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, 
 
 /// Where what `echo` and `printf` print goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Prints {
+enum OutputUse {
     /// To no shell, or to one whose text is a piece already.
     Elsewhere,
     /// Perhaps to a shell.
@@ -106,22 +110,26 @@ enum Prints {
 
 /// The pieces of a text: one reading where it is certain how bash cuts it into commands, and every
 /// reading of it where it is not.
-fn readings(text: &str, script: &Script, expanded: Option<Expanded>) -> (Vec<Piece>, Prints) {
-    let whole = |words| Piece { words, starts: Vec::new() };
+fn cut_into_pieces(
+    text: &str,
+    script: &Script,
+    expanded: Option<Expanded>,
+) -> (Vec<TextPiece>, OutputUse) {
+    let whole = |words| TextPiece { words, starts: Vec::new() };
     if lex::is_plain(text) {
-        return (lex::pieces(text, Quotes::Kept), Prints::Elsewhere);
+        return (lex::pieces(text, Quotes::Kept), OutputUse::Elsewhere);
     }
     let sure = match &expanded {
-        Some(expanded) => expanded.reading == Reading::Sure,
+        Some(expanded) => expanded.reading == Certainty::Sure,
         None => is_all_said(text, script),
     };
-    let mut pieces: Vec<Piece> =
+    let mut pieces: Vec<TextPiece> =
         expanded.into_iter().flat_map(|expanded| expanded.commands).map(whole).collect();
     if let Ok(script) = script {
-        pieces.extend(script.iter().map(certain));
+        pieces.extend(script.iter().map(of_simple));
     }
     if sure {
-        return (each_once(pieces), Prints::Elsewhere);
+        return (deduplicated(pieces), OutputUse::Elsewhere);
     }
     for quotes in [Quotes::Kept, Quotes::Ignored] {
         pieces.extend(lex::pieces(text, quotes));
@@ -137,26 +145,33 @@ fn readings(text: &str, script: &Script, expanded: Option<Expanded>) -> (Vec<Pie
         pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
     }
     let shell = pieces.iter().flat_map(|piece| &piece.words).any(|word| {
-        let traits = Traits::of(word);
-        traits.has(Trait::Shell) || traits.has(Trait::Sources)
+        let traits = ProgramTraits::of(word);
+        traits.has(ProgramTrait::Shell) || traits.has(ProgramTrait::Sources)
     });
-    (each_once(pieces), if shell { Prints::ToShell } else { Prints::Elsewhere })
+    (deduplicated(pieces), if shell { OutputUse::ToShell } else { OutputUse::Elsewhere })
 }
 
 /// Whether the grammar says each word of a text, and none could start another shell's text.
 fn is_all_said(text: &str, script: &Script) -> bool {
     let said = |word: &str| {
-        let traits = Traits::of(word);
-        ![Trait::Shell, Trait::Sources, Trait::FeedsShell, Trait::ReadsText, Trait::PassesOn]
-            .into_iter()
-            .any(|one| traits.has(one))
+        let traits = ProgramTraits::of(word);
+        ![
+            ProgramTrait::Shell,
+            ProgramTrait::Sources,
+            ProgramTrait::FeedsShell,
+            ProgramTrait::ReadsText,
+            ProgramTrait::PassesOn,
+        ]
+        .into_iter()
+        .any(|one| traits.has(one))
     };
-    let words = |simple: &Simple| simple.words.iter().all(|word| word.known().is_some_and(said));
+    let words =
+        |simple: &SimpleCommand| simple.words.iter().all(|word| word.known().is_some_and(said));
     !text.contains(['$', '`', '{']) && script.as_ref().is_ok_and(|script| script.iter().all(words))
 }
 
 /// The pieces less those that stand there already: the readings of a text mostly agree.
-fn each_once(mut pieces: Vec<Piece>) -> Vec<Piece> {
+fn deduplicated(mut pieces: Vec<TextPiece>) -> Vec<TextPiece> {
     let mut known = HashSet::with_capacity(pieces.len());
     let new: Vec<bool> = pieces.iter().map(|piece| known.insert(piece)).collect();
     let mut new = new.into_iter();
@@ -165,24 +180,24 @@ fn each_once(mut pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 /// A command of the grammar, as far as its words are known.
-fn certain(simple: &Simple) -> Piece {
-    let words = simple.words.iter().map_while(Word::known).map(str::to_owned);
-    Piece { words: words.collect(), starts: Vec::new() }
+fn of_simple(simple: &SimpleCommand) -> TextPiece {
+    let words = simple.words.iter().map_while(ArgWord::known).map(str::to_owned);
+    TextPiece { words: words.collect(), starts: Vec::new() }
 }
 
 /// The places of a piece where a command could begin, and the texts it hands on.
 ///
 /// Of each kind of wrapper only the first is followed: it already reaches all that stands behind
 /// it, and following each again would take quadratic time.
-fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
-    let Piece { words, starts: given } = piece;
+fn find_starts(piece: TextPiece, prints: OutputUse) -> (CommandCandidate, Vec<String>) {
+    let TextPiece { words, starts: given } = piece;
     let mut begins = vec![false; words.len() + 1];
     begins[0] = true;
     for start in given {
         begins[start] = true;
     }
     let mut nested = Vec::new();
-    let mut seen = Seen::default();
+    let mut seen = WrappersSeen::default();
     for at in 0..words.len() {
         let word = &words[at];
         // `function f {` has a name before it.
@@ -196,31 +211,31 @@ fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
         } else if GRAMMAR.contains(&word.as_str()) {
             begins[at + 1] = true;
         }
-        let traits = Traits::of(word);
+        let traits = ProgramTraits::of(word);
         // What is printed may be what a shell of the same text reads.
-        let printed = prints == Prints::ToShell && traits.has(Trait::Prints);
-        let behind = match traits.has(Trait::PassesOn) {
-            true => behind(&words[at..]),
-            false if printed => Behind::Anywhere,
-            false => Behind::Nothing,
+        let printed = prints == OutputUse::ToShell && traits.has(ProgramTrait::Prints);
+        let behind = match traits.has(ProgramTrait::PassesOn) {
+            true => command_start(&words[at..]),
+            false if printed => CommandStart::Anywhere,
+            false => CommandStart::Nothing,
         };
         match behind {
-            Behind::At(further) => begins[at + further] = true,
-            Behind::Anywhere if first(&mut seen.passes_on) => begins[at + 1..].fill(true),
-            Behind::Anywhere | Behind::Nothing => {}
+            CommandStart::At(further) => begins[at + further] = true,
+            CommandStart::Anywhere if first(&mut seen.passes_on) => begins[at + 1..].fill(true),
+            CommandStart::Anywhere | CommandStart::Nothing => {}
         }
-        if traits.has(Trait::Finds) && first(&mut seen.finds) {
+        if traits.has(ProgramTrait::Finds) && first(&mut seen.finds) {
             for behind in at + 1..words.len() {
                 begins[behind + 1] |= RUN_OPTIONS.contains(&words[behind].as_str());
             }
         }
-        if traits.has(Trait::Evaluates) && first(&mut seen.joins) {
+        if traits.has(ProgramTrait::Evaluates) && first(&mut seen.joins) {
             let from = at + 1 + usize::from(words.get(at + 1).is_some_and(|word| word == "--"));
             nested.push(words[from..].join(" "));
         }
         // Of a wrapper whose options are known, the command is found; others may take a text.
-        let reads = traits.has(Trait::ReadsText)
-            && (behind == Behind::Anywhere || !traits.has(Trait::PassesOn));
+        let reads = traits.has(ProgramTrait::ReadsText)
+            && (behind == CommandStart::Anywhere || !traits.has(ProgramTrait::PassesOn));
         if (printed || reads) && first(&mut seen.reads) {
             nested.extend(words[at + 1..].iter().cloned());
             // `alias x='…'` holds its text behind the sign.
@@ -231,7 +246,7 @@ fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
             nested.extend(words[at + 1..].iter().filter_map(joined));
         }
         // `git -c alias.x='!…'`: git hands what follows the mark to a shell.
-        if traits.has(Trait::IsGit) && first(&mut seen.gits) {
+        if traits.has(ProgramTrait::IsGit) && first(&mut seen.gits) {
             let marked = |word: &String| Some(word.split_once("=!")?.1.to_owned());
             nested.extend(words[at + 1..].iter().filter_map(marked));
             if words[at + 1..].iter().any(|word| GIT_RUNS.contains(&word.as_str())) {
@@ -239,22 +254,22 @@ fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
                 nested.extend(words[at + 1..].iter().cloned());
             }
         }
-        if traits.has(Trait::Shell) && first(&mut seen.shells) {
+        if traits.has(ProgramTrait::Shell) && first(&mut seen.shells) {
             let mut behind_c = words[at + 1..].iter().skip_while(|word| !is_c_option(word)).skip(1);
             nested.extend(behind_c.find(|word| !word.starts_with(['-', '+'])).cloned());
         }
     }
     let starts = (0..words.len()).filter(|at| begins[*at]).collect();
-    (Glimpse { words, starts }, nested)
+    (CommandCandidate { words, starts }, nested)
 }
 
 /// The same commands less the options before a subcommand: `git -C x push` is `git push`.
-fn without_options(glimpse: &Glimpse) -> Option<Glimpse> {
+fn without_global_options(glimpse: &CommandCandidate) -> Option<CommandCandidate> {
     // The first is enough: people and models write one to a piece.
     let at = *glimpse
         .starts
         .iter()
-        .find(|at| Traits::of(&glimpse.words[**at]).has(Trait::HasSubcommands))?;
+        .find(|at| ProgramTraits::of(&glimpse.words[**at]).has(ProgramTrait::HasSubcommands))?;
     let (program, mut rest) = glimpse.words[at..].split_first()?;
     let all = rest.len();
     while let [option, behind @ ..] = rest {
@@ -266,12 +281,12 @@ fn without_options(glimpse: &Glimpse) -> Option<Glimpse> {
         }
     }
     let words: Vec<String> = std::iter::once(program).chain(rest).cloned().collect();
-    (rest.len() < all).then_some(Glimpse { words, starts: vec![0] })
+    (rest.len() < all).then_some(CommandCandidate { words, starts: vec![0] })
 }
 
 /// Which kinds of wrapper a piece had so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct WrappersSeen {
     passes_on: bool,
     finds: bool,
     joins: bool,

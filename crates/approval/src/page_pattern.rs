@@ -6,7 +6,7 @@ use protocol::web::WebAddress;
 
 /// A pattern for pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AddressPattern {
+pub(crate) struct PagePattern {
     /// Whose pages.
     pub host: HostRule,
     /// The path's letters between each two `*`, which stand for any letters, `/` too; none where
@@ -14,7 +14,7 @@ pub(crate) struct AddressPattern {
     path: Option<Vec<String>>,
 }
 
-impl AddressPattern {
+impl PagePattern {
     /// Reads `docs.rs`, `docs.rs/serde/*`, `*.example.org:8443/api/*`, `10.0.0.7:8080/*`, `[::1]`.
     pub(crate) fn parse(text: &str, effect: RuleEffect) -> Result<Self, NoHostRule> {
         let (host, path) = match text.split_once('/') {
@@ -31,7 +31,7 @@ impl AddressPattern {
     }
 
     /// Whether this page is one that the pattern speaks of, whatever a server takes its path for.
-    pub(crate) fn is(&self, page: &WebAddress) -> bool {
+    pub(crate) fn covers(&self, page: &WebAddress) -> bool {
         let all = |pieces: &Vec<String>| readings(&page.path).iter().all(|path| fits(pieces, path));
         self.host.admits(&page.host, page.port) && self.path.as_ref().is_none_or(all)
     }
@@ -156,14 +156,14 @@ mod tests {
             ("[::1]", "[::1]", 80, "/", true),
             ("[::1]", "127.0.0.1", 80, "/", false),
         ] {
-            let read = AddressPattern::parse(pattern, RuleEffect::Allow).unwrap();
-            assert_eq!(read.is(&page(host, port, path)), expected, "{pattern} {host}{path}");
+            let read = PagePattern::parse(pattern, RuleEffect::Allow).unwrap();
+            assert_eq!(read.covers(&page(host, port, path)), expected, "{pattern} {host}{path}");
         }
     }
 
     #[test]
     fn a_denial_sees_through_spellings_and_on_every_port() {
-        let denial = AddressPattern::parse("a.org/private/*", RuleEffect::Deny).unwrap();
+        let denial = PagePattern::parse("a.org/private/*", RuleEffect::Deny).unwrap();
         for path in [
             "/private/x",
             "//private/x",
@@ -181,10 +181,10 @@ mod tests {
         for path in ["/public/x", "/privateer/x", "/%"] {
             assert!(!denial.catches(&page("a.org", 443, path)), "{path}");
         }
-        let number = AddressPattern::parse("10.0.0.1/x", RuleEffect::Deny).unwrap();
+        let number = PagePattern::parse("10.0.0.1/x", RuleEffect::Deny).unwrap();
         assert!(number.catches(&page("10.0.0.1", 8443, "/x")));
         assert!(!number.catches(&page("10.0.0.1", 443, "/y")));
-        assert!(AddressPattern::parse("10.0.1/x", RuleEffect::Deny).is_err());
-        assert!(AddressPattern::parse("https://a.org/x", RuleEffect::Deny).is_err());
+        assert!(PagePattern::parse("10.0.1/x", RuleEffect::Deny).is_err());
+        assert!(PagePattern::parse("https://a.org/x", RuleEffect::Deny).is_err());
     }
 }

@@ -4,8 +4,8 @@
 //! project. One that begins with a slash starts at the project or at the root of the file system. A
 //! pattern that fits a directory fits all below it.
 
-use crate::error::{Fault, Found};
-use crate::subject::Reach;
+use crate::error::{FaultAt, RuleFault};
+use crate::rule_target::Depth;
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use protocol::judgement::RuleEffect;
 use std::path::{Component, Path, PathBuf};
@@ -19,13 +19,13 @@ pub(crate) struct PathPattern {
     pub absolute: Vec<Glob>,
     /// Each name between slashes, for [`PathPattern::reaches_below`]; none for tools that do not
     /// reach there.
-    steps: Vec<Step>,
-    anchor: Anchor,
+    steps: Vec<PathStep>,
+    anchor: PatternAnchor,
 }
 
 /// Where a pattern starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Anchor {
+enum PatternAnchor {
     /// At any depth, in the project or not.
     Anywhere,
     /// At the project.
@@ -35,7 +35,7 @@ enum Anchor {
 }
 
 #[derive(Debug)]
-enum Step {
+enum PathStep {
     /// `**`
     Any,
     /// This name.
@@ -46,7 +46,7 @@ enum Step {
 
 /// A real path, seen from the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct RulePath {
     /// Relative to the project, where it lies in it. [`PROJECT_ITSELF`] for the project directory.
     pub relative: Option<String>,
     /// Without its first slash.
@@ -56,7 +56,7 @@ pub(crate) struct Spot {
 /// Stands for the project directory among relative paths: `*` and `**` fit it, no other pattern.
 const PROJECT_ITSELF: &str = "\u{1}";
 
-impl Spot {
+impl RulePath {
     /// Of a real path; `None` where it is not absolute or has `..` in it, so that it is none.
     pub(crate) fn new(real: &str, project: &Path) -> Option<Self> {
         let path = Path::new(real);
@@ -73,7 +73,7 @@ impl Spot {
     }
 
     /// Of a path as a call names it: from the project on, `.` and `..` taken by the letter.
-    pub(crate) fn named(named: &str, project: &Path) -> Option<Self> {
+    pub(crate) fn lexical(named: &str, project: &Path) -> Option<Self> {
         let mut path = PathBuf::new();
         for part in project.join(named).components() {
             match part {
@@ -90,26 +90,26 @@ impl Spot {
 
 impl PathPattern {
     /// Reads a pattern.
-    pub(crate) fn parse(text: &str, effect: RuleEffect, reach: Reach) -> Result<Self, Found> {
+    pub(crate) fn parse(text: &str, effect: RuleEffect, reach: Depth) -> Result<Self, FaultAt> {
         match text.chars().next() {
-            Some('!') => return Err((0, Fault::Negated)),
-            Some('~') => return Err((0, Fault::Home)),
+            Some('!') => return Err((0, RuleFault::Negated)),
+            Some('~') => return Err((0, RuleFault::Home)),
             Some(_) | None => {}
         }
         if let Some(at) = text.split('/').position(|name| name == "..") {
             let before: usize = text.split('/').take(at).map(|name| name.len() + 1).sum();
-            return Err((before, Fault::Upward));
+            return Err((before, RuleFault::Upward));
         }
         let rooted = text.starts_with('/');
         let bare = text.trim_start_matches("./").trim_matches('/');
         let anchor = match (rooted, text.trim_end_matches('/').contains('/')) {
-            (true, _) => Anchor::ProjectOrRoot,
-            (false, true) => Anchor::Project,
-            (false, false) => Anchor::Anywhere,
+            (true, _) => PatternAnchor::ProjectOrRoot,
+            (false, true) => PatternAnchor::Project,
+            (false, false) => PatternAnchor::Anywhere,
         };
         let names: Vec<&str> = bare.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
         let mut written = names.join("/");
-        if anchor == Anchor::Anywhere && written != "**" {
+        if anchor == PatternAnchor::Anywhere && written != "**" {
             written = format!("**/{written}");
         }
         if names.is_empty() {
@@ -129,21 +129,22 @@ impl PathPattern {
             globs.push(glob(dir)?);
         }
         let steps = match reach {
-            Reach::Named => Vec::new(),
-            Reach::Below => names.iter().map(|name| step(name)).collect::<Result<_, _>>()?,
+            Depth::Named => Vec::new(),
+            Depth::Below => names.iter().map(|name| step(name)).collect::<Result<_, _>>()?,
         };
         // A denial without an anchor holds outside the project too; a permission never does.
         let absolute = match (anchor, effect) {
-            (Anchor::ProjectOrRoot, _) | (Anchor::Anywhere, RuleEffect::Deny | RuleEffect::Ask) => {
-                globs.clone()
+            (PatternAnchor::ProjectOrRoot, _)
+            | (PatternAnchor::Anywhere, RuleEffect::Deny | RuleEffect::Ask) => globs.clone(),
+            (PatternAnchor::Project, _) | (PatternAnchor::Anywhere, RuleEffect::Allow) => {
+                Vec::new()
             }
-            (Anchor::Project, _) | (Anchor::Anywhere, RuleEffect::Allow) => Vec::new(),
         };
         Ok(Self { relative: globs, absolute, steps, anchor })
     }
 
     /// Whether something below the directory could fit.
-    pub(crate) fn reaches_below(&self, dir: &Spot, project: &Path) -> bool {
+    pub(crate) fn reaches_below(&self, dir: &RulePath, project: &Path) -> bool {
         let from_project = || match &dir.relative {
             Some(below) if below == PROJECT_ITSELF => true,
             Some(below) => self.leads_through(below),
@@ -151,39 +152,39 @@ impl PathPattern {
             None => project.starts_with(Path::new("/").join(&dir.absolute)),
         };
         match self.anchor {
-            Anchor::Anywhere => true,
-            Anchor::Project => from_project(),
-            Anchor::ProjectOrRoot => from_project() || self.leads_through(&dir.absolute),
+            PatternAnchor::Anywhere => true,
+            PatternAnchor::Project => from_project(),
+            PatternAnchor::ProjectOrRoot => from_project() || self.leads_through(&dir.absolute),
         }
     }
 
     fn leads_through(&self, dir: &str) -> bool {
         for (step, name) in self.steps.iter().zip(dir.split('/').filter(|name| !name.is_empty())) {
             match step {
-                Step::Any => return true,
-                Step::Name(wanted) if wanted == name => {}
-                Step::Like(glob) if glob.is_match(name) => {}
-                Step::Name(_) | Step::Like(_) => return false,
+                PathStep::Any => return true,
+                PathStep::Name(wanted) if wanted == name => {}
+                PathStep::Like(glob) if glob.is_match(name) => {}
+                PathStep::Name(_) | PathStep::Like(_) => return false,
             }
         }
         true
     }
 }
 
-fn step(name: &str) -> Result<Step, Found> {
+fn step(name: &str) -> Result<PathStep, FaultAt> {
     match name {
-        "**" => Ok(Step::Any),
+        "**" => Ok(PathStep::Any),
         name if name.contains(['*', '?', '[', '{', '\\']) => {
-            Ok(Step::Like(glob(name)?.compile_matcher()))
+            Ok(PathStep::Like(glob(name)?.compile_matcher()))
         }
-        name => Ok(Step::Name(name.to_owned())),
+        name => Ok(PathStep::Name(name.to_owned())),
     }
 }
 
-fn glob(text: &str) -> Result<Glob, Found> {
+fn glob(text: &str) -> Result<Glob, FaultAt> {
     GlobBuilder::new(text)
         .literal_separator(true)
         .backslash_escape(true)
         .build()
-        .map_err(|error| (0, Fault::Glob(error.kind().to_string())))
+        .map_err(|error| (0, RuleFault::Glob(error.kind().to_string())))
 }

@@ -1,9 +1,9 @@
 //! Variables that can be set without changing what runs.
 
-use crate::script::Word;
+use crate::script::ArgWord;
 
 /// Variables that programs read for how they speak: colours, language, how much they say.
-const SPEECH: &[&str] = &[
+const OUTPUT_VARIABLES: &[&str] = &[
     "CI",
     "CLICOLOR",
     "CLICOLOR_FORCE",
@@ -26,7 +26,7 @@ const SPEECH: &[&str] = &[
 /// Whether a program may be given this variable: its name is known to be harmless, and so is every
 /// value that names no file. A language is given in UTF-8: with another set of characters a shell
 /// would read other letters in the rest of the text than are judged here.
-pub(crate) fn prefix_variable(name: &str, value: &Word) -> bool {
+pub(crate) fn is_safe_prefix(name: &str, value: &ArgWord) -> bool {
     let plain = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.,=:@+-".contains(&byte))
     };
@@ -36,13 +36,13 @@ pub(crate) fn prefix_variable(name: &str, value: &Word) -> bool {
         // Without a set of its own a language has that of its old days.
         None => matches!(text, "" | "C" | "POSIX"),
     };
-    SPEECH.contains(&name)
+    OUTPUT_VARIABLES.contains(&name)
         && value.known().is_some_and(|text| plain(text) && (!language || known(text)))
 }
 
 /// Whether a variable of this name is the shell's own: no program and no shell reads one, and it is
 /// not among those that are handed on.
-pub(crate) fn loop_variable(name: &str) -> bool {
+pub(crate) fn is_safe_loop_variable(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         && name.starts_with(|c: char| c.is_ascii_lowercase())

@@ -1,13 +1,13 @@
 //! The rules of one effect, sorted by tool so that a thousand of them are searched quickly.
 
-use crate::address::AddressPattern;
+use crate::command_pattern::{CommandPattern, base_name, has_glob};
 use crate::expand::{Limit, limit_of};
-use crate::glimpse::Glimpse;
-use crate::paths::{PathPattern, Spot};
-use crate::pattern::{Parsed, Pattern};
-use crate::script::Word;
-use crate::subject::{self, Reach};
-use crate::words::{WordPattern, base_name, has_glob};
+use crate::lenient::CommandCandidate;
+use crate::page_pattern::PagePattern;
+use crate::path_pattern::{PathPattern, RulePath};
+use crate::rule_pattern::{CallPattern, ParsedRule};
+use crate::rule_target::{self, Depth};
+use crate::script::ArgWord;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use protocol::hosts::HostRule;
 use protocol::judgement::RuleEffect;
@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// A rule's place among all rules.
-pub(crate) type Index = usize;
+pub(crate) type RuleNumber = usize;
 
 /// The rules of one effect.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct RuleIndex {
     effect: RuleEffect,
     tools: BTreeMap<&'static str, ToolRules>,
 }
@@ -28,16 +28,16 @@ pub(crate) struct Shelf {
 /// The rules of one effect for one tool.
 #[derive(Debug, Default)]
 pub(crate) struct ToolRules {
-    anything: Option<Index>,
-    words: WordRules,
+    rule_for_all_calls: Option<RuleNumber>,
+    words: CommandRules,
     paths: PathRules,
-    hosts: Vec<(HostRule, Index)>,
-    pages: Vec<(AddressPattern, Index)>,
+    hosts: Vec<(HostRule, RuleNumber)>,
+    pages: Vec<(PagePattern, RuleNumber)>,
 }
 
 #[derive(Debug, Default)]
-struct WordRules {
-    all: Vec<(WordPattern, Index)>,
+struct CommandRules {
+    all: Vec<(CommandPattern, RuleNumber)>,
     /// By the program's name, into `all`.
     by_program: HashMap<String, Vec<usize>>,
     /// Those whose program is a pattern itself, into `all`.
@@ -46,7 +46,7 @@ struct WordRules {
 
 #[derive(Debug, Default)]
 struct PathRules {
-    patterns: Vec<(PathPattern, Index)>,
+    patterns: Vec<(PathPattern, RuleNumber)>,
     relative: GlobTable,
     absolute: GlobTable,
 }
@@ -55,7 +55,7 @@ struct PathRules {
 #[derive(Debug)]
 struct GlobTable {
     set: GlobSet,
-    rules: Vec<Index>,
+    rules: Vec<RuleNumber>,
 }
 
 impl Default for GlobTable {
@@ -64,21 +64,23 @@ impl Default for GlobTable {
     }
 }
 
-impl Shelf {
+impl RuleIndex {
     /// Sorts rules; each comes with its place among all rules.
     pub(crate) fn new(
         effect: RuleEffect,
-        rules: Vec<(Index, Parsed)>,
+        rules: Vec<(RuleNumber, ParsedRule)>,
     ) -> Result<Self, globset::Error> {
         let mut shelf = Self { effect, tools: BTreeMap::new() };
-        for (index, Parsed { tool, pattern }) in rules {
+        for (index, ParsedRule { tool, pattern }) in rules {
             let of_tool = shelf.tools.entry(tool.name).or_default();
             match pattern {
-                Pattern::Anything => of_tool.anything = of_tool.anything.or(Some(index)),
-                Pattern::Words(words) => of_tool.words.add(words, index),
-                Pattern::Path(path) => of_tool.paths.patterns.push((path, index)),
-                Pattern::Host(host) => of_tool.hosts.push((host, index)),
-                Pattern::Page(page) => of_tool.pages.push((page, index)),
+                CallPattern::Anything => {
+                    of_tool.rule_for_all_calls = of_tool.rule_for_all_calls.or(Some(index))
+                }
+                CallPattern::Words(words) => of_tool.words.add(words, index),
+                CallPattern::Path(path) => of_tool.paths.patterns.push((path, index)),
+                CallPattern::Host(host) => of_tool.hosts.push((host, index)),
+                CallPattern::Page(page) => of_tool.pages.push((page, index)),
             }
         }
         for of_tool in shelf.tools.values_mut() {
@@ -88,53 +90,61 @@ impl Shelf {
     }
 
     /// The rules that stand for this tool itself, where there are any.
-    pub(crate) fn of(&self, tool: &str) -> Option<&ToolRules> {
+    pub(crate) fn for_tool(&self, tool: &str) -> Option<&ToolRules> {
         self.tools.get(tool)
     }
 
     /// The rules that speak of a tool: its own, and those of the tool that it is like, each with how
     /// far it holds below what a call names.
-    pub(crate) fn all_of(&self, tool: &str) -> impl Iterator<Item = (&ToolRules, Reach)> {
-        let known = subject::find(tool).filter(|known| known.name == tool);
+    pub(crate) fn applied_to(&self, tool: &str) -> impl Iterator<Item = (&ToolRules, Depth)> {
+        let known = rule_target::find(tool).filter(|known| known.name == tool);
         known
             .into_iter()
-            .flat_map(|known| known.ruled_by(self.effect))
-            .filter_map(|by| Some((self.tools.get(by.tool)?, by.far)))
+            .flat_map(|known| known.applied_rules(self.effect))
+            .filter_map(|by| Some((self.tools.get(by.tool)?, by.depth)))
     }
 }
 
 impl ToolRules {
     /// The rule for every call of the tool.
-    pub(crate) fn anything(&self) -> Option<Index> {
-        self.anything
+    pub(crate) fn anything(&self) -> Option<RuleNumber> {
+        self.rule_for_all_calls
     }
 
     /// Whether any rule asks what the paths are.
-    pub(crate) fn asks_for_paths(&self) -> bool {
+    pub(crate) fn has_path_patterns(&self) -> bool {
         !self.paths.patterns.is_empty()
     }
 
     /// Whether any rule asks what the words of a command are.
-    pub(crate) fn asks_for_words(&self) -> bool {
+    pub(crate) fn has_command_patterns(&self) -> bool {
         !self.words.all.is_empty()
     }
 
     /// The first rule that says all of these words, and writes out those at the guarded places.
-    pub(crate) fn command_is(&self, words: &[Word], guarded: &[usize]) -> Option<Index> {
+    pub(crate) fn covering_command(
+        &self,
+        words: &[ArgWord],
+        guarded: &[usize],
+    ) -> Option<RuleNumber> {
         let program = words.first()?.known()?;
         let named = self.words.by_program.get(program).into_iter().flatten();
         named
             .chain(&self.words.by_any_program)
             .map(|at| &self.words.all[*at])
-            .filter(|(pattern, _)| pattern.is(words) && pattern.writes_out(guarded))
+            .filter(|(pattern, _)| pattern.covers(words) && pattern.writes_out(guarded))
             .map(|(_, index)| *index)
-            .chain(self.anything)
+            .chain(self.rule_for_all_calls)
             .min()
     }
 
     /// The first rule that catches one of the commands that can be seen, with the words it caught.
-    pub(crate) fn command_caught(&self, glimpses: &[Glimpse]) -> Option<(Index, String)> {
-        let mut caught: Option<(Index, String)> = self.anything.map(|index| (index, String::new()));
+    pub(crate) fn catching_command(
+        &self,
+        glimpses: &[CommandCandidate],
+    ) -> Option<(RuleNumber, String)> {
+        let mut caught: Option<(RuleNumber, String)> =
+            self.rule_for_all_calls.map(|index| (index, String::new()));
         if self.words.all.is_empty() {
             return caught;
         }
@@ -142,7 +152,7 @@ impl ToolRules {
             caught = earlier(caught, index, String::new);
         }
         // The rules that could speak of a program, for the programs met so far.
-        let mut of_program: HashMap<&str, Vec<&(WordPattern, Index)>> = HashMap::new();
+        let mut of_program: HashMap<&str, Vec<&(CommandPattern, RuleNumber)>> = HashMap::new();
         for glimpse in glimpses {
             for start in &glimpse.starts {
                 let words = &glimpse.words[*start..];
@@ -158,7 +168,7 @@ impl ToolRules {
     }
 
     /// The limit that hides the words of a command which a rule could catch.
-    pub(crate) fn hidden_by(&self, glimpses: &[Glimpse]) -> Option<Limit> {
+    pub(crate) fn limit_hiding(&self, glimpses: &[CommandCandidate]) -> Option<Limit> {
         glimpses.iter().find_map(|glimpse| {
             let hidden = glimpse.words.iter().position(|word| limit_of(word).is_some())?;
             let caught = |start: &&usize| {
@@ -172,70 +182,75 @@ impl ToolRules {
     }
 
     /// The first rule that speaks of all that is asked for of a host.
-    pub(crate) fn host_is(&self, asked: &HostRule) -> Option<Index> {
+    pub(crate) fn covering_host(&self, asked: &HostRule) -> Option<RuleNumber> {
         self.host(|rule| rule.covers(asked))
     }
 
     /// The first rule that speaks of any of it.
-    pub(crate) fn host_caught(&self, asked: &HostRule) -> Option<Index> {
+    pub(crate) fn catching_host(&self, asked: &HostRule) -> Option<RuleNumber> {
         self.host(|rule| rule.meets(asked))
     }
 
-    fn host(&self, fits: impl Fn(&HostRule) -> bool) -> Option<Index> {
+    fn host(&self, fits: impl Fn(&HostRule) -> bool) -> Option<RuleNumber> {
         let named = self.hosts.iter().find(|(rule, _)| fits(rule)).map(|(_, index)| *index);
-        named.into_iter().chain(self.anything).min()
+        named.into_iter().chain(self.rule_for_all_calls).min()
     }
 
     /// The first rule that speaks of this page.
-    pub(crate) fn page_is(&self, page: &WebAddress) -> Option<Index> {
-        let named = self.pages.iter().find(|(rule, _)| rule.is(page)).map(|(_, index)| *index);
-        named.into_iter().chain(self.anything).min()
+    pub(crate) fn covering_page(&self, page: &WebAddress) -> Option<RuleNumber> {
+        let named = self.pages.iter().find(|(rule, _)| rule.covers(page)).map(|(_, index)| *index);
+        named.into_iter().chain(self.rule_for_all_calls).min()
     }
 
     /// The first rule that catches this page, by itself or by its host.
-    pub(crate) fn page_caught(&self, page: &WebAddress) -> Option<Index> {
+    pub(crate) fn catching_page(&self, page: &WebAddress) -> Option<RuleNumber> {
         let named = self.pages.iter().find(|(rule, _)| rule.catches(page)).map(|(_, index)| *index);
         let all = self.words.first_for_everything();
-        named.into_iter().chain(self.host_caught(&page.server)).chain(all).min()
+        named.into_iter().chain(self.catching_host(&page.server)).chain(all).min()
     }
 
     /// The first rule that fits this path.
-    pub(crate) fn path_is(&self, spot: &Spot) -> Option<Index> {
+    pub(crate) fn covering_path(&self, spot: &RulePath) -> Option<RuleNumber> {
         let relative = spot.relative.as_ref().and_then(|path| self.paths.relative.first(path));
         let absolute = self.paths.absolute.first(&spot.absolute);
-        relative.into_iter().chain(absolute).chain(self.anything).min()
+        relative.into_iter().chain(absolute).chain(self.rule_for_all_calls).min()
     }
 
     /// The first rule that fits this path, or that could fit something below it where it is a
     /// directory and the tool reaches there.
-    pub(crate) fn path_caught(&self, spot: &Spot, reach: Reach, project: &Path) -> Option<Index> {
+    pub(crate) fn catching_path(
+        &self,
+        spot: &RulePath,
+        reach: Depth,
+        project: &Path,
+    ) -> Option<RuleNumber> {
         let below = match reach {
-            Reach::Named => None,
-            Reach::Below => self
+            Depth::Named => None,
+            Depth::Below => self
                 .paths
                 .patterns
                 .iter()
                 .find(|(pattern, _)| pattern.reaches_below(spot, project))
                 .map(|(_, index)| *index),
         };
-        self.path_is(spot).into_iter().chain(below).min()
+        self.covering_path(spot).into_iter().chain(below).min()
     }
 }
 
 /// The earlier of what was caught and a new catch.
 fn earlier(
-    caught: Option<(Index, String)>,
-    index: Index,
+    caught: Option<(RuleNumber, String)>,
+    index: RuleNumber,
     words: impl FnOnce() -> String,
-) -> Option<(Index, String)> {
+) -> Option<(RuleNumber, String)> {
     match caught {
         Some((before, _)) if before <= index => caught,
         Some(_) | None => Some((index, words())),
     }
 }
 
-impl WordRules {
-    fn add(&mut self, pattern: WordPattern, index: Index) {
+impl CommandRules {
+    fn add(&mut self, pattern: CommandPattern, index: RuleNumber) {
         match pattern.program() {
             Some(program) => {
                 self.by_program.entry(program.to_owned()).or_default().push(self.all.len())
@@ -246,7 +261,7 @@ impl WordRules {
     }
 
     /// The first pattern that catches even a command in which nothing can be seen.
-    fn first_for_everything(&self) -> Option<Index> {
+    fn first_for_everything(&self) -> Option<RuleNumber> {
         self.by_any_program
             .iter()
             .map(|at| &self.all[*at])
@@ -255,7 +270,7 @@ impl WordRules {
     }
 
     /// The rules that could catch a command of this program, in their order.
-    fn of(&self, program: &str) -> Vec<&(WordPattern, Index)> {
+    fn of(&self, program: &str) -> Vec<&(CommandPattern, RuleNumber)> {
         let base = base_name(program);
         if has_glob(base) {
             return self
@@ -287,7 +302,9 @@ impl PathRules {
 }
 
 impl GlobTable {
-    fn new<'a>(globs: impl Iterator<Item = (&'a [Glob], Index)>) -> Result<Self, globset::Error> {
+    fn new<'a>(
+        globs: impl Iterator<Item = (&'a [Glob], RuleNumber)>,
+    ) -> Result<Self, globset::Error> {
         let mut builder = GlobSetBuilder::new();
         let mut rules = Vec::new();
         for (globs, index) in globs {
@@ -303,7 +320,7 @@ impl GlobTable {
         Ok(Self { set: builder.build()?, rules })
     }
 
-    fn first(&self, path: &str) -> Option<Index> {
+    fn first(&self, path: &str) -> Option<RuleNumber> {
         self.set.matches(path).into_iter().map(|at| self.rules[at]).min()
     }
 }

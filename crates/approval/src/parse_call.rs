@@ -1,25 +1,25 @@
 //! A call as a person names it at a terminal, before any model asks for it: `tool:what`, where
 //! `what` is a command or a path. For `agentd rules check`.
 
-use crate::error::Fault;
+use crate::error::RuleFault;
 use crate::grammar;
-use crate::subject::{self, Subject};
+use crate::rule_target::{self, MatchedBy};
 use protocol::judgement::ToolKind;
 
 /// A call that somebody asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedCall {
     /// The tool's real name.
     pub tool: &'static str,
     /// Whether it looks or changes.
     pub kind: ToolKind,
     /// What it is about.
-    pub what: What,
+    pub what: CallSubject,
 }
 
 /// What a call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum CallSubject {
     /// This text, for a shell.
     Command(String),
     /// This page of the web, as written; none where the tool names none.
@@ -28,32 +28,32 @@ pub enum What {
     Path(Option<String>),
 }
 
-impl Named {
+impl NamedCall {
     /// Reads `tool:what`.
     ///
     /// # Errors
     /// There is no such tool, or nothing stands behind it.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
+    pub fn parse(text: &str) -> Result<Self, RuleFault> {
         let (name, what) = match text.split_once(':') {
             Some((name, what)) => (name, Some(what)),
             None => (text, None),
         };
         let name = name.trim();
-        let tool = subject::tool(name).ok_or_else(|| Fault::UnknownTool {
+        let tool = rule_target::tool(name).ok_or_else(|| RuleFault::UnknownTool {
             name: name.to_owned(),
-            nearest: subject::nearest(name),
+            nearest: rule_target::nearest(name),
         })?;
         let what = what.filter(|what| !what.trim().is_empty()).map(str::to_owned);
-        let what = match (tool.subject, tool.kind, what) {
-            (Subject::Command, _, Some(command)) => What::Command(command),
-            (Subject::Command, _, None) | (Subject::Path(_), ToolKind::Mutation, None) => {
-                return Err(Fault::NothingToJudge { tool: tool.name });
+        let what = match (tool.matched_by, tool.kind, what) {
+            (MatchedBy::Command, _, Some(command)) => CallSubject::Command(command),
+            (MatchedBy::Command, _, None) | (MatchedBy::Path(_), ToolKind::Mutation, None) => {
+                return Err(RuleFault::NothingToJudge { tool: tool.name });
             }
-            (Subject::Path(_), _, path) => What::Path(path),
-            (Subject::Page, _, page) => What::Page(page),
-            (Subject::Host | Subject::Nothing, _, None) => What::Path(None),
-            (Subject::Host | Subject::Nothing, _, Some(_)) => {
-                return Err(Fault::NothingToMatch { tool: tool.name });
+            (MatchedBy::Path(_), _, path) => CallSubject::Path(path),
+            (MatchedBy::Page, _, page) => CallSubject::Page(page),
+            (MatchedBy::Host | MatchedBy::Nothing, _, None) => CallSubject::Path(None),
+            (MatchedBy::Host | MatchedBy::Nothing, _, Some(_)) => {
+                return Err(RuleFault::NothingToMatch { tool: tool.name });
             }
         };
         Ok(Self { tool: tool.name, kind: tool.kind, what })
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn a_call_is_named_by_its_tool_and_what_it_is_about() {
-        let named = Named::parse("Bash:cd a:b && ls").unwrap();
+        let named = NamedCall::parse("Bash:cd a:b && ls").unwrap();
         assert_eq!((named.tool, named.kind), ("bash", ToolKind::Mutation));
-        assert_eq!(named.what, What::Command("cd a:b && ls".into()));
-        let named = Named::parse("grep").unwrap();
-        assert_eq!((named.kind, named.what), (ToolKind::Query, What::Path(None)));
+        assert_eq!(named.what, CallSubject::Command("cd a:b && ls".into()));
+        let named = NamedCall::parse("grep").unwrap();
+        assert_eq!((named.kind, named.what), (ToolKind::Query, CallSubject::Path(None)));
         for (wrong, words) in [
             ("bahs:ls", "did you mean `bash`"),
             ("bash", "bash:"),
@@ -90,7 +90,7 @@ mod tests {
             ("write:", "write:"),
             ("", "There are"),
         ] {
-            let said = Named::parse(wrong).unwrap_err().to_string();
+            let said = NamedCall::parse(wrong).unwrap_err().to_string();
             assert!(said.contains(words), "{wrong:?}: {said}");
         }
     }

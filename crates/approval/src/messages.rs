@@ -1,10 +1,10 @@
 //! What people and models read: why a call was refused or is asked about, and what would allow it.
 
 use crate::grammar;
-use crate::offers::{self, sayable};
-use crate::paths::Spot;
-use crate::script::{Simple, Unread, Word};
-use crate::subject;
+use crate::path_pattern::RulePath;
+use crate::rule_target;
+use crate::script::{ArgWord, ScriptError, SimpleCommand};
+use crate::suggestions::{self, sayable};
 use crate::widening;
 use protocol::call::ProbedPath;
 use protocol::hidden::visible;
@@ -12,7 +12,7 @@ use protocol::judgement::{Case, Rule, Widening};
 use std::path::Path;
 
 /// A rule with its place.
-pub(crate) fn named(rule: &Rule) -> String {
+pub(crate) fn rule_with_place(rule: &Rule) -> String {
     match rule.line {
         0 => format!("`{}` ({})", rule.text, rule.file),
         line => format!("`{}` ({}:{line})", rule.text, rule.file),
@@ -25,7 +25,7 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
         if what.is_empty() { String::new() } else { format!(", because of `{}`", visible(what)) };
     format!(
         "Not run: the rule {} forbids it{because}. Do it another way that needs no such call, or say what you need and why.",
-        named(rule)
+        rule_with_place(rule)
     )
 }
 
@@ -33,18 +33,18 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
 const TAMPERED_NAMED: usize = 8;
 
 /// For the model, behind the reason: nobody can be asked.
-pub(crate) const NOBODY: &str = "nobody can be asked here";
+pub(crate) const NON_INTERACTIVE: &str = "nobody can be asked here";
 
 /// For the model, behind the reason: the mode refuses.
 pub(crate) const MODE_REFUSES: &str =
     "the permission mode is `dont-ask`, which refuses instead of asking";
 
 /// For the model, where nobody can be asked.
-pub(crate) const GO_ON: &str = "Go on without it, or say what you need and why.";
+pub(crate) const CONTINUE_WITHOUT: &str = "Go on without it, or say what you need and why.";
 
 /// What would let a call run that is a person's to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Remedy {
     /// A rule that allows it.
     Rule,
     /// A person only: a rule asks, and no other rule allows what it asks about.
@@ -52,26 +52,30 @@ pub(crate) enum Way {
     /// Rights that the session lacks.
     Rights,
     /// A person only, who is told that protected names are not as they were.
-    Knowing,
+    Tampered,
 }
 
 /// For the model: how it could be had.
-pub(crate) fn way(way: Way, case: &Case, project: &Path) -> String {
+pub(crate) fn remedy(way: Remedy, case: &Case, project: &Path) -> String {
     match way {
-        Way::Rule => what_allows(case, project),
-        Way::Person => "No other rule and no mode allows what a rule asks about. A person can say \
+        Remedy::Rule => remedy_by_rule(case, project),
+        Remedy::Person => {
+            "No other rule and no mode allows what a rule asks about. A person can say \
                         yes to it in a session at a terminal, or take that rule out of \
                         permissions.ask."
-            .to_owned(),
-        Way::Rights => what_widens(case, project),
-        Way::Knowing => "A person can look at it and put it right, and lets commands run again by \
+                .to_owned()
+        }
+        Remedy::Rights => remedy_for_rights(case, project),
+        Remedy::Tampered => {
+            "A person can look at it and put it right, and lets commands run again by \
                          saying yes to one in a session at a terminal."
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 
 /// For the model: the mode lets nothing change.
-pub(crate) fn only_looking(mode: &str) -> String {
+pub(crate) fn read_only_mode(mode: &str) -> String {
     format!(
         "Not run: the permission mode is `{mode}`, in which nothing is changed. Look around and say what you would do."
     )
@@ -99,13 +103,13 @@ pub(crate) fn no_rule(case: &Case) -> String {
 }
 
 /// Why a command of several is asked about: this one among them.
-pub(crate) fn no_rule_for(simple: &Simple) -> String {
+pub(crate) fn no_rule_for(simple: &SimpleCommand) -> String {
     let shown: String = visible(&simple.to_string()).chars().take(200).collect();
     format!("no rule allows `{shown}` in it")
 }
 
 /// Why no rule is offered for a command that runs a file.
-pub(crate) fn next_text(file: &str) -> String {
+pub(crate) fn runs_writable_file(file: &str) -> String {
     let file: String = visible(file).chars().take(200).collect();
     format!(
         "; it runs the file `{file}`, which calls can write, so that a yes is for this call alone"
@@ -113,12 +117,12 @@ pub(crate) fn next_text(file: &str) -> String {
 }
 
 /// Why a command is asked about that no rule could allow.
-pub(crate) fn not_read(why: &Unread) -> String {
+pub(crate) fn unreadable_command(why: &ScriptError) -> String {
     format!("no rule can allow this command, since {}", visible(&why.to_string()))
 }
 
 /// A sentence on paths that the tool will refuse in any case; empty where there are none.
-pub(crate) fn outside(case: &Case) -> String {
+pub(crate) fn outside_project(case: &Case) -> String {
     let outside: Vec<_> = case
         .probe
         .iter()
@@ -140,13 +144,13 @@ pub(crate) fn outside(case: &Case) -> String {
 }
 
 /// Why a call that asks for more than the session has is a person's to decide.
-pub(crate) fn widens(case: &Case) -> String {
-    let asked: Vec<_> = case.widens.iter().map(widening::words).collect();
+pub(crate) fn exceeds_session(case: &Case) -> String {
+    let asked: Vec<_> = case.widens.iter().map(widening::describe).collect();
     format!("it asks for more than this session has ({})", asked.join(", "))
 }
 
 /// Which rule or flag would have given the rights.
-fn what_widens(case: &Case, project: &Path) -> String {
+fn remedy_for_rights(case: &Case, project: &Path) -> String {
     if let (Some(page), Some(rule)) = (&case.page, right_of_page(case)) {
         let site = page.site();
         return format!(
@@ -154,7 +158,7 @@ fn what_widens(case: &Case, project: &Path) -> String {
         );
     }
     let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
-    for widening in &widening::each(&case.widens) {
+    for widening in &widening::split_rights(&case.widens) {
         let (field, flag) = match widening {
             Widening::Network => ("network", ", or start agentd with `--net on`"),
             Widening::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),
@@ -177,12 +181,12 @@ fn what_widens(case: &Case, project: &Path) -> String {
 
 /// The rule that lets a tool of the web read the pages of its host.
 fn right_of_page(case: &Case) -> Option<String> {
-    offers::of_page(case).into_iter().next()
+    suggestions::of_page(case).into_iter().next()
 }
 
 /// The narrowest rule that gives exactly this right to this call.
 fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String> {
-    let right = subject::right(widening);
+    let right = rule_target::right(widening);
     match widening {
         Widening::Hosts(hosts) => hosts.first().map(|host| format!("{right}:{host}")),
         Widening::Network | Widening::GitAdmin | Widening::GitSign => {
@@ -196,7 +200,7 @@ fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String>
 }
 
 /// Which rule or flag would have let the call run.
-fn what_allows(case: &Case, project: &Path) -> String {
+fn remedy_by_rule(case: &Case, project: &Path) -> String {
     match rule_for(case, project) {
         Some(rule) => format!(
             "A person can allow it with `{rule}` under permissions.allow, or for one run with --allowed-tools '{rule}'."
@@ -209,8 +213,8 @@ fn what_allows(case: &Case, project: &Path) -> String {
 fn rule_for(case: &Case, project: &Path) -> Option<String> {
     let tool = &case.call.tool;
     if let Some(command) = &case.command {
-        let [Simple { words }] = &grammar::read(command).ok()?[..] else { return None };
-        let words: Vec<&str> = words.iter().map(Word::known).collect::<Option<_>>()?;
+        let [SimpleCommand { words }] = &grammar::read(command).ok()?[..] else { return None };
+        let words: Vec<&str> = words.iter().map(ArgWord::known).collect::<Option<_>>()?;
         return words
             .iter()
             .all(|word| sayable(word))
@@ -219,7 +223,7 @@ fn rule_for(case: &Case, project: &Path) -> Option<String> {
     let [ProbedPath { real, in_scope: true, .. }] = &case.probe.as_ref()?.paths[..] else {
         return None;
     };
-    let path = Spot::new(real, project)?;
+    let path = RulePath::new(real, project)?;
     let path = path.relative.map_or_else(|| real.clone(), |below| format!("./{below}"));
     plain(&path).then(|| format!("{tool}:{path}"))
 }

@@ -1,8 +1,8 @@
 //! Rules that a question offers, for an answer that holds longer: narrowest first, none too broad.
 
-use crate::paths::Spot;
-use crate::programs::{Trait, Traits};
-use crate::script::{Simple, Word};
+use crate::path_pattern::RulePath;
+use crate::programs::{ProgramTrait, ProgramTraits};
+use crate::script::{ArgWord, SimpleCommand};
 use protocol::judgement::Case;
 
 /// Programs of which `NAME *` would allow nearly anything: interpreters, those that run a program
@@ -157,8 +157,8 @@ const BROAD_SUBCOMMANDS: &[&str] = &[
 ];
 
 /// For a command: exactly these words, then its subcommand or program with any further ones.
-pub(crate) fn of_command(simple: &Simple) -> Vec<String> {
-    let words: Option<Vec<&str>> = simple.words.iter().map(Word::known).collect();
+pub(crate) fn of_command(simple: &SimpleCommand) -> Vec<String> {
+    let words: Option<Vec<&str>> = simple.words.iter().map(ArgWord::known).collect();
     let mut offers = Vec::new();
     if let Some(words) = words.filter(|words| words.iter().all(|word| sayable(word))) {
         offers.push(format!("bash:{}", words.join(" ")));
@@ -167,21 +167,21 @@ pub(crate) fn of_command(simple: &Simple) -> Vec<String> {
     offers
 }
 
-fn with_any_words(words: &[Word]) -> Option<String> {
+fn with_any_words(words: &[ArgWord]) -> Option<String> {
     let program = words.first()?.known().filter(|word| sayable(word))?;
-    let traits = Traits::of(program);
-    if traits.has(Trait::HasSubcommands) {
+    let traits = ProgramTraits::of(program);
+    if traits.has(ProgramTrait::HasSubcommands) {
         let subcommand = words.get(1)?.known().filter(|word| sayable(word))?;
         let plain = !subcommand.starts_with('-') && !BROAD_SUBCOMMANDS.contains(&subcommand);
         return plain.then(|| format!("{program} {subcommand}"));
     }
-    let broad = traits.is_known() || BROAD.contains(&crate::words::base_name(program));
+    let broad = traits.is_known() || BROAD.contains(&crate::command_pattern::base_name(program));
     let versioned = program.ends_with(|c: char| c.is_ascii_digit());
     (!broad && !versioned).then(|| program.to_owned())
 }
 
 /// For one file: exactly it, then its directory in the project.
-pub(crate) fn of_path(tool: &str, spot: &Spot) -> Vec<String> {
+pub(crate) fn of_path(tool: &str, spot: &RulePath) -> Vec<String> {
     let Some(path) = &spot.relative else { return Vec::new() };
     let plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "/._-+@=, ".contains(c));
     if !plain(path) {

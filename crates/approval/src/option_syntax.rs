@@ -1,10 +1,10 @@
 //! Programs that read their options in any order and spelling: `rm -rf /`, `rm -fr /`, `rm --r -f -- /`.
 //! For denials and questions. Data first: what each program takes for the same.
 
-use crate::words::base_name;
+use crate::command_pattern::base_name;
 
 /// A program, or one subcommand of it.
-struct Row {
+struct OptionSyntax {
     words: &'static [&'static str],
     /// Each long option, with the short one of the same meaning where there is one. All of them are
     /// here, since a beginning stands for an option where it fits no other.
@@ -28,7 +28,7 @@ enum Operands {
     InOrder,
 }
 
-const PLAIN: Row = Row {
+const PLAIN: OptionSyntax = OptionSyntax {
     words: &[],
     long: &[],
     means: &[],
@@ -68,8 +68,8 @@ const MODES: &[(&str, &str)] = &[
     ("0", "000"),
 ];
 
-const ROWS: &[Row] = &[
-    Row {
+const ROWS: &[OptionSyntax] = &[
+    OptionSyntax {
         words: &["rm"],
         long: &[
             ("--recursive", Some('r')),
@@ -86,7 +86,7 @@ const ROWS: &[Row] = &[
         operands: Operands::Alike,
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["rmdir"],
         long: &[
             ("--parents", Some('p')),
@@ -96,10 +96,10 @@ const ROWS: &[Row] = &[
         operands: Operands::Alike,
         ..PLAIN
     },
-    Row { words: &["chmod"], long: OWNER, names: MODES, ..PLAIN },
-    Row { words: &["chown"], long: OWNER, ..PLAIN },
-    Row { words: &["chgrp"], long: OWNER, ..PLAIN },
-    Row {
+    OptionSyntax { words: &["chmod"], long: OWNER, names: MODES, ..PLAIN },
+    OptionSyntax { words: &["chown"], long: OWNER, ..PLAIN },
+    OptionSyntax { words: &["chgrp"], long: OWNER, ..PLAIN },
+    OptionSyntax {
         words: &["cp"],
         long: &[
             ("--recursive", Some('r')),
@@ -113,7 +113,7 @@ const ROWS: &[Row] = &[
         means: &[('R', "r")],
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["mv"],
         long: &[
             ("--force", Some('f')),
@@ -124,7 +124,7 @@ const ROWS: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["git", "push"],
         long: &[
             ("--force", Some('f')),
@@ -145,7 +145,7 @@ const ROWS: &[Row] = &[
         signs: &[('+', 'f'), (':', 'd')],
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["git", "clean"],
         long: &[
             ("--force", Some('f')),
@@ -157,7 +157,7 @@ const ROWS: &[Row] = &[
         values: "e",
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["git", "reset"],
         long: &[
             ("--hard", None),
@@ -170,7 +170,7 @@ const ROWS: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["git", "branch"],
         long: &[
             ("--delete", Some('d')),
@@ -187,13 +187,13 @@ const ROWS: &[Row] = &[
         means: &[('D', "df"), ('M', "mf"), ('C', "cf")],
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["git", "tag"],
         long: &[("--delete", Some('d')), ("--force", Some('f')), ("--format", None)],
         values: "mF",
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["git", "commit"],
         long: &[
             ("--amend", None),
@@ -210,7 +210,7 @@ const ROWS: &[Row] = &[
         values: "mFCc",
         ..PLAIN
     },
-    Row {
+    OptionSyntax {
         words: &["git", "rebase"],
         long: &[("--interactive", Some('i')), ("--force-rebase", Some('f')), ("--exec", Some('x'))],
         values: "x",
@@ -220,7 +220,7 @@ const ROWS: &[Row] = &[
 
 /// Words sorted into options and the rest.
 #[derive(Debug, Default)]
-pub(crate) struct Sorted {
+pub(crate) struct SortedWords {
     /// Each with all its spellings.
     options: Vec<Vec<String>>,
     /// What options take that stands in a word of its own.
@@ -230,12 +230,12 @@ pub(crate) struct Sorted {
 
 /// A pattern of words for one of these programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Alike(usize);
+pub(crate) struct KnownProgram(usize);
 
-impl Alike {
+impl KnownProgram {
     /// The program of the table that these words begin with.
     pub(crate) fn of(words: &[&str]) -> Option<Self> {
-        let begins = |row: &Row| {
+        let begins = |row: &OptionSyntax| {
             words.len() > row.words.len()
                 && row.words.iter().zip(words).all(|(name, word)| name == word)
         };
@@ -248,14 +248,14 @@ impl Alike {
     }
 
     /// The words behind the program; nothing for those of another.
-    pub(crate) fn sort(&self, words: &[&str]) -> Option<Sorted> {
+    pub(crate) fn sort(&self, words: &[&str]) -> Option<SortedWords> {
         let row = &ROWS[self.0];
         let (program, rest) = words.split_first()?;
         let (name, subcommand) = row.words.split_first()?;
         if base_name(program) != *name || !rest.starts_with(subcommand) {
             return None;
         }
-        let mut sorted = Sorted::default();
+        let mut sorted = SortedWords::default();
         let mut rest = rest[subcommand.len()..].iter();
         while let Some(word) = rest.next() {
             let takes_next = match word.strip_prefix('-') {
@@ -279,7 +279,7 @@ impl Alike {
     /// word of the pattern with one of the command.
     pub(crate) fn catches(
         &self,
-        (pattern, command): (&Sorted, &Sorted),
+        (pattern, command): (&SortedWords, &SortedWords),
         may_do_more: bool,
         fits: impl Fn(&str, &str) -> bool,
     ) -> bool {
@@ -311,7 +311,7 @@ impl Alike {
     }
 }
 
-impl Row {
+impl OptionSyntax {
     /// A long option, or a beginning of one; whether its value is the next word.
     fn long(&self, word: &str, options: &mut Vec<Vec<String>>) -> bool {
         let (name, value) =
@@ -363,7 +363,7 @@ impl Row {
         }
     }
 
-    fn operand(&self, word: &str, sorted: &mut Sorted) {
+    fn operand(&self, word: &str, sorted: &mut SortedWords) {
         let sign = self.signs.iter().find(|(sign, _)| word.starts_with(*sign) && word.len() > 1);
         if let Some((_, letter)) = sign {
             self.letter(*letter, &mut sorted.options);

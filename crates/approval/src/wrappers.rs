@@ -3,16 +3,16 @@
 //! Only forms that are certain are looked through: options that are listed here, programs that are
 //! written out. All others need a rule of their own.
 
+use crate::command_pattern::base_name;
 use crate::git;
-use crate::harmless::prefix_variable;
-use crate::script::{Start, Word};
-use crate::words::base_name;
+use crate::safe_env::is_safe_prefix;
+use crate::script::{ArgWord, WordStart};
 
 /// What a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Inner {
+pub(crate) enum WrappedCommand {
     /// A command in its place.
-    Command(Vec<Word>),
+    Command(Vec<ArgWord>),
     /// A text, read by a shell of its own.
     Script(String),
     /// A text, read by the shell that reads the rest.
@@ -62,15 +62,15 @@ pub(crate) fn changes_state(program: &str) -> bool {
 }
 
 /// Whether the word may name a builtin that goes to another directory.
-pub(crate) fn moves(word: &Word) -> bool {
+pub(crate) fn may_change_dir(word: &ArgWord) -> bool {
     word.known().is_some_and(|word| MOVES.contains(&word))
 }
 
 /// Whether a builtin evaluates its words, and one of them could hold a command: `test -v 'a[$(x)]'`.
-pub(crate) fn evaluates(program: &str, words: &[Word]) -> bool {
+pub(crate) fn may_evaluate_command(program: &str, words: &[ArgWord]) -> bool {
     // Even `a[i]` runs what the variable `i` says.
     let known =
-        |word: &Word| word.known().is_some_and(|word| word.len() < 2 || !word.contains('['));
+        |word: &ArgWord| word.known().is_some_and(|word| word.len() < 2 || !word.contains('['));
     match program {
         "compgen" | "fc" | "jobs" => true,
         "test" | "[" => {
@@ -79,10 +79,12 @@ pub(crate) fn evaluates(program: &str, words: &[Word]) -> bool {
                 words => words,
             };
             let fits = match words {
-                [sign, Word::One(_)] => sign.known().is_some_and(|sign| UNARY.contains(&sign)),
-                [Word::Known(_) | Word::One(_), sign, Word::Known(_) | Word::One(_)] => {
-                    sign.known().is_some_and(|sign| BINARY.contains(&sign))
-                }
+                [sign, ArgWord::One(_)] => sign.known().is_some_and(|sign| UNARY.contains(&sign)),
+                [
+                    ArgWord::Known(_) | ArgWord::One(_),
+                    sign,
+                    ArgWord::Known(_) | ArgWord::One(_),
+                ] => sign.known().is_some_and(|sign| BINARY.contains(&sign)),
                 _ => false,
             };
             !fits && !words.iter().all(known)
@@ -99,14 +101,14 @@ const UNARY: &[&str] = &["-d", "-e", "-f", "-n", "-r", "-s", "-w", "-x", "-z"];
 const BINARY: &[&str] =
     &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
 
-fn is_option(word: &Word) -> bool {
+fn is_option(word: &ArgWord) -> bool {
     word.known().is_none_or(|word| word.starts_with('-'))
 }
 
 /// The places of words that a rule must write out, since they make the program run others. All of
 /// them for a program of which it cannot be known.
-pub(crate) fn guarded(words: &[Word]) -> Vec<usize> {
-    let program = words.first().and_then(Word::known).map(base_name).unwrap_or_default();
+pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
+    let program = words.first().and_then(ArgWord::known).map(base_name).unwrap_or_default();
     let acts: fn(&str) -> bool = match program {
         "find" => |word| FIND_ACTS.contains(&word),
         "fd" | "fdfind" => |word| {
@@ -118,16 +120,16 @@ pub(crate) fn guarded(words: &[Word]) -> Vec<usize> {
         "git" => return git::guarded(words),
         _ => return Vec::new(),
     };
-    let could = |word: &Word| match word {
-        Word::Known(word) => acts(word),
-        Word::One(Start::Plain) | Word::Open(Start::Plain) => false,
-        Word::One(Start::Any) | Word::Open(Start::Any) => true,
+    let could = |word: &ArgWord| match word {
+        ArgWord::Known(word) => acts(word),
+        ArgWord::One(WordStart::Plain) | ArgWord::Open(WordStart::Plain) => false,
+        ArgWord::One(WordStart::Any) | ArgWord::Open(WordStart::Any) => true,
     };
     (1..words.len()).filter(|at| could(&words[*at])).collect()
 }
 
 /// What the wrapper runs, where that is certain.
-pub(crate) fn inner(words: &[Word]) -> Option<Inner> {
+pub(crate) fn unwrap_command(words: &[ArgWord]) -> Option<WrappedCommand> {
     let (program, rest) = words.split_first()?;
     let program = program.known()?;
     let name = match program.rsplit_once('/') {
@@ -150,17 +152,19 @@ pub(crate) fn inner(words: &[Word]) -> Option<Inner> {
             rest
         }
         "env" => {
-            let sets = |word: &&Word| {
+            let sets = |word: &&ArgWord| {
                 let pair = word.known().and_then(|word| word.split_once('='));
-                pair.is_some_and(|(name, value)| prefix_variable(name, &Word::Known(value.into())))
+                pair.is_some_and(|(name, value)| {
+                    is_safe_prefix(name, &ArgWord::Known(value.into()))
+                })
             };
             &rest[rest.iter().take_while(sets).count()..]
         }
         "xargs" => return xargs(rest),
         "sh" | "bash" | "dash" => return script(rest),
         "eval" => {
-            let words: Option<Vec<&str>> = rest.iter().map(Word::known).collect();
-            return Some(Inner::Here(words?.join(" ")));
+            let words: Option<Vec<&str>> = rest.iter().map(ArgWord::known).collect();
+            return Some(WrappedCommand::Here(words?.join(" ")));
         }
         "git" => return without_pager(rest),
         _ => return None,
@@ -169,7 +173,7 @@ pub(crate) fn inner(words: &[Word]) -> Option<Inner> {
 }
 
 /// The commands behind each `-exec` of `find`; `None` where one cannot be known.
-pub(crate) fn find_runs(words: &[Word]) -> Option<Vec<Vec<Word>>> {
+pub(crate) fn find_runs(words: &[ArgWord]) -> Option<Vec<Vec<ArgWord>>> {
     let mut found = Vec::new();
     let mut rest = words;
     while let Some((word, behind)) = rest.split_first() {
@@ -185,11 +189,13 @@ pub(crate) fn find_runs(words: &[Word]) -> Option<Vec<Vec<Word>>> {
                 let length = (0..behind.len()).find(ends)?;
                 // What is found begins as the place does where it was looked for: with no `-`.
                 let run = behind[..length].iter().map(|word| match word.known()?.contains("{}") {
-                    true if word.known()?.starts_with("{}") => Some(Word::Open(Start::Plain)),
-                    true => Some(Word::One(Start::Any)),
+                    true if word.known()?.starts_with("{}") => {
+                        Some(ArgWord::Open(WordStart::Plain))
+                    }
+                    true => Some(ArgWord::One(WordStart::Any)),
                     false => Some(word.clone()),
                 });
-                found.push(run.collect::<Option<Vec<Word>>>()?);
+                found.push(run.collect::<Option<Vec<ArgWord>>>()?);
                 rest = &behind[length + 1..];
             }
             // Such places may begin like an option.
@@ -203,15 +209,15 @@ pub(crate) fn find_runs(words: &[Word]) -> Option<Vec<Vec<Word>>> {
 
 /// A command that begins with a program's name: not with an option, and not with a variable, which
 /// `env` and `time` set for what stands behind it.
-fn command(words: Vec<Word>) -> Option<Inner> {
+fn command(words: Vec<ArgWord>) -> Option<WrappedCommand> {
     let program = words.first()?.known()?;
     let named = !program.starts_with('-') && !program.contains('=');
-    named.then_some(Inner::Command(words))
+    named.then_some(WrappedCommand::Command(words))
 }
 
 /// What stands behind the listed options. The second kind takes a value: in the same word, or in
 /// the next one where it does not end in `=`.
-fn options<'a>(words: &'a [Word], flags: &[&str], values: &[&str]) -> Option<&'a [Word]> {
+fn options<'a>(words: &'a [ArgWord], flags: &[&str], values: &[&str]) -> Option<&'a [ArgWord]> {
     let mut rest = words;
     while let Some((word, behind)) = rest.split_first() {
         let word = word.known()?;
@@ -233,34 +239,35 @@ fn options<'a>(words: &'a [Word], flags: &[&str], values: &[&str]) -> Option<&'a
 }
 
 /// `xargs` puts words of its input behind the command, or in the place of a mark.
-fn xargs(words: &[Word]) -> Option<Inner> {
+fn xargs(words: &[ArgWord]) -> Option<WrappedCommand> {
     let flags = &["-0", "-r", "-t", "--null", "--no-run-if-empty", "--verbose"];
     let values = &["-n", "-P", "-L", "-s", "-d"];
     let rest = options(words, flags, values);
     if let Some(rest) = rest {
-        return command(rest.iter().cloned().chain([Word::Open(Start::Any)]).collect());
+        return command(rest.iter().cloned().chain([ArgWord::Open(WordStart::Any)]).collect());
     }
     let [option, mark, rest @ ..] = words else { return None };
     let mark = (option.known() == Some("-I")).then(|| mark.known()).flatten()?;
-    let put = |word: &Word| match word.known() {
-        Some(known) if known.contains(mark) => Word::One(Start::Any),
+    let put = |word: &ArgWord| match word.known() {
+        Some(known) if known.contains(mark) => ArgWord::One(WordStart::Any),
         Some(_) | None => word.clone(),
     };
     command(rest.iter().map(put).collect())
 }
 
 /// `sh -c text`, with options that change nothing of what runs.
-fn script(words: &[Word]) -> Option<Inner> {
+fn script(words: &[ArgWord]) -> Option<WrappedCommand> {
     let [option, text, ..] = words else { return None };
     let letters = option.known()?.strip_prefix('-')?;
     let plain = letters.ends_with('c') && letters.bytes().all(|letter| b"celux".contains(&letter));
-    plain.then(|| Some(Inner::Script(text.known()?.to_owned())))?
+    plain.then(|| Some(WrappedCommand::Script(text.known()?.to_owned())))?
 }
 
 /// Of git's options before the subcommand only this one says nothing about what runs.
-fn without_pager(words: &[Word]) -> Option<Inner> {
+fn without_pager(words: &[ArgWord]) -> Option<WrappedCommand> {
     let (option, rest) = words.split_first()?;
-    let program = Word::Known("git".into());
-    (option.known() == Some("--no-pager"))
-        .then(|| Inner::Command(std::iter::once(program).chain(rest.iter().cloned()).collect()))
+    let program = ArgWord::Known("git".into());
+    (option.known() == Some("--no-pager")).then(|| {
+        WrappedCommand::Command(std::iter::once(program).chain(rest.iter().cloned()).collect())
+    })
 }

@@ -2,11 +2,11 @@
 //!
 //! Data only: a wrapper or an option that is not in the table leaves each of its words in question.
 
-use crate::programs::{Trait, Traits};
-use crate::words::base_name;
+use crate::command_pattern::base_name;
+use crate::programs::{ProgramTrait, ProgramTraits};
 
 /// What stands between a wrapper and its command.
-struct Row {
+struct WrapperSyntax {
     name: &'static str,
     /// Options that take nothing.
     flags: &'static [&'static str],
@@ -26,7 +26,7 @@ enum Variables {
     None,
 }
 
-const PLAIN: Row = Row {
+const PLAIN: WrapperSyntax = WrapperSyntax {
     name: "",
     flags: &[],
     values: &[],
@@ -35,27 +35,31 @@ const PLAIN: Row = Row {
     variables: Variables::None,
 };
 
-const ROWS: &[Row] = &[
-    Row { name: "builtin", ..PLAIN },
-    Row { name: "command", flags: &["-p"], shows: &["-v", "-V", "-pv", "-pV"], ..PLAIN },
-    Row {
+const ROWS: &[WrapperSyntax] = &[
+    WrapperSyntax { name: "builtin", ..PLAIN },
+    WrapperSyntax { name: "command", flags: &["-p"], shows: &["-v", "-V", "-pv", "-pV"], ..PLAIN },
+    WrapperSyntax {
         name: "env",
         flags: &["-", "-i", "-0", "-v", "--ignore-environment", "--null", "--debug"],
         values: &["-u", "-C", "--unset=", "--chdir="],
         variables: Variables::Set,
         ..PLAIN
     },
-    Row { name: "exec", flags: &["-c", "-l", "-cl"], values: &["-a"], ..PLAIN },
-    Row { name: "ionice", flags: &["-t"], values: &["-c", "-n"], ..PLAIN },
-    Row { name: "nice", values: &["-n", "--adjustment="], ..PLAIN },
-    Row { name: "nohup", ..PLAIN },
-    Row { name: "setsid", flags: &["-c", "-f", "-w", "--ctty", "--fork", "--wait"], ..PLAIN },
-    Row {
+    WrapperSyntax { name: "exec", flags: &["-c", "-l", "-cl"], values: &["-a"], ..PLAIN },
+    WrapperSyntax { name: "ionice", flags: &["-t"], values: &["-c", "-n"], ..PLAIN },
+    WrapperSyntax { name: "nice", values: &["-n", "--adjustment="], ..PLAIN },
+    WrapperSyntax { name: "nohup", ..PLAIN },
+    WrapperSyntax {
+        name: "setsid",
+        flags: &["-c", "-f", "-w", "--ctty", "--fork", "--wait"],
+        ..PLAIN
+    },
+    WrapperSyntax {
         name: "stdbuf",
         values: &["-i", "-o", "-e", "--input=", "--output=", "--error="],
         ..PLAIN
     },
-    Row {
+    WrapperSyntax {
         name: "sudo",
         flags: &["-n", "-E", "-H", "-S", "-k", "-b", "-A", "-P", "--preserve-env"],
         values: &["-u", "-g", "-h", "-p", "-C", "-D", "-r", "-t", "-T", "--user=", "--group="],
@@ -63,15 +67,15 @@ const ROWS: &[Row] = &[
         variables: Variables::Set,
         ..PLAIN
     },
-    Row { name: "time", flags: &["-p", "-v", "-a"], values: &["-f", "-o"], ..PLAIN },
-    Row {
+    WrapperSyntax { name: "time", flags: &["-p", "-v", "-a"], values: &["-f", "-o"], ..PLAIN },
+    WrapperSyntax {
         name: "timeout",
         flags: &["-v", "--verbose", "--foreground", "--preserve-status"],
         values: &["-s", "-k", "--signal=", "--kill-after="],
         operands: 1,
         ..PLAIN
     },
-    Row {
+    WrapperSyntax {
         name: "xargs",
         flags: &["-0", "-r", "-t", "-p", "-x", "-0r", "-r0", "--null", "--no-run-if-empty"],
         values: &[
@@ -95,7 +99,7 @@ const ROWS: &[Row] = &[
 
 /// Where a wrapper's command begins.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum CommandStart {
     /// At this word, which exists, behind the wrapper's own.
     At(usize),
     /// It runs none.
@@ -105,9 +109,10 @@ pub(crate) enum Behind {
 }
 
 /// Where the command of this wrapper begins; the first word names it.
-pub(crate) fn behind(words: &[String]) -> Behind {
-    let named = |row: &&Row| words.first().is_some_and(|word| base_name(word) == row.name);
-    let Some(row) = ROWS.iter().find(named) else { return Behind::Anywhere };
+pub(crate) fn command_start(words: &[String]) -> CommandStart {
+    let named =
+        |row: &&WrapperSyntax| words.first().is_some_and(|word| base_name(word) == row.name);
+    let Some(row) = ROWS.iter().find(named) else { return CommandStart::Anywhere };
     let (mut at, mut operands) = (1, row.operands);
     while let Some(word) = words.get(at) {
         let is_option = word.starts_with('-') && operands == row.operands;
@@ -119,22 +124,26 @@ pub(crate) fn behind(words: &[String]) -> Behind {
                 let sets = |word: &&String| row.variables == Variables::Set && word.contains('=');
                 let set = words[at + 1..].iter().take_while(sets).count();
                 let begin = at + 1 + set + operands;
-                return if begin < words.len() { Behind::At(begin) } else { Behind::Nothing };
+                return if begin < words.len() {
+                    CommandStart::At(begin)
+                } else {
+                    CommandStart::Nothing
+                };
             }
-            _ if is_option && row.shows.contains(&word.as_str()) => return Behind::Nothing,
+            _ if is_option && row.shows.contains(&word.as_str()) => return CommandStart::Nothing,
             _ if is_option && row.flags.contains(&word.as_str()) => 1,
             Some(option) if is_option && word.len() > option.len() => 1,
             Some(option) if is_option && !option.ends_with('=') => 2,
-            _ if is_option => return Behind::Anywhere,
+            _ if is_option => return CommandStart::Anywhere,
             _ if sets => 1,
             _ if operands > 0 => {
                 operands -= 1;
                 1
             }
-            _ => return Behind::At(at),
+            _ => return CommandStart::At(at),
         };
     }
-    Behind::Nothing
+    CommandStart::Nothing
 }
 
 /// Options behind which `find` and `fd` run a program.
@@ -146,19 +155,19 @@ pub(crate) fn starts(words: &[String]) -> Vec<usize> {
     let (mut starts, mut at) = (Vec::new(), 0);
     while let Some(word) = words.get(at) {
         starts.push(at);
-        let traits = Traits::of(word);
-        if traits.has(Trait::Finds) {
+        let traits = ProgramTraits::of(word);
+        if traits.has(ProgramTrait::Finds) {
             let runs = (at + 1..words.len()).filter(|at| RUN_OPTIONS.contains(&&*words[at - 1]));
             starts.extend(runs);
             break;
         }
-        match traits.has(Trait::PassesOn).then(|| behind(&words[at..])) {
-            Some(Behind::At(further)) => at += further,
-            Some(Behind::Anywhere) => {
+        match traits.has(ProgramTrait::PassesOn).then(|| command_start(&words[at..])) {
+            Some(CommandStart::At(further)) => at += further,
+            Some(CommandStart::Anywhere) => {
                 starts.extend(at + 1..words.len());
                 break;
             }
-            Some(Behind::Nothing) | None => break,
+            Some(CommandStart::Nothing) | None => break,
         }
     }
     starts

@@ -3,20 +3,20 @@
 //! `*` alone at the end stands for any further words, none included; `*` alone elsewhere for one
 //! word; inside a word it stands for any letters of that word, none included.
 
-use crate::alike::Alike;
-use crate::error::{Fault, Found};
-use crate::script::Word as Known;
+use crate::error::{FaultAt, RuleFault};
+use crate::option_syntax::KnownProgram;
+use crate::script::ArgWord as Known;
 
 /// A pattern for one simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WordPattern {
-    words: Vec<Word>,
-    end: End,
+pub(crate) struct CommandPattern {
+    words: Vec<PatternWord>,
+    end: PatternEnd,
 }
 
 /// What may follow the last word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum PatternEnd {
     /// Nothing.
     Closed,
     /// Any words.
@@ -25,15 +25,15 @@ enum End {
 
 /// One word of a pattern: its literal pieces, with a `*` between each two of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Word {
+struct PatternWord {
     pieces: Vec<String>,
 }
 
-impl WordPattern {
+impl CommandPattern {
     /// Reads a pattern.
-    pub(crate) fn parse(text: &str) -> Result<Self, Found> {
+    pub(crate) fn parse(text: &str) -> Result<Self, FaultAt> {
         let mut words = Vec::new();
-        let mut word = Word { pieces: vec![String::new()] };
+        let mut word = PatternWord { pieces: vec![String::new()] };
         let mut begun = false;
         let mut letters = text.char_indices();
         while let Some((at, c)) = letters.next() {
@@ -42,7 +42,7 @@ impl WordPattern {
                     if begun {
                         words.push(std::mem::replace(
                             &mut word,
-                            Word { pieces: vec![String::new()] },
+                            PatternWord { pieces: vec![String::new()] },
                         ));
                     }
                     begun = false;
@@ -51,11 +51,11 @@ impl WordPattern {
                 '*' => word.pieces.push(String::new()),
                 '\\' => match letters.next() {
                     Some((_, escaped @ ('*' | '\\'))) => word.push(escaped),
-                    _ => return Err((at, Fault::Backslash)),
+                    _ => return Err((at, RuleFault::Backslash)),
                 },
-                '\'' | '"' => return Err((at, Fault::Quote(c))),
+                '\'' | '"' => return Err((at, RuleFault::Quote(c))),
                 ';' | '&' | '|' | '<' | '>' | '(' | ')' | '`' => {
-                    return Err((at, Fault::Operator(c)));
+                    return Err((at, RuleFault::Operator(c)));
                 }
                 c => word.push(c),
             }
@@ -67,23 +67,23 @@ impl WordPattern {
         let end = match words.last() {
             Some(last) if last.is_star() => {
                 words.pop();
-                End::Open
+                PatternEnd::Open
             }
-            Some(_) | None => End::Closed,
+            Some(_) | None => PatternEnd::Closed,
         };
         Ok(Self { words, end })
     }
 
     /// Whether the command's words, all of them and whatever is not known of them, are what the
     /// pattern says.
-    pub(crate) fn is(&self, command: &[Known]) -> bool {
+    pub(crate) fn covers(&self, command: &[Known]) -> bool {
         let said = self.words.iter().zip(command).all(|(pattern, word)| match word {
             Known::Known(word) => pattern.is(word) && (pattern.is_star() || !pattern.climbs(word)),
             Known::One(_) => pattern.is_star(),
             Known::Open(_) => false,
         });
         let enough = command.len() >= self.words.len();
-        said && enough && (self.end == End::Open || command.len() == self.words.len())
+        said && enough && (self.end == PatternEnd::Open || command.len() == self.words.len())
     }
 
     /// Whether the pattern writes out the words at these places, or allows everything anyway.
@@ -99,7 +99,8 @@ impl WordPattern {
     pub(crate) fn catches(&self, command: &[String]) -> bool {
         let Some((first, _)) = self.words.split_first() else { return true };
         let Some((program, arguments)) = command.split_first() else { return false };
-        let open = self.end == End::Open || self.words.last().is_some_and(Word::ends_open);
+        let open =
+            self.end == PatternEnd::Open || self.words.last().is_some_and(PatternWord::ends_open);
         let long_enough = if open {
             command.len() >= self.words.len()
         } else {
@@ -108,7 +109,7 @@ impl WordPattern {
         let as_written = long_enough
             && first.could_be_program(program, base_name(program))
             && self.words[1..].iter().zip(arguments).all(|(pattern, word)| pattern.is(word));
-        as_written || self.catches_alike(command, open)
+        as_written || self.catches_reordered(command, open)
     }
 
     /// Whether more words could make a command that it catches of these.
@@ -116,29 +117,30 @@ impl WordPattern {
         let arguments = command.get(1..).unwrap_or_default();
         let rest = self.words.get(1..).unwrap_or_default();
         // Of these programs, the words may stand in any order.
-        self.is_of_table() || rest.iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
+        self.is_known_program()
+            || rest.iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
     }
 
-    fn is_of_table(&self) -> bool {
+    fn is_known_program(&self) -> bool {
         let written: Vec<String> = self.words.iter().map(|word| word.pieces.join("*")).collect();
         let written: Vec<&str> = written.iter().map(String::as_str).collect();
-        Alike::of(&written).is_some_and(|alike| alike.is_whole_program())
+        KnownProgram::of(&written).is_some_and(|alike| alike.is_whole_program())
     }
 
     /// Whether a command means the same to its program: its options in another order or spelling.
-    fn catches_alike(&self, command: &[String], open: bool) -> bool {
+    fn catches_reordered(&self, command: &[String], open: bool) -> bool {
         if command.len() < 2 || self.words.len() < 2 {
             return false;
         }
         let written: Vec<String> = self.words.iter().map(|word| word.pieces.join("*")).collect();
         let written: Vec<&str> = written.iter().map(String::as_str).collect();
-        let Some(alike) = Alike::of(&written) else { return false };
+        let Some(alike) = KnownProgram::of(&written) else { return false };
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         let (Some(pattern), Some(command)) = (alike.sort(&written), alike.sort(&words)) else {
             return false;
         };
         let fits = |said: &str, word: &str| {
-            Word { pieces: said.split('*').map(str::to_owned).collect() }.is(word)
+            PatternWord { pieces: said.split('*').map(str::to_owned).collect() }.is(word)
         };
         alike.catches((&pattern, &command), open, fits)
     }
@@ -158,7 +160,7 @@ impl WordPattern {
     }
 }
 
-impl Word {
+impl PatternWord {
     fn push(&mut self, c: char) {
         if let Some(last) = self.pieces.last_mut() {
             last.push(c);
