@@ -895,11 +895,74 @@ fn where_no_model_is_named_and_none_is_known_it_says_so() {
         let ran = run(command);
         assert_eq!(ran.code, 16, "{vendor:?}: {}", ran.err);
         assert!(
-            ran.err.contains("no model is named") && ran.err.contains("--model"),
+            ran.err.contains("has no default model") && ran.err.contains("--model"),
             "{}",
             ran.err
         );
     }
+}
+
+/// Each row of the table of vendors, against a server that speaks its dialect.
+#[test]
+fn every_vendor_is_asked_at_its_own_server_with_its_own_key_and_no_other() {
+    side_by_side(config::VENDORS, |row| {
+        let dialect = VENDORS.into_iter().find(|vendor| vendor.api() == row.dialect).unwrap();
+        let server = Server::of(dialect, [done(dialect)]).with_key(KEY);
+        let desk = Desk::new();
+        let mut command = desk.agentd(&["-p", "do it", "--provider", row.name]);
+        command.envs(config::KEY_VARIABLES.iter().map(|name| (name, "sk-of-another")));
+        command.env(row.keys[0].name, KEY);
+        command.env(row.base_url_variable, dialect.base_url(&server));
+        command.env(row.model_variable, "m");
+        let ran = run(command);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{}: {}", row.name, ran.err);
+        let seen = &server.requests()[0];
+        assert!(!format!("{:?}", seen.headers).contains("sk-of-another"), "{}", row.name);
+    });
+}
+
+#[test]
+fn ollama_needs_no_key_and_a_vendor_elsewhere_does() {
+    let server = Server::of(Vendor::Chat, []);
+    let desk = Desk::new();
+    let ask = |name: &str| {
+        let mut command = desk.agentd(&["-p", "do it", "--model", "m", "--provider", name]);
+        command.env("OLLAMA_BASE_URL", Vendor::Chat.base_url(&server));
+        run(command)
+    };
+    ask("ollama");
+    // This server wants a key like the vendor's own; what matters is that it was asked without one.
+    let requests = server.requests();
+    let refused = requests[0].refused.as_deref();
+    assert_eq!(refused, Some("You didn't provide an API key."));
+    for row in config::VENDORS.iter().filter(|row| row.name != "ollama") {
+        let ran = ask(row.name);
+        assert_eq!(ran.code, 13, "{}: {}", row.name, ran.err);
+        assert!(ran.err.contains(row.keys[0].name), "{}: {}", row.name, ran.err);
+    }
+    assert_eq!(server.requests().len(), requests.len());
+}
+
+/// In the supervisor's place stands a script that writes down what it was given.
+#[test]
+fn the_supervisor_is_started_without_the_key_variable_of_any_vendor() {
+    let desk = Desk::new();
+    let programs = desk.outside().join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    let (agentd, supervisor) = (programs.join("agentd"), programs.join("agentd-supervisor"));
+    fs::copy(env!("CARGO_BIN_EXE_agentd"), &agentd).unwrap();
+    fs::write(&supervisor, "#!/bin/sh\nexec env\n").unwrap();
+    fs::set_permissions(&supervisor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = std::process::Command::new(&agentd);
+    command.args(["daemon", "run"]).env_clear().env("PATH", "/usr/bin:/bin");
+    command.env("HOME", desk.home()).env("XDG_RUNTIME_DIR", desk.run_dir());
+    let rows = config::VENDORS.iter();
+    let keys: Vec<&str> = rows.flat_map(|row| row.keys).map(|key| key.name).collect();
+    command.envs(keys.iter().map(|name| (name, "sk-secret"))).env("OTHER", "seen");
+    let ran = run(command);
+    assert!(ran.out.contains("OTHER=seen"), "{}{}", ran.out, ran.err);
+    assert!(!ran.out.contains("sk-secret"), "{}", ran.out);
+    assert!(keys.contains(&"OPENROUTER_API_KEY"), "{keys:?}");
 }
 
 #[test]

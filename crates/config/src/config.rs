@@ -1,18 +1,18 @@
 //! The typed configuration, as the rest of agentd uses it.
 
-use crate::credentials::Credential;
+use crate::credentials::HostCredential;
 use crate::duration;
-use crate::error::{ConfigError, Place};
-use crate::hook::{self, HookConfig};
-use crate::keys::{KEYS, Kind};
-use crate::known;
+use crate::edit_hooks::{self, HookConfig};
+use crate::error::{ConfigError, SourceLine};
 use crate::load::Sources;
-use crate::models::Extras;
-use crate::origin::{Layer, Origin};
-use crate::own::KeyFile;
-use crate::project::Warning;
-use crate::settings::Settings;
-use crate::value::{Beside, Item, Value};
+use crate::model_catalog;
+use crate::models::ModelExtras;
+use crate::origin::{Layer, ValueOrigin};
+use crate::ownership::KeyFile;
+use crate::project::ConfigWarning;
+use crate::schema::{KEYS, ValueKind};
+use crate::settings::LayeredSettings;
+use crate::value::{ConfigValue, ListItem, RuleExample};
 use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
 use crate::{proxy, variables};
 use protocol::client::ModelFacts;
@@ -37,7 +37,7 @@ pub struct Config {
     /// Hosts that commands may reach where the network is an allow-list.
     pub hosts: Vec<HostRule>,
     /// Hosts for which the proxy of an allow-list has a key.
-    pub credentials: Vec<Credential>,
+    pub credentials: Vec<HostCredential>,
     /// Bounds of tools.
     pub tools: ToolsConfig,
     /// What is run after edits.
@@ -47,7 +47,7 @@ pub struct Config {
     /// Pinned files.
     pub context: ContextConfig,
     /// Bounds of a turn and of a session.
-    pub budget: Budget,
+    pub budget: BudgetConfig,
     /// Tools of the web.
     pub web: WebSettings,
     /// The terminal of a person.
@@ -57,20 +57,20 @@ pub struct Config {
     /// Files that hold keys, of all models and hosts.
     pub key_files: Vec<KeyFile>,
     /// What was set aside, and what people should know; for standard error and the log.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ConfigWarning>,
     /// Each value with its origin, in the order of the keys; a list has a row for each element.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ConfigRow>,
 }
 
 /// One line of `agentd config show --origin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ConfigRow {
     /// Dotted.
     pub key: &'static str,
     /// As it would be written in a file.
     pub value: String,
     /// Where it came from.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// Where answers come from.
@@ -149,7 +149,7 @@ pub struct ContextConfig {
 
 /// Bounds of a turn and of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct BudgetConfig {
     /// Most requests to the model.
     pub rounds: u32,
     /// Most calls.
@@ -212,10 +212,10 @@ impl Config {
     }
 
     pub(crate) fn from_settings(
-        settings: &Settings,
-        extras: Extras,
+        settings: &LayeredSettings,
+        extras: ModelExtras,
         sources: &Sources,
-        mut warnings: Vec<Warning>,
+        mut warnings: Vec<ConfigWarning>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
             provider: provider(settings, extras, sources, &mut warnings)?,
@@ -237,12 +237,18 @@ impl Config {
                 timeout_ms: settings.number("tools.timeout_ms")?,
                 add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
             },
-            verify: hook::all(settings, ("verify.mode", "verify.commands", "verify.timeout_ms"))?,
-            format: hook::all(settings, ("format.mode", "format.commands", "format.timeout_ms"))?,
+            verify: edit_hooks::read_hooks(
+                settings,
+                ("verify.mode", "verify.commands", "verify.timeout_ms"),
+            )?,
+            format: edit_hooks::read_hooks(
+                settings,
+                ("format.mode", "format.commands", "format.timeout_ms"),
+            )?,
             context: ContextConfig {
                 files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
             },
-            budget: Budget {
+            budget: BudgetConfig {
                 rounds: narrow(settings, "budget.rounds")?,
                 calls: narrow(settings, "budget.calls")?,
                 session_calls: Some(narrow(settings, "budget.session_calls")?)
@@ -259,10 +265,10 @@ impl Config {
 }
 
 fn provider(
-    settings: &Settings,
-    extras: Extras,
+    settings: &LayeredSettings,
+    extras: ModelExtras,
     sources: &Sources,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ConfigWarning>,
 ) -> Result<ProviderConfig, ConfigError> {
     // The paths of the interfaces begin with a slash.
     let base_url = settings.text("provider.base_url")?.trim_end_matches('/').to_owned();
@@ -271,9 +277,9 @@ fn provider(
     let key = key(settings, sources, name.vendor())?;
     let model = settings.text("provider.model")?;
     let model = (model != VENDORS_OWN).then(|| model.to_owned());
-    let known = model.as_deref().map(known::facts).unwrap_or_default();
+    let known = model.as_deref().map(model_catalog::facts).unwrap_or_default();
     if key.is_some() && base_url.starts_with("http://") && !proxy::is_loopback(&base_url) {
-        warnings.push(Warning {
+        warnings.push(ConfigWarning {
             origin: settings.get("provider.base_url")?.1.clone(),
             key: "provider.base_url".into(),
             text: format!(
@@ -322,17 +328,17 @@ const RULES_CAP: usize = 10_000;
 
 /// Where the key comes from: a file or a command that is named comes before the environment.
 fn key(
-    settings: &Settings,
+    settings: &LayeredSettings,
     sources: &Sources,
     vendor: &Vendor,
 ) -> Result<Option<KeySource>, ConfigError> {
-    let named = |key: &'static str| -> Result<Option<(&str, &Origin)>, ConfigError> {
+    let named = |key: &'static str| -> Result<Option<(&str, &ValueOrigin)>, ConfigError> {
         let (_, origin) = settings.get(key)?;
         Ok(Some(settings.text(key)?).filter(|text| *text != NONE).map(|text| (text, origin)))
     };
     let auth = vendor.keys.first().map_or(Auth::ApiKey, |key| key.auth);
-    let bad = |key: &str, found: &str, origin: &Origin, wanted: &str| ConfigError::BadValue {
-        place: Place { file: origin.file.clone(), line: origin.line, column: 0 },
+    let bad = |key: &str, found: &str, origin: &ValueOrigin, wanted: &str| ConfigError::BadValue {
+        place: SourceLine { file: origin.file.clone(), line: origin.line, column: 0 },
         key: key.into(),
         found: format!("{found:?}"),
         wanted: wanted.into(),
@@ -365,7 +371,7 @@ pub(crate) fn key_path(path: &str, sources: &Sources) -> Option<PathBuf> {
     }
 }
 
-fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
+fn permissions(settings: &LayeredSettings) -> Result<Permissions, ConfigError> {
     let key = "permissions.mode";
     let mode = Mode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
     let (mut rules, mut examples) = (Vec::new(), Vec::new());
@@ -374,10 +380,10 @@ fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
         ("permissions.ask", RuleEffect::Ask),
         ("permissions.allow", RuleEffect::Allow),
     ] {
-        for Item { text, origin, examples: beside } in settings.list(key)? {
+        for ListItem { text, origin, examples: beside } in settings.list(key)? {
             let (text, file, line) = (text.clone(), origin.file.clone(), origin.line);
             let rule = Rule { effect, text, file, line };
-            examples.extend(beside.iter().map(|Beside { said, what, line }| Example {
+            examples.extend(beside.iter().map(|RuleExample { said, what, line }| Example {
                 rule: rule.clone(),
                 what: what.clone(),
                 said: *said,
@@ -386,7 +392,7 @@ fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
             rules.push(rule);
         }
     }
-    let place = |file: &String, line| Place { file: file.clone(), line, column: 0 };
+    let place = |file: &String, line| SourceLine { file: file.clone(), line, column: 0 };
     let too_many = match (rules.get(RULES_CAP), examples.get(RULES_CAP)) {
         (None, None) => return Ok(Permissions { mode, rules, examples }),
         (Some(rule), _) => ("rule", place(&rule.file, rule.line)),
@@ -396,7 +402,7 @@ fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
     Err(ConfigError::TooManyRules { what, place, cap: RULES_CAP })
 }
 
-fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {
+fn sandbox(settings: &LayeredSettings) -> Result<SandboxConfig, ConfigError> {
     Ok(SandboxConfig {
         level: match settings.text("sandbox.level")? {
             "best-effort" => Level::BestEffort,
@@ -414,7 +420,7 @@ fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {
     })
 }
 
-fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
+fn daemon(settings: &LayeredSettings) -> Result<DaemonConfig, ConfigError> {
     Ok(DaemonConfig {
         question_deadline_ms: settings.number("daemon.question_deadline")?,
         idle_exit_ms: settings.number("daemon.idle_exit")?,
@@ -434,7 +440,7 @@ fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
 }
 
 /// Each was read when its file was.
-fn hosts(items: &[Item]) -> Result<Vec<HostRule>, ConfigError> {
+fn hosts(items: &[ListItem]) -> Result<Vec<HostRule>, ConfigError> {
     let bad = |_| ConfigError::Incomplete { key: "net.allow" };
     let mut found: Vec<HostRule> = Vec::new();
     for item in items {
@@ -448,9 +454,9 @@ fn hosts(items: &[Item]) -> Result<Vec<HostRule>, ConfigError> {
 
 /// Absolute directories: `~/` is the caller's home, and a project's file may say it relative to the
 /// project. Elsewhere a relative path would mean another directory in every shell.
-fn directories(items: &[Item], sources: &Sources) -> Result<Vec<PathBuf>, ConfigError> {
+fn directories(items: &[ListItem], sources: &Sources) -> Result<Vec<PathBuf>, ConfigError> {
     let mut found = Vec::new();
-    for Item { text, origin, .. } in items {
+    for ListItem { text, origin, .. } in items {
         let absolute = match text.strip_prefix("~/") {
             Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
             None if Path::new(text).is_absolute() => Some(PathBuf::from(text)),
@@ -460,7 +466,7 @@ fn directories(items: &[Item], sources: &Sources) -> Result<Vec<PathBuf>, Config
             None => None,
         };
         found.push(absolute.ok_or_else(|| ConfigError::BadValue {
-            place: Place { file: origin.file.clone(), line: origin.line, column: 0 },
+            place: SourceLine { file: origin.file.clone(), line: origin.line, column: 0 },
             key: "tools.add_dirs".into(),
             found: format!("{text:?}"),
             wanted: "an absolute path, or one that begins with ~/ where HOME is set".into(),
@@ -469,20 +475,25 @@ fn directories(items: &[Item], sources: &Sources) -> Result<Vec<PathBuf>, Config
     Ok(found)
 }
 
-fn rows(settings: &Settings) -> Result<Vec<Row>, ConfigError> {
+fn rows(settings: &LayeredSettings) -> Result<Vec<ConfigRow>, ConfigError> {
     let mut rows = Vec::new();
     for key in KEYS {
         let (value, origin) = settings.get(key.name)?;
-        let row =
-            |value: String, origin: &Origin| Row { key: key.name, value, origin: origin.clone() };
+        let row = |value: String, origin: &ValueOrigin| ConfigRow {
+            key: key.name,
+            value,
+            origin: origin.clone(),
+        };
         match (value, key.kind) {
-            (Value::Text(text), _) => rows.push(row(format!("{text:?}"), origin)),
-            (Value::Number(ms), Kind::Time(..)) => {
+            (ConfigValue::Text(text), _) => rows.push(row(format!("{text:?}"), origin)),
+            (ConfigValue::Number(ms), ValueKind::Time(..)) => {
                 rows.push(row(format!("{:?}", duration::written(*ms)), origin))
             }
-            (Value::Number(number), _) => rows.push(row(number.to_string(), origin)),
-            (Value::List(items), _) if items.is_empty() => rows.push(row("[]".into(), origin)),
-            (Value::List(items), _) => {
+            (ConfigValue::Number(number), _) => rows.push(row(number.to_string(), origin)),
+            (ConfigValue::List(items), _) if items.is_empty() => {
+                rows.push(row("[]".into(), origin))
+            }
+            (ConfigValue::List(items), _) => {
                 rows.extend(items.iter().map(|item| row(format!("{:?}", item.text), &item.origin)));
             }
         }
@@ -491,6 +502,6 @@ fn rows(settings: &Settings) -> Result<Vec<Row>, ConfigError> {
 }
 
 /// The table's bounds keep these below 2^32.
-fn narrow(settings: &Settings, key: &'static str) -> Result<u32, ConfigError> {
+fn narrow(settings: &LayeredSettings, key: &'static str) -> Result<u32, ConfigError> {
     u32::try_from(settings.number(key)?).map_err(|_| ConfigError::Incomplete { key })
 }

@@ -2,14 +2,14 @@
 //! person's own file, or of the administrator's.
 
 use crate::config::key_path;
-use crate::error::{ConfigError, Place};
-use crate::keys::names_a_key;
+use crate::did_you_mean::nearest;
+use crate::error::{ConfigError, SourceLine};
 use crate::load::Sources;
-use crate::nearest::nearest;
-use crate::origin::{Layer, Origin};
-use crate::own::KeyFile;
-use crate::text::{Lined, kind_of};
-use crate::value::Unfit;
+use crate::origin::{Layer, ValueOrigin};
+use crate::ownership::KeyFile;
+use crate::schema::names_a_key;
+use crate::text::{IndexedSource, kind_of};
+use crate::value::ValueError;
 use protocol::hosts::{HostPort, HostRule};
 use std::path::PathBuf;
 use toml::Spanned;
@@ -24,7 +24,7 @@ const CAP: usize = 32;
 
 /// A key for one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credential {
+pub struct HostCredential {
     /// The host.
     pub host: HostPort,
     /// The user of `Basic`; without one the key is sent as `Bearer`.
@@ -32,7 +32,7 @@ pub struct Credential {
     /// Where the key is.
     pub key: CredentialKey,
     /// What names it.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// Where the key of a credential is.
@@ -46,11 +46,11 @@ pub enum CredentialKey {
 
 /// One as a file says it.
 #[derive(Debug, Clone)]
-pub(crate) struct Written {
+pub(crate) struct WrittenCredential {
     host: HostPort,
     user: Option<String>,
-    key: (WrittenKey, Place),
-    place: Place,
+    key: (WrittenKey, SourceLine),
+    place: SourceLine,
     layer: Layer,
 }
 
@@ -61,7 +61,10 @@ enum WrittenKey {
 }
 
 /// Those of a file.
-pub(crate) fn read(source: &Lined<'_>, table: &DeTable<'_>) -> Result<Vec<Written>, ConfigError> {
+pub(crate) fn read(
+    source: &IndexedSource<'_>,
+    table: &DeTable<'_>,
+) -> Result<Vec<WrittenCredential>, ConfigError> {
     let Some(net) = table.get("net") else { return Ok(Vec::new()) };
     let Some(all) = source.table("net", net)?.get("credentials") else { return Ok(Vec::new()) };
     let layer = source.source.layer;
@@ -80,14 +83,18 @@ pub(crate) fn read(source: &Lined<'_>, table: &DeTable<'_>) -> Result<Vec<Writte
 }
 
 fn one(
-    source: &Lined<'_>,
+    source: &IndexedSource<'_>,
     name: &Spanned<std::borrow::Cow<'_, str>>,
     fields: &Spanned<DeValue<'_>>,
-) -> Result<Written, ConfigError> {
+) -> Result<WrittenCredential, ConfigError> {
     let path = format!("{TABLE}.{:?}", name.get_ref());
     let host = name.get_ref().parse::<HostPort>().map_err(|_| {
         let wanted = "one host, such as \"npm.example.org\" or \"npm.example.org:8443\"".into();
-        source.bad(TABLE, &name.span(), Unfit { found: format!("{:?}", name.get_ref()), wanted })
+        source.bad(
+            TABLE,
+            &name.span(),
+            ValueError { found: format!("{:?}", name.get_ref()), wanted },
+        )
     })?;
     let (mut user, mut key) = (None, None);
     for (field, value) in source.table(&path, fields)? {
@@ -101,13 +108,17 @@ fn one(
         }
         let text = text(value.get_ref()).ok_or_else(|| {
             let wanted = "one line of text".into();
-            source.bad(&at, &value.span(), Unfit { found: kind_of(value.get_ref()).into(), wanted })
+            source.bad(
+                &at,
+                &value.span(),
+                ValueError { found: kind_of(value.get_ref()).into(), wanted },
+            )
         })?;
         let place = source.place(&field.span());
         let said = match field.get_ref().as_ref() {
             "user" if text.contains(':') => {
                 let wanted = "a name without a colon, which would end it".into();
-                let unfit = Unfit { found: format!("{text:?}"), wanted };
+                let unfit = ValueError { found: format!("{text:?}"), wanted };
                 return Err(source.bad(&at, &value.span(), unfit));
             }
             "user" => {
@@ -119,16 +130,20 @@ fn one(
         };
         if key.replace((said, place)).is_some() {
             let wanted = "left out: a key has one source, key_file or key_command".into();
-            let unfit = Unfit { found: "a second source of the key".into(), wanted };
+            let unfit = ValueError { found: "a second source of the key".into(), wanted };
             return Err(source.bad(&at, &value.span(), unfit));
         }
     }
     let key = key.ok_or_else(|| {
         let wanted = "one with key_file or key_command in it".into();
-        source.bad(&path, &name.span(), Unfit { found: "a table without a key".into(), wanted })
+        source.bad(
+            &path,
+            &name.span(),
+            ValueError { found: "a table without a key".into(), wanted },
+        )
     })?;
     let (place, layer) = (source.place(&name.span()), source.source.layer);
-    Ok(Written { host, user, key, place, layer })
+    Ok(WrittenCredential { host, user, key, place, layer })
 }
 
 fn hint(field: &str) -> String {
@@ -151,11 +166,11 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 
 /// Those that hold: of two for one host the later.
 pub(crate) fn all(
-    written: Vec<Written>,
+    written: Vec<WrittenCredential>,
     sources: &Sources,
-) -> Result<Vec<Credential>, ConfigError> {
-    let mut found: Vec<Credential> = Vec::new();
-    for Written { host, user, key: (key, at), place, layer } in written {
+) -> Result<Vec<HostCredential>, ConfigError> {
+    let mut found: Vec<HostCredential> = Vec::new();
+    for WrittenCredential { host, user, key: (key, at), place, layer } in written {
         let key = match key {
             WrittenKey::Command(line) => CredentialKey::Command(line),
             WrittenKey::File(path) => {
@@ -170,7 +185,7 @@ pub(crate) fn all(
                 })?)
             }
         };
-        let origin = Origin { layer, file: place.file.clone(), line: place.line };
+        let origin = ValueOrigin { layer, file: place.file.clone(), line: place.line };
         found.retain(|other| other.host != host);
         if found.len() == CAP {
             return Err(ConfigError::BadValue {
@@ -180,12 +195,12 @@ pub(crate) fn all(
                 wanted: format!("a table of at most {CAP} hosts"),
             });
         }
-        found.push(Credential { host, user, key, origin });
+        found.push(HostCredential { host, user, key, origin });
     }
     Ok(found)
 }
 
-impl Credential {
+impl HostCredential {
     /// Whether these rules of an allow-list have its host. Elsewhere its key is not used.
     #[must_use]
     pub fn is_listed(&self, hosts: &[HostRule]) -> bool {

@@ -168,14 +168,14 @@ const KEY_LISTS: [&str; 1] = ["KUBECONFIG"];
 
 /// Whether the variable of this name says where keys lie.
 #[must_use]
-pub fn names_keys(name: &str) -> bool {
+pub fn names_credential_path(name: &str) -> bool {
     KEY_PLACES.contains(&name) || KEY_LISTS.contains(&name)
 }
 
 /// Where keys lie as these variables say, as far as they say it in full.
 #[must_use]
-pub fn key_places(variables: &[(String, String)]) -> Vec<PathBuf> {
-    let named = variables.iter().filter(|(name, _)| names_keys(name));
+pub fn credential_paths(variables: &[(String, String)]) -> Vec<PathBuf> {
+    let named = variables.iter().filter(|(name, _)| names_credential_path(name));
     let paths = named.flat_map(|(name, value)| match KEY_LISTS.contains(&name.as_str()) {
         true => std::env::split_paths(value).collect(),
         // Kerberos says before the path what lies there.
@@ -196,7 +196,7 @@ pub fn command_may_see(name: &str, value: &str) -> bool {
         || TOOL_HOMES.contains(&name)
         || CERTIFICATES.contains(&name)
         || COMMANDS_SEE_ALL_OF.iter().any(|beginning| name.starts_with(beginning));
-    known && (name == "CARGO_HOME" || !sounds_secret(name)) && !holds_key(name, value)
+    known && (name == "CARGO_HOME" || !sounds_secret(name)) && !holds_secret(name, value)
 }
 
 /// Whether a command may see it, as `sandbox.env` says: a name, or a beginning with a `*`.
@@ -206,7 +206,7 @@ pub fn is_added(names: &[String], name: &str, value: &str) -> bool {
         Some(beginning) => name.starts_with(beginning),
         None => name == wanted,
     };
-    names.iter().any(fits) && !sounds_secret(name) && !holds_key(name, value)
+    names.iter().any(fits) && !sounds_secret(name) && !holds_secret(name, value)
 }
 
 /// Whether this can stand in `sandbox.env`.
@@ -275,7 +275,7 @@ pub fn sounds_secret(name: &str) -> bool {
         let ends = SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending));
         !is_free(word) && (ends || SECRET_WORDS.contains(&word))
     };
-    names_keys(name)
+    names_credential_path(name)
         || upper.split(|c: char| !c.is_ascii_alphanumeric()).any(is_secret)
         || SECRET_PARTS.iter().any(|part| upper.contains(part))
 }
@@ -287,13 +287,13 @@ const DOWNLOADS: [&str; 4] = ["GOPROXY", "GOSUMDB", "RUSTUP_DIST_SERVER", "RUSTU
 /// Whether the value of this variable holds a key: as a sign-in before a host, in an address or as what the
 /// value gives to a name of a key.
 #[must_use]
-pub fn holds_key(name: &str, value: &str) -> bool {
+pub fn holds_secret(name: &str, value: &str) -> bool {
     // `sr@latin` is a language.
     let signs_in = address::signs_in(value) || (name != "LANGUAGE" && address::is_sign_in(value));
     let words = || value.split_whitespace();
     let gives = |word: &str| word == "--" || (word.contains('=') && !word.starts_with('-'));
     signs_in
-        || gives_key(value)
+        || assigns_secret(value)
         // make writes variables of its command line there, whatever their names.
         || (name == "MAKEFLAGS" && words().any(gives))
         || (DOWNLOADS.contains(&name) && address::names_token(value))
@@ -301,7 +301,7 @@ pub fn holds_key(name: &str, value: &str) -> bool {
 
 /// Whether this text gives something to a name of a key, as `--token=x`, `Password=x;` and `?api_key=x` do.
 #[must_use]
-pub fn gives_key(text: &str) -> bool {
+pub fn assigns_secret(text: &str) -> bool {
     let ends = |c: char| c.is_whitespace() || ";&?,\"'".contains(c);
     text.split(ends).filter_map(|part| part.rsplit_once('=')).any(|(names, value)| {
         let of_make = names.ends_with("-jobserver-auth");
@@ -429,7 +429,8 @@ mod tests {
 
     #[test]
     fn variables_name_places_of_keys_in_the_ways_of_their_programs() {
-        let named = |name: &str, value: &str| key_places(&[(name.to_owned(), value.to_owned())]);
+        let named =
+            |name: &str, value: &str| credential_paths(&[(name.to_owned(), value.to_owned())]);
         for (name, value, place) in [
             ("NETRC", "/k/netrc", Some("/k/netrc")),
             ("KRB5CCNAME", "FILE:/k/cc", Some("/k/cc")),

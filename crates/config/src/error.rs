@@ -1,13 +1,13 @@
 //! What can be wrong with configuration, each with its place and the next step.
 
-use crate::origin::Origin;
+use crate::origin::ValueOrigin;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// Where in which text something is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLine {
     /// The file, `environment`, or `flag`.
     pub file: String,
     /// Counted from 1; 0 where there are no lines.
@@ -16,7 +16,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if self.line > 0 {
@@ -67,7 +67,7 @@ pub enum ConfigError {
     )]
     KeyInReach {
         /// What names it.
-        origin: Origin,
+        origin: ValueOrigin,
         /// The setting.
         setting: String,
         /// Which.
@@ -87,13 +87,13 @@ pub enum ConfigError {
     #[error("{place}: this is not UTF-8 text. Save the file as UTF-8")]
     NotText {
         /// The first bad byte.
-        place: Place,
+        place: SourceLine,
     },
     /// No TOML.
     #[error("{place}: this is not TOML: {message}")]
     Syntax {
         /// Where.
-        place: Place,
+        place: SourceLine,
         /// What the parser said.
         message: String,
     },
@@ -101,7 +101,7 @@ pub enum ConfigError {
     #[error("{place}: there is no key `{key}`{hint}")]
     UnknownKey {
         /// Where.
-        place: Place,
+        place: SourceLine,
         /// As written.
         key: String,
         /// `; did you mean …?`, or a way on.
@@ -111,7 +111,7 @@ pub enum ConfigError {
     #[error("{place}: `{key}` cannot be set here: {reason}")]
     Misplaced {
         /// Where.
-        place: Place,
+        place: SourceLine,
         /// Which.
         key: String,
         /// Why, with the right place.
@@ -121,7 +121,7 @@ pub enum ConfigError {
     #[error("{place}: `{key}` is {found}, but it must be {wanted}")]
     BadValue {
         /// Where.
-        place: Place,
+        place: SourceLine,
         /// Which.
         key: String,
         /// What stands there.
@@ -138,7 +138,7 @@ pub enum ConfigError {
         /// `rule`, or `example`.
         what: &'static str,
         /// The first one too many.
-        place: Place,
+        place: SourceLine,
         /// The most.
         cap: usize,
     },

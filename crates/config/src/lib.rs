@@ -10,26 +10,26 @@
 //! `init` and `doctor`. [`allow`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
 
 mod address;
+mod append_rule;
 mod config;
+mod credential_paths;
 mod credentials;
+mod did_you_mean;
 mod dirs;
 mod duration;
+mod edit_hooks;
 mod environment;
 mod error;
-mod hook;
 mod init;
-mod key_places;
-mod keys;
-mod known;
-mod learn;
 mod load;
+mod model_catalog;
 mod models;
-mod nearest;
 mod origin;
-mod own;
+mod ownership;
 mod path_dirs;
 mod project;
 mod proxy;
+mod schema;
 mod settings;
 mod text;
 mod trust;
@@ -38,26 +38,29 @@ mod variables;
 mod vendors;
 
 pub use address::{is_sign_in, names_token};
+pub use append_rule::{AppendRuleError, append_allow_rule};
 pub use config::{
-    Budget, Config, ContextConfig, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig,
-    ToolsConfig,
+    BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
+    SandboxConfig, ToolsConfig,
 };
-pub use credentials::{Credential, CredentialKey};
+pub use credential_paths::{CredentialPaths, every_path};
+pub use credentials::{CredentialKey, HostCredential};
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
+pub use edit_hooks::{ConfiguredHook, HookConfig};
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
-    SETTINGS_HOME, TOOL_HOMES, command_may_see, gives_key, holds_key, is_added, key_places,
-    names_keys, sounds_secret,
+    SETTINGS_HOME, TOOL_HOMES, assigns_secret, command_may_see, credential_paths, holds_secret,
+    is_added, names_credential_path, sounds_secret,
 };
-pub use error::{ConfigError, Place};
-pub use hook::{Configured, HookConfig};
+pub use error::{ConfigError, SourceLine};
 pub use init::{InitError, init_project, init_text};
-pub use key_places::{Keys, every_path};
-pub use learn::{LearnError, allow};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
-pub use origin::{Layer, Origin};
-pub use own::{KeyFile, user_file_is_own};
-pub use path_dirs::{Ground, granted, refused};
-pub use project::Warning;
+pub use origin::{Layer, ValueOrigin};
+pub use ownership::{KeyFile, user_file_is_own};
+pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};
+pub use project::ConfigWarning;
 pub use trust::{TrustError, TrustStore};
-pub use vendors::{KeySource, KeyVariable, ProviderName, Vendor};
+pub use vendors::{
+    KEY_VARIABLES, KeySource, KeyVariable, NeedsKey, ProviderName, VENDORS, Vendor,
+    names_server_or_model,
+};

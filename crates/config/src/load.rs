@@ -1,17 +1,17 @@
 //! The story of loading: layer by layer, the lowest first.
 
-use crate::config::{Config, Row, key_path};
-use crate::credentials::{self, Written};
+use crate::config::{Config, ConfigRow, key_path};
+use crate::credentials::{self, WrittenCredential};
 use crate::environment::Environment;
-use crate::error::{ConfigError, Place};
-use crate::models::{self, Model};
-use crate::origin::{Layer, Origin};
-use crate::own::{KeyFile, user_file_is_own};
-use crate::project::{self, Standing, Warning};
-use crate::settings::{Entry, Settings};
-use crate::text::{self, Entries, Source};
+use crate::error::{ConfigError, SourceLine};
+use crate::models::{self, NamedModel};
+use crate::origin::{Layer, ValueOrigin};
+use crate::ownership::{KeyFile, user_file_is_own};
+use crate::project::{self, ConfigWarning, ProjectTrust};
+use crate::settings::{LayeredSettings, SettingEntry};
+use crate::text::{self, Entries, FileSource};
 use crate::trust::TrustStore;
-use crate::value::Value;
+use crate::value::ConfigValue;
 use crate::variables;
 use crate::vendors::{NONE, ProviderName, Vendor};
 use std::cmp::Ordering;
@@ -61,9 +61,9 @@ impl Config {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let mut settings = Settings::default();
+        let mut settings = LayeredSettings::default();
         let mut warnings = Vec::new();
-        let built_in = Source {
+        let built_in = FileSource {
             layer: Layer::BuiltIn,
             file: "built-in",
             text: include_str!("../../../config/default.toml"),
@@ -85,7 +85,7 @@ impl Config {
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
             let file = file_entries(&path, layer)?;
-            let standing = standing(&sources.trust, &path, &file, &mut warnings);
+            let standing = project_trust(&sources.trust, &path, &file, &mut warnings);
             if sources.trust == Trust::Trusted || !file.content.is_empty() {
                 standings.push(standing);
             }
@@ -110,7 +110,7 @@ impl Config {
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
         config.credentials = credentials::all(written, sources)?;
-        config.rows.extend(config.credentials.iter().map(|credential| Row {
+        config.rows.extend(config.credentials.iter().map(|credential| ConfigRow {
             key: credentials::TABLE,
             value: credential.in_words(),
             origin: credential.origin.clone(),
@@ -121,7 +121,7 @@ impl Config {
         config.key_files.extend(of_hosts);
         config.key_files_are_apart([&sources.project].into_iter().chain(&config.tools.add_dirs))?;
         // One trusted file says nothing of another that was changed since.
-        let trusted = |standing| standing == Standing::Trusted;
+        let trusted = |standing| standing == ProjectTrust::Trusted;
         if standings.is_empty() || !standings.into_iter().all(trusted) {
             config.verify.untrusted = std::mem::take(&mut config.verify.commands);
             config.format.untrusted = std::mem::take(&mut config.format.commands);
@@ -133,13 +133,13 @@ impl Config {
 /// A file's entries with its bytes, over which trust is recorded.
 #[derive(Default)]
 struct FileEntries {
-    entries: Vec<Entry>,
-    models: Vec<Model>,
-    credentials: Vec<Written>,
+    entries: Vec<SettingEntry>,
+    models: Vec<NamedModel>,
+    credentials: Vec<WrittenCredential>,
     content: Vec<u8>,
 }
 
-fn put_all(entries: Vec<Entry>, settings: &mut Settings) {
+fn put_all(entries: Vec<SettingEntry>, settings: &mut LayeredSettings) {
     for entry in entries {
         settings.put(entry);
     }
@@ -147,8 +147,8 @@ fn put_all(entries: Vec<Entry>, settings: &mut Settings) {
 
 /// The file of the key in use, and those of models that may be chosen later.
 fn key_files(
-    settings: &Settings,
-    named: &[Model],
+    settings: &LayeredSettings,
+    named: &[NamedModel],
     sources: &Sources,
 ) -> Result<Vec<KeyFile>, ConfigError> {
     let (used, origin) = settings.get(KEY_FILE)?;
@@ -156,19 +156,19 @@ fn key_files(
     let of_models = of_models.filter(|entry| entry.key.name == KEY_FILE);
     let all = of_models.map(|entry| (&entry.value, entry.origin()));
     let user = sources.user.as_deref().and_then(Path::parent);
-    let file = |(value, origin): (&Value, Origin)| match value {
-        Value::Text(text) if text != NONE => {
+    let file = |(value, origin): (&ConfigValue, ValueOrigin)| match value {
+        ConfigValue::Text(text) if text != NONE => {
             let path = key_path(text, sources)?;
             let (setting, withheld) = (KEY_FILE.to_owned(), user.map(Path::to_owned));
             Some(KeyFile { path, setting, origin, withheld })
         }
-        Value::Text(_) | Value::Number(_) | Value::List(_) => None,
+        ConfigValue::Text(_) | ConfigValue::Number(_) | ConfigValue::List(_) => None,
     };
     Ok([(used, origin.clone())].into_iter().chain(all).filter_map(file).collect())
 }
 
 /// The vendor in use, which says what variables mean: a flag's, or that of the files.
-fn vendor(sources: &Sources, settings: &Settings) -> Result<&'static Vendor, ConfigError> {
+fn vendor(sources: &Sources, settings: &LayeredSettings) -> Result<&'static Vendor, ConfigError> {
     let flag = sources.flags.iter().rev().find(|(key, _)| key == "provider.name");
     let word = match flag {
         Some((_, word)) => word,
@@ -179,15 +179,15 @@ fn vendor(sources: &Sources, settings: &Settings) -> Result<&'static Vendor, Con
 }
 
 /// A flag that names another provider than the model's is a slip.
-fn same_provider(model: &Model, flags: &[(String, String)]) -> Result<(), ConfigError> {
+fn same_provider(model: &NamedModel, flags: &[(String, String)]) -> Result<(), ConfigError> {
     let own = model.entries.iter().find(|entry| entry.key.name == "provider.name");
     let flag = flags.iter().rev().find(|(key, _)| key == "provider.name");
     match (own, flag) {
-        (Some(Entry { value: Value::Text(own), .. }), Some((_, said)))
+        (Some(SettingEntry { value: ConfigValue::Text(own), .. }), Some((_, said)))
             if own != said && said != "replay" =>
         {
             Err(ConfigError::BadValue {
-                place: Place { file: "flag".into(), line: 0, column: 0 },
+                place: SourceLine { file: "flag".into(), line: 0, column: 0 },
                 key: "provider.name".into(),
                 found: format!("{said:?}"),
                 wanted: format!("{own:?}, which the model `{}` is of, or left out", model.name),
@@ -200,8 +200,8 @@ fn same_provider(model: &Model, flags: &[(String, String)]) -> Result<(), Config
 fn put_environment(
     sources: &Sources,
     vendor: &Vendor,
-    settings: &mut Settings,
-    warnings: &mut Vec<Warning>,
+    settings: &mut LayeredSettings,
+    warnings: &mut Vec<ConfigWarning>,
 ) -> Result<(), ConfigError> {
     for entry in variables::from_environment(&sources.environment, vendor, warnings)? {
         // The tier's variable can only lower: it is for tests and for hosts that namespaces disturb.
@@ -216,7 +216,7 @@ fn put_environment(
 
 /// Where the managed file is tighter than what the other layers made, it has the last word. Its
 /// denials need nothing here: rules only ever add to each other.
-fn put_ceilings(managed: Vec<Entry>, settings: &mut Settings) {
+fn put_ceilings(managed: Vec<SettingEntry>, settings: &mut LayeredSettings) {
     for entry in managed {
         if settings.tightness(&entry) == Some(Ordering::Greater) {
             settings.put(entry);
@@ -224,27 +224,27 @@ fn put_ceilings(managed: Vec<Entry>, settings: &mut Settings) {
     }
 }
 
-fn standing(
+fn project_trust(
     trust: &Trust,
     path: &Path,
     file: &FileEntries,
-    warnings: &mut Vec<Warning>,
-) -> Standing {
+    warnings: &mut Vec<ConfigWarning>,
+) -> ProjectTrust {
     match trust {
-        Trust::Trusted => Standing::Trusted,
-        Trust::AsRecorded(_) if file.content.is_empty() => Standing::Untrusted,
+        Trust::Trusted => ProjectTrust::Trusted,
+        Trust::AsRecorded(_) if file.content.is_empty() => ProjectTrust::Untrusted,
         Trust::AsRecorded(store) => match store.holds(path, &file.content) {
-            Ok(true) => Standing::Trusted,
-            Ok(false) => Standing::Untrusted,
+            Ok(true) => ProjectTrust::Trusted,
+            Ok(false) => ProjectTrust::Untrusted,
             Err(error) => {
                 let place = path.display().to_string();
-                let origin = Origin { layer: Layer::Project, file: place, line: 0 };
-                warnings.push(Warning {
+                let origin = ValueOrigin { layer: Layer::Project, file: place, line: 0 };
+                warnings.push(ConfigWarning {
                     origin,
                     key: "trust".into(),
                     text: format!("is not known: {error}"),
                 });
-                Standing::Untrusted
+                ProjectTrust::Untrusted
             }
         },
     }
@@ -262,11 +262,11 @@ fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
             let before = &content[..error.valid_up_to()];
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             let line = u32::try_from(line).unwrap_or(u32::MAX);
-            return Err(ConfigError::NotText { place: Place { file, line, column: 0 } });
+            return Err(ConfigError::NotText { place: SourceLine { file, line, column: 0 } });
         }
     };
     let Entries { entries, models, credentials } =
-        text::entries(&Source { layer, file: &file, text })?;
+        text::entries(&FileSource { layer, file: &file, text })?;
     Ok(FileEntries { entries, models, credentials, content })
 }
 

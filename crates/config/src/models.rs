@@ -1,11 +1,11 @@
 //! Models that a person has named: the `[models.NAME]` tables, which `--model NAME` chooses.
 
 use crate::error::ConfigError;
-use crate::keys::{self, Key};
-use crate::known;
-use crate::settings::{Entry, Settings};
-use crate::text::{Lined, kind_of};
-use crate::value::{Unfit, Value};
+use crate::model_catalog;
+use crate::schema::{self, ConfigKey};
+use crate::settings::{LayeredSettings, SettingEntry};
+use crate::text::{IndexedSource, kind_of};
+use crate::value::{ConfigValue, ValueError};
 use crate::vendors::{NONE, VENDORS_OWN};
 use protocol::client::ModelFacts;
 use protocol::provider::Effort;
@@ -28,18 +28,18 @@ const KEY_HEADERS: [&str; 5] =
 
 /// One named model.
 #[derive(Debug, Clone)]
-pub(crate) struct Model {
+pub(crate) struct NamedModel {
     /// As `--model` says it.
     pub name: String,
     /// What it sets, in the words of the configuration; the vendor's name of the model among it.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SettingEntry>,
     /// What no key holds.
-    pub extras: Extras,
+    pub extras: ModelExtras,
 }
 
 /// What only a named model has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Extras {
+pub(crate) struct ModelExtras {
     /// Sent with each request.
     pub headers: Vec<(String, String)>,
     /// How long it shall think.
@@ -49,21 +49,24 @@ pub(crate) struct Extras {
 }
 
 /// The models of a file.
-pub(crate) fn read(source: &Lined<'_>, table: &DeTable<'_>) -> Result<Vec<Model>, ConfigError> {
+pub(crate) fn read(
+    source: &IndexedSource<'_>,
+    table: &DeTable<'_>,
+) -> Result<Vec<NamedModel>, ConfigError> {
     let Some(models) = table.get("models") else { return Ok(Vec::new()) };
     let models = source.table("models", models)?;
     models.iter().map(|(name, fields)| model(source, name, fields)).collect()
 }
 
 fn model(
-    source: &Lined<'_>,
+    source: &IndexedSource<'_>,
     name: &Spanned<std::borrow::Cow<'_, str>>,
     fields: &Spanned<DeValue<'_>>,
-) -> Result<Model, ConfigError> {
+) -> Result<NamedModel, ConfigError> {
     let path = format!("models.{}", name.get_ref());
     let mut entries = Vec::new();
-    let mut extras = Extras::default();
-    let entry = |key: &'static Key, value, span: std::ops::Range<usize>| Entry {
+    let mut extras = ModelExtras::default();
+    let entry = |key: &'static ConfigKey, value, span: std::ops::Range<usize>| SettingEntry {
         key,
         value,
         place: source.place(&span),
@@ -72,17 +75,18 @@ fn model(
     for (field, value) in source.table(&path, fields)? {
         let at = format!("{path}.{}", field.get_ref());
         let unfit = |wanted: &str| {
-            let unfit = Unfit { found: kind_of(value.get_ref()).into(), wanted: wanted.to_owned() };
+            let unfit =
+                ValueError { found: kind_of(value.get_ref()).into(), wanted: wanted.to_owned() };
             source.bad(&at, &value.span(), unfit)
         };
         let key = FIELDS.iter().find(|(name, _)| *name == field.get_ref().as_ref());
-        if let Some(key) = key.and_then(|(_, key)| keys::find(key)) {
+        if let Some(key) = key.and_then(|(_, key)| schema::find(key)) {
             entries.push(entry(key, source.value(key, value)?, field.span()));
             continue;
         }
         match field.get_ref().as_ref() {
             "context" => {
-                let tokens = known::whole(value.get_ref()).filter(|tokens| *tokens >= 1000);
+                let tokens = model_catalog::whole(value.get_ref()).filter(|tokens| *tokens >= 1000);
                 extras.facts.context =
                     Some(tokens.ok_or_else(|| unfit("a number of tokens from 1000"))?);
             }
@@ -97,9 +101,9 @@ fn model(
                 let known = ["input", "output", "cache_read", "cache_write"];
                 let good = table.iter().all(|(name, price)| {
                     known.contains(&name.get_ref().as_ref())
-                        && known::micros(price.get_ref()).is_some()
+                        && model_catalog::micros(price.get_ref()).is_some()
                 });
-                let prices = known::prices(table).filter(|_| good).ok_or_else(|| {
+                let prices = model_catalog::prices(table).filter(|_| good).ok_or_else(|| {
                     unfit(
                         "a table of dollars for a million tokens: input and output, and \
                          cache_read and cache_write where they differ",
@@ -124,12 +128,12 @@ fn model(
         }
     }
     // Without another name it is the vendor's own.
-    if let Some(key) = keys::find("provider.model")
+    if let Some(key) = schema::find("provider.model")
         && !entries.iter().any(|entry| entry.key.name == key.name)
     {
-        entries.push(entry(key, Value::Text(name.get_ref().to_string()), name.span()));
+        entries.push(entry(key, ConfigValue::Text(name.get_ref().to_string()), name.span()));
     }
-    Ok(Model { name: name.get_ref().to_string(), entries, extras })
+    Ok(NamedModel { name: name.get_ref().to_string(), entries, extras })
 }
 
 fn effort(value: &DeValue<'_>) -> Option<Effort> {
@@ -143,13 +147,13 @@ fn effort(value: &DeValue<'_>) -> Option<Effort> {
 }
 
 fn header(
-    source: &Lined<'_>,
+    source: &IndexedSource<'_>,
     table: &str,
     name: &str,
     value: &Spanned<DeValue<'_>>,
 ) -> Result<(String, String), ConfigError> {
     let bad = |found: String, wanted: &str| {
-        let unfit = Unfit { found, wanted: wanted.to_owned() };
+        let unfit = ValueError { found, wanted: wanted.to_owned() };
         source.bad(&format!("{table}.{name}"), &value.span(), unfit)
     };
     if KEY_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
@@ -173,10 +177,10 @@ fn header(
 
 /// The model that is meant, where one is: by its name in a flag, or in the files.
 pub(crate) fn chosen<'a>(
-    models: &'a [Model],
+    models: &'a [NamedModel],
     flags: &[(String, String)],
-    settings: &Settings,
-) -> Result<Option<&'a Model>, ConfigError> {
+    settings: &LayeredSettings,
+) -> Result<Option<&'a NamedModel>, ConfigError> {
     let flag = flags.iter().rev().find(|(key, _)| key == "provider.model");
     let name = match flag {
         Some((_, name)) => name,
@@ -187,19 +191,23 @@ pub(crate) fn chosen<'a>(
 
 /// Puts a chosen model on top. Where it is of another provider, that provider's own server and key
 /// hold unless it names others: a key is never sent to somebody else's server.
-pub(crate) fn put(model: &Model, settings: &mut Settings) -> Result<(), ConfigError> {
+pub(crate) fn put(model: &NamedModel, settings: &mut LayeredSettings) -> Result<(), ConfigError> {
     let sets = |key: &str| model.entries.iter().find(|entry| entry.key.name == key);
     let now = settings.text("provider.name")?.to_owned();
     let changes = sets("provider.name")
-        .is_some_and(|entry| !matches!(&entry.value, Value::Text(word) if *word == now));
+        .is_some_and(|entry| !matches!(&entry.value, ConfigValue::Text(word) if *word == now));
     let names_key = sets("provider.key_file").is_some() || sets("provider.key_command").is_some();
     for (key, none, clears) in [
         ("provider.base_url", VENDORS_OWN, changes),
         ("provider.key_file", NONE, changes || names_key),
         ("provider.key_command", NONE, changes || names_key),
     ] {
-        if let (true, Some(key), Some(like)) = (clears, keys::find(key), model.entries.first()) {
-            settings.put(Entry { key, value: Value::Text(none.to_owned()), ..like.clone() });
+        if let (true, Some(key), Some(like)) = (clears, schema::find(key), model.entries.first()) {
+            settings.put(SettingEntry {
+                key,
+                value: ConfigValue::Text(none.to_owned()),
+                ..like.clone()
+            });
         }
     }
     for entry in &model.entries {

@@ -39,7 +39,7 @@ impl Layer {
 
 /// Where a value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ValueOrigin {
     /// Which layer.
     pub layer: Layer,
     /// The file, the variable's name, or `built-in` or `flag`.
@@ -48,7 +48,7 @@ pub struct Origin {
     pub line: u32,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.layer, self.line) {
             (Layer::BuiltIn | Layer::Flag, _) => f.write_str(self.layer.name()),

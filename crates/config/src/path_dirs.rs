@@ -47,7 +47,7 @@ const MOST: usize = 64;
 
 /// What is known before a directory is judged.
 #[derive(Debug)]
-pub struct Ground<'a> {
+pub struct PathPolicy<'a> {
     /// The person's home, a real path.
     pub home: Option<&'a Path>,
     /// Where commands can start programs already.
@@ -66,7 +66,7 @@ pub struct Ground<'a> {
 /// The places that a search path adds: its directories, what belongs to their programs, and programs that
 /// links in them lead to.
 #[must_use]
-pub fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
+pub fn granted_path_dirs(path: &str, ground: &PathPolicy<'_>) -> Vec<PathBuf> {
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     let real: Vec<PathBuf> = dirs.filter_map(|dir| ground.real(&dir)).collect();
     let mut granted = Vec::new();
@@ -86,7 +86,7 @@ pub fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
 
 /// The directories of a search path that commands are not given, as they are named, each with the reason.
 #[must_use]
-pub fn refused(path: &str, ground: &Ground<'_>) -> Vec<(PathBuf, &'static str)> {
+pub fn refused_path_dirs(path: &str, ground: &PathPolicy<'_>) -> Vec<(PathBuf, &'static str)> {
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     let reason = |dir: &Path| {
         let real = dir.canonicalize().ok()?;
@@ -118,7 +118,7 @@ fn beside(dir: &Path) -> Option<&'static [&'static str]> {
     BESIDE.iter().find(|(known, _)| name == *known).map(|(_, names)| *names)
 }
 
-impl Ground<'_> {
+impl PathPolicy<'_> {
     /// Whether a command decides what is found at this path.
     fn is_written(&self, path: &Path) -> bool {
         (self.is_written_by)(path, self.writable)
@@ -324,7 +324,7 @@ mod tests {
         ] {
             symlink(at(to), at(link)).unwrap();
         }
-        let ground = Ground {
+        let ground = PathPolicy {
             home: Some(&home),
             known: &[],
             kept: &[],
@@ -341,12 +341,12 @@ mod tests {
             ("private/bin", &["private/bin"]),
             ("own/bin", &["own/bin", "tools/bin"]),
         ] {
-            let found = granted(at(path).to_str().unwrap(), &ground);
+            let found = granted_path_dirs(at(path).to_str().unwrap(), &ground);
             let wanted: Vec<PathBuf> = wanted.iter().map(|name| at(name)).collect();
             assert_eq!(found, wanted, "{path}");
         }
         let path = ["bin", climbing, "tools-now"].map(|name| at(name).display().to_string());
-        let found = refused(&path.join(":"), &ground);
+        let found = refused_path_dirs(&path.join(":"), &ground);
         let named: Vec<_> = found.iter().map(|(dir, _)| dir.clone()).collect();
         assert_eq!(named, [at("bin"), at(climbing)]);
         assert!(found[0].1.contains("link"), "{found:?}");
@@ -361,7 +361,7 @@ mod tests {
         let home = base.join("home");
         let kept = [".ssh", ".cargo", "state/agentd"].map(|name| home.join(name));
         let (known, writable) = ([home.join("known")], [home.join("project")]);
-        let ground = Ground {
+        let ground = PathPolicy {
             home: Some(&home),
             known: &known,
             kept: &kept,
@@ -396,23 +396,23 @@ mod tests {
             ("../all/bin", &[]),
             ("missing", &[]),
         ] {
-            let mut found = granted(home.join(path).to_str().unwrap(), &ground);
+            let mut found = granted_path_dirs(home.join(path).to_str().unwrap(), &ground);
             let mut wanted: Vec<PathBuf> = wanted.iter().map(|name| home.join(name)).collect();
             found.sort();
             wanted.sort();
             assert_eq!(found, wanted, "{path}");
         }
-        let mut found = granted(home.join(".local/bin").to_str().unwrap(), &ground);
+        let mut found = granted_path_dirs(home.join(".local/bin").to_str().unwrap(), &ground);
         let mut wanted: Vec<PathBuf> = local.iter().map(|name| home.join(name)).collect();
         found.sort();
         wanted.sort();
         assert_eq!(found, wanted, "and what its links lead to");
         let path = [".ssh/bin", "known/bin", "project/bin", "open/bin", "bin", "missing", ""]
             .map(|name| home.join(name).display().to_string());
-        let found = refused(&path.join(":"), &ground);
+        let found = refused_path_dirs(&path.join(":"), &ground);
         let said: Vec<_> =
             found.iter().map(|(_, reason)| reason.split(' ').next().unwrap()).collect();
         assert_eq!(said, ["keys", "commands", "other", "much"], "{found:?}");
-        assert!(granted("bin:/:/usr", &ground).is_empty(), "nor relative ones, nor all");
+        assert!(granted_path_dirs("bin:/:/usr", &ground).is_empty(), "nor relative ones, nor all");
     }
 }

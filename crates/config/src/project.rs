@@ -1,25 +1,25 @@
 //! What a project's file may do while the user does not trust it: tighten, not loosen.
 
 use crate::error::ConfigError;
-use crate::keys::FromProject;
-use crate::models::Model;
-use crate::origin::Origin;
-use crate::settings::{Entry, Settings};
+use crate::models::NamedModel;
+use crate::origin::ValueOrigin;
+use crate::schema::UntrustedMay;
+use crate::settings::{LayeredSettings, SettingEntry};
 use std::cmp::Ordering;
 use std::fmt;
 
 /// Something that was set aside, or that people should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+pub struct ConfigWarning {
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// Which key.
     pub key: String,
     /// In plain words, with a way on.
     pub text: String,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ConfigWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: `{}` {}", self.origin, self.key, self.text)
     }
@@ -31,7 +31,7 @@ const IGNORED: &str = "loosens what holds for you and is ignored, since you have
 
 /// Whether the user stands behind a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ProjectTrust {
     /// It counts like the user's own.
     Trusted,
     /// Its loosening parts are set aside.
@@ -40,18 +40,18 @@ pub(crate) enum Standing {
 
 /// Puts a project's entries on top of `settings`, as far as they may stand there.
 pub(crate) fn put_project(
-    entries: Vec<Entry>,
-    standing: Standing,
-    settings: &mut Settings,
-    warnings: &mut Vec<Warning>,
+    entries: Vec<SettingEntry>,
+    standing: ProjectTrust,
+    settings: &mut LayeredSettings,
+    warnings: &mut Vec<ConfigWarning>,
 ) -> Result<(), ConfigError> {
     for entry in entries {
         let loosens = match entry.key.project {
-            FromProject::Anything => false,
-            FromProject::Nothing => !is_empty(&entry),
-            FromProject::Tighten(_) => settings.tightness(&entry) == Some(Ordering::Less),
-            FromProject::Misplaced(reason) => {
-                let Entry { key, place, .. } = entry;
+            UntrustedMay::Anything => false,
+            UntrustedMay::Nothing => !is_empty(&entry),
+            UntrustedMay::Tighten(_) => settings.tightness(&entry) == Some(Ordering::Less),
+            UntrustedMay::Misplaced(reason) => {
+                let SettingEntry { key, place, .. } = entry;
                 return Err(ConfigError::Misplaced {
                     place,
                     key: key.name.into(),
@@ -60,8 +60,8 @@ pub(crate) fn put_project(
             }
         };
         match (loosens, standing) {
-            (false, _) | (true, Standing::Trusted) => settings.put(entry),
-            (true, Standing::Untrusted) => warnings.push(Warning {
+            (false, _) | (true, ProjectTrust::Trusted) => settings.put(entry),
+            (true, ProjectTrust::Untrusted) => warnings.push(ConfigWarning {
                 origin: entry.origin(),
                 key: entry.key.name.into(),
                 text: IGNORED.into(),
@@ -73,15 +73,15 @@ pub(crate) fn put_project(
 
 /// The models of a project's file, which would be sent a key: only a trusted one's count.
 pub(crate) fn models(
-    models: Vec<Model>,
-    standing: Standing,
-    warnings: &mut Vec<Warning>,
-) -> Vec<Model> {
+    models: Vec<NamedModel>,
+    standing: ProjectTrust,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Vec<NamedModel> {
     match standing {
-        Standing::Trusted => models,
-        Standing::Untrusted => {
+        ProjectTrust::Trusted => models,
+        ProjectTrust::Untrusted => {
             warnings.extend(models.iter().filter_map(|model| {
-                Some(Warning {
+                Some(ConfigWarning {
                     origin: model.entries.first()?.origin(),
                     key: format!("models.{}", model.name),
                     text: IGNORED.into(),
@@ -92,6 +92,6 @@ pub(crate) fn models(
     }
 }
 
-fn is_empty(entry: &Entry) -> bool {
-    matches!(&entry.value, crate::value::Value::List(items) if items.is_empty())
+fn is_empty(entry: &SettingEntry) -> bool {
+    matches!(&entry.value, crate::value::ConfigValue::List(items) if items.is_empty())
 }

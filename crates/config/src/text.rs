@@ -1,12 +1,12 @@
 //! The text of one TOML file, flattened to known keys with their places.
 
-use crate::credentials::{self, Written};
-use crate::error::{ConfigError, Place};
-use crate::keys::{self, Key, Kind};
-use crate::models::{self, Model};
-use crate::origin::{Layer, Origin};
-use crate::settings::Entry;
-use crate::value::{self, Beside, Item, Raw, Unfit, Value};
+use crate::credentials::{self, WrittenCredential};
+use crate::error::{ConfigError, SourceLine};
+use crate::models::{self, NamedModel};
+use crate::origin::{Layer, ValueOrigin};
+use crate::schema::{self, ConfigKey, ValueKind};
+use crate::settings::SettingEntry;
+use crate::value::{self, ConfigValue, ListItem, RawValue, RuleExample, ValueError};
 use protocol::judgement::Said;
 use std::ops::Range;
 use toml::Spanned;
@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 /// A file's text, its name and its layer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct FileSource<'a> {
     /// Which layer.
     pub layer: Layer,
     /// As shown in errors and origins.
@@ -27,17 +27,17 @@ pub(crate) struct Source<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     /// In the order of its lines.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SettingEntry>,
     /// The models that it names.
-    pub models: Vec<Model>,
+    pub models: Vec<NamedModel>,
     /// The hosts that it has keys for.
-    pub credentials: Vec<Written>,
+    pub credentials: Vec<WrittenCredential>,
 }
 
 /// All that the file says.
-pub(crate) fn entries(source: &Source<'_>) -> Result<Entries, ConfigError> {
+pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
     let ends = source.text.match_indices('\n').map(|(at, _)| at).collect();
-    let source = Lined { source: *source, ends };
+    let source = IndexedSource { source: *source, ends };
     let table = DeTable::parse(source.source.text).map_err(|error| ConfigError::Syntax {
         place: error.span().map_or_else(|| source.place(&(0..0)), |span| source.place(&span)),
         message: error.message().to_owned(),
@@ -51,17 +51,17 @@ pub(crate) fn entries(source: &Source<'_>) -> Result<Entries, ConfigError> {
 }
 
 /// A source with the places of its line breaks, so that each of many rules finds its line at once.
-pub(crate) struct Lined<'a> {
-    pub(crate) source: Source<'a>,
+pub(crate) struct IndexedSource<'a> {
+    pub(crate) source: FileSource<'a>,
     ends: Vec<usize>,
 }
 
-impl Lined<'_> {
+impl IndexedSource<'_> {
     fn flatten(
         &self,
         above: &str,
         table: &DeTable<'_>,
-        found: &mut Vec<Entry>,
+        found: &mut Vec<SettingEntry>,
     ) -> Result<(), ConfigError> {
         for (word, value) in table {
             let name = if above.is_empty() {
@@ -73,16 +73,16 @@ impl Lined<'_> {
                 // Their words are names of a person's own.
                 continue;
             }
-            if let Some(key) = keys::find(&name) {
+            if let Some(key) = schema::find(&name) {
                 let value = self.value(key, value)?;
-                found.push(Entry {
+                found.push(SettingEntry {
                     key,
                     value,
                     place: self.place(&word.span()),
                     layer: self.source.layer,
                 });
-            } else if !keys::is_table(&name) {
-                let hint = keys::hint(&name);
+            } else if !schema::is_table(&name) {
+                let hint = schema::hint(&name);
                 return Err(ConfigError::UnknownKey {
                     place: self.place(&word.span()),
                     key: name,
@@ -102,46 +102,50 @@ impl Lined<'_> {
     ) -> Result<&'a DeTable<'b>, ConfigError> {
         value.get_ref().as_table().ok_or_else(|| {
             let found = kind_of(value.get_ref()).into();
-            let unfit = Unfit { found, wanted: format!("a table, written [{name}]") };
+            let unfit = ValueError { found, wanted: format!("a table, written [{name}]") };
             self.bad(name, &value.span(), unfit)
         })
     }
 
     pub(crate) fn value(
         &self,
-        key: &'static Key,
+        key: &'static ConfigKey,
         value: &Spanned<DeValue<'_>>,
-    ) -> Result<Value, ConfigError> {
+    ) -> Result<ConfigValue, ConfigError> {
         if !matches!(
             key.kind,
-            Kind::Rules
-                | Kind::Dirs
-                | Kind::Files
-                | Kind::Hosts
-                | Kind::Variables
-                | Kind::Verifiers
-                | Kind::Formatters
+            ValueKind::Rules
+                | ValueKind::Dirs
+                | ValueKind::Files
+                | ValueKind::Hosts
+                | ValueKind::Variables
+                | ValueKind::Verifiers
+                | ValueKind::Formatters
         ) {
             return value::read(key, &raw(value.get_ref()))
                 .map_err(|unfit| self.bad(key.name, &value.span(), unfit));
         }
         let Some(array) = value.get_ref().as_array() else {
-            let unfit =
-                Unfit { found: kind_of(value.get_ref()).into(), wanted: value::wanted(key.kind) };
+            let unfit = ValueError {
+                found: kind_of(value.get_ref()).into(),
+                wanted: value::wanted(key.kind),
+            };
             return Err(self.bad(key.name, &value.span(), unfit));
         };
         let mut items = Vec::new();
         for element in array.iter() {
             let (element, examples) = match (key.kind, element.get_ref()) {
-                (Kind::Rules, DeValue::Table(table)) => self.with_examples(key, element, table)?,
+                (ValueKind::Rules, DeValue::Table(table)) => {
+                    self.with_examples(key, element, table)?
+                }
                 (_, _) => (element, Vec::new()),
             };
             match value::read(key, &raw(element.get_ref())) {
-                Ok(Value::Text(text)) => {
+                Ok(ConfigValue::Text(text)) => {
                     let line = self.place(&element.span()).line;
-                    items.push(Item {
+                    items.push(ListItem {
                         text,
-                        origin: Origin {
+                        origin: ValueOrigin {
                             layer: self.source.layer,
                             file: self.source.file.into(),
                             line,
@@ -149,20 +153,20 @@ impl Lined<'_> {
                         examples,
                     });
                 }
-                Ok(Value::Number(_) | Value::List(_)) => {}
+                Ok(ConfigValue::Number(_) | ConfigValue::List(_)) => {}
                 Err(unfit) => return Err(self.bad(key.name, &element.span(), unfit)),
             }
         }
-        Ok(Value::List(items))
+        Ok(ConfigValue::List(items))
     }
 
     /// `{ rule = "…", fits = ["…"], not = ["…"] }`
     fn with_examples<'t, 'd>(
         &self,
-        key: &'static Key,
+        key: &'static ConfigKey,
         element: &Spanned<DeValue<'d>>,
         table: &'t DeTable<'d>,
-    ) -> Result<(&'t Spanned<DeValue<'d>>, Vec<Beside>), ConfigError> {
+    ) -> Result<(&'t Spanned<DeValue<'d>>, Vec<RuleExample>), ConfigError> {
         let mut rule = None;
         let mut examples = Vec::new();
         for (word, value) in table {
@@ -181,7 +185,7 @@ impl Lined<'_> {
                     });
                 }
             };
-            let unfit = |value: &DeValue<'_>| Unfit {
+            let unfit = |value: &DeValue<'_>| ValueError {
                 found: kind_of(value).into(),
                 wanted: "a list of calls such as [\"cargo test\"]".into(),
             };
@@ -191,17 +195,17 @@ impl Lined<'_> {
             let calls = value.get_ref().as_array().ok_or_else(|| bad(value))?;
             for call in calls.iter() {
                 let what = call.get_ref().as_str().ok_or_else(|| bad(call))?.to_owned();
-                examples.push(Beside { said, what, line: self.place(&call.span()).line });
+                examples.push(RuleExample { said, what, line: self.place(&call.span()).line });
             }
         }
         let rule = rule.ok_or_else(|| {
             let wanted = "one with a `rule` in it".into();
-            self.bad(key.name, &element.span(), Unfit { found: "a table".into(), wanted })
+            self.bad(key.name, &element.span(), ValueError { found: "a table".into(), wanted })
         })?;
         Ok((rule, examples))
     }
 
-    pub(crate) fn bad(&self, key: &str, span: &Range<usize>, unfit: Unfit) -> ConfigError {
+    pub(crate) fn bad(&self, key: &str, span: &Range<usize>, unfit: ValueError) -> ConfigError {
         ConfigError::BadValue {
             place: self.place(span),
             key: key.into(),
@@ -210,12 +214,12 @@ impl Lined<'_> {
         }
     }
 
-    pub(crate) fn place(&self, span: &Range<usize>) -> Place {
+    pub(crate) fn place(&self, span: &Range<usize>) -> SourceLine {
         let above = self.ends.partition_point(|end| *end < span.start);
         let begin = above.checked_sub(1).map_or(0, |last| self.ends[last] + 1);
         let before = self.source.text.get(begin..span.start).unwrap_or_default();
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Place {
+        SourceLine {
             file: self.source.file.into(),
             line: narrow(above + 1),
             column: narrow(before.chars().count() + 1),
@@ -223,16 +227,16 @@ impl Lined<'_> {
     }
 }
 
-fn raw<'a>(value: &'a DeValue<'_>) -> Raw<'a> {
+fn raw<'a>(value: &'a DeValue<'_>) -> RawValue<'a> {
     match value {
-        DeValue::String(text) => Raw::Text(text),
+        DeValue::String(text) => RawValue::Text(text),
         DeValue::Integer(number) => i128::from_str_radix(number.as_str(), number.radix())
-            .map_or(Raw::Other("a number too large"), Raw::Number),
+            .map_or(RawValue::Other("a number too large"), RawValue::Number),
         DeValue::Float(_)
         | DeValue::Boolean(_)
         | DeValue::Datetime(_)
         | DeValue::Array(_)
-        | DeValue::Table(_) => Raw::Other(kind_of(value)),
+        | DeValue::Table(_) => RawValue::Other(kind_of(value)),
     }
 }
 

@@ -1,39 +1,39 @@
 //! One value: read from what a file, a variable or a flag says, by the kind of its key.
 
 use crate::duration;
+use crate::edit_hooks;
 use crate::environment;
-use crate::hook;
-use crate::keys::{Key, Kind};
-use crate::origin::Origin;
+use crate::origin::ValueOrigin;
+use crate::schema::{ConfigKey, ValueKind};
 use crate::vendors::VENDORS_OWN;
 use protocol::hosts::HostRule;
 use protocol::judgement::Said;
 
 /// What a key was set to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum ConfigValue {
     /// A name, a URL, a word.
     Text(String),
     /// A count, or a time in milliseconds.
     Number(u64),
     /// Rules or directories, each with its own place.
-    List(Vec<Item>),
+    List(Vec<ListItem>),
 }
 
 /// One element of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct ListItem {
     /// As written.
     pub text: String,
     /// Where.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// The calls that stand beside a rule.
-    pub examples: Vec<Beside>,
+    pub examples: Vec<RuleExample>,
 }
 
 /// A call beside a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub(crate) struct RuleExample {
     /// What is said of it.
     pub said: Said,
     /// As written.
@@ -44,7 +44,7 @@ pub(crate) struct Beside {
 
 /// What stands where a value is expected, before its key has a say.
 #[derive(Debug)]
-pub(crate) enum Raw<'a> {
+pub(crate) enum RawValue<'a> {
     /// A string of a file.
     Text(&'a str),
     /// A whole number of a file.
@@ -57,7 +57,7 @@ pub(crate) enum Raw<'a> {
 
 /// Why a value is not one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unfit {
+pub(crate) struct ValueError {
     /// What stands there.
     pub found: String,
     /// What should.
@@ -65,112 +65,112 @@ pub(crate) struct Unfit {
 }
 
 /// The value of a key that is no list; for a list, one element of it.
-pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
+pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, ValueError> {
     let read = match (key.kind, raw) {
         (
-            Kind::Name | Kind::Rules | Kind::Dirs | Kind::Files,
-            Raw::Text(text) | Raw::Untyped(text),
+            ValueKind::Name | ValueKind::Rules | ValueKind::Dirs | ValueKind::Files,
+            RawValue::Text(text) | RawValue::Untyped(text),
         ) => line(text),
-        (Kind::Hosts, Raw::Text(text) | Raw::Untyped(text)) => {
-            text.parse::<HostRule>().ok().map(|rule| Value::Text(rule.to_string()))
+        (ValueKind::Hosts, RawValue::Text(text) | RawValue::Untyped(text)) => {
+            text.parse::<HostRule>().ok().map(|rule| ConfigValue::Text(rule.to_string()))
         }
-        (Kind::Variables, Raw::Text(text) | Raw::Untyped(text)) => {
-            environment::can_be_added(text).then(|| Value::Text((*text).to_owned()))
+        (ValueKind::Variables, RawValue::Text(text) | RawValue::Untyped(text)) => {
+            environment::can_be_added(text).then(|| ConfigValue::Text((*text).to_owned()))
         }
-        (Kind::Verifiers, Raw::Text(text) | Raw::Untyped(text)) => {
-            line(text).filter(|_| hook::read(text).is_some())
+        (ValueKind::Verifiers, RawValue::Text(text) | RawValue::Untyped(text)) => {
+            line(text).filter(|_| edit_hooks::read(text).is_some())
         }
-        (Kind::Formatters, Raw::Text(text) | Raw::Untyped(text)) => {
-            line(text).filter(|_| hook::read_formatter(text).is_some())
+        (ValueKind::Formatters, RawValue::Text(text) | RawValue::Untyped(text)) => {
+            line(text).filter(|_| edit_hooks::read_formatter(text).is_some())
         }
-        (Kind::Url, Raw::Text(text) | Raw::Untyped(text)) => url(text),
-        (Kind::Word(words), Raw::Text(text) | Raw::Untyped(text)) => {
-            words.contains(text).then(|| Value::Text((*text).to_owned()))
+        (ValueKind::Url, RawValue::Text(text) | RawValue::Untyped(text)) => url(text),
+        (ValueKind::Word(words), RawValue::Text(text) | RawValue::Untyped(text)) => {
+            words.contains(text).then(|| ConfigValue::Text((*text).to_owned()))
         }
-        (Kind::Count(least, most), Raw::Number(number)) => count(*number, least, most),
-        (Kind::Count(least, most), Raw::Untyped(text)) => {
+        (ValueKind::Count(least, most), RawValue::Number(number)) => count(*number, least, most),
+        (ValueKind::Count(least, most), RawValue::Untyped(text)) => {
             text.parse().ok().and_then(|number| count(number, least, most))
         }
-        (Kind::Time(least, most), Raw::Text(text) | Raw::Untyped(text)) => {
+        (ValueKind::Time(least, most), RawValue::Text(text) | RawValue::Untyped(text)) => {
             duration::milliseconds(text).and_then(|ms| count(ms.into(), least, most))
         }
-        (Kind::Count(..), Raw::Text(_))
+        (ValueKind::Count(..), RawValue::Text(_))
         | (
-            Kind::Name
-            | Kind::Url
-            | Kind::Word(_)
-            | Kind::Time(..)
-            | Kind::Rules
-            | Kind::Dirs
-            | Kind::Files
-            | Kind::Hosts
-            | Kind::Variables
-            | Kind::Verifiers
-            | Kind::Formatters,
-            Raw::Number(_),
+            ValueKind::Name
+            | ValueKind::Url
+            | ValueKind::Word(_)
+            | ValueKind::Time(..)
+            | ValueKind::Rules
+            | ValueKind::Dirs
+            | ValueKind::Files
+            | ValueKind::Hosts
+            | ValueKind::Variables
+            | ValueKind::Verifiers
+            | ValueKind::Formatters,
+            RawValue::Number(_),
         )
-        | (_, Raw::Other(_)) => None,
+        | (_, RawValue::Other(_)) => None,
     };
-    read.ok_or_else(|| Unfit { found: shown(raw), wanted: wanted(key.kind) })
+    read.ok_or_else(|| ValueError { found: shown(raw), wanted: wanted(key.kind) })
 }
 
 /// What a key takes, in words.
-pub(crate) fn wanted(kind: Kind) -> String {
+pub(crate) fn wanted(kind: ValueKind) -> String {
     match kind {
-        Kind::Name => "one line of text".into(),
-        Kind::Url => {
+        ValueKind::Name => "one line of text".into(),
+        ValueKind::Url => {
             "a URL such as \"https://api.anthropic.com\", with no user, query or fragment in it, \
              or \"vendor\" for the vendor's own"
                 .into()
         }
-        Kind::Word(words) => {
+        ValueKind::Word(words) => {
             let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
             format!("one of {}", quoted.join(", "))
         }
-        Kind::Count(least, most) => format!("a whole number from {least} to {most}"),
-        Kind::Time(least, most) => format!(
+        ValueKind::Count(least, most) => format!("a whole number from {least} to {most}"),
+        ValueKind::Time(least, most) => format!(
             "a time from \"{}\" to \"{}\", written as \"500ms\", \"60s\", \"5m\" or \"1h\"",
             duration::written(least),
             duration::written(most)
         ),
-        Kind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
-        Kind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
-        Kind::Variables => "a list of variables such as [\"DATABASE_HOST\", \"MYAPP_*\"], none with the \
+        ValueKind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
+        ValueKind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
+        ValueKind::Variables => "a list of variables such as [\"DATABASE_HOST\", \"MYAPP_*\"], none with the \
              name of a key or of what agentd sets itself: what a command sees can be sent to the model, so \
              keys stay with programs that the person runs"
             .into(),
-        Kind::Verifiers => format!("a list of commands such as [{}]", hook::VERIFIER),
-        Kind::Formatters => format!("a list of commands such as [{}]", hook::FORMATTER),
-        Kind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
-        Kind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
+        ValueKind::Verifiers => format!("a list of commands such as [{}]", edit_hooks::VERIFIER),
+        ValueKind::Formatters => format!("a list of commands such as [{}]", edit_hooks::FORMATTER),
+        ValueKind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
+        ValueKind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
     }
 }
 
-fn shown(raw: &Raw<'_>) -> String {
+fn shown(raw: &RawValue<'_>) -> String {
     match raw {
         // Cut, since a whole file may stand between two quotes.
-        Raw::Text(text) | Raw::Untyped(text) => {
+        RawValue::Text(text) | RawValue::Untyped(text) => {
             format!("{:?}", text.chars().take(80).collect::<String>())
         }
-        Raw::Number(number) => number.to_string(),
-        Raw::Other(what) => (*what).into(),
+        RawValue::Number(number) => number.to_string(),
+        RawValue::Other(what) => (*what).into(),
     }
 }
 
-fn line(text: &str) -> Option<Value> {
+fn line(text: &str) -> Option<ConfigValue> {
     let fits = !text.trim().is_empty() && text.len() <= 4096 && !text.contains(char::is_control);
-    fits.then(|| Value::Text(text.to_owned()))
+    fits.then(|| ConfigValue::Text(text.to_owned()))
 }
 
-fn count(number: i128, least: u64, most: u64) -> Option<Value> {
+fn count(number: i128, least: u64, most: u64) -> Option<ConfigValue> {
     let number = u64::try_from(number).ok()?;
-    (least..=most).contains(&number).then_some(Value::Number(number))
+    (least..=most).contains(&number).then_some(ConfigValue::Number(number))
 }
 
 /// A URL whose parts cannot carry a password or a trailing query into logs, or the vendor's own.
-fn url(text: &str) -> Option<Value> {
+fn url(text: &str) -> Option<ConfigValue> {
     if text == VENDORS_OWN {
-        return Some(Value::Text(text.to_owned()));
+        return Some(ConfigValue::Text(text.to_owned()));
     }
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
     let host = rest.split('/').next()?;
@@ -178,5 +178,5 @@ fn url(text: &str) -> Option<Value> {
         && !host.starts_with(':')
         && text.len() <= 2048
         && text.chars().all(|c| c.is_ascii_graphic() && !"@?#\\\"<>".contains(c));
-    fits.then(|| Value::Text(text.to_owned()))
+    fits.then(|| ConfigValue::Text(text.to_owned()))
 }

@@ -1,12 +1,12 @@
 //! What environment and flags set, as entries like those of a file.
 
 use crate::environment::Environment;
-use crate::error::{ConfigError, Place};
-use crate::keys::{self, Key, Kind};
-use crate::origin::{Layer, Origin};
-use crate::project::Warning;
-use crate::settings::Entry;
-use crate::value::{self, Item, Raw, Value};
+use crate::error::{ConfigError, SourceLine};
+use crate::origin::{Layer, ValueOrigin};
+use crate::project::ConfigWarning;
+use crate::schema::{self, ConfigKey, ValueKind};
+use crate::settings::SettingEntry;
+use crate::value::{self, ConfigValue, ListItem, RawValue};
 use crate::vendors::Vendor;
 use protocol::provider::Api;
 
@@ -15,8 +15,8 @@ use protocol::provider::Api;
 pub(crate) fn from_environment(
     environment: &Environment,
     vendor: &Vendor,
-    warnings: &mut Vec<Warning>,
-) -> Result<Vec<Entry>, ConfigError> {
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<Vec<SettingEntry>, ConfigError> {
     let mut found = Vec::new();
     let variables = [
         (vendor.base_url_variable, "provider.base_url"),
@@ -24,21 +24,21 @@ pub(crate) fn from_environment(
         ("AGENTD_SANDBOX_TIER", "sandbox.tier"),
     ];
     for (name, key) in variables {
-        let (Some(mut text), Some(key)) = (text_of(environment, name)?, keys::find(key)) else {
+        let (Some(mut text), Some(key)) = (text_of(environment, name)?, schema::find(key)) else {
             continue;
         };
         if name == "AGENTD_SANDBOX_TIER" {
             text = text.to_ascii_lowercase();
         }
-        let place = Place { file: name.into(), line: 0, column: 0 };
+        let place = SourceLine { file: name.into(), line: 0, column: 0 };
         // OpenAI's own variable is written with it.
         if let Some(short) = text
             .trim_end_matches('/')
             .strip_suffix("/v1")
-            .filter(|_| key.kind == Kind::Url && vendor.api == Api::Anthropic)
+            .filter(|_| key.kind == ValueKind::Url && vendor.dialect == Api::Anthropic)
         {
-            warnings.push(Warning {
-                origin: Origin { layer: Layer::Environment, file: name.into(), line: 0 },
+            warnings.push(ConfigWarning {
+                origin: ValueOrigin { layer: Layer::Environment, file: name.into(), line: 0 },
                 key: key.name.into(),
                 text: format!("is written without /v1 at its end; {short} is used"),
             });
@@ -51,15 +51,15 @@ pub(crate) fn from_environment(
 
 /// The entries of flags, each `key` and `value` in the words of the configuration. A list's flag
 /// adds one element.
-pub(crate) fn from_flags(flags: &[(String, String)]) -> Result<Vec<Entry>, ConfigError> {
-    let place = || Place { file: "flag".into(), line: 0, column: 0 };
+pub(crate) fn from_flags(flags: &[(String, String)]) -> Result<Vec<SettingEntry>, ConfigError> {
+    let place = || SourceLine { file: "flag".into(), line: 0, column: 0 };
     let mut found = Vec::new();
     for (name, text) in flags {
-        let Some(key) = keys::find(name) else {
+        let Some(key) = schema::find(name) else {
             return Err(ConfigError::UnknownKey {
                 place: place(),
                 key: name.clone(),
-                hint: keys::hint(name),
+                hint: schema::hint(name),
             });
         };
         found.push(untyped(key, text, place(), Layer::Flag)?);
@@ -75,40 +75,41 @@ pub(crate) fn text_of(
     let Some(value) = environment.get(name) else { return Ok(None) };
     match value.to_str() {
         Some(text) => Ok(Some(text.to_owned())),
-        None => {
-            Err(ConfigError::NotText { place: Place { file: name.into(), line: 0, column: 0 } })
-        }
+        None => Err(ConfigError::NotText {
+            place: SourceLine { file: name.into(), line: 0, column: 0 },
+        }),
     }
 }
 
 fn untyped(
-    key: &'static Key,
+    key: &'static ConfigKey,
     text: &str,
-    place: Place,
+    place: SourceLine,
     layer: Layer,
-) -> Result<Entry, ConfigError> {
-    let value = value::read(key, &Raw::Untyped(text)).map_err(|unfit| ConfigError::BadValue {
-        place: place.clone(),
-        key: key.name.into(),
-        found: unfit.found,
-        wanted: unfit.wanted,
-    })?;
+) -> Result<SettingEntry, ConfigError> {
+    let value =
+        value::read(key, &RawValue::Untyped(text)).map_err(|unfit| ConfigError::BadValue {
+            place: place.clone(),
+            key: key.name.into(),
+            found: unfit.found,
+            wanted: unfit.wanted,
+        })?;
     let value = match (key.kind, value) {
         (
-            Kind::Rules
-            | Kind::Dirs
-            | Kind::Files
-            | Kind::Hosts
-            | Kind::Variables
-            | Kind::Verifiers
-            | Kind::Formatters,
-            Value::Text(text),
-        ) => Value::List(vec![Item {
+            ValueKind::Rules
+            | ValueKind::Dirs
+            | ValueKind::Files
+            | ValueKind::Hosts
+            | ValueKind::Variables
+            | ValueKind::Verifiers
+            | ValueKind::Formatters,
+            ConfigValue::Text(text),
+        ) => ConfigValue::List(vec![ListItem {
             text,
-            origin: Origin { layer, file: place.file.clone(), line: 0 },
+            origin: ValueOrigin { layer, file: place.file.clone(), line: 0 },
             examples: Vec::new(),
         }]),
         (_, value) => value,
     };
-    Ok(Entry { key, value, place, layer })
+    Ok(SettingEntry { key, value, place, layer })
 }

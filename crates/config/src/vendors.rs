@@ -1,13 +1,14 @@
-//! What is known of each vendor ahead of any configuration: one row each.
+//! The table of vendors: one row each. The words of `provider.name` and of `--provider`, the variables
+//! that hold keys, and the variables that the supervisor is sent all come from it.
 
 use protocol::provider::{Api, Auth};
 use std::path::PathBuf;
 
-/// What speaks in the model's place.
+/// The value of `provider.name`: where answers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderName {
-    /// A server.
-    Server(Api),
+    /// A server of this vendor, or one that is compatible with it.
+    Vendor(&'static Vendor),
     /// A recording.
     Replay,
 }
@@ -24,16 +25,16 @@ pub struct KeyVariable {
 /// Where the key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// A variable of the caller's.
+    /// A variable in the client's environment.
     Variable(KeyVariable),
-    /// A file of the caller's alone.
+    /// A file that only its owner can read.
     File {
         /// Absolute.
         path: PathBuf,
         /// How its key is sent.
         auth: Auth,
     },
-    /// What a command prints.
+    /// The output of a command.
     Command {
         /// For the shell.
         line: String,
@@ -53,30 +54,48 @@ impl KeySource {
     }
 }
 
-/// One vendor's interface.
-#[derive(Debug)]
+/// One row of the table.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Vendor {
-    /// As `provider.name` says it.
-    pub word: &'static str,
-    /// The language.
-    pub api: Api,
+    /// Its value of `provider.name` and `--provider`.
+    pub name: &'static str,
+    /// For `--help`.
+    pub title: &'static str,
+    /// The dialect that its servers speak.
+    pub dialect: Api,
     /// The vendor's own server.
     pub base_url: &'static str,
-    /// The variable that names another.
+    /// The variable that names another server.
     pub base_url_variable: &'static str,
-    /// The model where none is named; without one, one must be.
+    /// The default model; without one, the user must name a model.
     pub model: Option<&'static str>,
-    /// The variable that names another.
+    /// The variable that names a model.
     pub model_variable: &'static str,
     /// The variables that hold its keys. The first that is set is used.
     pub keys: &'static [KeyVariable],
+    /// Which of its servers need a key.
+    pub needs_key: NeedsKey,
 }
 
-/// What stands in the configuration for "as the vendor has it".
+/// Which servers of a vendor need a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeedsKey {
+    /// All.
+    Always,
+    /// All but those on the user's own machine.
+    Remote,
+    /// None; a key that is set is sent.
+    Never,
+}
+
+/// The value of a key for "the vendor's own".
 pub(crate) const VENDORS_OWN: &str = "vendor";
 
-/// What stands there for "not set".
+/// The value of a key for "not set".
 pub(crate) const NONE: &str = "none";
+
+/// The value of `provider.name` for a recording.
+const REPLAY: &str = "replay";
 
 const fn key(name: &'static str, auth: Auth) -> KeyVariable {
     KeyVariable { name, auth }
@@ -84,92 +103,186 @@ const fn key(name: &'static str, auth: Auth) -> KeyVariable {
 
 const OPENAI_KEYS: &[KeyVariable] = &[key("OPENAI_API_KEY", Auth::Bearer)];
 
-/// All of them. The first stands for a recording's too.
-static VENDORS: [Vendor; 4] = [
+/// A vendor that speaks OpenAI's Chat Completions. Its models come and go within a year, and a guessed
+/// default would cost the user money.
+const fn chat(name: &'static str, title: &'static str, base_url: &'static str) -> Vendor {
     Vendor {
-        word: "anthropic",
-        api: Api::Anthropic,
+        name,
+        title,
+        dialect: Api::Chat,
+        base_url,
+        base_url_variable: "OPENAI_BASE_URL",
+        model: None,
+        model_variable: "OPENAI_MODEL",
+        keys: OPENAI_KEYS,
+        needs_key: NeedsKey::Remote,
+    }
+}
+
+/// All vendors. The first row also serves as the one of a recording.
+pub const VENDORS: &[Vendor] = &[
+    Vendor {
+        name: "anthropic",
+        title: "Anthropic Messages",
+        dialect: Api::Anthropic,
         base_url: "https://api.anthropic.com",
         base_url_variable: "ANTHROPIC_BASE_URL",
         model: Some("claude-sonnet-5-5"),
         model_variable: "ANTHROPIC_MODEL",
         keys: &[key("ANTHROPIC_API_KEY", Auth::ApiKey), key("ANTHROPIC_AUTH_TOKEN", Auth::Bearer)],
+        needs_key: NeedsKey::Always,
     },
     Vendor {
-        word: "openai",
-        api: Api::Responses,
-        base_url: "https://api.openai.com/v1",
-        base_url_variable: "OPENAI_BASE_URL",
-        // Its names come and go within a year, and a guess would cost the person money.
-        model: None,
-        model_variable: "OPENAI_MODEL",
-        keys: OPENAI_KEYS,
+        dialect: Api::Responses,
+        ..chat("openai", "OpenAI Responses", "https://api.openai.com/v1")
     },
+    chat(
+        "openai-chat",
+        "OpenAI Chat Completions, and servers that speak it",
+        "https://api.openai.com/v1",
+    ),
     Vendor {
-        word: "openai-chat",
-        api: Api::Chat,
-        base_url: "https://api.openai.com/v1",
-        base_url_variable: "OPENAI_BASE_URL",
-        model: None,
-        model_variable: "OPENAI_MODEL",
-        keys: OPENAI_KEYS,
-    },
-    Vendor {
-        word: "gemini",
-        api: Api::Gemini,
+        name: "gemini",
+        title: "Google Gemini",
+        dialect: Api::Gemini,
         base_url: "https://generativelanguage.googleapis.com",
         base_url_variable: "GOOGLE_GEMINI_BASE_URL",
         model: None,
         model_variable: "GEMINI_MODEL",
         keys: &[key("GEMINI_API_KEY", Auth::ApiKey), key("GOOGLE_API_KEY", Auth::ApiKey)],
+        needs_key: NeedsKey::Always,
+    },
+    Vendor {
+        base_url_variable: "MISTRAL_BASE_URL",
+        model_variable: "MISTRAL_MODEL",
+        keys: &[key("MISTRAL_API_KEY", Auth::Bearer)],
+        ..chat("mistral", "Mistral", "https://api.mistral.ai/v1")
+    },
+    Vendor {
+        base_url_variable: "DEEPSEEK_BASE_URL",
+        model_variable: "DEEPSEEK_MODEL",
+        keys: &[key("DEEPSEEK_API_KEY", Auth::Bearer)],
+        ..chat("deepseek", "DeepSeek", "https://api.deepseek.com")
+    },
+    Vendor {
+        base_url_variable: "XAI_BASE_URL",
+        model_variable: "XAI_MODEL",
+        keys: &[key("XAI_API_KEY", Auth::Bearer)],
+        ..chat("xai", "xAI", "https://api.x.ai/v1")
+    },
+    Vendor {
+        base_url_variable: "OPENROUTER_BASE_URL",
+        model_variable: "OPENROUTER_MODEL",
+        keys: &[key("OPENROUTER_API_KEY", Auth::Bearer)],
+        ..chat("openrouter", "OpenRouter", "https://openrouter.ai/api/v1")
+    },
+    Vendor {
+        base_url_variable: "OLLAMA_BASE_URL",
+        model_variable: "OLLAMA_MODEL",
+        keys: &[key("OLLAMA_API_KEY", Auth::Bearer)],
+        needs_key: NeedsKey::Never,
+        ..chat("ollama", "Ollama on this machine; needs no key", "http://localhost:11434/v1")
     },
 ];
 
+/// The values of `provider.name`: each vendor's, and the one for a recording.
+pub(crate) const PROVIDER_NAMES: &[&str] = &{
+    let mut names = [REPLAY; VENDORS.len() + 1];
+    let mut at = 0;
+    while at < VENDORS.len() {
+        names[at] = VENDORS[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// Number of key variables over all rows.
+const KEY_VARIABLE_COUNT: usize = {
+    let (mut count, mut at) = (0, 0);
+    while at < VENDORS.len() {
+        count += VENDORS[at].keys.len();
+        at += 1;
+    }
+    count
+};
+
+/// The variables of all vendors that hold keys. Only the provider gets a key, so the client starts every
+/// other process without them. A name occurs twice where two rows share it.
+pub const KEY_VARIABLES: &[&str] = &{
+    let mut names = [""; KEY_VARIABLE_COUNT];
+    let (mut count, mut at) = (0, 0);
+    while at < VENDORS.len() {
+        let mut of_row = 0;
+        while of_row < VENDORS[at].keys.len() {
+            names[count] = VENDORS[at].keys[of_row].name;
+            count += 1;
+            of_row += 1;
+        }
+        at += 1;
+    }
+    names
+};
+
+/// Whether this variable names the server or the model of a vendor.
+#[must_use]
+pub fn names_server_or_model(variable: &str) -> bool {
+    VENDORS
+        .iter()
+        .any(|vendor| [vendor.base_url_variable, vendor.model_variable].contains(&variable))
+}
+
 impl ProviderName {
-    /// By its word; none for a word that no row has.
+    /// Reads a value of `provider.name`; `None` for a name that no row has.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        if word == "replay" {
+    pub fn parse(name: &str) -> Option<Self> {
+        if name == REPLAY {
             return Some(Self::Replay);
         }
-        let vendor = VENDORS.iter().find(|vendor| vendor.word == word)?;
-        Some(Self::Server(vendor.api))
+        VENDORS.iter().find(|vendor| vendor.name == name).map(Self::Vendor)
     }
 
-    /// What is known of it.
+    /// As `provider.name` has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vendor(vendor) => vendor.name,
+            Self::Replay => REPLAY,
+        }
+    }
+
+    /// Its row; a recording uses the first one.
     #[must_use]
     pub fn vendor(self) -> &'static Vendor {
-        let api = match self {
-            Self::Server(api) => api,
-            Self::Replay => Api::Anthropic,
-        };
-        VENDORS.iter().find(|vendor| vendor.api == api).unwrap_or(&VENDORS[0])
+        match self {
+            Self::Vendor(vendor) => vendor,
+            Self::Replay => &VENDORS[0],
+        }
     }
 }
 
 impl Vendor {
-    /// Whether a server of this kind on the caller's own machine is asked without a key.
+    /// Whether a request can do without a key; `local` is true for a server on the user's own machine.
     #[must_use]
-    pub fn local_servers_need_no_key(&self) -> bool {
-        match self.api {
-            Api::Responses | Api::Chat => true,
-            Api::Anthropic | Api::Gemini => false,
+    pub fn is_keyless(&self, local: bool) -> bool {
+        match self.needs_key {
+            NeedsKey::Always => false,
+            NeedsKey::Remote => local,
+            NeedsKey::Never => true,
         }
     }
 
-    /// Said where nobody named a model and there is none to fall back to.
+    /// The error for a user who named no model, where the vendor has no default.
     #[must_use]
     pub fn no_model(&self) -> String {
         format!(
-            "no model is named for {}, and none is used by itself: name one with --model, with {} \
-             or as provider.model",
-            self.word, self.model_variable
+            "{} has no default model: name one with --model, with {} or as provider.model",
+            self.name, self.model_variable
         )
     }
 
-    /// The variables that hold its keys, as people are told of them.
+    /// The variables that hold its keys, for messages.
     #[must_use]
-    pub fn keys_in_words(&self) -> String {
+    pub fn key_variables(&self) -> String {
         let names: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
         names.join(" or ")
     }
@@ -179,18 +292,50 @@ impl Vendor {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::keys::{Kind, find};
+    use std::collections::BTreeMap;
 
     #[test]
-    fn every_word_of_the_key_is_a_row_and_every_row_a_word() {
-        let Kind::Word(words) = find("provider.name").unwrap().kind else { panic!("no words") };
-        for word in words {
-            assert!(ProviderName::parse(word).is_some(), "{word}");
+    fn every_row_is_found_by_its_name() {
+        for vendor in VENDORS {
+            assert_eq!(ProviderName::parse(vendor.name).unwrap().vendor(), vendor);
+            assert!(PROVIDER_NAMES.contains(&vendor.name), "{}", vendor.name);
         }
-        for vendor in &VENDORS {
-            assert!(words.contains(&vendor.word));
-            assert_eq!(ProviderName::parse(vendor.word).unwrap().vendor().word, vendor.word);
-        }
+        assert_eq!(ProviderName::parse("replay"), Some(ProviderName::Replay));
         assert_eq!(ProviderName::parse("nobody"), None);
+        assert_eq!(PROVIDER_NAMES.len(), VENDORS.len() + 1);
+    }
+
+    /// A new row needs its line here: a wrong URL would send conversations and keys elsewhere.
+    #[test]
+    fn servers_and_key_variables_are_those_that_the_vendors_document() {
+        let rows =
+            VENDORS.iter().map(|vendor| (vendor.name, (vendor.base_url, vendor.key_variables())));
+        let rows: BTreeMap<_, _> = rows.collect();
+        let wanted = [
+            ("anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"),
+            ("deepseek", "https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+            (
+                "gemini",
+                "https://generativelanguage.googleapis.com",
+                "GEMINI_API_KEY or GOOGLE_API_KEY",
+            ),
+            ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+            ("ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY"),
+            ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+            ("openai-chat", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+            ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+            ("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
+        ];
+        let wanted = wanted.map(|(name, url, keys)| (name, (url, keys.to_owned())));
+        assert_eq!(rows, BTreeMap::from(wanted));
+    }
+
+    #[test]
+    fn each_key_variable_of_each_row_is_in_the_list() {
+        for key in VENDORS.iter().flat_map(|vendor| vendor.keys) {
+            assert!(KEY_VARIABLES.contains(&key.name), "{}", key.name);
+            assert!(crate::environment::sounds_secret(key.name), "{}", key.name);
+        }
+        assert!(!KEY_VARIABLES.contains(&""));
     }
 }

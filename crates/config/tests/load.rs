@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use config::{
-    Config, ConfigError, Layer, PROJECT_FILE, ProviderName, Sources, Trust, TrustStore,
+    Config, ConfigError, Layer, PROJECT_FILE, ProviderName, Sources, Trust, TrustStore, VENDORS,
     init_project, init_text,
 };
 use protocol::confinement::{Level, Network, Tier};
 use protocol::judgement::{Audience, Mode, RuleEffect, Said};
-use protocol::provider::{Api, Auth};
+use protocol::provider::Auth;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -123,7 +123,7 @@ fn what_is_wrong_with_a_model_is_said_with_its_place() {
 #[test]
 fn defaults_hold_where_nobody_says_otherwise() {
     let config = place().load();
-    assert_eq!(config.provider.name, ProviderName::Server(Api::Anthropic));
+    assert_eq!(config.provider.name, ProviderName::parse("anthropic").unwrap());
     assert_eq!(config.provider.base_url, "https://api.anthropic.com");
     assert_eq!(
         (config.provider.patience.tries, config.provider.patience.byte_timeout_ms),
@@ -228,7 +228,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("[net]\nrounds = 3", &["user.toml:2:1", "did you mean `budget.rounds`"]),
         (
             "[provider]\napi_key = 'sk-1'",
-            &["user.toml:2:1", "set ANTHROPIC_API_KEY", "in the environment"],
+            &["user.toml:2:1", "Set ANTHROPIC_API_KEY", "in the environment"],
         ),
         (
             "permissions.mode = 'yolo'",
@@ -784,6 +784,24 @@ fn each_vendor_has_its_own_server_model_and_variables() {
     let mut at = place().user(text).env(&env);
     at.sources.flags = vec![("provider.name".into(), "anthropic".into())];
     assert_eq!(at.load().provider.base_url, "http://a");
+}
+
+#[test]
+fn each_row_of_the_table_is_a_provider_with_its_own_server_and_key() {
+    for row in VENDORS {
+        let asked =
+            |env: &[(&str, &str)]| place().flag("provider.name", row.name).env(env).load().provider;
+        let own = asked(&[(row.keys[0].name, "k"), (row.model_variable, "m")]);
+        assert_eq!((own.base_url.as_str(), own.model.as_deref()), (row.base_url, Some("m")));
+        assert_eq!(own.key.map(|key| key.auth()), Some(row.keys[0].auth), "{}", row.name);
+        let others = VENDORS.iter().flat_map(|other| other.keys).map(|key| (key.name, "k"));
+        let others = others.filter(|(name, _)| row.keys.iter().all(|key| key.name != *name));
+        let others: Vec<_> = others.collect();
+        assert_eq!(asked(&others).key, None, "{}", row.name);
+        assert_eq!(row.is_keyless(own.local), row.name == "ollama", "{}", row.name);
+        let elsewhere = asked(&[(row.base_url_variable, "https://h/x")]);
+        assert_eq!(elsewhere.base_url, "https://h/x", "{}", row.name);
+    }
 }
 
 #[test]

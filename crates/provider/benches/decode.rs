@@ -7,8 +7,8 @@ mod server;
 
 use protocol::content::{Block, Message, ModelRequest, Role};
 use protocol::provider::{Api, Auth, Patience, Server, Source};
-use provider::intake::Intake;
-use provider::{Provider, Setup, anthropic, sse};
+use provider::stream::StreamDecoder;
+use provider::{Provider, ProviderSetup, anthropic, sse};
 use serde::de::IgnoredAny;
 use server::vendor::{VENDORS, Vendor};
 use std::hint::black_box;
@@ -53,14 +53,14 @@ fn decoding(vendor: Vendor, letters: usize, target: f64) {
     let times = 4_000_000 / (letters + 200);
     let text = vendor.repeats(&words, times).body();
     let time = best(9, || {
-        let mut intake = Intake::new(api);
+        let mut intake = StreamDecoder::new(api);
         for chunk in text.as_bytes().chunks(16 << 10) {
             drop(black_box(intake.read(chunk).unwrap()));
         }
     });
     let plain = rate(text.len(), best(9, || as_json(&text)));
     let alone = best(9, || {
-        let mut decoder = sse::Decoder::default();
+        let mut decoder = sse::SseDecoder::default();
         for chunk in text.as_bytes().chunks(16 << 10) {
             decoder.push(chunk, &mut |event| drop(black_box(event))).unwrap();
         }
@@ -103,7 +103,7 @@ fn main() {
         let time = best(7, || {
             let mut key = tempfile::tempfile().unwrap();
             key.write_all(b"k").unwrap();
-            drop(black_box(Provider::new(Setup {
+            drop(black_box(Provider::new(ProviderSetup {
                 source: Source::Server(Server {
                     api: Api::Anthropic,
                     base_url: url.into(),

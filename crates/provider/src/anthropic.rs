@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 pub(crate) mod wire;
 
-pub use decode::Decoder;
+pub use decode::AnthropicDecoder;
 pub use encode::encode;
 pub(crate) use encode::encode_leaving_out;
 

@@ -1,7 +1,7 @@
 //! The vendors' interfaces behind one door: one arm each.
 
 use crate::body::EncodeError;
-use crate::step::{Misfit, Step};
+use crate::step::{AnswerStep, FormatError};
 use crate::{anthropic, chat, gemini, responses};
 use protocol::content::ModelRequest;
 use protocol::provider::{Api, Auth, Server};
@@ -89,26 +89,26 @@ pub(crate) fn is_for_old_thinking(api: Api, refusal: &str) -> bool {
 
 /// The decoder of one answer.
 #[derive(Debug)]
-pub enum Decoder {
+pub enum AnswerDecoder {
     /// Anthropic Messages.
-    Anthropic(anthropic::Decoder),
+    Anthropic(anthropic::AnthropicDecoder),
     /// OpenAI Responses.
-    Responses(responses::Decoder),
+    Responses(responses::ResponsesDecoder),
     /// OpenAI Chat Completions.
-    Chat(chat::Decoder),
+    Chat(chat::ChatDecoder),
     /// Google Gemini.
-    Gemini(gemini::Decoder),
+    Gemini(gemini::GeminiDecoder),
 }
 
-impl Decoder {
+impl AnswerDecoder {
     /// For an answer in this language.
     #[must_use]
     pub fn new(api: Api) -> Self {
         match api {
-            Api::Anthropic => Self::Anthropic(anthropic::Decoder::default()),
-            Api::Responses => Self::Responses(responses::Decoder::default()),
-            Api::Chat => Self::Chat(chat::Decoder::default()),
-            Api::Gemini => Self::Gemini(gemini::Decoder::default()),
+            Api::Anthropic => Self::Anthropic(anthropic::AnthropicDecoder::default()),
+            Api::Responses => Self::Responses(responses::ResponsesDecoder::default()),
+            Api::Chat => Self::Chat(chat::ChatDecoder::default()),
+            Api::Gemini => Self::Gemini(gemini::GeminiDecoder::default()),
         }
     }
 
@@ -117,7 +117,12 @@ impl Decoder {
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
-    pub fn event(&mut self, name: &str, data: &str, out: &mut Vec<Step>) -> Result<bool, Misfit> {
+    pub fn event(
+        &mut self,
+        name: &str,
+        data: &str,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<bool, FormatError> {
         match self {
             Self::Anthropic(decoder) => decoder.event(name, data, out),
             Self::Responses(decoder) => decoder.event(name, data, out),
@@ -131,7 +136,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`Misfit`].
-    pub fn body_ended(&mut self, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    pub fn body_ended(&mut self, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
         match self {
             Self::Anthropic(_) | Self::Responses(_) | Self::Gemini(_) => Ok(()),
             Self::Chat(decoder) => decoder.body_ended(out),

@@ -43,18 +43,18 @@ pub(crate) fn object(json: &str) -> Option<&RawValue> {
 
 /// A tool as the vendors other than Anthropic name its parts.
 #[derive(Serialize)]
-pub(crate) struct Tool<'a> {
+pub(crate) struct FunctionSpec<'a> {
     pub name: &'a str,
     pub description: &'a str,
     pub parameters: &'a RawValue,
 }
 
 /// The tools in their order, their schemas byte for byte.
-pub(crate) fn tools(specs: &[ToolSpec]) -> Result<Vec<Tool<'_>>, EncodeError> {
+pub(crate) fn tools(specs: &[ToolSpec]) -> Result<Vec<FunctionSpec<'_>>, EncodeError> {
     specs
         .iter()
         .map(|spec| {
-            Ok(Tool {
+            Ok(FunctionSpec {
                 name: &spec.name,
                 description: &spec.description,
                 parameters: object(&spec.input_schema)

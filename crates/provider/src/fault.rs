@@ -3,17 +3,17 @@
 
 use crate::body::EncodeError;
 use crate::secrets::Secrets;
-use crate::server_error::{Nature, read_error};
+use crate::server_error::{ErrorMeaning, read_error};
 use crate::sse::SseError;
-use crate::step::{Misfit, ServerError};
+use crate::step::{FormatError, ServerError};
 use jiff::Timestamp;
 use std::time::Duration;
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct AttemptFault {
     /// What kind.
-    pub cause: Cause,
+    pub cause: FaultCause,
     /// Plain words, for people.
     pub words: String,
     /// How long the server asks us to wait.
@@ -26,7 +26,7 @@ pub struct Fault {
 
 /// Kinds of fault that are treated differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
+pub enum FaultCause {
     /// No key was given.
     NoKey,
     /// The server does not take the key.
@@ -53,7 +53,7 @@ pub enum Cause {
 
 /// An HTTP answer that is no success, as it came.
 #[derive(Debug)]
-pub struct Refusal<'a> {
+pub struct HttpRefusal<'a> {
     /// Its status.
     pub status: u16,
     /// The headers named in [`HEADERS`], where they are there, in that order.
@@ -68,22 +68,22 @@ pub struct Refusal<'a> {
 pub const HEADERS: [&str; 6] =
     ["retry-after-ms", "retry-after", "x-should-retry", "request-id", "location", "x-request-id"];
 
-impl Fault {
+impl AttemptFault {
     /// A fault of this cause, in these words.
     #[must_use]
-    pub fn new(cause: Cause, words: impl Into<String>) -> Self {
+    pub fn new(cause: FaultCause, words: impl Into<String>) -> Self {
         Self { cause, words: words.into(), wait: None, try_again: None, request_id: None }
     }
 
     /// A stream that came to no proper end.
     #[must_use]
     pub fn broken(words: impl Into<String>) -> Self {
-        Self::new(Cause::Broken, words)
+        Self::new(FaultCause::Broken, words)
     }
 
     /// What an HTTP refusal says.
     #[must_use]
-    pub fn refused(refusal: &Refusal<'_>) -> Self {
+    pub fn refused(refusal: &HttpRefusal<'_>) -> Self {
         let [wait_ms, wait, should_retry, id, location, other_id] = refusal.headers;
         let (error, said) = body_words(refusal.body);
         let mut words = format!("the server answered {}", refusal.status);
@@ -95,13 +95,15 @@ impl Fault {
         }
         Self {
             cause: match error.nature() {
-                Some(Nature::Quota) => Cause::Quota,
+                Some(ErrorMeaning::Quota) => FaultCause::Quota,
                 // Google answers a bad key like a bad request.
-                Some(Nature::Key) => Cause::Key,
-                Some(Nature::ContextFull) if matches!(refusal.status, 400 | 413 | 422 | 500) => {
-                    Cause::ContextFull
+                Some(ErrorMeaning::Key) => FaultCause::Key,
+                Some(ErrorMeaning::ContextFull)
+                    if matches!(refusal.status, 400 | 413 | 422 | 500) =>
+                {
+                    FaultCause::ContextFull
                 }
-                Some(_) | None => Cause::Status(refusal.status),
+                Some(_) | None => FaultCause::Status(refusal.status),
             },
             words,
             wait: wait_ms
@@ -121,13 +123,13 @@ impl Fault {
     /// The same without what no text may hold.
     #[must_use]
     pub(crate) fn without(self, secrets: &Secrets) -> Self {
-        let request_id = self.request_id.map(|id| secrets.blank(&id));
-        Self { words: secrets.blank(&self.words), request_id, ..self }
+        let request_id = self.request_id.map(|id| secrets.redact(&id));
+        Self { words: secrets.redact(&self.words), request_id, ..self }
     }
 
     /// The words, with the server's number of the request.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         match &self.request_id {
             Some(id) => format!("{} (request id {id})", self.words),
             None => self.words.clone(),
@@ -135,41 +137,41 @@ impl Fault {
     }
 }
 
-impl From<SseError> for Fault {
+impl From<SseError> for AttemptFault {
     fn from(error: SseError) -> Self {
-        Self::new(Cause::TooLarge, error.to_string())
+        Self::new(FaultCause::TooLarge, error.to_string())
     }
 }
 
-impl From<Misfit> for Fault {
-    fn from(misfit: Misfit) -> Self {
+impl From<FormatError> for AttemptFault {
+    fn from(misfit: FormatError) -> Self {
         let cause = match misfit {
-            Misfit::TooLarge => Cause::TooLarge,
-            Misfit::Format { .. }
-            | Misfit::Lacks { .. }
-            | Misfit::OutOfPlace { .. }
-            | Misfit::NoReason => Cause::Broken,
+            FormatError::TooLarge => FaultCause::TooLarge,
+            FormatError::Format { .. }
+            | FormatError::Lacks { .. }
+            | FormatError::OutOfPlace { .. }
+            | FormatError::NoReason => FaultCause::Broken,
         };
         Self::new(cause, misfit.to_string())
     }
 }
 
-impl From<ServerError> for Fault {
+impl From<ServerError> for AttemptFault {
     fn from(error: ServerError) -> Self {
         let words = format!("the server broke off its answer: {}", error.words());
         let cause = match (error.nature(), error.status) {
-            (Some(Nature::Quota), _) => Cause::Quota,
-            (Some(Nature::ContextFull), _) => Cause::ContextFull,
-            (Some(_), _) | (None, None) => Cause::Event(error.kind),
-            (None, Some(status)) => Cause::Status(status),
+            (Some(ErrorMeaning::Quota), _) => FaultCause::Quota,
+            (Some(ErrorMeaning::ContextFull), _) => FaultCause::ContextFull,
+            (Some(_), _) | (None, None) => FaultCause::Event(error.kind),
+            (None, Some(status)) => FaultCause::Status(status),
         };
         Self { request_id: error.request_id, wait: error.wait, ..Self::new(cause, words) }
     }
 }
 
-impl From<EncodeError> for Fault {
+impl From<EncodeError> for AttemptFault {
     fn from(error: EncodeError) -> Self {
-        Self::new(Cause::Setup, error.to_string())
+        Self::new(FaultCause::Setup, error.to_string())
     }
 }
 
@@ -207,10 +209,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn refused(status: u16, header: (usize, &str), body: &str) -> Fault {
+    fn refused(status: u16, header: (usize, &str), body: &str) -> AttemptFault {
         let mut headers = [None; 6];
         headers[header.0] = Some(header.1);
-        Fault::refused(&Refusal {
+        AttemptFault::refused(&HttpRefusal {
             status,
             headers,
             body: body.as_bytes(),
@@ -236,11 +238,11 @@ mod tests {
             (500, "", "the server answered 500"),
         ];
         for (status, body, told) in cases {
-            assert_eq!(refused(status, (4, ""), body).told(), told);
+            assert_eq!(refused(status, (4, ""), body).message(), told);
         }
         let moved = refused(308, (4, "https://b/"), "");
         assert_eq!(
-            moved.told(),
+            moved.message(),
             "the server answered 308: it points to https://b/, and redirects are not followed"
         );
         let header = refused(400, (3, "req_h"), vendor);

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 pub(crate) mod wire;
 
-pub use decode::Decoder;
+pub use decode::GeminiDecoder;
 pub use encode::encode;
 
 /// How ids begin that are made up here, since older models give their calls none; they are not sent.

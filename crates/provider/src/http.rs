@@ -3,8 +3,8 @@
 
 use crate::anthropic;
 use crate::api::{self, OldThinking};
-use crate::fault::{Cause, Fault, HEADERS, Refusal};
-use crate::key::Key;
+use crate::fault::{AttemptFault, FaultCause, HEADERS, HttpRefusal};
+use crate::key::ApiKey;
 use crate::secrets::Secrets;
 use protocol::provider::{Api, Patience, Server};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -51,7 +51,7 @@ pub struct Endpoint {
 
 /// An answer while it comes.
 #[derive(Debug)]
-pub struct Stream {
+pub struct BodyStream {
     response: Response,
     /// The server's number of the request.
     pub request_id: Option<String>,
@@ -62,7 +62,7 @@ pub struct Stream {
     handed: Instant,
     in_a_row: u32,
     /// How the body ended behind what was handed on already.
-    end: Option<Result<(), Fault>>,
+    end: Option<Result<(), AttemptFault>>,
 }
 
 impl Endpoint {
@@ -73,10 +73,10 @@ impl Endpoint {
     /// When base URL, proxy, key or certificates are unusable.
     pub fn new(
         server: &Server,
-        key: Option<&Key>,
+        key: Option<&ApiKey>,
         proxy: Option<&str>,
         patience: &Patience,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, AttemptFault> {
         let url = base_url(&server.base_url)?;
         let headers = headers(server, key)?;
         // Fails only when one is installed already, which is as good.
@@ -120,7 +120,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// No connection, no answer in time, or an answer that is no stream.
-    pub async fn post(&self, model: &str, body: String) -> Result<Stream, Fault> {
+    pub async fn post(&self, model: &str, body: String) -> Result<BodyStream, AttemptFault> {
         let url = address(&self.url, self.server.api, model);
         let request = self.client.post(url.clone()).headers(self.headers.clone()).body(body);
         let response = timeout(self.byte_clock, request.send())
@@ -133,7 +133,7 @@ impl Endpoint {
         if let Some(way) = header(response.headers(), CONTENT_ENCODING.as_str())
             && !way.trim().eq_ignore_ascii_case("identity")
         {
-            return Err(Fault::broken(format!(
+            return Err(AttemptFault::broken(format!(
                 "the server compressed its answer ({way}), which it was not asked for"
             )));
         }
@@ -142,12 +142,12 @@ impl Endpoint {
             "text/html" | "application/json" => {
                 let fault = self.refused(response, &url).await;
                 let words = format!("{}, which is no stream of events", fault.words);
-                return Err(Fault { words, cause: Cause::Broken, ..fault });
+                return Err(AttemptFault { words, cause: FaultCause::Broken, ..fault });
             }
             // Some compatible servers name the type wrongly, or not at all.
             _ => {}
         }
-        Ok(Stream {
+        Ok(BodyStream {
             request_id: ["request-id", "x-request-id"]
                 .into_iter()
                 .find_map(|name| header(response.headers(), name))
@@ -185,7 +185,7 @@ impl Endpoint {
         &self.server
     }
 
-    async fn refused(&self, mut response: Response, url: &Url) -> Fault {
+    async fn refused(&self, mut response: Response, url: &Url) -> AttemptFault {
         let mut body = Vec::new();
         // The words are welcome, not needed: whatever came until the clock ran out will do.
         let _in_time = timeout(self.byte_clock, async {
@@ -197,11 +197,11 @@ impl Endpoint {
             }
         })
         .await;
-        let mut fault = Fault::refused(&Refusal {
+        let mut fault = AttemptFault::refused(&HttpRefusal {
             status: response.status().as_u16(),
             headers: HEADERS.map(|name| header(response.headers(), name)),
             // Before anything is cut off.
-            body: &self.secrets.blank_bytes(&body),
+            body: &self.secrets.redact_bytes(&body),
             now: jiff::Timestamp::now(),
         });
         if response.status() == StatusCode::NOT_FOUND {
@@ -211,27 +211,27 @@ impl Endpoint {
         fault
     }
 
-    fn unsent(&self, error: &reqwest::Error) -> Fault {
+    fn unsent(&self, error: &reqwest::Error) -> AttemptFault {
         let host = self.url.host_str().unwrap_or("the server");
         let port = self.url.port_or_known_default().unwrap_or_default();
         let why = innermost(error);
         if error.is_connect() {
             let words = format!("cannot connect to {host}:{port}: {why}");
-            return Fault::new(Cause::Connect, words);
+            return AttemptFault::new(FaultCause::Connect, words);
         }
         if error.is_builder() {
             return setup(why);
         }
-        Fault::broken(format!("the connection to {host}:{port} broke: {why}"))
+        AttemptFault::broken(format!("the connection to {host}:{port} broke: {why}"))
     }
 }
 
-impl Stream {
+impl BodyStream {
     /// The next bytes, with those that have come behind them; none at the end of the body.
     ///
     /// # Errors
     /// When the connection breaks or one of the clocks runs out.
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, AttemptFault> {
         if let Some(end) = self.end.take() {
             return end.map(|()| None);
         }
@@ -247,7 +247,7 @@ impl Stream {
             Ok(Ok(None)) => return Ok(None),
             Ok(Err(error)) => return Err(broke(&error)),
             Err(_) if progress_by < bytes_by => {
-                return Err(Fault::broken(format!(
+                return Err(AttemptFault::broken(format!(
                     "the stream made no progress for {:.1} s (provider.progress_timeout)",
                     self.progress_clock.as_secs_f64()
                 )));
@@ -323,7 +323,7 @@ async fn let_others_run() {
     .await;
 }
 
-fn base_url(base_url: &str) -> Result<Url, Fault> {
+fn base_url(base_url: &str) -> Result<Url, AttemptFault> {
     match Url::parse(base_url.trim()) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         Ok(_) | Err(_) => Err(setup(format!(
@@ -341,7 +341,7 @@ fn address(base: &Url, api: Api, model: &str) -> Url {
     url
 }
 
-fn headers(server: &Server, key: Option<&Key>) -> Result<HeaderMap, Fault> {
+fn headers(server: &Server, key: Option<&ApiKey>) -> Result<HeaderMap, AttemptFault> {
     let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static("text/event-stream")),
@@ -369,17 +369,19 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn setup(words: impl Into<String>) -> Fault {
-    Fault::new(Cause::Setup, words)
+fn setup(words: impl Into<String>) -> AttemptFault {
+    AttemptFault::new(FaultCause::Setup, words)
 }
 
-fn silent(clock: Duration) -> Fault {
+fn silent(clock: Duration) -> AttemptFault {
     let seconds = clock.as_secs_f64();
-    Fault::broken(format!("the server sent nothing for {seconds:.1} s (provider.byte_timeout)"))
+    AttemptFault::broken(format!(
+        "the server sent nothing for {seconds:.1} s (provider.byte_timeout)"
+    ))
 }
 
-fn broke(error: &reqwest::Error) -> Fault {
-    Fault::broken(format!("the stream broke: {}", innermost(error)))
+fn broke(error: &reqwest::Error) -> AttemptFault {
+    AttemptFault::broken(format!("the stream broke: {}", innermost(error)))
 }
 
 /// The first cause, which is what people can act on; the layers above repeat each other.

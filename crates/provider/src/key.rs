@@ -9,7 +9,7 @@ const KEY_CAP: usize = 16 << 10;
 
 /// A key as it is read. It is wiped; its copy in the header, which the HTTP library keeps and frees,
 /// is not.
-pub struct Key(Zeroizing<String>);
+pub struct ApiKey(Zeroizing<String>);
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum KeyError {
     NotAKey,
 }
 
-impl Key {
+impl ApiKey {
     /// Reads a key from the beginning of a file, whatever its offset is: a restarted provider is
     /// given the same open file again. White space around the key is not part of it.
     ///
@@ -59,7 +59,7 @@ impl Key {
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key(…)")
     }
@@ -81,7 +81,7 @@ mod tests {
     fn a_key_is_read_from_the_beginning_twice_and_never_shown() {
         let mut file = file(b" sk-ant-1\n");
         for _ in 0..2 {
-            let key = Key::read(&file).unwrap();
+            let key = ApiKey::read(&file).unwrap();
             assert_eq!(key.expose(), "sk-ant-1");
             assert_eq!(format!("{key:?}"), "Key(…)");
         }
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused() {
-        assert!(matches!(Key::read(&file(b" \n")), Err(KeyError::Empty)));
+        assert!(matches!(ApiKey::read(&file(b" \n")), Err(KeyError::Empty)));
         for bytes in [&b"a b"[..], b"a\nb", b"\xff", &[b'k'; KEY_CAP + 1]] {
-            assert!(matches!(Key::read(&file(bytes)), Err(KeyError::NotAKey)));
+            assert!(matches!(ApiKey::read(&file(bytes)), Err(KeyError::NotAKey)));
         }
-        assert!(Key::read(&file(&[b'k'; KEY_CAP])).is_ok());
+        assert!(ApiKey::read(&file(&[b'k'; KEY_CAP])).is_ok());
     }
 }

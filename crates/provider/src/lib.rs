@@ -1,7 +1,7 @@
 //! Models' streams: vendors' wire formats as pure encoders and decoders, one policy, one file that
 //! opens connections. Run by `workers/provider`, and by nobody else.
 //!
-//! A request's way: [`api::encode`] makes its body; `http` sends it; [`intake`] ([`sse`], then
+//! A request's way: [`api::encode`] makes its body; `http` sends it; [`stream`] ([`sse`], then
 //! [`api::Decoder`]) turns what comes back into steps; [`Provider`] says them in the words of
 //! the wire. When an attempt comes to nothing, [`fault`] holds why and [`retry`] decides what
 //! follows. [`recording`] is the file that `--record` writes and the `replay` source plays.
@@ -29,28 +29,28 @@
 //! [`Provider`] takes 0.05 ms for an `http` address and 2.7 ms for `https`, which is the reading of
 //! 140 certificates.
 
-mod answer;
 pub mod anthropic;
 pub mod api;
-mod ask;
-mod beside;
-mod blanked;
 pub mod body;
 pub mod chat;
+mod emit;
 pub mod fault;
 pub mod gemini;
 mod http;
-pub mod intake;
 mod key;
-mod play;
+mod pinned_updates;
+mod provider;
 pub mod recording;
+mod redactor;
+mod replay;
+mod request;
 pub mod responses;
 pub mod retry;
 mod secrets;
 mod server_error;
 pub mod sse;
 pub mod step;
-mod telling;
-mod updates;
+pub mod stream;
+mod vendor_metadata;
 
-pub use answer::{Provider, Setup};
+pub use provider::{Provider, ProviderSetup};

@@ -29,19 +29,19 @@
 //! Where one number occurs twice (the provider was restarted and asked again), the last counts.
 
 mod line;
-mod replay;
-mod say;
+mod recorded;
+mod scripted;
 mod shape;
 mod write;
 
-pub(crate) use replay::Happened;
-pub use replay::{Recording, RecordingError};
+pub(crate) use recorded::RecordedEvent;
+pub use recorded::{Recording, RecordingError};
 pub use shape::shape;
 pub use write::Recorder;
 
 /// An attempt broke and another follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Retry {
+pub(crate) struct RecordedRetry {
     pub attempt: u32,
     pub of: u32,
     pub wait_ms: u64,

@@ -5,5 +5,5 @@ mod decode;
 mod encode;
 pub(crate) mod wire;
 
-pub use decode::Decoder;
+pub use decode::ResponsesDecoder;
 pub use encode::encode;

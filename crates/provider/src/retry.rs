@@ -1,7 +1,7 @@
 //! Whether to try again, when, and what to call it when not; pure.
 
-use crate::fault::{Cause, Fault};
-use crate::server_error::{Nature, nature};
+use crate::fault::{AttemptFault, FaultCause};
+use crate::server_error::{ErrorMeaning, nature};
 use protocol::provider::{Failure, Patience};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// What follows from a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum RetryDecision {
     /// Another try after this time.
     Again {
         /// How long to wait.
@@ -31,11 +31,11 @@ pub enum Decision {
 /// Decides about the fault of try number `made`, counted from 1. `jitter` is a random number from
 /// 0 to 1.
 #[must_use]
-pub fn decide(fault: &Fault, made: u32, patience: &Patience, jitter: f64) -> Decision {
+pub fn decide(fault: &AttemptFault, made: u32, patience: &Patience, jitter: f64) -> RetryDecision {
     let give_up = |more: String| {
         let kind = kind(&fault.cause);
-        let words = format!("{}{more}{}", fault.told(), next_step(&fault.cause));
-        Decision::GiveUp { kind, words }
+        let words = format!("{}{more}{}", fault.message(), next_step(&fault.cause));
+        RetryDecision::GiveUp { kind, words }
     };
     if !worth_another(fault) {
         return give_up(String::new());
@@ -55,7 +55,7 @@ pub fn decide(fault: &Fault, made: u32, patience: &Patience, jitter: f64) -> Dec
             in_words(limit)
         ));
     }
-    Decision::Again { wait: own_wait(made, jitter).min(limit).max(asked) }
+    RetryDecision::Again { wait: own_wait(made, jitter).min(limit).max(asked) }
 }
 
 /// Half a second, doubling to eight, less up to a quarter so that clients do not come in step.
@@ -64,51 +64,56 @@ fn own_wait(made: u32, jitter: f64) -> Duration {
     doubled.min(LONGEST_WAIT).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0)
 }
 
-fn worth_another(fault: &Fault) -> bool {
+fn worth_another(fault: &AttemptFault) -> bool {
     match &fault.cause {
-        Cause::NoKey
-        | Cause::Key
-        | Cause::Setup
-        | Cause::TooLarge
-        | Cause::Departed
-        | Cause::Quota
-        | Cause::ContextFull => false,
-        Cause::Connect | Cause::Broken => true,
-        Cause::Status(status) => {
+        FaultCause::NoKey
+        | FaultCause::Key
+        | FaultCause::Setup
+        | FaultCause::TooLarge
+        | FaultCause::Departed
+        | FaultCause::Quota
+        | FaultCause::ContextFull => false,
+        FaultCause::Connect | FaultCause::Broken => true,
+        FaultCause::Status(status) => {
             fault.try_again.unwrap_or(matches!(status, 408 | 409 | 429 | 500..))
         }
-        Cause::Event(name) => match nature(name) {
-            Some(Nature::Key | Nature::Request | Nature::Quota | Nature::ContextFull) => false,
-            Some(Nature::Overloaded) | None => true,
+        FaultCause::Event(name) => match nature(name) {
+            Some(
+                ErrorMeaning::Key
+                | ErrorMeaning::Request
+                | ErrorMeaning::Quota
+                | ErrorMeaning::ContextFull,
+            ) => false,
+            Some(ErrorMeaning::Overloaded) | None => true,
         },
     }
 }
 
-fn kind(cause: &Cause) -> Failure {
+fn kind(cause: &FaultCause) -> Failure {
     match cause {
-        Cause::NoKey => Failure::NoKey,
-        Cause::Connect | Cause::Broken => Failure::Unreachable,
-        Cause::Setup | Cause::TooLarge => Failure::Rejected,
-        Cause::Departed => Failure::RecordingDeparted,
-        Cause::Quota => Failure::Rejected,
-        Cause::ContextFull => Failure::ContextFull,
-        Cause::Key | Cause::Status(401 | 403) => Failure::KeyRefused,
-        Cause::Status(429 | 503 | 529) => Failure::Overloaded,
-        Cause::Status(408 | 409 | 500..) => Failure::Unreachable,
-        Cause::Status(_) => Failure::Rejected,
-        Cause::Event(name) => match nature(name) {
-            Some(Nature::Key) => Failure::KeyRefused,
-            Some(Nature::Overloaded) => Failure::Overloaded,
-            Some(Nature::Request | Nature::Quota) => Failure::Rejected,
-            Some(Nature::ContextFull) => Failure::ContextFull,
+        FaultCause::NoKey => Failure::NoKey,
+        FaultCause::Connect | FaultCause::Broken => Failure::Unreachable,
+        FaultCause::Setup | FaultCause::TooLarge => Failure::Rejected,
+        FaultCause::Departed => Failure::RecordingDeparted,
+        FaultCause::Quota => Failure::Rejected,
+        FaultCause::ContextFull => Failure::ContextFull,
+        FaultCause::Key | FaultCause::Status(401 | 403) => Failure::KeyRefused,
+        FaultCause::Status(429 | 503 | 529) => Failure::Overloaded,
+        FaultCause::Status(408 | 409 | 500..) => Failure::Unreachable,
+        FaultCause::Status(_) => Failure::Rejected,
+        FaultCause::Event(name) => match nature(name) {
+            Some(ErrorMeaning::Key) => Failure::KeyRefused,
+            Some(ErrorMeaning::Overloaded) => Failure::Overloaded,
+            Some(ErrorMeaning::Request | ErrorMeaning::Quota) => Failure::Rejected,
+            Some(ErrorMeaning::ContextFull) => Failure::ContextFull,
             None => Failure::Unreachable,
         },
     }
 }
 
-fn next_step(cause: &Cause) -> &'static str {
+fn next_step(cause: &FaultCause) -> &'static str {
     match kind(cause) {
-        Failure::Rejected if *cause == Cause::Quota => {
+        Failure::Rejected if *cause == FaultCause::Quota => {
             ". Raise the limit or add credit with the vendor, or use another key"
         }
         Failure::KeyRefused => ". Check that the key is valid for this server and model",
@@ -147,44 +152,44 @@ mod tests {
         connect_timeout_ms: 0,
     };
 
-    fn again(ms: u64) -> Decision {
-        Decision::Again { wait: Duration::from_millis(ms) }
+    fn again(ms: u64) -> RetryDecision {
+        RetryDecision::Again { wait: Duration::from_millis(ms) }
     }
 
-    fn kind_of(decision: Decision) -> Option<Failure> {
+    fn kind_of(decision: RetryDecision) -> Option<Failure> {
         match decision {
-            Decision::Again { .. } => None,
-            Decision::GiveUp { kind, .. } => Some(kind),
+            RetryDecision::Again { .. } => None,
+            RetryDecision::GiveUp { kind, .. } => Some(kind),
         }
     }
 
     #[test]
     fn every_cause_on_its_first_and_on_its_last_try() {
         use Failure::{KeyRefused, NoKey, Overloaded, RecordingDeparted, Rejected, Unreachable};
-        let event = |name: &str| Cause::Event(name.into());
+        let event = |name: &str| FaultCause::Event(name.into());
         // The failure on the first try (none: tried again), and on the last.
         let table = [
-            (Cause::NoKey, Some(NoKey), NoKey),
-            (Cause::Setup, Some(Rejected), Rejected),
-            (Cause::TooLarge, Some(Rejected), Rejected),
-            (Cause::Departed, Some(RecordingDeparted), RecordingDeparted),
-            (Cause::Connect, None, Unreachable),
-            (Cause::Broken, None, Unreachable),
-            (Cause::Status(308), Some(Rejected), Rejected),
-            (Cause::Status(400), Some(Rejected), Rejected),
-            (Cause::Status(401), Some(KeyRefused), KeyRefused),
-            (Cause::Status(402), Some(Rejected), Rejected),
-            (Cause::Status(403), Some(KeyRefused), KeyRefused),
-            (Cause::Status(404), Some(Rejected), Rejected),
-            (Cause::Status(408), None, Unreachable),
-            (Cause::Status(409), None, Unreachable),
-            (Cause::Status(413), Some(Rejected), Rejected),
-            (Cause::Status(422), Some(Rejected), Rejected),
-            (Cause::Status(429), None, Overloaded),
-            (Cause::Status(500), None, Unreachable),
-            (Cause::Status(503), None, Overloaded),
-            (Cause::Status(504), None, Unreachable),
-            (Cause::Status(529), None, Overloaded),
+            (FaultCause::NoKey, Some(NoKey), NoKey),
+            (FaultCause::Setup, Some(Rejected), Rejected),
+            (FaultCause::TooLarge, Some(Rejected), Rejected),
+            (FaultCause::Departed, Some(RecordingDeparted), RecordingDeparted),
+            (FaultCause::Connect, None, Unreachable),
+            (FaultCause::Broken, None, Unreachable),
+            (FaultCause::Status(308), Some(Rejected), Rejected),
+            (FaultCause::Status(400), Some(Rejected), Rejected),
+            (FaultCause::Status(401), Some(KeyRefused), KeyRefused),
+            (FaultCause::Status(402), Some(Rejected), Rejected),
+            (FaultCause::Status(403), Some(KeyRefused), KeyRefused),
+            (FaultCause::Status(404), Some(Rejected), Rejected),
+            (FaultCause::Status(408), None, Unreachable),
+            (FaultCause::Status(409), None, Unreachable),
+            (FaultCause::Status(413), Some(Rejected), Rejected),
+            (FaultCause::Status(422), Some(Rejected), Rejected),
+            (FaultCause::Status(429), None, Overloaded),
+            (FaultCause::Status(500), None, Unreachable),
+            (FaultCause::Status(503), None, Overloaded),
+            (FaultCause::Status(504), None, Unreachable),
+            (FaultCause::Status(529), None, Overloaded),
             (event("overloaded_error"), None, Overloaded),
             (event("rate_limit_error"), None, Overloaded),
             (event("api_error"), None, Unreachable),
@@ -197,7 +202,7 @@ mod tests {
             (event("request_too_large"), Some(Rejected), Rejected),
         ];
         for (cause, first, last) in table {
-            let fault = Fault::new(cause.clone(), "x");
+            let fault = AttemptFault::new(cause.clone(), "x");
             let decided = |made| kind_of(decide(&fault, made, &PATIENCE, 0.0));
             assert_eq!(decided(1), first, "{cause:?}");
             assert_eq!(decided(5), Some(last), "{cause:?}");
@@ -206,7 +211,7 @@ mod tests {
 
     #[test]
     fn waits_double_with_jitter_up_to_the_longest() {
-        let fault = Fault::broken("x");
+        let fault = AttemptFault::broken("x");
         let patience = Patience { tries: 99, ..PATIENCE };
         let waits = [(1, 500), (2, 1000), (3, 2000), (4, 4000), (5, 8000), (6, 8000), (98, 8000)];
         for (made, ms) in waits {
@@ -219,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_servers_wait_is_the_floor_up_to_the_limit() {
-        let mut fault = Fault::new(Cause::Status(429), "the server answered 429");
+        let mut fault = AttemptFault::new(FaultCause::Status(429), "the server answered 429");
         for (asked, got) in [(1, 500), (700, 700), (60_000, 60_000)] {
             fault.wait = Some(Duration::from_millis(asked));
             assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(got));
@@ -228,7 +233,7 @@ mod tests {
         fault.request_id = Some("req_1".into());
         assert_eq!(
             decide(&fault, 1, &PATIENCE, 0.0),
-            Decision::GiveUp {
+            RetryDecision::GiveUp {
                 kind: Failure::Overloaded,
                 words: "the server answered 429 (request id req_1); it asks for a wait of 1 h, \
                         longer than the limit of 1 min (provider.max_wait). Ask again later"
@@ -239,10 +244,10 @@ mod tests {
 
     #[test]
     fn the_servers_word_about_another_try_wins() {
-        let mut fault = Fault::new(Cause::Status(429), "x");
+        let mut fault = AttemptFault::new(FaultCause::Status(429), "x");
         fault.try_again = Some(false);
         assert_eq!(kind_of(decide(&fault, 1, &PATIENCE, 0.0)), Some(Failure::Overloaded));
-        let mut fault = Fault::new(Cause::Status(400), "x");
+        let mut fault = AttemptFault::new(FaultCause::Status(400), "x");
         fault.try_again = Some(true);
         assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(500));
         // But not over the number of tries.

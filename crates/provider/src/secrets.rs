@@ -4,7 +4,7 @@
 //! Found as it is, percent-encoded, escaped as in JSON, and in base64 at any place of a longer text.
 //! A part of a secret and other encodings are not found.
 
-use crate::key::Key;
+use crate::key::ApiKey;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use protocol::provider::Server;
@@ -30,7 +30,7 @@ const PUBLIC: [&str; 9] = [
 ];
 
 /// One spelling of a secret.
-struct Form {
+struct SecretSpelling {
     bytes: Zeroizing<Vec<u8>>,
     /// What stands in its place.
     blank: String,
@@ -39,14 +39,14 @@ struct Form {
 
 /// All spellings of all secrets of a server.
 pub(crate) struct Secrets {
-    forms: Vec<Form>,
+    forms: Vec<SecretSpelling>,
     /// By each byte, whether a spelling may begin with it.
     begins: [bool; 256],
 }
 
 /// In which text is looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Within {
+pub(crate) enum SecretContext {
     /// What people are told.
     Words,
     /// What the model answered.
@@ -61,7 +61,7 @@ pub(crate) enum More {
 }
 
 /// How a spelling compares to a text from some place on.
-enum Match {
+enum SpellingMatch {
     Not,
     /// The text ends within it.
     Begun,
@@ -76,7 +76,7 @@ impl Secrets {
     }
 
     /// Of a server that is reached like this.
-    pub(crate) fn of(server: &Server, key: Option<&Key>, proxy: Option<&str>) -> Self {
+    pub(crate) fn of(server: &Server, key: Option<&ApiKey>, proxy: Option<&str>) -> Self {
         let mut all = Self::none();
         if let Some(key) = key {
             all.add(key.expose(), "[the key]");
@@ -115,7 +115,7 @@ impl Secrets {
         }
         let in_answers = secret.len() >= SHORTEST_IN_ANSWER;
         let mut form = |bytes: Zeroizing<Vec<u8>>| {
-            self.forms.push(Form { bytes, blank: blank.to_owned(), in_answers });
+            self.forms.push(SecretSpelling { bytes, blank: blank.to_owned(), in_answers });
         };
         form(Zeroizing::new(secret.as_bytes().to_vec()));
         for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
@@ -126,17 +126,22 @@ impl Secrets {
     }
 
     /// The text without them.
-    pub(crate) fn blank(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.blank_bytes(text.as_bytes())).into_owned()
+    pub(crate) fn redact(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.redact_bytes(text.as_bytes())).into_owned()
     }
 
     /// The same of bytes.
-    pub(crate) fn blank_bytes(&self, bytes: &[u8]) -> Vec<u8> {
-        self.pass(bytes, Within::Words, More::Ended).0
+    pub(crate) fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        self.redact_prefix(bytes, SecretContext::Words, More::Ended).0
     }
 
     /// The bytes without them, and from where on they may be the beginning of one.
-    pub(crate) fn pass(&self, bytes: &[u8], within: Within, more: More) -> (Vec<u8>, usize) {
+    pub(crate) fn redact_prefix(
+        &self,
+        bytes: &[u8],
+        within: SecretContext,
+        more: More,
+    ) -> (Vec<u8>, usize) {
         let mut out = Vec::with_capacity(bytes.len());
         let (mut at, mut from) = (0, 0);
         while at < bytes.len() {
@@ -145,14 +150,14 @@ impl Secrets {
                 continue;
             }
             match self.found(&bytes[at..], within) {
-                (Match::Whole(length), blank) => {
+                (SpellingMatch::Whole(length), blank) => {
                     out.extend_from_slice(&bytes[from..at]);
                     out.extend_from_slice(blank.as_bytes());
                     at += length;
                     from = at;
                 }
-                (Match::Begun, _) if more == More::MayCome => break,
-                (Match::Begun | Match::Not, _) => at += 1,
+                (SpellingMatch::Begun, _) if more == More::MayCome => break,
+                (SpellingMatch::Begun | SpellingMatch::Not, _) => at += 1,
             }
         }
         out.extend_from_slice(&bytes[from..at]);
@@ -160,49 +165,51 @@ impl Secrets {
     }
 
     /// The longest that the text begins with, else whether it may be the beginning of one.
-    fn found(&self, text: &[u8], within: Within) -> (Match, &str) {
-        let mut begun = Match::Not;
-        for form in self.forms.iter().filter(|form| form.in_answers || within == Within::Words) {
+    fn found(&self, text: &[u8], within: SecretContext) -> (SpellingMatch, &str) {
+        let mut begun = SpellingMatch::Not;
+        for form in
+            self.forms.iter().filter(|form| form.in_answers || within == SecretContext::Words)
+        {
             match form.compare(text) {
-                Match::Whole(length) => return (Match::Whole(length), &form.blank),
-                Match::Begun => begun = Match::Begun,
-                Match::Not => {}
+                SpellingMatch::Whole(length) => return (SpellingMatch::Whole(length), &form.blank),
+                SpellingMatch::Begun => begun = SpellingMatch::Begun,
+                SpellingMatch::Not => {}
             }
         }
         (begun, "")
     }
 }
 
-impl Form {
-    fn compare(&self, text: &[u8]) -> Match {
+impl SecretSpelling {
+    fn compare(&self, text: &[u8]) -> SpellingMatch {
         let mut at = 0;
         for wanted in self.bytes.iter() {
             match one(&text[at..], *wanted) {
-                Match::Whole(length) => at += length,
-                not @ (Match::Not | Match::Begun) => return not,
+                SpellingMatch::Whole(length) => at += length,
+                not @ (SpellingMatch::Not | SpellingMatch::Begun) => return not,
             }
         }
-        Match::Whole(at)
+        SpellingMatch::Whole(at)
     }
 }
 
 /// Whether a text begins with this byte, as it is or escaped.
-fn one(text: &[u8], wanted: u8) -> Match {
-    let Some(first) = text.first() else { return Match::Begun };
+fn one(text: &[u8], wanted: u8) -> SpellingMatch {
+    let Some(first) = text.first() else { return SpellingMatch::Begun };
     if *first == wanted {
-        return Match::Whole(1);
+        return SpellingMatch::Whole(1);
     }
     let escapes = match first {
         b'%' => format!("%{wanted:02x}"),
-        b'\\' if text.get(1) == Some(&wanted) => return Match::Whole(2),
+        b'\\' if text.get(1) == Some(&wanted) => return SpellingMatch::Whole(2),
         b'\\' => format!("\\u00{wanted:02x}"),
-        _ => return Match::Not,
+        _ => return SpellingMatch::Not,
     };
     let shared = text.len().min(escapes.len());
     match text[..shared].eq_ignore_ascii_case(&escapes.as_bytes()[..shared]) {
-        true if shared == escapes.len() => Match::Whole(shared),
-        true => Match::Begun,
-        false => Match::Not,
+        true if shared == escapes.len() => SpellingMatch::Whole(shared),
+        true => SpellingMatch::Begun,
+        false => SpellingMatch::Not,
     }
 }
 
@@ -260,7 +267,7 @@ mod tests {
         let headers = headers.collect();
         let base_url = base_url.to_owned();
         let server = Server { api: Api::Chat, base_url, auth: Auth::Bearer, headers, effort: None };
-        let key = Key::read(&file).unwrap();
+        let key = ApiKey::read(&file).unwrap();
         Secrets::of(&server, Some(&key), Some("http://ann:hunter%3222@proxy:1"))
     }
 
@@ -277,7 +284,7 @@ mod tests {
             ("é sk-ant/1+x?4f1".into(), "é sk-ant/1+x?4f1"),
             ("100 % of \\ sk".into(), "100 % of \\ sk"),
         ] {
-            assert_eq!(secrets.blank(&text), blanked, "{text}");
+            assert_eq!(secrets.redact(&text), blanked, "{text}");
         }
     }
 
@@ -291,7 +298,7 @@ mod tests {
                         "Basic {} is refused",
                         engine.encode(format!("{before}{KEY}{after}"))
                     );
-                    let blanked = secrets.blank(&text);
+                    let blanked = secrets.redact(&text);
                     assert!(blanked.contains("[the key]"), "{before:?} {after:?}: {blanked}");
                     // Of the letters that the key shares with what stands around it one is left.
                     assert!(blanked.len() < 60, "{before:?} {after:?}: {blanked}");
@@ -310,12 +317,14 @@ mod tests {
         ];
         let secrets = secrets("dummy", &headers, "https://ann:passw%6Frd@host/");
         assert_eq!(
-            secrets
-                .blank("token-of-mine other-of-mine context-1m-2025 true dummy password hunter222"),
+            secrets.redact(
+                "token-of-mine other-of-mine context-1m-2025 true dummy password hunter222"
+            ),
             "[the header cf-access-token] [the header Proxy-Auth] context-1m-2025 true dummy \
              [a password] [the proxy's password]"
         );
-        let answer = secrets.pass(b"password token-of-mine", Within::Answer, More::Ended).0;
+        let answer =
+            secrets.redact_prefix(b"password token-of-mine", SecretContext::Answer, More::Ended).0;
         assert_eq!(answer, b"password [the header cf-access-token]", "short words stay in answers");
     }
 
@@ -324,7 +333,7 @@ mod tests {
         fn any_split_gives_the_same(cuts in proptest::collection::vec(0usize..60, 0..20)) {
             let secrets = secrets(KEY, &[], "http://a/");
             let text = format!("sk-sk-ant {KEY} %73k-ant%2f1+x?4f1c {KEY}sk-an");
-            let whole = secrets.blank(&text);
+            let whole = secrets.redact(&text);
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < text.len()).collect();
             cuts.push(text.len());
             cuts.sort_unstable();
@@ -332,11 +341,11 @@ mod tests {
             for cut in cuts {
                 held.extend_from_slice(&text.as_bytes()[from..cut]);
                 from = cut;
-                let (passed, kept) = secrets.pass(&held, Within::Answer, More::MayCome);
+                let (passed, kept) = secrets.redact_prefix(&held, SecretContext::Answer, More::MayCome);
                 out.extend(passed);
                 held.drain(..kept);
             }
-            out.extend(secrets.pass(&held, Within::Answer, More::Ended).0);
+            out.extend(secrets.redact_prefix(&held, SecretContext::Answer, More::Ended).0);
             prop_assert_eq!(String::from_utf8(out).unwrap(), whole);
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What a vendor's name for an error means to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nature {
+pub(crate) enum ErrorMeaning {
     /// The key is not good for this.
     Key,
     /// The request is at fault.
@@ -31,41 +31,41 @@ impl ServerError {
     }
 
     /// None for names that say nothing but "failed".
-    pub(crate) fn nature(&self) -> Option<Nature> {
+    pub(crate) fn nature(&self) -> Option<ErrorMeaning> {
         if is_too_long(&self.message) {
-            return Some(Nature::ContextFull);
+            return Some(ErrorMeaning::ContextFull);
         }
         if self.message.starts_with("API key not valid") {
-            return Some(Nature::Key);
+            return Some(ErrorMeaning::Key);
         }
         if self.day_is_used_up {
-            return Some(Nature::Quota);
+            return Some(ErrorMeaning::Quota);
         }
         nature(&self.kind)
     }
 }
 
 /// By the vendor's name alone.
-pub(crate) fn nature(kind: &str) -> Option<Nature> {
+pub(crate) fn nature(kind: &str) -> Option<ErrorMeaning> {
     Some(match kind {
         // Anthropic and OpenAI, then Google.
         "authentication_error"
         | "permission_error"
         | "invalid_api_key"
         | "UNAUTHENTICATED"
-        | "PERMISSION_DENIED" => Nature::Key,
+        | "PERMISSION_DENIED" => ErrorMeaning::Key,
         "insufficient_quota"
         | "billing_error"
         | "billing_hard_limit_reached"
-        | "billing_not_active" => Nature::Quota,
-        "context_length_exceeded" | "exceed_context_size_error" => Nature::ContextFull,
+        | "billing_not_active" => ErrorMeaning::Quota,
+        "context_length_exceeded" | "exceed_context_size_error" => ErrorMeaning::ContextFull,
         "overloaded_error"
         | "rate_limit_error"
         | "rate_limit_exceeded"
         | "slow_down"
         | "engine_overloaded"
         | "RESOURCE_EXHAUSTED"
-        | "UNAVAILABLE" => Nature::Overloaded,
+        | "UNAVAILABLE" => ErrorMeaning::Overloaded,
         "invalid_request_error"
         | "not_found_error"
         | "request_too_large"
@@ -78,7 +78,7 @@ pub(crate) fn nature(kind: &str) -> Option<Nature> {
         | "INVALID_ARGUMENT"
         | "FAILED_PRECONDITION"
         | "NOT_FOUND"
-        | "MISSING_THOUGHT_SIGNATURE" => Nature::Request,
+        | "MISSING_THOUGHT_SIGNATURE" => ErrorMeaning::Request,
         _ => return None,
     })
 }
@@ -161,32 +161,32 @@ mod tests {
             (
                 r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}"#,
                 "overloaded_error: Overloaded",
-                Some(Nature::Overloaded),
+                Some(ErrorMeaning::Overloaded),
             ),
             (
                 r#"{"error":{"message":"You exceeded","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#,
                 "insufficient_quota: You exceeded",
-                Some(Nature::Quota),
+                Some(ErrorMeaning::Quota),
             ),
             (
                 r#"{"error":{"message":"This model's maximum context length is 8 tokens","type":"invalid_request_error","code":null}}"#,
                 "invalid_request_error: This model's maximum context length is 8 tokens",
-                Some(Nature::ContextFull),
+                Some(ErrorMeaning::ContextFull),
             ),
             (
                 r#"[{"error":{"code":429,"message":"Slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x"},{"retryDelay":"34.4s"}]}}]"#,
                 "RESOURCE_EXHAUSTED: Slow",
-                Some(Nature::Overloaded),
+                Some(ErrorMeaning::Overloaded),
             ),
             (
                 r#"{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"}]}]}}"#,
                 "RESOURCE_EXHAUSTED: Quota",
-                Some(Nature::Overloaded),
+                Some(ErrorMeaning::Overloaded),
             ),
             (
                 r#"{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"9s"}]}}"#,
                 "RESOURCE_EXHAUSTED: Quota",
-                Some(Nature::Quota),
+                Some(ErrorMeaning::Quota),
             ),
             (
                 r#"{"type":"error","code":"server_error","message":"Oops","sequence_number":3}"#,
@@ -196,13 +196,13 @@ mod tests {
             (
                 r#"{"response":{"error":{"code":"invalid_prompt","message":"No"}}}"#,
                 "invalid_prompt: No",
-                Some(Nature::Request),
+                Some(ErrorMeaning::Request),
             ),
             (r#"{"error":"model not loaded"}"#, "model not loaded", None),
             (
                 r#"{"object":"error","message":"bad","type":"BadRequestError","code":400}"#,
                 "BadRequestError: bad",
-                Some(Nature::Request),
+                Some(ErrorMeaning::Request),
             ),
             (r#"{"detail":"Not Found"}"#, "Not Found", None),
         ];

@@ -1,5 +1,5 @@
 //! Server-sent events out of bytes: a push decoder without IO, linear in what it is fed; used by
-//! [`crate::intake`] alone.
+//! [`crate::stream`] alone.
 //!
 //! Accepted: LF, CRLF and lone CR, cut anywhere; a byte order mark; comments; several `data:` lines;
 //! no space after the colon; a last event without its blank line (see [`Decoder::finish`]).
@@ -15,7 +15,7 @@ pub const ANSWER_CAP: usize = 256 << 20;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// What its `event:` line said; empty without one.
     pub name: String,
     /// Its `data:` lines, joined by line feeds.
@@ -41,7 +41,7 @@ pub enum SseError {
 
 /// The decoder of one answer.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct SseDecoder {
     /// The unfinished line.
     line: Vec<u8>,
     /// The last byte was a CR, so that a LF now belongs to it.
@@ -56,13 +56,13 @@ pub struct Decoder {
     answer_cap: usize,
 }
 
-impl Default for Decoder {
+impl Default for SseDecoder {
     fn default() -> Self {
         Self::with_caps(EVENT_CAP, ANSWER_CAP)
     }
 }
 
-impl Decoder {
+impl SseDecoder {
     /// A decoder with limits of its own, in bytes.
     #[must_use]
     pub fn with_caps(event_cap: usize, answer_cap: usize) -> Self {
@@ -83,7 +83,7 @@ impl Decoder {
     ///
     /// # Errors
     /// When a limit is passed; the decoder is of no use afterwards.
-    pub fn push(&mut self, bytes: &[u8], each: &mut impl FnMut(Event)) -> Result<(), SseError> {
+    pub fn push(&mut self, bytes: &[u8], each: &mut impl FnMut(SseEvent)) -> Result<(), SseError> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
@@ -117,7 +117,7 @@ impl Decoder {
     /// The body has ended: gives what stands of an event that lacks its blank line. Whether it is
     /// whole is for the reader of its data to say.
     #[must_use]
-    pub fn finish(mut self) -> Option<Event> {
+    pub fn finish(mut self) -> Option<SseEvent> {
         let mut last = None;
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
@@ -140,7 +140,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn take_line(&mut self, line: &[u8], each: &mut impl FnMut(Event)) {
+    fn take_line(&mut self, line: &[u8], each: &mut impl FnMut(SseEvent)) {
         let line = match std::mem::take(&mut self.at_start) {
             true => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
             false => line,
@@ -167,11 +167,11 @@ impl Decoder {
         }
     }
 
-    fn dispatch(&mut self, each: &mut impl FnMut(Event)) {
+    fn dispatch(&mut self, each: &mut impl FnMut(SseEvent)) {
         let name = std::mem::take(&mut self.name);
         if std::mem::take(&mut self.has_data) {
             let data = std::mem::take(&mut self.data);
-            each(Event { name, data });
+            each(SseEvent { name, data });
         }
     }
 }
@@ -191,12 +191,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn event(name: &str, data: &str) -> Event {
-        Event { name: name.into(), data: data.into() }
+    fn event(name: &str, data: &str) -> SseEvent {
+        SseEvent { name: name.into(), data: data.into() }
     }
 
-    fn decode(pieces: &[&[u8]]) -> Vec<Event> {
-        let mut decoder = Decoder::default();
+    fn decode(pieces: &[&[u8]]) -> Vec<SseEvent> {
+        let mut decoder = SseDecoder::default();
         let mut events = Vec::new();
         for piece in pieces {
             decoder.push(piece, &mut |e| events.push(e)).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     /// The format as the standard words it, on whole text; slow and plain.
-    fn oracle(text: &str) -> Vec<Event> {
+    fn oracle(text: &str) -> Vec<SseEvent> {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut events = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
             match (line, field) {
                 ("", _) => {
                     let name = std::mem::take(&mut name);
-                    events.extend(data.take().map(|data| Event { name, data }));
+                    events.extend(data.take().map(|data| SseEvent { name, data }));
                 }
                 (_, "event") => name = value.into(),
                 (_, "data") => {
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_form_of_the_format() {
-        let cases: &[(&str, &[Event])] = &[
+        let cases: &[(&str, &[SseEvent])] = &[
             ("event: a\ndata: 1\n\n", &[event("a", "1")]),
             ("event:a\r\ndata:1\r\n\r\n", &[event("a", "1")]),
             ("event: a\rdata: 1\r\r", &[event("a", "1")]),
@@ -265,8 +265,9 @@ mod tests {
 
     #[test]
     fn the_caps_hold_and_what_is_just_below_passes() {
-        let fed =
-            |cap, all, text: &str| Decoder::with_caps(cap, all).push(text.as_bytes(), &mut |_| {});
+        let fed = |cap, all, text: &str| {
+            SseDecoder::with_caps(cap, all).push(text.as_bytes(), &mut |_| {})
+        };
         assert_eq!(fed(10, 99, "data: 3456\n\n"), Ok(()));
         assert_eq!(fed(10, 99, "data: 34567\n\n"), Err(SseError::EventTooLarge { cap: 10 }));
         assert_eq!(

@@ -1,5 +1,5 @@
 //! What a vendor's events come to, in words that belong to no vendor; made by the decoders, read by
-//! [`crate::intake`].
+//! [`crate::stream`].
 
 use protocol::content::{StopReason, Usage};
 use protocol::provider::Delta;
@@ -11,7 +11,7 @@ pub const CONTENT_CAP: usize = 32 << 20;
 
 /// What an event comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum AnswerStep {
     /// A piece of block `index`.
     Piece {
         /// The block's place in the answer.
@@ -22,14 +22,14 @@ pub enum Step {
     /// The server began its answer again; everything before is void.
     StartedOver,
     /// The answer is whole. Nothing follows.
-    Ended(Ending),
+    Ended(AnswerEnd),
     /// The server gave up. Nothing follows.
     Failed(ServerError),
 }
 
 /// How a whole answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct AnswerEnd {
     /// Why.
     pub stop: StopReason,
     /// Tokens.
@@ -57,7 +57,7 @@ pub struct ServerError {
 
 /// The stream does not keep to the vendor's format, so nothing of it can be trusted.
 #[derive(Debug, thiserror::Error)]
-pub enum Misfit {
+pub enum FormatError {
     /// An event's data is not JSON, or a field of it has the wrong type.
     #[error("event `{event}` is not in the vendor's format")]
     Format {
@@ -90,7 +90,7 @@ pub enum Misfit {
     TooLarge,
 }
 
-impl Misfit {
+impl FormatError {
     pub(crate) fn lacks(event: &str, what: &'static str) -> Self {
         Self::Lacks { event: event.to_owned(), what }
     }
@@ -110,28 +110,28 @@ pub(crate) fn with_cache_apart(prompt: Option<u64>, cache: (Option<u64>, Option<
 
 /// What is left of [`CONTENT_CAP`]; every piece of an answer goes through it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Room {
+pub(crate) struct ContentBudget {
     taken: usize,
 }
 
-impl Room {
+impl ContentBudget {
     /// Says a piece, if there is room for it.
-    pub(crate) fn say(
+    pub(crate) fn emit(
         &mut self,
         index: u32,
         delta: Delta,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         self.admit(size(&delta))?;
-        out.push(Step::Piece { index, delta });
+        out.push(AnswerStep::Piece { index, delta });
         Ok(())
     }
 
     /// Takes room for bytes that are kept here and said later.
-    pub(crate) fn admit(&mut self, bytes: usize) -> Result<(), Misfit> {
+    pub(crate) fn admit(&mut self, bytes: usize) -> Result<(), FormatError> {
         self.taken += bytes;
         match self.taken > CONTENT_CAP {
-            true => Err(Misfit::TooLarge),
+            true => Err(FormatError::TooLarge),
             false => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use anthropic::{Answer, Server, call, text, thinking};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use protocol::provider::{FromProvider, Source};
-use provider::{Provider, Setup};
+use provider::{Provider, ProviderSetup};
 use std::io::{Read, Seek};
 use support::{Whole, ask, call_block, request, setup, text_block, user, whole};
 
@@ -17,13 +17,17 @@ use support::{Whole, ask, call_block, request, setup, text_block, user, whole};
 const KEY: &str = "sk-ant-test";
 const LONG: &str = "sk-ant-0123456789/+?abcdef";
 
-fn with_key(url: &str, key: &str) -> Setup {
+fn with_key(url: &str, key: &str) -> ProviderSetup {
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, key.as_bytes()).unwrap();
-    Setup { key: Some(file), ..setup(url) }
+    ProviderSetup { key: Some(file), ..setup(url) }
 }
 
-fn words(setup: impl FnOnce(&str) -> Setup, answers: Vec<Answer>, key: &str) -> Vec<FromProvider> {
+fn words(
+    setup: impl FnOnce(&str) -> ProviderSetup,
+    answers: Vec<Answer>,
+    key: &str,
+) -> Vec<FromProvider> {
     let server = Server::scripted(answers).with_key(key);
     ask(&mut Provider::new(setup(&server.url())), &request(1, vec![user("hi")]))
 }
@@ -119,7 +123,7 @@ fn headers_of_the_configuration_are_told_by_their_names_and_a_recording_has_neit
         let mut setup = with_key(url, LONG);
         let Source::Server(server) = &mut setup.source else { panic!("a server") };
         server.headers = vec![("x-gateway".into(), "Bearer gateway-token-1".into())];
-        Setup { record: Some(file), ..setup }
+        ProviderSetup { record: Some(file), ..setup }
     };
     let message = format!("neither {LONG} nor gateway-token-1");
     let answers = vec![

@@ -9,7 +9,7 @@ use anthropic::vendor::Vendor;
 use anthropic::{Answer, Server, call, half_a_call, text, thinking};
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
 use protocol::provider::{Api, Auth, Failure, FromProvider, Patience};
-use provider::{Provider, Setup};
+use provider::{Provider, ProviderSetup};
 use std::time::{Duration, Instant};
 use support::{
     Whole, ask, ask_in, call_block, request, results, runtime, setup, text_block, user, whole,
@@ -27,11 +27,11 @@ fn says(text: &str) -> Whole {
 }
 
 /// No clock of the provider's strikes in a test, however slow the machine is.
-fn patient(url: &str) -> Setup {
+fn patient(url: &str) -> ProviderSetup {
     let hour = 3_600_000;
     let patience =
         Patience { byte_timeout_ms: hour, progress_timeout_ms: hour, ..support::PATIENCE };
-    Setup { patience, ..setup(url) }
+    ProviderSetup { patience, ..setup(url) }
 }
 
 async fn until_asked(server: &Server) {

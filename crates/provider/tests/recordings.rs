@@ -8,14 +8,14 @@ mod support;
 use anthropic::{Answer, Server, call, text, thinking};
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
 use protocol::provider::{Failure, FromProvider, ReplaySpeed, Source};
-use provider::{Provider, Setup};
+use provider::{Provider, ProviderSetup};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::time::Duration;
 use support::{ask, call_block, request, results, setup, text_block, user, whole};
 
 fn replay(file: &File) -> Provider {
-    Provider::new(Setup {
+    Provider::new(ProviderSetup {
         source: Source::Replay(ReplaySpeed::Full),
         key: None,
         replay: Some(file.try_clone().unwrap()),
@@ -69,7 +69,7 @@ fn a_recording_replays_to_the_same_words() {
     ]);
     let mut file = tempfile::tempfile().unwrap();
     let record = Some(file.try_clone().unwrap());
-    let mut live = Provider::new(Setup { record, ..setup(&server.url()) });
+    let mut live = Provider::new(ProviderSetup { record, ..setup(&server.url()) });
     let asked = conversation();
     let then: Vec<Vec<FromProvider>> =
         asked.iter().map(|request| ask(&mut live, request)).collect();
@@ -101,7 +101,7 @@ fn a_restarted_provider_goes_on_with_the_same_file_and_the_last_answer_counts() 
     for words in ["first", "second"] {
         let server = Server::scripted([Answer::text(words)]);
         let record = Some(file.try_clone().unwrap());
-        let mut live = Provider::new(Setup { record, ..setup(&server.url()) });
+        let mut live = Provider::new(ProviderSetup { record, ..setup(&server.url()) });
         ask(&mut live, &conversation()[0]);
     }
     assert_eq!(content(&mut file).matches("agentd_recording").count(), 1);
@@ -123,7 +123,7 @@ fn a_recording_answers_at_once_or_as_it_was() {
 {"say":[{"text":"hi"}]}
 "#;
     let told = |speed, round| {
-        let mut provider = Provider::new(Setup {
+        let mut provider = Provider::new(ProviderSetup {
             source: Source::Replay(speed),
             replay: Some(written(TIMED)),
             ..setup("")
@@ -189,7 +189,7 @@ fn where_the_conversation_departs_it_is_said() {
     ]);
     let file = tempfile::tempfile().unwrap();
     let record = Some(file.try_clone().unwrap());
-    let mut live = Provider::new(Setup { record, ..setup(&server.url()) });
+    let mut live = Provider::new(ProviderSetup { record, ..setup(&server.url()) });
     let asked = conversation();
     ask(&mut live, &asked[0]);
     ask(&mut live, &asked[1]);
@@ -225,7 +225,7 @@ fn a_dropped_or_torn_answer_is_no_answer() {
     let server = Server::scripted([slow]);
     let mut file = tempfile::tempfile().unwrap();
     let record = Some(file.try_clone().unwrap());
-    let mut live = Provider::new(Setup { record, ..setup(&server.url()) });
+    let mut live = Provider::new(ProviderSetup { record, ..setup(&server.url()) });
     support::runtime().block_on(async {
         let asked = &conversation()[0];
         let mut ignore = |_| {};
@@ -241,7 +241,7 @@ fn a_dropped_or_torn_answer_is_no_answer() {
         failed(&written(&torn)).starts_with("the recording breaks off in the answer to request 1")
     );
     assert!(failed(&written("")).starts_with("the recording does not begin with"));
-    let no_file = Setup { source: Source::Replay(ReplaySpeed::Full), ..setup("") };
+    let no_file = ProviderSetup { source: Source::Replay(ReplaySpeed::Full), ..setup("") };
     let answer = whole(&ask(&mut Provider::new(no_file), &conversation()[0]));
     assert_eq!(
         answer.failed.unwrap(),
@@ -256,11 +256,11 @@ fn a_dropped_or_torn_answer_is_no_answer() {
 fn a_recording_that_cannot_be_written_is_not_begun() {
     let server = Server::scripted([Answer::text("unreached")]);
     let record = Some(File::open("/dev/null").unwrap());
-    let mut provider = Provider::new(Setup { record, ..setup(&server.url()) });
+    let mut provider = Provider::new(ProviderSetup { record, ..setup(&server.url()) });
     let (_, words) = whole(&ask(&mut provider, &conversation()[0])).failed.unwrap();
     assert!(words.starts_with("the recording cannot be written: "), "{words}");
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let mut provider = Provider::new(Setup { record: Some(full), ..setup(&server.url()) });
+    let mut provider = Provider::new(ProviderSetup { record: Some(full), ..setup(&server.url()) });
     let (_, words) = whole(&ask(&mut provider, &conversation()[0])).failed.unwrap();
     assert!(words.starts_with("the recording cannot be written: No space left"), "{words}");
     assert_eq!(server.requests().len(), 0);

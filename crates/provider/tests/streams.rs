@@ -13,8 +13,8 @@ use anthropic::{call, text, thinking};
 use decoders::joined;
 use proptest::prelude::*;
 use protocol::provider::Delta;
-use provider::intake::Intake;
-use provider::step::Step;
+use provider::step::AnswerStep;
+use provider::stream::StreamDecoder;
 
 fn stream(vendor: Vendor) -> String {
     let said = [
@@ -26,8 +26,8 @@ fn stream(vendor: Vendor) -> String {
     vendor.says(said).body()
 }
 
-fn is_end(step: &Step) -> bool {
-    matches!(step, Step::Ended(_))
+fn is_end(step: &AnswerStep) -> bool {
+    matches!(step, AnswerStep::Ended(_))
 }
 
 #[test]
@@ -35,15 +35,15 @@ fn split_at_every_byte_it_says_the_same() {
     for vendor in VENDORS {
         let body = stream(vendor).into_bytes();
         let read = |pieces: &[&[u8]]| {
-            let mut intake = Intake::new(vendor.api());
+            let mut intake = StreamDecoder::new(vendor.api());
             let steps = pieces.iter().flat_map(|piece| intake.read(piece).unwrap().steps);
             joined(steps.collect())
         };
         let whole = read(&[&body]);
         assert!(whole.last().is_some_and(is_end), "{vendor:?}");
-        let calls = whole
-            .iter()
-            .filter(|step| matches!(step, Step::Piece { delta: Delta::ToolStart { .. }, .. }));
+        let calls = whole.iter().filter(|step| {
+            matches!(step, AnswerStep::Piece { delta: Delta::ToolStart { .. }, .. })
+        });
         assert_eq!(calls.count(), 2, "{vendor:?}");
         for cut in 0..=body.len() {
             assert_eq!(read(&[&body[..cut], &body[cut..]]), whole, "{vendor:?} at {cut}");
@@ -70,7 +70,7 @@ fn ended_at_every_byte_nothing_is_whole_before_its_terminal_event() {
         let body = stream(vendor);
         let end = terminal(vendor, &body);
         for cut in 0..body.len() {
-            let mut intake = Intake::new(vendor.api());
+            let mut intake = StreamDecoder::new(vendor.api());
             let mut steps = intake.read(&body.as_bytes()[..cut]).unwrap().steps;
             if !steps.iter().any(is_end) {
                 steps.extend(intake.finish().unwrap_or_default());

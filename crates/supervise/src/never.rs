@@ -3,7 +3,7 @@
 //! answer to whoever adds a directory for a session. For `plan`, and for what changes it.
 
 use crate::plan::OpenFailure;
-use config::{Keys, every_path};
+use config::{CredentialPaths, every_path};
 use protocol::client::FailedKind;
 use protocol::confinement::FilePath;
 use protocol::judgement::{Rule, RuleEffect};
@@ -26,7 +26,7 @@ const RULES_OF_RUN: [&str; 2] = [
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     /// The person's keys, and other people's.
-    pub(crate) keys: Keys,
+    pub(crate) keys: CredentialPaths,
     /// Our own.
     pub(crate) withheld: Vec<FilePath>,
     /// The person's settings, which may be a link to where they keep such files.
@@ -164,7 +164,7 @@ mod tests {
         std::fs::write(&dotfile, "").unwrap();
         std::os::unix::fs::symlink(&dotfile, &file).unwrap();
         let kept = Kept {
-            keys: Keys::of(&env, Some(&home)),
+            keys: CredentialPaths::of(&env, Some(&home)),
             withheld: vec![FilePath::from("/state/agentd")],
             user_file: Some(file),
             key_files: vec![base.join("model.key")],
@@ -183,7 +183,7 @@ mod tests {
     fn of_a_home_of_cargo_in_the_project_only_its_keys_are_kept() {
         let env = [("CARGO_HOME", "/p/cargo"), ("KUBECONFIG", "/p/kube")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let keys = Keys::of(&env, Some(Path::new("/h/ann")));
+        let keys = CredentialPaths::of(&env, Some(Path::new("/h/ann")));
         let kept = Kept { keys, ..Kept::default() };
         let at = |project| kept.keys_at(Path::new(project));
         let paths =
@@ -210,7 +210,8 @@ mod tests {
         let (effect, text) = (RuleEffect::Allow, "directory".to_owned());
         rules.push(Rule { effect, text, file: "mine".into(), line: 1 });
         let (mode, audience, project) = (Mode::Auto, Audience::Person, "/p".to_owned());
-        let rules = approval::Rules::new(&RuleSet { rules, mode, audience, project }).unwrap();
+        let rules =
+            approval::SessionRules::new(&RuleSet { rules, mode, audience, project }).unwrap();
         // To a session, and to one call.
         let given = |dir: &str| {
             let call = Call {

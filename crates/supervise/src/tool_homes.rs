@@ -60,7 +60,7 @@ pub(crate) fn of_path(
     let home = confinement.home.as_ref().map(FilePath::to_path);
     let person = nix::unistd::getuid().as_raw();
     let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
-    let ground = config::Ground {
+    let ground = config::PathPolicy {
         home: home.as_deref(),
         known: &sandbox::runnable_places(confinement),
         kept: &kept.places(),
@@ -68,7 +68,7 @@ pub(crate) fn of_path(
         is_written_by: sandbox::is_changeable_in,
         persons: [person, owner.unwrap_or(person)],
     };
-    let places = config::granted(path.unwrap_or_default(), &ground).into_iter();
+    let places = config::granted_path_dirs(path.unwrap_or_default(), &ground).into_iter();
     places.map(|place| ("PATH".to_owned(), FilePath::from(place))).collect()
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn of_path(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use config::Keys;
+    use config::CredentialPaths;
 
     #[test]
     fn a_variable_opens_tool_chains_and_certificates_and_no_key() {
@@ -103,7 +103,7 @@ mod tests {
         ] {
             std::fs::write(at(name), text).unwrap();
         }
-        let kept = Kept { keys: Keys::of(&[], Some(&home)), ..Kept::default() };
+        let kept = Kept { keys: CredentialPaths::of(&[], Some(&home)), ..Kept::default() };
         for (name, value, is_granted) in [
             ("JAVA_HOME", "jdk", true),
             ("JAVA_HOME", "project/jdk", false),

@@ -1,7 +1,9 @@
 //! The command line as it is written; what it means is decided elsewhere.
 
 use crate::cli_exit::CliExit;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use config::ProviderName;
 use protocol::judgement::Mode;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -324,8 +326,8 @@ pub(crate) struct AuditFilter {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SessionFlags {
     /// Where answers come from.
-    #[arg(long, value_enum)]
-    pub(crate) provider: Option<ProviderFlag>,
+    #[arg(long, value_parser = providers())]
+    pub(crate) provider: Option<ProviderName>,
     /// The vendor's name of the model.
     #[arg(long)]
     pub(crate) model: Option<String>,
@@ -425,34 +427,14 @@ pub(crate) enum ShellFlag {
     Fish,
 }
 
-/// Sources of answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProviderFlag {
-    /// Anthropic Messages
-    Anthropic,
-    /// OpenAI Responses
-    #[value(name = "openai")]
-    OpenAi,
-    /// OpenAI Chat Completions, and servers that speak it
-    #[value(name = "openai-chat")]
-    OpenAiChat,
-    /// Google Gemini
-    Gemini,
-    /// A recording, with --replay
-    Replay,
-}
-
-impl ProviderFlag {
-    /// In the words of the configuration.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::OpenAiChat => "openai-chat",
-            Self::Gemini => "gemini",
-            Self::Replay => "replay",
-        }
-    }
+/// The values of `--provider`: a vendor each, and a recording.
+fn providers() -> impl TypedValueParser<Value = ProviderName> {
+    let vendors =
+        config::VENDORS.iter().map(|vendor| PossibleValue::new(vendor.name).help(vendor.title));
+    let recording =
+        PossibleValue::new(ProviderName::Replay.as_str()).help("A recording, with --replay");
+    PossibleValuesParser::new(vendors.chain([recording]))
+        .try_map(|name| ProviderName::parse(&name).ok_or("there is no such provider"))
 }
 
 /// Speeds of a recording.

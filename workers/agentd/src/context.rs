@@ -7,27 +7,12 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Variables that hold keys. They go to the provider only, so no other process of ours has them.
-pub(crate) const KEY_VARIABLES: &[&str] = &[
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "OPENAI_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-];
-
 /// Variables that a supervisor learns of its caller beside those that a command may see: what the
 /// provider and the configuration need, and no more; where keys lie, `config` names.
 const PASSED: &[&str] = &[
     "EDITOR",
     "VISUAL",
     "TMPDIR",
-    "ANTHROPIC_BASE_URL",
-    "ANTHROPIC_MODEL",
-    "OPENAI_BASE_URL",
-    "OPENAI_MODEL",
-    "GOOGLE_GEMINI_BASE_URL",
-    "GEMINI_MODEL",
     "GIT_CONFIG_GLOBAL",
     "PIP_CONFIG_FILE",
     "UV_CONFIG_FILE",
@@ -124,8 +109,9 @@ impl CliContext {
             // A value that is no UTF-8 cannot be put into words; no variable above needs one.
             let Some(value) = self.environment.get(&name).and_then(OsStr::to_str) else { continue };
             let known = config::command_may_see(&name, value)
-                || config::names_keys(&name)
-                || config::is_added(added, &name, value);
+                || config::names_credential_path(&name)
+                || config::is_added(added, &name, value)
+                || config::names_server_or_model(&name);
             if known || PASSED.contains(&name.as_str()) {
                 passed.push((name, value.to_owned()));
             }

@@ -3,7 +3,7 @@
 use crate::cli::DaemonCommand;
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
-use crate::context::{CliContext, KEY_VARIABLES};
+use crate::context::CliContext;
 use crate::output::print;
 use crate::query;
 use client::{
@@ -54,7 +54,7 @@ pub(crate) fn of<'a>(
 }
 
 fn launch(executable: &Path) -> SupervisorLaunch<'_> {
-    SupervisorLaunch { executable, without: KEY_VARIABLES, with: &[] }
+    SupervisorLaunch { executable, without: config::KEY_VARIABLES, with: &[] }
 }
 
 fn unfinished(force: bool) -> Unfinished {

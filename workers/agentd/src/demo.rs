@@ -11,7 +11,6 @@ mod view;
 use crate::audit;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
-use crate::context::KEY_VARIABLES;
 use crate::output::print;
 use crate::signals::BlockedSignals;
 use checks::{DemoCheck, DemoEvidence};
@@ -126,8 +125,11 @@ fn play(
         .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))?;
     let executable = sibling_executable("agentd-supervisor")?;
     let variables = scene.variables();
-    let launch =
-        SupervisorLaunch { executable: &executable, without: KEY_VARIABLES, with: &variables };
+    let launch = SupervisorLaunch {
+        executable: &executable,
+        without: config::KEY_VARIABLES,
+        with: &variables,
+    };
     let mut supervisors = PrivateSource::start(launch)?;
     let pid = supervisors.pid().unwrap_or_default();
     view.accidents.supervisor = i32::try_from(pid).ok();

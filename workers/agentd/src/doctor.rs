@@ -11,7 +11,7 @@ use crate::output::print;
 use crate::query;
 use crate::sandbox_page;
 use client::{Colour, Terminal, sanitize, sibling_executable};
-use config::{KeySource, Origin};
+use config::{KeySource, ValueOrigin};
 use protocol::confinement::Tier;
 use sandbox::{Controller, Delegation, HostProbe, StepOutcome};
 use serde::Serialize;
@@ -159,7 +159,7 @@ fn kernel() -> DoctorFinding {
 }
 
 /// Every step that was tried, for programs.
-fn cage_json(host: &HostProbe, forced: Option<&Origin>) -> serde_json::Value {
+fn cage_json(host: &HostProbe, forced: Option<&ValueOrigin>) -> serde_json::Value {
     let tier = |tier: Tier| match tier {
         Tier::A => "A",
         Tier::B => "B",
@@ -188,7 +188,7 @@ fn cage_json(host: &HostProbe, forced: Option<&Origin>) -> serde_json::Value {
     })
 }
 
-fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<DoctorFinding> {
+fn cage(host: &HostProbe, forced: Option<&ValueOrigin>) -> Vec<DoctorFinding> {
     let failed = |tier: Tier| {
         host.steps.iter().filter(move |tried| tried.tier == tier).find_map(|tried| {
             match &tried.outcome {
@@ -348,9 +348,12 @@ fn of_place(place: &CliContext) -> Vec<DoctorFinding> {
                 Some(KeySource::Command { line, .. }) => {
                     DoctorFinding::ok("key", format!("printed by `{line}`"))
                 }
+                None if config.provider.name.vendor().is_keyless(config.provider.local) => {
+                    DoctorFinding::ok("key", "none is set, and this server needs none")
+                }
                 None => DoctorFinding::note("key", "none is set").hint(format!(
                     "set {}; `agentd demo` needs none",
-                    config.provider.name.vendor().keys_in_words()
+                    config.provider.name.vendor().key_variables()
                 )),
             });
             findings.push(DoctorFinding::ok(

@@ -1,12 +1,12 @@
 //! What a session is opened with: the flags, the environment and the configuration in one word,
 //! with the descriptors that ride behind it.
 
-use crate::cli::{NetFlag, ProviderFlag, ReplaySpeedFlag, SessionFlags};
+use crate::cli::{NetFlag, ReplaySpeedFlag, SessionFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use client::{key_of_command, key_of_file, seal_key};
-use config::{Config, Credential, CredentialKey, KeySource, ProviderName};
+use config::{Config, CredentialKey, HostCredential, KeySource, ProviderName};
 use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
 use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostPort;
@@ -119,19 +119,19 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
     let mut settings = Vec::new();
     let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
     match (flags.provider, &flags.replay) {
-        (Some(ProviderFlag::Replay), None) => {
+        (Some(ProviderName::Replay), None) => {
             return Err(CliError::user("--provider replay has no recording to play")
                 .hint("name one with --replay FILE; --record FILE makes one"));
         }
-        (Some(ProviderFlag::Replay) | None, Some(_)) => set("provider.name", "replay"),
+        (Some(ProviderName::Replay) | None, Some(_)) => set("provider.name", "replay"),
         (Some(provider), Some(_)) => {
             return Err(CliError::user(format!(
                 "--replay plays a recording in place of --provider {}",
-                provider.word()
+                provider.as_str()
             ))
             .hint("leave one of the two out"));
         }
-        (Some(provider), None) => set("provider.name", provider.word()),
+        (Some(provider), None) => set("provider.name", provider.as_str()),
         (None, None) => {}
     }
     match flags.replay_speed {
@@ -161,17 +161,16 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
 
 /// Where the key comes from, where this run needs one.
 fn key(config: &Config) -> Result<Option<KeySource>, CliError> {
-    let ProviderName::Server(_) = config.provider.name else { return Ok(None) };
-    let vendor = config.provider.name.vendor();
+    let ProviderName::Vendor(vendor) = config.provider.name else { return Ok(None) };
     match &config.provider.key {
         Some(key) => Ok(Some(key.clone())),
-        None if config.provider.local && vendor.local_servers_need_no_key() => Ok(None),
+        None if vendor.is_keyless(config.provider.local) => Ok(None),
         None => Err(CliError::config(format!("there is no key for {}", config.provider.base_url))
             .exit(CliExit::KeyRefused)
             .hint(format!(
                 "set {}, or name a file or a command in provider.key_file or \
                  provider.key_command; `agentd demo` needs none",
-                vendor.keys_in_words()
+                vendor.key_variables()
             ))),
     }
 }
@@ -200,7 +199,7 @@ fn passed_fds(
             return Err(CliError::config("provider.name is \"replay\" and there is no recording")
                 .hint("name one with --replay FILE"));
         }
-        (None, ProviderName::Server(_)) => {}
+        (None, ProviderName::Vendor(_)) => {}
     }
     if let Some(file) = &flags.record {
         // A recording holds the conversation, so it is its owner's alone.
@@ -225,7 +224,7 @@ fn host_keys(config: &Config, need: KeyNeed) -> Result<Vec<(HostPort, OwnedFd)>,
     Ok(keys)
 }
 
-fn host_key(credential: &Credential) -> Result<OwnedFd, CliError> {
+fn host_key(credential: &HostCredential) -> Result<OwnedFd, CliError> {
     let failed = |why: String| {
         CliError::config(format!(
             "{}: net.credentials.\"{}\": {why}",

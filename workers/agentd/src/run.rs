@@ -4,7 +4,7 @@
 use crate::cli::{InputFormat, OutputFormat, RunFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
-use crate::context::{CliContext, KEY_VARIABLES};
+use crate::context::CliContext;
 use crate::daemon;
 use crate::open_request::{KeyNeed, open_request};
 use crate::prompt;
@@ -63,7 +63,8 @@ fn held_signals() -> Result<BlockedSignals, CliError> {
 pub(crate) fn drive(task: Task, view: &mut dyn RunView) -> Result<Finished, CliError> {
     let signals = held_signals()?;
     let executable = sibling_executable("agentd-supervisor")?;
-    let launch = SupervisorLaunch { executable: &executable, without: KEY_VARIABLES, with: &[] };
+    let launch =
+        SupervisorLaunch { executable: &executable, without: config::KEY_VARIABLES, with: &[] };
     let mut supervisors = PrivateSource::start(launch)?;
     let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
     let ended = supervisors.end();

@@ -3,7 +3,7 @@
 use crate::cli::SessionFlags;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
-use crate::context::{CliContext, KEY_VARIABLES};
+use crate::context::CliContext;
 use crate::daemon;
 use crate::open_request::{KeyNeed, open_request};
 use crate::output::print;
@@ -42,8 +42,11 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
     match daemon::of(&place, &executable)?.find()? {
         Some(mut connection) => query::ask_done(&mut connection, &word)?,
         None => {
-            let launch =
-                SupervisorLaunch { executable: &executable, without: KEY_VARIABLES, with: &[] };
+            let launch = SupervisorLaunch {
+                executable: &executable,
+                without: config::KEY_VARIABLES,
+                with: &[],
+            };
             let own = PrivateSupervisor::start(&launch)?;
             let removed = SupervisorConnection::open(own.socket(), own.token())
                 .map_err(CliError::from)

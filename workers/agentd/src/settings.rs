@@ -5,7 +5,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
-use config::{Config, Credential, Row};
+use config::{Config, ConfigRow, HostCredential};
 use protocol::judgement::Audience;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) fn main(command: &ConfigCommand) -> Result<CliExit, CliError> {
     match command {
         ConfigCommand::Show { origin, project } => {
             let config = load(project)?;
-            let line = |row: &Row| match origin {
+            let line = |row: &ConfigRow| match origin {
                 true => format!("{} = {}    # {}\n", row.key, row.value, row.origin),
                 false => format!("{} = {}\n", row.key, row.value),
             };
@@ -22,7 +22,7 @@ pub(crate) fn main(command: &ConfigCommand) -> Result<CliExit, CliError> {
         ConfigCommand::Check { project } => {
             let config = load(project)?;
             // Another project's list, or `:net allow`, may have the host.
-            for Credential { host, origin, .. } in
+            for HostCredential { host, origin, .. } in
                 config.credentials.iter().filter(|one| !one.is_listed(&config.hosts))
             {
                 eprintln!(
@@ -44,7 +44,7 @@ fn load(project: &Path) -> Result<Config, CliError> {
 /// The configuration of a project by its real path, rules included, or what is wrong with it.
 pub(crate) fn sound(project: &Path) -> Result<Config, CliError> {
     let config = CliContext::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
-    approval::Rules::new(&config.rule_set(project, Audience::Nobody))
+    approval::SessionRules::new(&config.rule_set(project, Audience::Nobody))
         .map_err(|error| CliError::config(chain(&error)))?;
     approval::try_examples(&config.permissions.examples)
         .map_err(|error| CliError::config(chain(&error)))?;

@@ -11,7 +11,7 @@ use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use protocol::provider::{FromProvider, Paper, ProviderLink, ToProvider};
-use provider::{Provider, Setup};
+use provider::{Provider, ProviderSetup};
 use sandbox::{Cage, CageError};
 use std::fs::File;
 use std::process::ExitCode;
@@ -43,8 +43,14 @@ fn run() -> anyhow::Result<()> {
     let setup = loop {
         match words.recv() {
             Ok(ToProvider::Configure { source, patience, proxy, papers }) => {
-                let blank =
-                    Setup { source, patience, proxy, key: None, replay: None, record: None };
+                let blank = ProviderSetup {
+                    source,
+                    patience,
+                    proxy,
+                    key: None,
+                    replay: None,
+                    record: None,
+                };
                 break with_papers(blank, &papers, &mut words)?;
             }
             // Whoever looks may do so before it is configured.
@@ -65,10 +71,10 @@ fn run() -> anyhow::Result<()> {
 
 /// Takes the descriptors that ride behind the configuration.
 fn with_papers(
-    mut setup: Setup,
+    mut setup: ProviderSetup,
     papers: &[Paper],
     words: &mut Receiver<ToProvider>,
-) -> anyhow::Result<Setup> {
+) -> anyhow::Result<ProviderSetup> {
     for paper in papers {
         let file = File::from(words.recv_fd()?);
         let place = match paper {

@@ -1,8 +1,10 @@
 //! Events of a Messages stream to pieces of an answer: a terminal event or nothing.
 
-use super::wire::{BlockStart, Delta as WireDelta, Event, Named};
+use super::wire::{
+    AnthropicBlockStart, AnthropicDelta as WireDelta, AnthropicEvent, AnthropicEventKind,
+};
 use crate::server_error::read_error;
-use crate::step::{Ending, Misfit, Room, Step, size};
+use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, size};
 use protocol::content::{StopReason, Usage};
 use protocol::provider::Delta;
 use serde_json::value::RawValue;
@@ -11,18 +13,18 @@ use std::collections::BTreeMap;
 
 /// The decoder of one answer.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct AnthropicDecoder {
     started: bool,
     model: String,
     usage: Usage,
     stop: Option<StopReason>,
-    blocks: BTreeMap<u32, Block>,
-    room: Room,
+    blocks: BTreeMap<u32, AnthropicBlockState>,
+    room: ContentBudget,
 }
 
 /// A block of the answer while it comes.
 #[derive(Debug)]
-enum Block {
+enum AnthropicBlockState {
     Text {
         opened: bool,
     },
@@ -44,14 +46,19 @@ enum Block {
     Closed,
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     /// Takes one event and appends what it comes to. `name` serves where the data has no `type`.
     /// Says whether the event was progress, which a ping is not.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
-    pub fn event(&mut self, name: &str, data: &str, out: &mut Vec<Step>) -> Result<bool, Misfit> {
-        let mut event: Event<'_> = match serde_json::from_str(data) {
+    pub fn event(
+        &mut self,
+        name: &str,
+        data: &str,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<bool, FormatError> {
+        let mut event: AnthropicEvent<'_> = match serde_json::from_str(data) {
             Ok(event) => event,
             Err(source) => return skip_unless_ours(name, data, source),
         };
@@ -65,18 +72,18 @@ impl Decoder {
             "content_block_delta" => self.block_delta(event, out)?,
             "content_block_stop" => self.block_stop(&event, out)?,
             "message_delta" => self.message_delta(event),
-            "message_stop" => out.push(Step::Ended(self.end()?)),
-            "error" => out.push(Step::Failed(read_error(data).unwrap_or_default())),
+            "message_stop" => out.push(AnswerStep::Ended(self.end()?)),
+            "error" => out.push(AnswerStep::Failed(read_error(data).unwrap_or_default())),
             _ => {}
         }
         Ok(true)
     }
 
-    fn message_start(&mut self, event: Event<'_>, out: &mut Vec<Step>) {
+    fn message_start(&mut self, event: AnthropicEvent<'_>, out: &mut Vec<AnswerStep>) {
         // Gateways that fall back to another model in mid-stream begin again.
         if std::mem::replace(&mut self.started, true) {
             *self = Self { started: true, room: self.room, ..Self::default() };
-            out.push(Step::StartedOver);
+            out.push(AnswerStep::StartedOver);
         }
         if let Some(message) = event.message {
             self.model = message.model.unwrap_or_default();
@@ -86,14 +93,19 @@ impl Decoder {
         }
     }
 
-    fn block_start(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn block_start(
+        &mut self,
+        event: &AnthropicEvent<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(event)?;
-        let raw = event.content_block.ok_or_else(|| Misfit::lacks(&event.kind, "content_block"))?;
+        let raw =
+            event.content_block.ok_or_else(|| FormatError::lacks(&event.kind, "content_block"))?;
         if self.blocks.contains_key(&index) {
-            return Err(Misfit::out_of_place(&event.kind, index));
+            return Err(FormatError::out_of_place(&event.kind, index));
         }
-        let start: BlockStart<'_> = serde_json::from_str(raw.get())
-            .map_err(|source| Misfit::Format { event: event.kind.to_string(), source })?;
+        let start: AnthropicBlockStart<'_> = serde_json::from_str(raw.get())
+            .map_err(|source| FormatError::Format { event: event.kind.to_string(), source })?;
         let block = match start.kind.as_ref() {
             "text" => {
                 let text = start.text.unwrap_or_default();
@@ -101,7 +113,7 @@ impl Decoder {
                 if opened {
                     self.say(index, Delta::Text(text), out)?;
                 }
-                Block::Text { opened }
+                AnthropicBlockState::Text { opened }
             }
             "thinking" => {
                 let text = start.thinking.unwrap_or_default();
@@ -109,59 +121,63 @@ impl Decoder {
                     self.say(index, Delta::Thinking(text.clone()), out)?;
                 }
                 let signature = start.signature.unwrap_or_default();
-                Block::Thinking { text, signature }
+                AnthropicBlockState::Thinking { text, signature }
             }
             "redacted_thinking" => {
                 let raw = raw.get().to_owned();
                 self.room.admit(raw.len())?;
-                Block::Redacted { raw }
+                AnthropicBlockState::Redacted { raw }
             }
             "tool_use" => {
-                let id = start.id.ok_or_else(|| Misfit::lacks(&event.kind, "id"))?;
-                let name = start.name.ok_or_else(|| Misfit::lacks(&event.kind, "name"))?;
+                let id = start.id.ok_or_else(|| FormatError::lacks(&event.kind, "id"))?;
+                let name = start.name.ok_or_else(|| FormatError::lacks(&event.kind, "name"))?;
                 self.say(index, Delta::ToolStart { id, name }, out)?;
-                Block::Tool {
+                AnthropicBlockState::Tool {
                     at_start: start.input.map(RawValue::get).map(str::to_owned),
                     pieces: false,
                 }
             }
-            _ => Block::Unknown,
+            _ => AnthropicBlockState::Unknown,
         };
         self.blocks.insert(index, block);
         Ok(())
     }
 
-    fn block_delta(&mut self, mut event: Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn block_delta(
+        &mut self,
+        mut event: AnthropicEvent<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(&event)?;
         let Some(delta): Option<WireDelta<'_>> = event.delta.take() else {
-            return Err(Misfit::lacks(&event.kind, "delta"));
+            return Err(FormatError::lacks(&event.kind, "delta"));
         };
         let said = match (self.blocks.get_mut(&index), delta.kind.as_ref()) {
-            (None | Some(Block::Closed), _) => {
-                return Err(Misfit::out_of_place(&event.kind, index));
+            (None | Some(AnthropicBlockState::Closed), _) => {
+                return Err(FormatError::out_of_place(&event.kind, index));
             }
-            (Some(Block::Unknown), _) => None,
-            (Some(Block::Text { opened }), "text_delta") => {
+            (Some(AnthropicBlockState::Unknown), _) => None,
+            (Some(AnthropicBlockState::Text { opened }), "text_delta") => {
                 let text = delta.text.unwrap_or_default();
                 *opened |= !text.is_empty();
                 Some(Delta::Text(text))
             }
-            (Some(Block::Thinking { text, .. }), "thinking_delta") => {
+            (Some(AnthropicBlockState::Thinking { text, .. }), "thinking_delta") => {
                 let more = delta.thinking.unwrap_or_default();
                 text.push_str(&more);
                 Some(Delta::Thinking(more))
             }
-            (Some(Block::Thinking { signature, .. }), "signature_delta") => {
+            (Some(AnthropicBlockState::Thinking { signature, .. }), "signature_delta") => {
                 signature.push_str(&delta.signature.unwrap_or_default());
                 None
             }
-            (Some(Block::Tool { pieces, .. }), "input_json_delta") => {
+            (Some(AnthropicBlockState::Tool { pieces, .. }), "input_json_delta") => {
                 let json = delta.partial_json.unwrap_or_default();
                 *pieces |= !json.is_empty();
                 Some(Delta::ToolInput(json))
             }
             (Some(_), "text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta") => {
-                return Err(Misfit::out_of_place(&event.kind, index));
+                return Err(FormatError::out_of_place(&event.kind, index));
             }
             // Citations, and what is newer than this build.
             (Some(_), _) => None,
@@ -172,18 +188,26 @@ impl Decoder {
         }
     }
 
-    fn block_stop(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn block_stop(
+        &mut self,
+        event: &AnthropicEvent<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(event)?;
-        let done = match self.blocks.insert(index, Block::Closed) {
-            None | Some(Block::Closed) => return Err(Misfit::out_of_place(&event.kind, index)),
+        let done = match self.blocks.insert(index, AnthropicBlockState::Closed) {
+            None | Some(AnthropicBlockState::Closed) => {
+                return Err(FormatError::out_of_place(&event.kind, index));
+            }
             // A block that never opened needs no end.
-            Some(Block::Unknown | Block::Text { opened: false }) => return Ok(()),
-            Some(Block::Text { opened: true }) => Delta::BlockDone,
-            Some(Block::Thinking { text, signature }) => {
+            Some(AnthropicBlockState::Unknown | AnthropicBlockState::Text { opened: false }) => {
+                return Ok(());
+            }
+            Some(AnthropicBlockState::Text { opened: true }) => Delta::BlockDone,
+            Some(AnthropicBlockState::Thinking { text, signature }) => {
                 Delta::ThinkingDone { raw: thinking_block(&text, &signature) }
             }
-            Some(Block::Redacted { raw }) => Delta::ThinkingDone { raw },
-            Some(Block::Tool { at_start, pieces }) => {
+            Some(AnthropicBlockState::Redacted { raw }) => Delta::ThinkingDone { raw },
+            Some(AnthropicBlockState::Tool { at_start, pieces }) => {
                 if !pieces {
                     let input = at_start.unwrap_or_else(|| "{}".to_owned());
                     self.say(index, Delta::ToolInput(input), out)?;
@@ -194,7 +218,7 @@ impl Decoder {
         self.say(index, done, out)
     }
 
-    fn message_delta(&mut self, event: Event<'_>) {
+    fn message_delta(&mut self, event: AnthropicEvent<'_>) {
         if let Some(tokens) = event.usage {
             tokens.overwrite(&mut self.usage);
         }
@@ -219,22 +243,31 @@ impl Decoder {
         });
     }
 
-    fn end(&mut self) -> Result<Ending, Misfit> {
-        Ok(Ending {
-            stop: self.stop.take().ok_or(Misfit::NoReason)?,
+    fn end(&mut self) -> Result<AnswerEnd, FormatError> {
+        Ok(AnswerEnd {
+            stop: self.stop.take().ok_or(FormatError::NoReason)?,
             usage: self.usage,
             model: std::mem::take(&mut self.model),
         })
     }
 
-    fn say(&mut self, index: u32, delta: Delta, out: &mut Vec<Step>) -> Result<(), Misfit> {
-        self.room.say(index, delta, out)
+    fn say(
+        &mut self,
+        index: u32,
+        delta: Delta,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
+        self.room.emit(index, delta, out)
     }
 }
 
 /// An event that the full form does not fit: an error if it is one of ours, else skipped.
-fn skip_unless_ours(name: &str, data: &str, source: serde_json::Error) -> Result<bool, Misfit> {
-    let kind = match serde_json::from_str::<Named<'_>>(data) {
+fn skip_unless_ours(
+    name: &str,
+    data: &str,
+    source: serde_json::Error,
+) -> Result<bool, FormatError> {
+    let kind = match serde_json::from_str::<AnthropicEventKind<'_>>(data) {
         Ok(named) if named.kind.is_empty() => name.to_owned(),
         Ok(named) => named.kind.into_owned(),
         // Other vendors' end mark, which some gateways add.
@@ -252,7 +285,7 @@ fn skip_unless_ours(name: &str, data: &str, source: serde_json::Error) -> Result
             | "error"
     );
     if ours {
-        return Err(Misfit::Format { event: kind, source });
+        return Err(FormatError::Format { event: kind, source });
     }
     Ok(true)
 }
@@ -261,18 +294,18 @@ fn skip_unless_ours(name: &str, data: &str, source: serde_json::Error) -> Result
 /// never again.
 fn thinking_block(text: &str, signature: &str) -> String {
     #[derive(serde::Serialize)]
-    struct Thinking<'a> {
+    struct AnthropicThinkingEcho<'a> {
         r#type: &'static str,
         thinking: &'a str,
         signature: &'a str,
     }
-    serde_json::to_string(&Thinking { r#type: "thinking", thinking: text, signature })
+    serde_json::to_string(&AnthropicThinkingEcho { r#type: "thinking", thinking: text, signature })
         // Two strings always serialise.
         .unwrap_or_default()
 }
 
-fn index_of(event: &Event<'_>) -> Result<u32, Misfit> {
-    event.index.ok_or_else(|| Misfit::lacks(&event.kind, "index"))
+fn index_of(event: &AnthropicEvent<'_>) -> Result<u32, FormatError> {
+    event.index.ok_or_else(|| FormatError::lacks(&event.kind, "index"))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use super::*;
 use crate::step::ServerError;
 
-fn feed(events: &[&str]) -> Result<Vec<Step>, Misfit> {
-    let mut decoder = Decoder::default();
+fn feed(events: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
+    let mut decoder = AnthropicDecoder::default();
     let mut out = Vec::new();
     for data in events {
         decoder.event("", data, &mut out)?;
@@ -13,8 +13,8 @@ fn feed(events: &[&str]) -> Result<Vec<Step>, Misfit> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> Step {
-    Step::Piece { index, delta }
+fn piece(index: u32, delta: Delta) -> AnswerStep {
+    AnswerStep::Piece { index, delta }
 }
 
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","role":"assistant","model":"claude-x","content":[],"usage":{"input_tokens":10,"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}}}"#;
@@ -43,8 +43,8 @@ fn json(part: &str) -> String {
     )
 }
 
-fn ending(stop: StopReason) -> Step {
-    Step::Ended(Ending {
+fn ending(stop: StopReason) -> AnswerStep {
+    AnswerStep::Ended(AnswerEnd {
         stop,
         usage: Usage {
             input: Some(10),
@@ -188,7 +188,7 @@ fn a_second_message_start_starts_over() {
         got.unwrap(),
         [
             piece(0, Delta::Text("half".into())),
-            Step::StartedOver,
+            AnswerStep::StartedOver,
             piece(0, Delta::Text("whole".into())),
             piece(0, Delta::BlockDone),
             ending(StopReason::EndTurn),
@@ -224,7 +224,7 @@ fn the_server_may_fail_at_any_point() {
     ]);
     assert_eq!(
         got.unwrap(),
-        [Step::Failed(ServerError {
+        [AnswerStep::Failed(ServerError {
             kind: "overloaded_error".into(),
             message: "Overloaded".into(),
             request_id: Some("req_9".into()),
@@ -261,16 +261,16 @@ fn what_cannot_be_trusted_is_refused_by_name() {
 #[test]
 fn the_event_line_serves_where_the_data_has_no_type() {
     let mut out = Vec::new();
-    let mut decoder = Decoder::default();
+    let mut decoder = AnthropicDecoder::default();
     assert!(!decoder.event("ping", "{}", &mut out).unwrap());
     let error = r#"{"error":{"type":"api_error","message":"m"}}"#;
     assert!(decoder.event("error", error, &mut out).unwrap());
-    assert!(matches!(out.as_slice(), [Step::Failed(_)]));
+    assert!(matches!(out.as_slice(), [AnswerStep::Failed(_)]));
 }
 
 #[test]
 fn content_is_bounded() {
-    let mut decoder = Decoder::default();
+    let mut decoder = AnthropicDecoder::default();
     let mut out = Vec::new();
     decoder.event("", START, &mut out).unwrap();
     decoder.event("", TEXT, &mut out).unwrap();
@@ -283,6 +283,6 @@ fn content_is_bounded() {
             Err(misfit) => break misfit,
         }
     };
-    assert!(matches!(refused, Misfit::TooLarge));
+    assert!(matches!(refused, FormatError::TooLarge));
     assert_eq!(fed, 4);
 }

@@ -4,9 +4,9 @@
 //! What the interface demands of the order is made here (results first, no two turns of one
 //! speaker, nothing empty); that every call has its result is the session's duty.
 
-use super::wire::Named;
+use super::wire::AnthropicEventKind;
 use crate::body::{EncodeError, calls_are_forbidden, effort_word, object};
-use crate::updates;
+use crate::pinned_updates;
 use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec, UpdatePlace};
 use protocol::provider::Effort;
 use serde::Serialize;
@@ -41,22 +41,24 @@ pub(crate) fn encode_leaving_out(
         return encode(request, effort);
     }
     let block_binding = Some(BlockBinding { prefix_mismatch_behavior: "drop_block" });
-    body(request, Some(Thinking::Adaptive { block_binding }), effort)
+    body(request, Some(AnthropicThinking::Adaptive { block_binding }), effort)
 }
 
 fn body(
     request: &ModelRequest,
-    thinking: Option<Thinking>,
+    thinking: Option<AnthropicThinking>,
     effort: Option<Effort>,
 ) -> Result<String, EncodeError> {
     let (said, behind) = match &request.updated {
         None => (Cow::Borrowed(request.messages.as_slice()), None),
         Some(updated) => match updated.place {
             UpdatePlace::BehindResults => {
-                let block = updates::block(updates::UPDATED, updated);
+                let block = pinned_updates::block(pinned_updates::UPDATED, updated);
                 (Cow::Borrowed(request.messages.as_slice()), Some(block))
             }
-            UpdatePlace::InsideLastResult => (updates::inside(request, updates::UPDATED), None),
+            UpdatePlace::InsideLastResult => {
+                (pinned_updates::inside(request, pinned_updates::UPDATED), None)
+            }
         },
     };
     let mut turns = turns(&said)?;
@@ -70,9 +72,9 @@ fn body(
     if let (Some(block), Some(last)) = (&behind, turns.last_mut())
         && last.role == "user"
     {
-        last.content.push(Content::text(block));
+        last.content.push(AnthropicContent::text(block));
     }
-    let body = Body {
+    let body = AnthropicBody {
         model: &request.model,
         max_tokens: request.max_tokens,
         stream: true,
@@ -81,10 +83,10 @@ fn body(
             .filter(|_| is_adaptive(&request.model))
             .map(|effort| OutputConfig { effort: effort_word(effort) }),
         tools: tools(&request.tools)?,
-        tool_choice: calls_are_forbidden(request).then_some(ToolChoice { r#type: "none" }),
+        tool_choice: calls_are_forbidden(request).then_some(AnthropicToolChoice { r#type: "none" }),
         system: match request.system.trim() {
             "" => Vec::new(),
-            _ => vec![Content::text(&request.system).marked()],
+            _ => vec![AnthropicContent::text(&request.system).marked()],
         },
         messages: turns,
     };
@@ -92,30 +94,30 @@ fn body(
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct AnthropicBody<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
+    thinking: Option<AnthropicThinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ToolChoice>,
+    tool_choice: Option<AnthropicToolChoice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Content<'a>>,
-    messages: Vec<Turn<'a>>,
+    system: Vec<AnthropicContent<'a>>,
+    messages: Vec<AnthropicTurn<'a>>,
 }
 
 #[derive(Serialize)]
-struct ToolChoice {
+struct AnthropicToolChoice {
     r#type: &'static str,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a RawValue,
@@ -125,7 +127,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Thinking {
+enum AnthropicThinking {
     /// As long as the model finds right for its effort.
     Adaptive {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,10 +150,10 @@ struct OutputConfig {
 /// Models since 4.6 weigh it themselves, and those since 4.7 refuse a budget; those before know
 /// nothing else. A budget is below the answer's own, as the vendor wants it, and there is none where
 /// there is no room for one.
-fn thinking(effort: Effort, request: &ModelRequest) -> Option<Thinking> {
+fn thinking(effort: Effort, request: &ModelRequest) -> Option<AnthropicThinking> {
     const LEAST: u32 = 1024;
     if is_adaptive(&request.model) {
-        return Some(Thinking::Adaptive { block_binding: None });
+        return Some(AnthropicThinking::Adaptive { block_binding: None });
     }
     let wanted = match effort {
         Effort::Low => 2048,
@@ -159,7 +161,7 @@ fn thinking(effort: Effort, request: &ModelRequest) -> Option<Thinking> {
         Effort::High => 24576,
     };
     let budget_tokens = wanted.min(request.max_tokens / 2);
-    (budget_tokens >= LEAST).then_some(Thinking::Enabled { budget_tokens })
+    (budget_tokens >= LEAST).then_some(AnthropicThinking::Enabled { budget_tokens })
 }
 
 /// Whether a model is one of the vendor's since 4.6, by its name: the family and then the version, as
@@ -173,9 +175,9 @@ fn is_adaptive(model: &str) -> bool {
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct AnthropicTurn<'a> {
     role: &'static str,
-    content: Vec<Content<'a>>,
+    content: Vec<AnthropicContent<'a>>,
 }
 
 #[derive(Serialize, Clone, Copy)]
@@ -188,7 +190,7 @@ const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 /// One block, by the vendor's names.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum AnthropicContent<'a> {
     /// As it came.
     Raw(&'a RawValue),
     Text {
@@ -201,7 +203,7 @@ enum Content<'a> {
         r#type: &'static str,
         id: &'a str,
         name: &'a str,
-        input: Input<'a>,
+        input: AnthropicInput<'a>,
     },
     Result {
         r#type: &'static str,
@@ -218,7 +220,7 @@ enum Content<'a> {
 /// The arguments of a call in the history. The vendor takes objects only.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Input<'a> {
+enum AnthropicInput<'a> {
     AsSaid(&'a RawValue),
     Empty {},
     /// What the model said where it was no object, so that it can see its own mistake.
@@ -227,7 +229,7 @@ enum Input<'a> {
     },
 }
 
-impl<'a> Content<'a> {
+impl<'a> AnthropicContent<'a> {
     fn text(text: &'a str) -> Self {
         Self::Text { r#type: "text", text, cache_control: None }
     }
@@ -252,19 +254,19 @@ impl<'a> Content<'a> {
     }
 }
 
-fn mark(turn: &mut Turn<'_>) {
-    let last_result = turn.content.iter().rposition(Content::is_result);
+fn mark(turn: &mut AnthropicTurn<'_>) {
+    let last_result = turn.content.iter().rposition(AnthropicContent::is_result);
     let at = last_result.unwrap_or(turn.content.len().saturating_sub(1));
     if let Some(content) = turn.content.get_mut(at) {
         content.mark();
     }
 }
 
-fn tools(specs: &[ToolSpec]) -> Result<Vec<Tool<'_>>, EncodeError> {
+fn tools(specs: &[ToolSpec]) -> Result<Vec<AnthropicTool<'_>>, EncodeError> {
     let mut tools = specs
         .iter()
         .map(|spec| {
-            Ok(Tool {
+            Ok(AnthropicTool {
                 name: &spec.name,
                 description: &spec.description,
                 input_schema: object(&spec.input_schema)
@@ -279,8 +281,8 @@ fn tools(specs: &[ToolSpec]) -> Result<Vec<Tool<'_>>, EncodeError> {
     Ok(tools)
 }
 
-fn turns(messages: &[Message]) -> Result<Vec<Turn<'_>>, EncodeError> {
-    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(messages.len());
+fn turns(messages: &[Message]) -> Result<Vec<AnthropicTurn<'_>>, EncodeError> {
+    let mut turns: Vec<AnthropicTurn<'_>> = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
         let role = match message.role {
             Role::User => "user",
@@ -292,7 +294,7 @@ fn turns(messages: &[Message]) -> Result<Vec<Turn<'_>>, EncodeError> {
         }
         match turns.last_mut() {
             Some(last) if last.role == role => last.content.append(&mut content),
-            Some(_) | None => turns.push(Turn { role, content }),
+            Some(_) | None => turns.push(AnthropicTurn { role, content }),
         }
     }
     for turn in &mut turns {
@@ -302,21 +304,21 @@ fn turns(messages: &[Message]) -> Result<Vec<Turn<'_>>, EncodeError> {
     Ok(turns)
 }
 
-fn contents(message: &Message, number: usize) -> Result<Vec<Content<'_>>, EncodeError> {
+fn contents(message: &Message, number: usize) -> Result<Vec<AnthropicContent<'_>>, EncodeError> {
     let mut contents = Vec::with_capacity(message.blocks.len());
     for block in &message.blocks {
         contents.push(match block {
             Block::Text { text } if text.trim().is_empty() => continue,
-            Block::Text { text } => Content::text(text),
+            Block::Text { text } => AnthropicContent::text(text),
             Block::Thinking { raw, .. } => match ours(raw, number)? {
-                Some(raw) => Content::Raw(raw),
+                Some(raw) => AnthropicContent::Raw(raw),
                 // Another vendor's, from before the model was changed.
                 None => continue,
             },
             Block::ToolUse { id, name, input } => {
-                Content::Use { r#type: "tool_use", id, name, input: arguments(input) }
+                AnthropicContent::Use { r#type: "tool_use", id, name, input: arguments(input) }
             }
-            Block::ToolResult { id, text, is_error } => Content::Result {
+            Block::ToolResult { id, text, is_error } => AnthropicContent::Result {
                 r#type: "tool_result",
                 tool_use_id: id,
                 // An error without words is refused.
@@ -335,15 +337,16 @@ fn contents(message: &Message, number: usize) -> Result<Vec<Content<'_>>, Encode
 /// The block as it came, if it came from this vendor.
 fn ours(raw: &str, message: usize) -> Result<Option<&RawValue>, EncodeError> {
     let raw = object(raw).ok_or(EncodeError::Thinking { message })?;
-    let named: Named<'_> = serde_json::from_str(raw.get()).map_err(EncodeError::Json)?;
+    let named: AnthropicEventKind<'_> =
+        serde_json::from_str(raw.get()).map_err(EncodeError::Json)?;
     Ok(matches!(named.kind.as_ref(), "thinking" | "redacted_thinking").then_some(raw))
 }
 
-fn arguments(input: &str) -> Input<'_> {
+fn arguments(input: &str) -> AnthropicInput<'_> {
     match object(input) {
-        Some(raw) => Input::AsSaid(raw),
-        None if input.trim().is_empty() => Input::Empty {},
-        None => Input::Invalid { invalid_arguments: input },
+        Some(raw) => AnthropicInput::AsSaid(raw),
+        None if input.trim().is_empty() => AnthropicInput::Empty {},
+        None => AnthropicInput::Invalid { invalid_arguments: input },
     }
 }
 

@@ -8,35 +8,35 @@ use std::borrow::Cow;
 
 /// Any event. Fields that we do not know are skipped.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Event<'a> {
+pub(crate) struct AnthropicEvent<'a> {
     #[serde(rename = "type", default, borrow)]
     pub kind: Cow<'a, str>,
     pub index: Option<u32>,
-    pub message: Option<MessageStart>,
+    pub message: Option<AnthropicMessageStart>,
     #[serde(borrow)]
     pub content_block: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub delta: Option<Delta<'a>>,
-    pub usage: Option<Tokens>,
+    pub delta: Option<AnthropicDelta<'a>>,
+    pub usage: Option<AnthropicTokens>,
 }
 
 /// The least that is read of an event that the full form does not fit.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Named<'a> {
+pub(crate) struct AnthropicEventKind<'a> {
     #[serde(rename = "type", default, borrow)]
     pub kind: Cow<'a, str>,
 }
 
 /// What `message_start` says of the message.
 #[derive(Debug, Deserialize)]
-pub(crate) struct MessageStart {
+pub(crate) struct AnthropicMessageStart {
     pub model: Option<String>,
-    pub usage: Option<Tokens>,
+    pub usage: Option<AnthropicTokens>,
 }
 
 /// A block as `content_block_start` gives it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct BlockStart<'a> {
+pub(crate) struct AnthropicBlockStart<'a> {
     #[serde(rename = "type", default, borrow)]
     pub kind: Cow<'a, str>,
     pub text: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct BlockStart<'a> {
 
 /// The `delta` of `content_block_delta` and of `message_delta`.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Delta<'a> {
+pub(crate) struct AnthropicDelta<'a> {
     #[serde(rename = "type", default, borrow)]
     pub kind: Cow<'a, str>,
     pub text: Option<String>,
@@ -70,14 +70,14 @@ pub(crate) struct StopDetails {
 
 /// Tokens as the vendor counts them; cumulative within an answer.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) struct Tokens {
+pub(crate) struct AnthropicTokens {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
 }
 
-impl Tokens {
+impl AnthropicTokens {
     /// Overwrites what is said and keeps what is not.
     pub(crate) fn overwrite(self, usage: &mut Usage) {
         usage.input = self.input_tokens.or(usage.input);

@@ -3,10 +3,10 @@
 //! Block 0 is the reasoning, which these servers know one of per answer. Then each block has two
 //! places, the first for what is kept beside it.
 
-use super::wire::{Chunk, Delta as WireDelta, Function, ToolCall};
-use crate::beside::{self, Place};
+use super::wire::{ChatChunk, ChatDelta as WireDelta, ChatFunction, ChatToolCall};
 use crate::server_error::read_error;
-use crate::step::{Ending, Misfit, Room, ServerError, Step};
+use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, ServerError};
+use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{StopReason, Usage};
 use protocol::provider::{Api, Delta};
 use serde::Serialize;
@@ -17,8 +17,8 @@ const REASONING: u32 = 0;
 
 /// The decoder of one answer.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    room: Room,
+pub struct ChatDecoder {
+    room: ContentBudget,
     model: String,
     usage: Usage,
     /// Why it ended, by the server's name; none before.
@@ -28,13 +28,13 @@ pub struct Decoder {
     blocks: u32,
     /// The text that goes on.
     text: Option<u32>,
-    reasoning: Reasoning,
-    calls: Vec<Call>,
+    reasoning: ChatReasoningEcho,
+    calls: Vec<ChatCallState>,
 }
 
 /// Reasoning as it must be sent back.
 #[derive(Debug, Default, Serialize)]
-struct Reasoning {
+struct ChatReasoningEcho {
     r#type: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
     reasoning_content: String,
@@ -46,7 +46,7 @@ struct Reasoning {
 
 /// A call while it comes.
 #[derive(Debug)]
-struct Call {
+struct ChatCallState {
     /// The server's place for it, which several calls may share.
     place: Option<u32>,
     /// The server's id, if it has one.
@@ -59,26 +59,31 @@ struct Call {
     beside: Option<Box<RawValue>>,
 }
 
-impl Decoder {
+impl ChatDecoder {
     /// Takes one chunk and appends what it comes to. Says whether it was progress.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
-    pub fn event(&mut self, name: &str, data: &str, out: &mut Vec<Step>) -> Result<bool, Misfit> {
+    pub fn event(
+        &mut self,
+        name: &str,
+        data: &str,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<bool, FormatError> {
         match data.trim() {
             "" => return Ok(false),
             "[DONE]" => return self.end(out).map(|()| true),
             _ => {}
         }
         if name == "error" {
-            out.push(Step::Failed(read_error(data).unwrap_or_default()));
+            out.push(AnswerStep::Failed(read_error(data).unwrap_or_default()));
             return Ok(true);
         }
-        let chunk: Chunk<'_> = serde_json::from_str(data)
-            .map_err(|source| Misfit::Format { event: "chunk".to_owned(), source })?;
+        let chunk: ChatChunk<'_> = serde_json::from_str(data)
+            .map_err(|source| FormatError::Format { event: "chunk".to_owned(), source })?;
         if let Some(error) = chunk.error {
             let unread = || ServerError { message: error.get().to_owned(), ..Default::default() };
-            out.push(Step::Failed(read_error(data).unwrap_or_else(unread)));
+            out.push(AnswerStep::Failed(read_error(data).unwrap_or_else(unread)));
             return Ok(true);
         }
         if let Some(model) = chunk.model.filter(|model| !model.is_empty()) {
@@ -100,7 +105,7 @@ impl Decoder {
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 if reason == "error" {
                     let message = "it ended with an error".to_owned();
-                    out.push(Step::Failed(ServerError { message, ..Default::default() }));
+                    out.push(AnswerStep::Failed(ServerError { message, ..Default::default() }));
                     return Ok(true);
                 }
                 self.finish = Some(reason);
@@ -114,15 +119,19 @@ impl Decoder {
     }
 
     /// The body ended without an end mark: good enough once the reason was there.
-    pub(crate) fn body_ended(&mut self, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    pub(crate) fn body_ended(&mut self, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
         match self.finish {
             Some(_) => self.end(out),
             None => Ok(()),
         }
     }
 
-    fn delta(&mut self, delta: WireDelta<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
-        let thought = |words: Option<super::wire::Words>| {
+    fn delta(
+        &mut self,
+        delta: WireDelta<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
+        let thought = |words: Option<super::wire::ChatText>| {
             words.map(|words| words.0).filter(|words| !words.is_empty())
         };
         // Gateways say the same under both names.
@@ -138,7 +147,7 @@ impl Decoder {
             (None, None) => None,
         };
         if let Some(words) = told {
-            self.room.say(REASONING, Delta::Thinking(words), out)?;
+            self.room.emit(REASONING, Delta::Thinking(words), out)?;
         }
         for detail in delta.reasoning_details.into_iter().flatten() {
             self.room.admit(detail.get().len())?;
@@ -154,7 +163,7 @@ impl Decoder {
                 None => self.open(),
             };
             self.text = Some(index);
-            self.room.say(index, Delta::Text(words.0), out)?;
+            self.room.emit(index, Delta::Text(words.0), out)?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call, out)?;
@@ -162,17 +171,21 @@ impl Decoder {
         Ok(())
     }
 
-    fn call(&mut self, said: ToolCall<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn call(
+        &mut self,
+        said: ChatToolCall<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let id = said.id.filter(|id| !id.is_empty());
-        let Function { name, arguments } =
-            said.function.unwrap_or(Function { name: None, arguments: None });
+        let ChatFunction { name, arguments } =
+            said.function.unwrap_or(ChatFunction { name: None, arguments: None });
         let name = name.filter(|name| !name.is_empty());
         let at = match self.known(said.index, id.as_deref(), name.is_some()) {
             Some(at) => at,
             None => {
                 self.close_text(out)?;
                 let index = self.open();
-                self.calls.push(Call {
+                self.calls.push(ChatCallState {
                     place: said.index,
                     id,
                     index,
@@ -196,7 +209,7 @@ impl Decoder {
             (false, Some(name)) => {
                 call.begun = true;
                 let id = call.id.clone().unwrap_or(made_up);
-                self.room.say(call.index, Delta::ToolStart { id, name }, out)?;
+                self.room.emit(call.index, Delta::ToolStart { id, name }, out)?;
                 call.arguments.clone()
             }
             // Kept until its name is there.
@@ -204,15 +217,15 @@ impl Decoder {
         };
         match more.is_empty() {
             true => Ok(()),
-            false => self.room.say(call.index, Delta::ToolInput(more), out),
+            false => self.room.emit(call.index, Delta::ToolInput(more), out),
         }
     }
 
     /// The call that a piece belongs to; none if it begins another. Servers number calls from 0,
     /// from 1, all of them 0, or not at all, and give ids once, always, or never.
     fn known(&self, place: Option<u32>, id: Option<&str>, named: bool) -> Option<usize> {
-        let here = |call: &&Call| place.is_none() || call.place == place;
-        let of_id = |call: &Call| id.is_some() && call.id.as_deref() == id;
+        let here = |call: &&ChatCallState| place.is_none() || call.place == place;
+        let of_id = |call: &ChatCallState| id.is_some() && call.id.as_deref() == id;
         if let Some(at) = self.calls.iter().rposition(|call| here(&call) && of_id(call)) {
             return Some(at);
         }
@@ -228,15 +241,15 @@ impl Decoder {
         self.blocks * 2
     }
 
-    fn close_text(&mut self, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn close_text(&mut self, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
         match self.text.take() {
-            Some(index) => self.room.say(index, Delta::BlockDone, out),
+            Some(index) => self.room.emit(index, Delta::BlockDone, out),
             None => Ok(()),
         }
     }
 
-    fn end(&mut self, out: &mut Vec<Step>) -> Result<(), Misfit> {
-        let reason = self.finish.take().ok_or(Misfit::NoReason)?;
+    fn end(&mut self, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
+        let reason = self.finish.take().ok_or(FormatError::NoReason)?;
         let last_block = self.blocks * 2;
         self.close_text(out)?;
         let calls = std::mem::take(&mut self.calls);
@@ -247,23 +260,23 @@ impl Decoder {
                 continue;
             }
             if !call.begun {
-                return Err(Misfit::lacks("tool_calls", "name"));
+                return Err(FormatError::lacks("tool_calls", "name"));
             }
             if let Some(fields) = &call.beside {
-                let raw = beside::write(Api::Chat, Place::With, fields);
-                self.room.say(call.index - 1, Delta::ThinkingDone { raw }, out)?;
+                let raw = vendor_metadata::write(Api::Chat, MetadataPlace::With, fields);
+                self.room.emit(call.index - 1, Delta::ThinkingDone { raw }, out)?;
             }
             if call.arguments.trim().is_empty() {
-                self.room.say(call.index, Delta::ToolInput("{}".to_owned()), out)?;
+                self.room.emit(call.index, Delta::ToolInput("{}".to_owned()), out)?;
             }
-            self.room.say(call.index, Delta::BlockDone, out)?;
+            self.room.emit(call.index, Delta::BlockDone, out)?;
         }
         let mut reasoning = std::mem::take(&mut self.reasoning);
         if reasoning.is_there() {
             reasoning.r#type = "chat_reasoning";
             // Strings and JSON that was read always serialise.
             let raw = serde_json::to_string(&reasoning).unwrap_or_default();
-            self.room.say(REASONING, Delta::ThinkingDone { raw }, out)?;
+            self.room.emit(REASONING, Delta::ThinkingDone { raw }, out)?;
         }
         let stop = match reason.as_str() {
             _ if !self.refusal.is_empty() => {
@@ -277,12 +290,12 @@ impl Decoder {
             _ => StopReason::Other(reason),
         };
         let model = std::mem::take(&mut self.model);
-        out.push(Step::Ended(Ending { stop, usage: self.usage, model }));
+        out.push(AnswerStep::Ended(AnswerEnd { stop, usage: self.usage, model }));
         Ok(())
     }
 }
 
-impl Reasoning {
+impl ChatReasoningEcho {
     fn is_there(&self) -> bool {
         !self.reasoning_content.is_empty()
             || !self.reasoning.is_empty()
@@ -291,10 +304,10 @@ impl Reasoning {
 }
 
 /// A piece of arguments: the text of a string, or an object as it stands.
-fn piece(raw: &RawValue) -> Result<String, Misfit> {
+fn piece(raw: &RawValue) -> Result<String, FormatError> {
     match raw.get().starts_with('"') {
         true => serde_json::from_str(raw.get())
-            .map_err(|source| Misfit::Format { event: "arguments".to_owned(), source }),
+            .map_err(|source| FormatError::Format { event: "arguments".to_owned(), source }),
         false => Ok(raw.get().to_owned()),
     }
 }

@@ -3,8 +3,8 @@
 
 use super::*;
 
-fn feed(chunks: &[&str]) -> Result<Vec<Step>, Misfit> {
-    let mut decoder = Decoder::default();
+fn feed(chunks: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
+    let mut decoder = ChatDecoder::default();
     let mut out = Vec::new();
     for data in chunks {
         decoder.event("", data, &mut out)?;
@@ -12,8 +12,8 @@ fn feed(chunks: &[&str]) -> Result<Vec<Step>, Misfit> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> Step {
-    Step::Piece { index, delta }
+fn piece(index: u32, delta: Delta) -> AnswerStep {
+    AnswerStep::Piece { index, delta }
 }
 
 fn choice(delta: &str) -> String {
@@ -33,16 +33,16 @@ fn calls(list: &str) -> String {
 const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8}}}"#;
 const DONE: &str = "[DONE]";
 
-fn ended(stop: StopReason, usage: Usage, model: &str) -> Step {
-    Step::Ended(Ending { stop, usage, model: model.into() })
+fn ended(stop: StopReason, usage: Usage, model: &str) -> AnswerStep {
+    AnswerStep::Ended(AnswerEnd { stop, usage, model: model.into() })
 }
 
 /// The whole calls of an answer: id, name and arguments.
-fn whole_calls(steps: &[Step]) -> Vec<(String, String, String)> {
+fn whole_calls(steps: &[AnswerStep]) -> Vec<(String, String, String)> {
     let mut open: std::collections::BTreeMap<u32, (String, String, String)> = Default::default();
     let mut whole = Vec::new();
     for step in steps {
-        let Step::Piece { index, delta } = step else { continue };
+        let AnswerStep::Piece { index, delta } = step else { continue };
         match delta {
             Delta::ToolStart { id, name } => {
                 let before = open.insert(*index, (id.clone(), name.clone(), String::new()));
@@ -184,9 +184,13 @@ fn dialects_of_calls() {
         all.extend([end.as_str(), end.as_str(), DONE]);
         let got = feed(&all).unwrap();
         assert_eq!(whole_calls(&got), want, "{dialect}");
-        let Some(Step::Ended(ending)) = got.last() else { panic!("{dialect}: no end") };
+        let Some(AnswerStep::Ended(ending)) = got.last() else { panic!("{dialect}: no end") };
         assert_eq!(ending.stop, StopReason::ToolUse, "{dialect}");
-        assert_eq!(got.iter().filter(|s| matches!(s, Step::Ended(_))).count(), 1, "{dialect}");
+        assert_eq!(
+            got.iter().filter(|s| matches!(s, AnswerStep::Ended(_))).count(),
+            1,
+            "{dialect}"
+        );
     }
 }
 
@@ -205,16 +209,16 @@ fn a_call_that_was_cut_is_never_done() {
 #[test]
 fn nothing_counts_without_a_reason() {
     let text = choice(r#"{"content":"half"}"#);
-    assert!(matches!(feed(&[&text, DONE]), Err(Misfit::NoReason)));
+    assert!(matches!(feed(&[&text, DONE]), Err(FormatError::NoReason)));
     let mut out = Vec::new();
-    let mut decoder = Decoder::default();
+    let mut decoder = ChatDecoder::default();
     decoder.event("", &text, &mut out).unwrap();
     decoder.body_ended(&mut out).unwrap();
-    assert!(!out.iter().any(|step| matches!(step, Step::Ended(_))));
+    assert!(!out.iter().any(|step| matches!(step, AnswerStep::Ended(_))));
     // The reason alone is enough where the body then ends.
     decoder.event("", &finish("stop"), &mut out).unwrap();
     decoder.body_ended(&mut out).unwrap();
-    assert!(matches!(out.last(), Some(Step::Ended(_))));
+    assert!(matches!(out.last(), Some(AnswerStep::Ended(_))));
 }
 
 #[test]
@@ -253,7 +257,7 @@ fn reasoning_under_each_name_and_what_must_come_back() {
 #[test]
 fn errors_refusals_and_reasons() {
     let failed = |chunks: &[&str]| match feed(chunks).unwrap().pop() {
-        Some(Step::Failed(error)) => (error.words(), error.status),
+        Some(AnswerStep::Failed(error)) => (error.words(), error.status),
         other => panic!("{other:?}"),
     };
     let text = choice(r#"{"content":"half"}"#);
@@ -264,7 +268,7 @@ fn errors_refusals_and_reasons() {
     assert_eq!(failed(&[r#"{"error":"out of memory"}"#]), ("out of memory".into(), None));
     assert_eq!(failed(&[&text, &finish("error")]).0, "it ended with an error");
     let stop = |chunks: &[&str]| match feed(chunks).unwrap().pop() {
-        Some(Step::Ended(ending)) => ending.stop,
+        Some(AnswerStep::Ended(ending)) => ending.stop,
         other => panic!("{other:?}"),
     };
     let refusal = |words: &str| StopReason::Refusal { explanation: words.into() };
@@ -284,11 +288,11 @@ fn errors_refusals_and_reasons() {
 #[test]
 fn what_is_no_chunk_breaks_it_and_what_is_newer_does_not() {
     for bad in ["{torn", "7", r#"{"choices":"no"}"#, r#"{"choices":[{"delta":{"content":7}}]}"#] {
-        assert!(matches!(feed(&[bad]), Err(Misfit::Format { .. })), "{bad}");
+        assert!(matches!(feed(&[bad]), Err(FormatError::Format { .. })), "{bad}");
     }
     let nameless = calls(r#"[{"index":0,"id":"a","function":{"arguments":"{}"}}]"#);
-    assert!(matches!(feed(&[&nameless, &finish("stop"), DONE]), Err(Misfit::Lacks { .. })));
-    let mut decoder = Decoder::default();
+    assert!(matches!(feed(&[&nameless, &finish("stop"), DONE]), Err(FormatError::Lacks { .. })));
+    let mut decoder = ChatDecoder::default();
     let mut out = Vec::new();
     for idle in ["", r#"{"choices":[]}"#, r#"{"type":"ping"}"#] {
         assert!(!decoder.event("", idle, &mut out).unwrap(), "{idle} is no progress");

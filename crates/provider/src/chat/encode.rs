@@ -1,8 +1,10 @@
 //! A request as the body of `POST …/chat/completions`, in the form that all these servers take.
 
-use crate::beside::{self, Place};
-use crate::body::{EncodeError, Tool, arguments, calls_are_forbidden, effort_word, object, tools};
-use crate::updates;
+use crate::body::{
+    EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
+};
+use crate::pinned_updates;
+use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{Block, Message, ModelRequest, Role};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
@@ -20,12 +22,17 @@ pub fn encode(
 ) -> Result<String, EncodeError> {
     // The vendor's own server has newer names for two things that all others know by the old.
     let openai = base_url.contains("//api.openai.com");
+    // Mistral's server sends usage unasked, and refuses fields that it does not know.
+    let sends_usage = base_url.contains("//api.mistral.ai");
     let mut messages = Vec::new();
     if !request.system.trim().is_empty() {
         let role = if openai { "developer" } else { "system" };
-        messages.push(Turn { content: Some(request.system.as_str().into()), ..Turn::of(role) });
+        messages.push(ChatMessage {
+            content: Some(request.system.as_str().into()),
+            ..ChatMessage::of(role)
+        });
     }
-    let said = updates::inside(request, updates::UPDATED);
+    let said = pinned_updates::inside(request, pinned_updates::UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
             Role::User => user(message, &mut messages),
@@ -37,16 +44,16 @@ pub fn encode(
     }
     let most = Some(request.max_tokens);
     let (max_completion_tokens, max_tokens) = if openai { (most, None) } else { (None, most) };
-    let body = Body {
+    let body = ChatBody {
         model: &request.model,
         messages,
         tools: tools(&request.tools)?
             .into_iter()
-            .map(|function| Offered { r#type: "function", function })
+            .map(|function| ChatTool { r#type: "function", function })
             .collect(),
         tool_choice: calls_are_forbidden(request).then_some("none"),
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: (!sends_usage).then_some(StreamOptions { include_usage: true }),
         max_completion_tokens,
         max_tokens,
         reasoning_effort: effort.map(effort_word),
@@ -55,15 +62,16 @@ pub fn encode(
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatBody<'a> {
     model: &'a str,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Offered<'a>>,
+    tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,26 +86,26 @@ struct StreamOptions {
 }
 
 #[derive(Serialize)]
-struct Offered<'a> {
+struct ChatTool<'a> {
     r#type: &'static str,
-    function: Tool<'a>,
+    function: FunctionSpec<'a>,
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
     content: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<ChatCall<'a>>,
     #[serde(flatten)]
-    reasoning: Reasoning<'a>,
+    reasoning: ChatReasoning<'a>,
 }
 
 /// Reasoning as it came, for servers that ask for it.
 #[derive(Default, Serialize, Deserialize)]
-struct Reasoning<'a> {
+struct ChatReasoning<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -107,59 +115,59 @@ struct Reasoning<'a> {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct ChatCall<'a> {
     id: &'a str,
     r#type: &'static str,
-    function: Said<'a>,
+    function: ChatFunctionCall<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct ChatFunctionCall<'a> {
     name: &'a str,
     arguments: Cow<'a, str>,
 }
 
-impl Turn<'_> {
+impl ChatMessage<'_> {
     fn of(role: &'static str) -> Self {
         Self {
             role,
             tool_call_id: None,
             content: None,
             tool_calls: Vec::new(),
-            reasoning: Reasoning::default(),
+            reasoning: ChatReasoning::default(),
         }
     }
 }
 
 /// The results first, each a message of its own, then the words.
-fn user<'a>(message: &'a Message, messages: &mut Vec<Turn<'a>>) {
+fn user<'a>(message: &'a Message, messages: &mut Vec<ChatMessage<'a>>) {
     for block in &message.blocks {
         match block {
-            Block::ToolResult { id, text, is_error: _ } => messages.push(Turn {
+            Block::ToolResult { id, text, is_error: _ } => messages.push(ChatMessage {
                 tool_call_id: Some(id),
                 content: Some(text.as_str().into()),
-                ..Turn::of("tool")
+                ..ChatMessage::of("tool")
             }),
             Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
         }
     }
     if let Some(words) = words(message) {
-        messages.push(Turn { content: Some(words), ..Turn::of("user") });
+        messages.push(ChatMessage { content: Some(words), ..ChatMessage::of("user") });
     }
 }
 
-fn assistant(message: &Message, number: usize) -> Result<Option<Turn<'_>>, EncodeError> {
-    let mut turn = Turn { content: words(message), ..Turn::of("assistant") };
+fn assistant(message: &Message, number: usize) -> Result<Option<ChatMessage<'_>>, EncodeError> {
+    let mut turn = ChatMessage { content: words(message), ..ChatMessage::of("assistant") };
     let mut extra = None;
     let mut thought = None;
     for block in &message.blocks {
         match block {
             Block::Thinking { raw, .. } => {
                 object(raw).ok_or(EncodeError::Thinking { message: number })?;
-                match beside::read(Api::Chat, raw) {
-                    Some(kept) if kept.place == Place::With => extra = Some(kept.fields),
+                match vendor_metadata::read(Api::Chat, raw) {
+                    Some(kept) if kept.place == MetadataPlace::With => extra = Some(kept.fields),
                     Some(_) | None if raw.contains("\"chat_reasoning\"") => {
                         thought = serde_json::from_str(raw).ok();
                     }
@@ -167,10 +175,10 @@ fn assistant(message: &Message, number: usize) -> Result<Option<Turn<'_>>, Encod
                     Some(_) | None => {}
                 }
             }
-            Block::ToolUse { id, name, input } => turn.tool_calls.push(Call {
+            Block::ToolUse { id, name, input } => turn.tool_calls.push(ChatCall {
                 id,
                 r#type: "function",
-                function: Said { name, arguments: arguments(input) },
+                function: ChatFunctionCall { name, arguments: arguments(input) },
                 extra_content: extra.take(),
             }),
             Block::Text { .. } | Block::ToolResult { .. } => {}

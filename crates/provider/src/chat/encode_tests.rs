@@ -126,3 +126,13 @@ fn another_vendor_s_reasoning_is_left_out() {
     let torn = encode(&request(torn), None, LOCAL);
     assert!(matches!(torn, Err(EncodeError::Thinking { message: 2 })));
 }
+
+#[test]
+fn usage_is_asked_for_except_of_a_server_that_refuses_the_question() {
+    let turns = || vec![(Role::User, vec![text("go")])];
+    let asked = body(turns(), "https://api.deepseek.com");
+    assert_eq!(asked["stream_options"], json!({"include_usage": true}));
+    let mistral = body(turns(), "https://api.mistral.ai/v1");
+    assert!(mistral.get("stream_options").is_none(), "{mistral}");
+    assert_eq!(mistral["max_tokens"], 9);
+}

@@ -9,57 +9,57 @@ use std::fmt;
 
 /// What one `data:` line holds.
 #[derive(Debug, Deserialize)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ChatChunk<'a> {
     pub model: Option<String>,
     #[serde(borrow, default)]
-    pub choices: Option<Vec<Choice<'a>>>,
-    pub usage: Option<Tokens>,
+    pub choices: Option<Vec<ChatChoice<'a>>>,
+    pub usage: Option<ChatTokens>,
     #[serde(borrow, default)]
     pub error: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChatChoice<'a> {
     #[serde(default)]
     pub index: Option<u32>,
     #[serde(borrow, default)]
-    pub delta: Option<Delta<'a>>,
+    pub delta: Option<ChatDelta<'a>>,
     #[serde(default)]
     pub finish_reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct ChatDelta<'a> {
     #[serde(default)]
-    pub content: Option<Words>,
+    pub content: Option<ChatText>,
     /// DeepSeek, vLLM, llama.cpp.
     #[serde(default)]
-    pub reasoning_content: Option<Words>,
+    pub reasoning_content: Option<ChatText>,
     /// Ollama, OpenRouter.
     #[serde(default)]
-    pub reasoning: Option<Words>,
+    pub reasoning: Option<ChatText>,
     #[serde(borrow, default)]
     pub reasoning_details: Option<Vec<&'a RawValue>>,
     #[serde(default)]
-    pub refusal: Option<Words>,
+    pub refusal: Option<ChatText>,
     #[serde(borrow, default)]
-    pub tool_calls: Option<Vec<ToolCall<'a>>>,
+    pub tool_calls: Option<Vec<ChatToolCall<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ToolCall<'a> {
+pub(super) struct ChatToolCall<'a> {
     #[serde(default)]
     pub index: Option<u32>,
     #[serde(default)]
     pub id: Option<String>,
     #[serde(borrow, default)]
-    pub function: Option<Function<'a>>,
+    pub function: Option<ChatFunction<'a>>,
     #[serde(borrow, default)]
     pub extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Function<'a> {
+pub(super) struct ChatFunction<'a> {
     #[serde(default)]
     pub name: Option<String>,
     /// A string in pieces; some servers send the object itself.
@@ -69,28 +69,28 @@ pub(super) struct Function<'a> {
 
 /// A text, or the texts of a list of parts.
 #[derive(Debug)]
-pub(super) struct Words(pub String);
+pub(super) struct ChatText(pub String);
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for ChatText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
         impl<'de> Visitor<'de> for Either {
-            type Value = Words;
+            type Value = ChatText;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a list of parts")
             }
-            fn visit_str<E>(self, text: &str) -> Result<Words, E> {
-                Ok(Words(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<ChatText, E> {
+                Ok(ChatText(text.to_owned()))
             }
-            fn visit_string<E>(self, text: String) -> Result<Words, E> {
-                Ok(Words(text))
+            fn visit_string<E>(self, text: String) -> Result<ChatText, E> {
+                Ok(ChatText(text))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Words, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<ChatText, A::Error> {
                 let mut all = String::new();
-                while let Some(part) = parts.next_element::<Part>()? {
+                while let Some(part) = parts.next_element::<ChatPart>()? {
                     all.push_str(&part.text.unwrap_or_default());
                 }
-                Ok(Words(all))
+                Ok(ChatText(all))
             }
         }
         deserializer.deserialize_any(Either)
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for Words {
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ChatPart {
     #[serde(default)]
     text: Option<String>,
     #[serde(rename = "type", default)]
@@ -107,7 +107,7 @@ struct Part {
 
 /// Tokens as these servers count them: what came from the cache is part of the prompt's.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Tokens {
+pub(super) struct ChatTokens {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     #[serde(default)]
@@ -125,7 +125,7 @@ struct PromptDetails {
     cache_write_tokens: Option<u64>,
 }
 
-impl Tokens {
+impl ChatTokens {
     pub(super) fn usage(self) -> Usage {
         let details = self.prompt_tokens_details;
         let read = details.and_then(|d| d.cached_tokens).or(self.prompt_cache_hit_tokens);

@@ -3,10 +3,10 @@
 //! Each block has two places in the answer, the first for the signature that is kept beside it.
 
 use super::MADE_UP;
-use super::wire::{Call, Feedback, Part, Response};
-use crate::beside::{self, Place};
+use super::wire::{GeminiChunk, GeminiChunkCall, GeminiChunkPart, GeminiPromptFeedback};
 use crate::server_error::read_error;
-use crate::step::{Ending, Misfit, Room, ServerError, Step};
+use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, ServerError};
+use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{StopReason, Usage};
 use protocol::provider::{Api, Delta};
 use serde_json::json;
@@ -14,42 +14,42 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// The decoder of one answer.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    room: Room,
+pub struct GeminiDecoder {
+    room: ContentBudget,
     model: String,
     usage: Usage,
     blocks: u32,
     calls: u32,
-    open: Option<Open>,
+    open: Option<GeminiBlockState>,
 }
 
 /// The block that goes on.
 #[derive(Debug)]
-enum Open {
+enum GeminiBlockState {
     Text { index: u32 },
     Thought { index: u32, text: String },
 }
 
-impl Decoder {
+impl GeminiDecoder {
     /// Takes one piece and appends what it comes to. Says whether it was progress.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
-    pub fn event(&mut self, data: &str, out: &mut Vec<Step>) -> Result<bool, Misfit> {
+    pub fn event(&mut self, data: &str, out: &mut Vec<AnswerStep>) -> Result<bool, FormatError> {
         if matches!(data.trim(), "" | "[DONE]") {
             return Ok(false);
         }
-        let format = |source| Misfit::Format { event: "piece".to_owned(), source };
+        let format = |source| FormatError::Format { event: "piece".to_owned(), source };
         if data.trim_start().starts_with('[') {
             // On some paths an error comes as an array of one.
             let no_error = || format(serde::de::Error::custom("an array where an object belongs"));
-            out.push(Step::Failed(read_error(data).ok_or_else(no_error)?));
+            out.push(AnswerStep::Failed(read_error(data).ok_or_else(no_error)?));
             return Ok(true);
         }
-        let response: Response<'_> = serde_json::from_str(data).map_err(format)?;
+        let response: GeminiChunk<'_> = serde_json::from_str(data).map_err(format)?;
         if let Some(error) = response.error {
             let unread = || ServerError { message: error.get().to_owned(), ..Default::default() };
-            out.push(Step::Failed(read_error(data).unwrap_or_else(unread)));
+            out.push(AnswerStep::Failed(read_error(data).unwrap_or_else(unread)));
             return Ok(true);
         }
         if let Some(model) = response.model_version {
@@ -78,7 +78,7 @@ impl Decoder {
                 }
             }
         }
-        if let Some(Feedback { block_reason: Some(reason), block_reason_message }) =
+        if let Some(GeminiPromptFeedback { block_reason: Some(reason), block_reason_message }) =
             response.prompt_feedback
         {
             self.end(refusal(&reason, &block_reason_message.unwrap_or_default()), out)?;
@@ -87,7 +87,11 @@ impl Decoder {
         Ok(progress)
     }
 
-    fn part(&mut self, part: Part<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn part(
+        &mut self,
+        part: GeminiChunkPart<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
             return self.call(call, signature.as_deref(), out);
@@ -98,22 +102,22 @@ impl Decoder {
             (false, None) if text.is_empty() => Ok(()),
             (false, None) => {
                 let index = match self.open {
-                    Some(Open::Text { index }) => index,
-                    Some(Open::Thought { .. }) | None => {
+                    Some(GeminiBlockState::Text { index }) => index,
+                    Some(GeminiBlockState::Thought { .. }) | None => {
                         self.close(out)?;
                         let index = self.place();
-                        self.open = Some(Open::Text { index });
+                        self.open = Some(GeminiBlockState::Text { index });
                         index
                     }
                 };
-                self.room.say(index, Delta::Text(text), out)
+                self.room.emit(index, Delta::Text(text), out)
             }
             (false, Some(signature)) if text.is_empty() => {
                 // The last piece of many answers; it belongs behind the text.
-                let Some(Open::Text { index }) = self.open else { return Ok(()) };
+                let Some(GeminiBlockState::Text { index }) = self.open else { return Ok(()) };
                 let fields = raw(&json!({"text": "", "thoughtSignature": signature}))?;
-                let raw = beside::write(Api::Gemini, Place::Behind, &fields);
-                self.room.say(index - 1, Delta::ThinkingDone { raw }, out)?;
+                let raw = vendor_metadata::write(Api::Gemini, MetadataPlace::Behind, &fields);
+                self.room.emit(index - 1, Delta::ThinkingDone { raw }, out)?;
                 self.close(out)
             }
             (false, Some(signature)) => {
@@ -121,8 +125,8 @@ impl Decoder {
                 self.close(out)?;
                 let index = self.place();
                 self.sign(index, &signature, out)?;
-                self.room.say(index, Delta::Text(text), out)?;
-                self.room.say(index, Delta::BlockDone, out)
+                self.room.emit(index, Delta::Text(text), out)?;
+                self.room.emit(index, Delta::BlockDone, out)
             }
         }
     }
@@ -131,19 +135,19 @@ impl Decoder {
         &mut self,
         more: String,
         signature: Option<String>,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
-        if !matches!(self.open, Some(Open::Thought { .. })) {
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
+        if !matches!(self.open, Some(GeminiBlockState::Thought { .. })) {
             self.close(out)?;
             let index = self.place();
-            self.open = Some(Open::Thought { index, text: String::new() });
+            self.open = Some(GeminiBlockState::Thought { index, text: String::new() });
         }
-        if let Some(Open::Thought { index, text }) = &mut self.open {
+        if let Some(GeminiBlockState::Thought { index, text }) = &mut self.open {
             text.push_str(&more);
             let index = *index;
             self.room.admit(more.len())?;
             if !more.is_empty() {
-                self.room.say(index, Delta::Thinking(more), out)?;
+                self.room.emit(index, Delta::Thinking(more), out)?;
             }
         }
         match signature {
@@ -154,11 +158,11 @@ impl Decoder {
 
     fn call(
         &mut self,
-        call: Call<'_>,
+        call: GeminiChunkCall<'_>,
         signature: Option<&str>,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
-        let lacks = |what| Misfit::lacks("functionCall", what);
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
+        let lacks = |what| FormatError::lacks("functionCall", what);
         if call.will_continue == Some(true) {
             return Err(lacks("whole arguments"));
         }
@@ -171,17 +175,22 @@ impl Decoder {
         if let Some(signature) = signature {
             self.sign(index, signature, out)?;
         }
-        self.room.say(index, Delta::ToolStart { id, name }, out)?;
+        self.room.emit(index, Delta::ToolStart { id, name }, out)?;
         let arguments = call.args.map_or("{}", RawValue::get).to_owned();
-        self.room.say(index, Delta::ToolInput(arguments), out)?;
-        self.room.say(index, Delta::BlockDone, out)
+        self.room.emit(index, Delta::ToolInput(arguments), out)?;
+        self.room.emit(index, Delta::BlockDone, out)
     }
 
     /// Keeps a signature beside the block at `index`.
-    fn sign(&mut self, index: u32, signature: &str, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn sign(
+        &mut self,
+        index: u32,
+        signature: &str,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let fields = raw(&json!({ "thoughtSignature": signature }))?;
-        let raw = beside::write(Api::Gemini, Place::With, &fields);
-        self.room.say(index - 1, Delta::ThinkingDone { raw }, out)
+        let raw = vendor_metadata::write(Api::Gemini, MetadataPlace::With, &fields);
+        self.room.emit(index - 1, Delta::ThinkingDone { raw }, out)
     }
 
     fn place(&mut self) -> u32 {
@@ -189,13 +198,13 @@ impl Decoder {
         self.blocks * 2
     }
 
-    fn close(&mut self, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn close(&mut self, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
         match self.open {
-            Some(Open::Text { index }) => {
+            Some(GeminiBlockState::Text { index }) => {
                 self.open = None;
-                self.room.say(index, Delta::BlockDone, out)
+                self.room.emit(index, Delta::BlockDone, out)
             }
-            Some(Open::Thought { .. }) => self.close_thought(None, out),
+            Some(GeminiBlockState::Thought { .. }) => self.close_thought(None, out),
             None => Ok(()),
         }
     }
@@ -203,19 +212,26 @@ impl Decoder {
     fn close_thought(
         &mut self,
         signature: Option<&str>,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
-        let Some(Open::Thought { index, text }) = self.open.take() else { return Ok(()) };
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
+        let Some(GeminiBlockState::Thought { index, text }) = self.open.take() else {
+            return Ok(());
+        };
         let part = match signature {
             Some(signature) => {
                 json!({"text": text, "thought": true, "thoughtSignature": signature})
             }
             None => json!({"text": text, "thought": true}),
         };
-        self.room.say(index, Delta::ThinkingDone { raw: part.to_string() }, out)
+        self.room.emit(index, Delta::ThinkingDone { raw: part.to_string() }, out)
     }
 
-    fn finish(&mut self, reason: &str, message: String, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn finish(
+        &mut self,
+        reason: &str,
+        message: String,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let stop = match reason {
             "STOP" if self.calls > 0 => StopReason::ToolUse,
             "STOP" => StopReason::EndTurn,
@@ -229,7 +245,7 @@ impl Decoder {
             | "TOO_MANY_TOOL_CALLS"
             | "MISSING_THOUGHT_SIGNATURE" => {
                 let kind = reason.to_owned();
-                out.push(Step::Failed(ServerError { kind, message, ..Default::default() }));
+                out.push(AnswerStep::Failed(ServerError { kind, message, ..Default::default() }));
                 return Ok(());
             }
             _ => StopReason::Other(reason.to_owned()),
@@ -237,10 +253,10 @@ impl Decoder {
         self.end(stop, out)
     }
 
-    fn end(&mut self, stop: StopReason, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn end(&mut self, stop: StopReason, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
         self.close(out)?;
         let model = std::mem::take(&mut self.model);
-        out.push(Step::Ended(Ending { stop, usage: self.usage, model }));
+        out.push(AnswerStep::Ended(AnswerEnd { stop, usage: self.usage, model }));
         Ok(())
     }
 }
@@ -253,8 +269,9 @@ fn refusal(reason: &str, message: &str) -> StopReason {
     StopReason::Refusal { explanation }
 }
 
-fn raw(fields: &serde_json::Value) -> Result<Box<RawValue>, Misfit> {
-    to_raw_value(fields).map_err(|source| Misfit::Format { event: "signature".to_owned(), source })
+fn raw(fields: &serde_json::Value) -> Result<Box<RawValue>, FormatError> {
+    to_raw_value(fields)
+        .map_err(|source| FormatError::Format { event: "signature".to_owned(), source })
 }
 
 #[cfg(test)]

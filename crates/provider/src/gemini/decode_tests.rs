@@ -3,8 +3,8 @@
 
 use super::*;
 
-fn feed(pieces: &[&str]) -> Result<Vec<Step>, Misfit> {
-    let mut decoder = Decoder::default();
+fn feed(pieces: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
+    let mut decoder = GeminiDecoder::default();
     let mut out = Vec::new();
     for data in pieces {
         decoder.event(data, &mut out)?;
@@ -12,8 +12,8 @@ fn feed(pieces: &[&str]) -> Result<Vec<Step>, Misfit> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> Step {
-    Step::Piece { index, delta }
+fn piece(index: u32, delta: Delta) -> AnswerStep {
+    AnswerStep::Piece { index, delta }
 }
 
 fn parts(parts: &str) -> String {
@@ -28,9 +28,9 @@ fn last(parts: &str, reason: &str) -> String {
     )
 }
 
-fn ended(stop: StopReason) -> Step {
+fn ended(stop: StopReason) -> AnswerStep {
     let usage = Usage { input: Some(10), output: Some(7), cache_read: Some(20), cache_write: None };
-    Step::Ended(Ending { stop, usage, model: "gemini-x".into() })
+    AnswerStep::Ended(AnswerEnd { stop, usage, model: "gemini-x".into() })
 }
 
 fn kept(place: &str, fields: &str) -> Delta {
@@ -121,13 +121,13 @@ fn every_reason_has_its_outcome() {
     for reason in ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS"] {
         let got = feed(&[&last("", reason)]).unwrap();
         assert!(
-            matches!(got.last(), Some(Step::Failed(error)) if error.nature().is_none()),
+            matches!(got.last(), Some(AnswerStep::Failed(error)) if error.nature().is_none()),
             "{reason}"
         );
     }
     let blocked =
         r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"modelVersion":"gemini-x"}"#;
-    let Some(Step::Ended(ending)) = feed(&[blocked]).unwrap().pop() else { panic!() };
+    let Some(AnswerStep::Ended(ending)) = feed(&[blocked]).unwrap().pop() else { panic!() };
     assert_eq!(ending.stop, refusal("PROHIBITED_CONTENT"));
 }
 
@@ -138,7 +138,7 @@ fn errors_as_object_and_as_array() {
         r#"[{"error":{"code":503,"message":"Busy","status":"UNAVAILABLE"}}]"#,
     ] {
         let got = feed(&[&parts(r#"{"text":"half"}"#), data]).unwrap();
-        let Some(Step::Failed(error)) = got.last() else { panic!("{got:?}") };
+        let Some(AnswerStep::Failed(error)) = got.last() else { panic!("{got:?}") };
         assert_eq!(error.words(), "UNAVAILABLE: Busy");
     }
 }
@@ -157,6 +157,6 @@ fn what_does_not_fit_breaks_it_and_what_is_newer_does_not() {
     let newer =
         parts(r#"{"of_tomorrow":{}},{"inlineData":{"mimeType":"x","data":""}},{"text":"ok"}"#);
     assert_eq!(feed(&[&newer]).unwrap(), [piece(2, Delta::Text("ok".into()))]);
-    let mut decoder = Decoder::default();
+    let mut decoder = GeminiDecoder::default();
     assert!(!decoder.event(r#"{"usageMetadata":{}}"#, &mut Vec::new()).unwrap());
 }

@@ -1,9 +1,9 @@
 //! A request as the body of `POST …:streamGenerateContent`, signatures put back where they were.
 
 use super::MADE_UP;
-use crate::beside::{self, Place};
 use crate::body::{EncodeError, calls_are_forbidden, object, tools};
-use crate::updates;
+use crate::pinned_updates;
+use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,14 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     let mut contents = Vec::new();
     let mut names = BTreeMap::new();
     let signs = signs(&request.model);
-    let said = updates::inside(request, updates::SYSTEM_UPDATED);
+    let said = pinned_updates::inside(request, pinned_updates::SYSTEM_UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
             Role::User => user(message, &names, &mut contents),
             Role::Assistant => {
                 let parts = model(message, at + 1, signs, &mut names)?;
                 if !parts.is_empty() {
-                    contents.push(Content { role: "model", parts });
+                    contents.push(GeminiContent { role: "model", parts });
                 }
             }
         }
@@ -37,48 +37,48 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     if contents.is_empty() {
         return Err(EncodeError::Empty);
     }
-    let body = Body {
+    let body = GeminiBody {
         system_instruction: match request.system.trim() {
             "" => None,
-            text => Some(System { parts: [Part::text(text)] }),
+            text => Some(GeminiSystem { parts: [GeminiPart::text(text)] }),
         },
         contents,
         tools: declarations(&request.tools)?,
         tool_config: calls_are_forbidden(request)
             .then_some(ToolConfig { function_calling_config: CallingConfig { mode: "NONE" } }),
-        generation_config: Generation {
+        generation_config: GeminiGeneration {
             max_output_tokens: request.max_tokens,
-            thinking_config: effort.map(|effort| Thinking::of(effort, &request.model)),
+            thinking_config: effort.map(|effort| GeminiThinking::of(effort, &request.model)),
         },
     };
     serde_json::to_string(&body).map_err(EncodeError::Json)
 }
 
 /// Whether calls without a signature are refused: since the third generation.
-fn signs(model: &str) -> Signs {
+fn signs(model: &str) -> SignaturePolicy {
     match model.contains("gemini-1") || model.contains("gemini-2") {
-        true => Signs::MayLack,
-        false => Signs::Must,
+        true => SignaturePolicy::MayLack,
+        false => SignaturePolicy::Must,
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Signs {
+enum SignaturePolicy {
     Must,
     MayLack,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct GeminiBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<System<'a>>,
-    contents: Vec<Content<'a>>,
+    system_instruction: Option<GeminiSystem<'a>>,
+    contents: Vec<GeminiContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Declarations<'a>>,
+    tools: Vec<GeminiTools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<ToolConfig>,
-    generation_config: Generation,
+    generation_config: GeminiGeneration,
 }
 
 #[derive(Serialize)]
@@ -93,25 +93,25 @@ struct CallingConfig {
 }
 
 #[derive(Serialize)]
-struct System<'a> {
-    parts: [Part<'a>; 1],
+struct GeminiSystem<'a> {
+    parts: [GeminiPart<'a>; 1],
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     role: &'static str,
-    parts: Vec<Part<'a>>,
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Declarations<'a> {
-    function_declarations: Vec<Declaration<'a>>,
+struct GeminiTools<'a> {
+    function_declarations: Vec<GeminiTool<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Declaration<'a> {
+struct GeminiTool<'a> {
     name: &'a str,
     description: &'a str,
     parameters_json_schema: &'a RawValue,
@@ -119,16 +119,16 @@ struct Declaration<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Generation {
+struct GeminiGeneration {
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_config: Option<Thinking>,
+    thinking_config: Option<GeminiThinking>,
 }
 
 /// The third generation takes a level, those before it a budget.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Thinking {
+struct GeminiThinking {
     include_thoughts: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_level: Option<&'static str>,
@@ -136,7 +136,7 @@ struct Thinking {
     thinking_budget: Option<u32>,
 }
 
-impl Thinking {
+impl GeminiThinking {
     fn of(effort: Effort, model: &str) -> Self {
         let (level, budget) = match effort {
             Effort::Low => ("low", 1024),
@@ -144,8 +144,8 @@ impl Thinking {
             Effort::High => ("high", 24576),
         };
         let (thinking_level, thinking_budget) = match signs(model) {
-            Signs::Must => (Some(level), None),
-            Signs::MayLack => (None, Some(budget)),
+            SignaturePolicy::Must => (Some(level), None),
+            SignaturePolicy::MayLack => (None, Some(budget)),
         };
         Self { include_thoughts: true, thinking_level, thinking_budget }
     }
@@ -154,7 +154,7 @@ impl Thinking {
 /// One part, by the vendor's names.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Part<'a> {
+enum GeminiPart<'a> {
     /// As it came.
     Raw(&'a RawValue),
     #[serde(rename_all = "camelCase")]
@@ -165,26 +165,26 @@ enum Part<'a> {
     },
     #[serde(rename_all = "camelCase")]
     Call {
-        function_call: Call<'a>,
+        function_call: GeminiCall<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         thought_signature: Option<Cow<'a, str>>,
     },
     #[serde(rename_all = "camelCase")]
-    Response { function_response: Response<'a> },
+    Response { function_response: GeminiFunctionResponse<'a> },
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct GeminiCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
-    args: Args<'a>,
+    args: GeminiArgs<'a>,
 }
 
 /// The arguments of a call in the history. The vendor takes objects only.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Args<'a> {
+enum GeminiArgs<'a> {
     AsSaid(&'a RawValue),
     Empty {},
     /// What the model said where it was no object, so that it can see its own mistake.
@@ -194,68 +194,68 @@ enum Args<'a> {
 }
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct GeminiFunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
-    response: Outcome<'a>,
+    response: GeminiOutcome<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome<'a> {
+enum GeminiOutcome<'a> {
     Output(&'a str),
     Error(&'a str),
 }
 
-impl<'a> Part<'a> {
+impl<'a> GeminiPart<'a> {
     fn text(text: &'a str) -> Self {
         Self::Text { text, thought_signature: None }
     }
 }
 
-fn declarations(specs: &[ToolSpec]) -> Result<Vec<Declarations<'_>>, EncodeError> {
+fn declarations(specs: &[ToolSpec]) -> Result<Vec<GeminiTools<'_>>, EncodeError> {
     if specs.is_empty() {
         return Ok(Vec::new());
     }
     let function_declarations = tools(specs)?
         .into_iter()
-        .map(|tool| Declaration {
+        .map(|tool| GeminiTool {
             name: tool.name,
             description: tool.description,
             parameters_json_schema: tool.parameters,
         })
         .collect();
-    Ok(vec![Declarations { function_declarations }])
+    Ok(vec![GeminiTools { function_declarations }])
 }
 
 /// The results in a content of their own, right behind the calls; the words in another.
 fn user<'a>(
     message: &'a Message,
     names: &BTreeMap<&'a str, &'a str>,
-    contents: &mut Vec<Content<'a>>,
+    contents: &mut Vec<GeminiContent<'a>>,
 ) {
     let mut results = Vec::new();
     let mut words = Vec::new();
     for block in &message.blocks {
         match block {
-            Block::ToolResult { id, text, is_error } => results.push(Part::Response {
-                function_response: Response {
+            Block::ToolResult { id, text, is_error } => results.push(GeminiPart::Response {
+                function_response: GeminiFunctionResponse {
                     id: sent_id(id),
                     name: names.get(id.as_str()).copied().unwrap_or("unknown"),
                     response: match is_error {
-                        true => Outcome::Error(text),
-                        false => Outcome::Output(text),
+                        true => GeminiOutcome::Error(text),
+                        false => GeminiOutcome::Output(text),
                     },
                 },
             }),
-            Block::Text { text } if !text.trim().is_empty() => words.push(Part::text(text)),
+            Block::Text { text } if !text.trim().is_empty() => words.push(GeminiPart::text(text)),
             Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
         }
     }
     for parts in [results, words] {
         if !parts.is_empty() {
-            contents.push(Content { role: "user", parts });
+            contents.push(GeminiContent { role: "user", parts });
         }
     }
 }
@@ -263,9 +263,9 @@ fn user<'a>(
 fn model<'a>(
     message: &'a Message,
     number: usize,
-    signs: Signs,
+    signs: SignaturePolicy,
     names: &mut BTreeMap<&'a str, &'a str>,
-) -> Result<Vec<Part<'a>>, EncodeError> {
+) -> Result<Vec<GeminiPart<'a>>, EncodeError> {
     let mut parts = Vec::new();
     let mut signature = None;
     let mut behind = None;
@@ -274,10 +274,12 @@ fn model<'a>(
         match block {
             Block::Thinking { raw, .. } => {
                 let part = object(raw).ok_or(EncodeError::Thinking { message: number })?;
-                match beside::read(Api::Gemini, raw) {
-                    Some(kept) if kept.place == Place::With => signature = signed(kept.fields),
+                match vendor_metadata::read(Api::Gemini, raw) {
+                    Some(kept) if kept.place == MetadataPlace::With => {
+                        signature = signed(kept.fields)
+                    }
                     Some(kept) => behind = Some(kept.fields),
-                    None if is_signed_thought(part) => parts.push(Part::Raw(part)),
+                    None if is_signed_thought(part) => parts.push(GeminiPart::Raw(part)),
                     // Thoughts in words are for people, and another vendor's for another vendor.
                     None => {}
                 }
@@ -285,16 +287,17 @@ fn model<'a>(
             Block::Text { text } => {
                 if !text.trim().is_empty() {
                     let thought_signature = signature.take();
-                    parts.push(Part::Text { text, thought_signature });
+                    parts.push(GeminiPart::Text { text, thought_signature });
                 }
-                parts.extend(behind.take().map(Part::Raw));
+                parts.extend(behind.take().map(GeminiPart::Raw));
             }
             Block::ToolUse { id, name, input } => {
                 names.insert(id, name);
                 calls += 1;
-                let foreign = (calls == 1 && signs == Signs::Must).then(|| FOREIGN.into());
-                parts.push(Part::Call {
-                    function_call: Call { id: sent_id(id), name, args: args(input) },
+                let foreign =
+                    (calls == 1 && signs == SignaturePolicy::Must).then(|| FOREIGN.into());
+                parts.push(GeminiPart::Call {
+                    function_call: GeminiCall { id: sent_id(id), name, args: args(input) },
                     thought_signature: signature.take().or(foreign),
                 });
             }
@@ -308,17 +311,17 @@ fn sent_id(id: &str) -> Option<&str> {
     (!id.starts_with(MADE_UP)).then_some(id)
 }
 
-fn args(input: &str) -> Args<'_> {
+fn args(input: &str) -> GeminiArgs<'_> {
     match object(input) {
-        Some(raw) => Args::AsSaid(raw),
-        None if input.trim().is_empty() => Args::Empty {},
-        None => Args::Invalid { invalid_arguments: input },
+        Some(raw) => GeminiArgs::AsSaid(raw),
+        None if input.trim().is_empty() => GeminiArgs::Empty {},
+        None => GeminiArgs::Invalid { invalid_arguments: input },
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Signed<'a> {
+struct SignedThought<'a> {
     #[serde(default)]
     thought: bool,
     #[serde(borrow)]
@@ -326,11 +329,13 @@ struct Signed<'a> {
 }
 
 fn signed(fields: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Signed<'_>>(fields.get()).ok().map(|signed| signed.thought_signature)
+    serde_json::from_str::<SignedThought<'_>>(fields.get())
+        .ok()
+        .map(|signed| signed.thought_signature)
 }
 
 fn is_signed_thought(part: &RawValue) -> bool {
-    serde_json::from_str::<Signed<'_>>(part.get()).is_ok_and(|signed| signed.thought)
+    serde_json::from_str::<SignedThought<'_>>(part.get()).is_ok_and(|signed| signed.thought)
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 /// A `GenerateContentResponse`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Response<'a> {
+pub(super) struct GeminiChunk<'a> {
     #[serde(borrow, default)]
-    pub candidates: Option<Vec<Candidate<'a>>>,
+    pub candidates: Option<Vec<GeminiCandidate<'a>>>,
     #[serde(default)]
-    pub prompt_feedback: Option<Feedback>,
+    pub prompt_feedback: Option<GeminiPromptFeedback>,
     #[serde(default)]
-    pub usage_metadata: Option<Tokens>,
+    pub usage_metadata: Option<GeminiTokens>,
     #[serde(default)]
     pub model_version: Option<String>,
     #[serde(borrow, default)]
@@ -23,11 +23,11 @@ pub(super) struct Response<'a> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Candidate<'a> {
+pub(super) struct GeminiCandidate<'a> {
     #[serde(default)]
     pub index: Option<u32>,
     #[serde(borrow, default)]
-    pub content: Option<Content<'a>>,
+    pub content: Option<GeminiChunkContent<'a>>,
     #[serde(default)]
     pub finish_reason: Option<String>,
     #[serde(default)]
@@ -35,14 +35,14 @@ pub(super) struct Candidate<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Content<'a> {
+pub(super) struct GeminiChunkContent<'a> {
     #[serde(borrow, default)]
-    pub parts: Option<Vec<Part<'a>>>,
+    pub parts: Option<Vec<GeminiChunkPart<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Part<'a> {
+pub(super) struct GeminiChunkPart<'a> {
     #[serde(default)]
     pub text: Option<String>,
     #[serde(default)]
@@ -50,12 +50,12 @@ pub(super) struct Part<'a> {
     #[serde(default)]
     pub thought_signature: Option<String>,
     #[serde(borrow, default)]
-    pub function_call: Option<Call<'a>>,
+    pub function_call: Option<GeminiChunkCall<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Call<'a> {
+pub(super) struct GeminiChunkCall<'a> {
     #[serde(default)]
     pub id: Option<String>,
     #[serde(default)]
@@ -70,7 +70,7 @@ pub(super) struct Call<'a> {
 /// Why a prompt was refused.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Feedback {
+pub(super) struct GeminiPromptFeedback {
     #[serde(default)]
     pub block_reason: Option<String>,
     #[serde(default)]
@@ -80,7 +80,7 @@ pub(super) struct Feedback {
 /// Tokens, cumulative; what came from the cache is part of the prompt's.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Tokens {
+pub(super) struct GeminiTokens {
     #[serde(default)]
     prompt_token_count: Option<u64>,
     #[serde(default)]
@@ -91,7 +91,7 @@ pub(super) struct Tokens {
     cached_content_token_count: Option<u64>,
 }
 
-impl Tokens {
+impl GeminiTokens {
     pub(super) fn usage(self) -> Usage {
         let cache = (self.cached_content_token_count, None);
         Usage {

@@ -11,23 +11,23 @@ pub(super) const VERSION: u32 = 1;
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Line<'a> {
+pub(super) enum RecordingLine<'a> {
     AgentdRecording(u32),
     #[serde(borrow)]
-    Request(Option<Request<'a>>),
+    Request(Option<RequestLine<'a>>),
     #[serde(borrow)]
-    Chunk(Chunk<'a>),
-    Say(Vec<Said>),
+    Chunk(ChunkLine<'a>),
+    Say(Vec<ScriptedPiece>),
     #[serde(borrow)]
-    Retrying(Retrying<'a>),
-    Failed(Failed),
+    Retrying(RetryingLine<'a>),
+    Failed(FailedLine),
     Cancelled(u32),
 }
 
 /// A request that was recorded.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Request<'a> {
+pub(super) struct RequestLine<'a> {
     pub round: u32,
     pub shape: Vec<String>,
     /// The language of its chunks; Anthropic's if absent.
@@ -43,7 +43,7 @@ pub(super) struct Request<'a> {
 /// What one read brought; one of `text` and `base64`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ChunkLine<'a> {
     #[serde(default)]
     pub ms: u64,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub(super) struct Chunk<'a> {
 /// A piece of a hand-written answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Said {
+pub(super) enum ScriptedPiece {
     Text {
         text: String,
     },
@@ -76,7 +76,7 @@ pub(super) enum Said {
 /// An attempt broke and another follows.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Retrying<'a> {
+pub(super) struct RetryingLine<'a> {
     #[serde(default)]
     pub ms: u64,
     pub attempt: u32,
@@ -130,17 +130,17 @@ impl From<ApiName> for Api {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Failed {
+pub(super) struct FailedLine {
     #[serde(default)]
     pub ms: u64,
-    pub kind: Kind,
+    pub kind: FailureName,
     pub message: String,
 }
 
 /// [`Failure`] as the file names it: the file lives longer than the wire.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum FailureName {
     KeyRefused,
     NoKey,
     Unreachable,
@@ -150,7 +150,7 @@ pub(super) enum Kind {
     ContextFull,
 }
 
-impl From<Failure> for Kind {
+impl From<Failure> for FailureName {
     fn from(kind: Failure) -> Self {
         match kind {
             Failure::KeyRefused => Self::KeyRefused,
@@ -164,16 +164,16 @@ impl From<Failure> for Kind {
     }
 }
 
-impl From<Kind> for Failure {
-    fn from(kind: Kind) -> Self {
+impl From<FailureName> for Failure {
+    fn from(kind: FailureName) -> Self {
         match kind {
-            Kind::KeyRefused => Self::KeyRefused,
-            Kind::NoKey => Self::NoKey,
-            Kind::Unreachable => Self::Unreachable,
-            Kind::Rejected => Self::Rejected,
-            Kind::Overloaded => Self::Overloaded,
-            Kind::RecordingDeparted => Self::RecordingDeparted,
-            Kind::ContextFull => Self::ContextFull,
+            FailureName::KeyRefused => Self::KeyRefused,
+            FailureName::NoKey => Self::NoKey,
+            FailureName::Unreachable => Self::Unreachable,
+            FailureName::Rejected => Self::Rejected,
+            FailureName::Overloaded => Self::Overloaded,
+            FailureName::RecordingDeparted => Self::RecordingDeparted,
+            FailureName::ContextFull => Self::ContextFull,
         }
     }
 }

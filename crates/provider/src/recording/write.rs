@@ -1,7 +1,7 @@
 //! Writing a recording as the conversation goes.
 
-use super::line::{Chunk, Failed, Line, Request, Retrying, VERSION};
-use super::{Retry, shape};
+use super::line::{ChunkLine, FailedLine, RecordingLine, RequestLine, RetryingLine, VERSION};
+use super::{RecordedRetry, shape};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
@@ -33,7 +33,7 @@ impl Recorder {
         }
         let mut recorder = Self { file: Some(file), begun: Instant::now(), failure: None };
         if empty {
-            recorder.line(&Line::AgentdRecording(VERSION));
+            recorder.line(&RecordingLine::AgentdRecording(VERSION));
         }
         match recorder.failure.take() {
             Some(error) => Err(error),
@@ -44,7 +44,7 @@ impl Recorder {
     /// A request is sent, with so many tries.
     pub fn request(&mut self, request: &ModelRequest, api: Api, tries: u32, body: &str) {
         self.begun = Instant::now();
-        self.line(&Line::Request(Some(Request {
+        self.line(&RecordingLine::Request(Some(RequestLine {
             round: request.round,
             shape: shape(&request.messages),
             api: api.into(),
@@ -60,12 +60,12 @@ impl Recorder {
             Ok(text) => (Some(Cow::Borrowed(text)), None),
             Err(_) => (None, Some(STANDARD.encode(bytes))),
         };
-        self.line(&Line::Chunk(Chunk { ms, text, base64 }));
+        self.line(&RecordingLine::Chunk(ChunkLine { ms, text, base64 }));
     }
 
     /// The attempt broke and another follows.
-    pub(crate) fn retrying(&mut self, retry: &Retry) {
-        self.line(&Line::Retrying(Retrying {
+    pub(crate) fn retrying(&mut self, retry: &RecordedRetry) {
+        self.line(&RecordingLine::Retrying(RetryingLine {
             ms: self.ms(),
             attempt: retry.attempt,
             of: retry.of,
@@ -76,13 +76,13 @@ impl Recorder {
 
     /// The request failed for good.
     pub fn failed(&mut self, kind: Failure, message: &str) {
-        let failed = Failed { ms: self.ms(), kind: kind.into(), message: message.to_owned() };
-        self.line(&Line::Failed(failed));
+        let failed = FailedLine { ms: self.ms(), kind: kind.into(), message: message.to_owned() };
+        self.line(&RecordingLine::Failed(failed));
     }
 
     /// The request was dropped.
     pub fn cancelled(&mut self) {
-        self.line(&Line::Cancelled(1));
+        self.line(&RecordingLine::Cancelled(1));
     }
 
     /// The failure that ended the recording, once.
@@ -95,7 +95,7 @@ impl Recorder {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn line(&mut self, line: &Line<'_>) {
+    fn line(&mut self, line: &RecordingLine<'_>) {
         let Some(file) = &mut self.file else { return };
         let written = serde_json::to_vec(line).map_err(io::Error::from).and_then(|mut bytes| {
             bytes.push(b'\n');

@@ -3,10 +3,10 @@
 //! Items are told apart by `output_index`, since their ids change in mid-stream on some servers.
 //! Each has two places in the answer, the first for what is kept beside it.
 
-use super::wire::{Event, Item, Named, Response};
-use crate::beside::{self, Place};
+use super::wire::{ResponsesAnswer, ResponsesEvent, ResponsesEventKind, ResponsesItem};
 use crate::server_error::read_error;
-use crate::step::{Ending, Misfit, Room, ServerError, Step};
+use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, ServerError};
+use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{StopReason, Usage};
 use protocol::provider::{Api, Delta};
 use serde_json::value::RawValue;
@@ -15,19 +15,19 @@ use std::collections::BTreeMap;
 
 /// The decoder of one answer.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    room: Room,
+pub struct ResponsesDecoder {
+    room: ContentBudget,
     started: bool,
     model: String,
     usage: Usage,
     refusal: String,
-    items: BTreeMap<u32, Coming>,
+    items: BTreeMap<u32, ResponsesItemState>,
     calls: u32,
 }
 
 /// An item while it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Coming {
+enum ResponsesItemState {
     Message {
         said: bool,
     },
@@ -42,14 +42,19 @@ enum Coming {
     Done,
 }
 
-impl Decoder {
+impl ResponsesDecoder {
     /// Takes one event and appends what it comes to. `name` serves where the data has no `type`.
     /// Says whether the event was progress.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
-    pub fn event(&mut self, name: &str, data: &str, out: &mut Vec<Step>) -> Result<bool, Misfit> {
-        let mut event: Event<'_> = match serde_json::from_str(data) {
+    pub fn event(
+        &mut self,
+        name: &str,
+        data: &str,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<bool, FormatError> {
+        let mut event: ResponsesEvent<'_> = match serde_json::from_str(data) {
             Ok(event) => event,
             Err(source) => return skip_unless_ours(name, data, source, out),
         };
@@ -83,7 +88,7 @@ impl Decoder {
             }
             "response.output_item.done" => {
                 let index = index_of(&event)?;
-                let raw = event.item.ok_or_else(|| Misfit::lacks(&event.kind, "item"))?;
+                let raw = event.item.ok_or_else(|| FormatError::lacks(&event.kind, "item"))?;
                 self.done(index, raw, out)?;
             }
             "response.completed" => {
@@ -99,33 +104,37 @@ impl Decoder {
             "response.failed" | "response.cancelled" | "error" => {
                 let unnamed =
                     || ServerError { message: event.kind.to_string(), ..Default::default() };
-                out.push(Step::Failed(read_error(data).unwrap_or_else(unnamed)));
+                out.push(AnswerStep::Failed(read_error(data).unwrap_or_else(unnamed)));
             }
             _ => {}
         }
         Ok(true)
     }
 
-    fn created(&mut self, event: Event<'_>, out: &mut Vec<Step>) {
+    fn created(&mut self, event: ResponsesEvent<'_>, out: &mut Vec<AnswerStep>) {
         if std::mem::replace(&mut self.started, true) {
             *self = Self { started: true, room: self.room, ..Self::default() };
-            out.push(Step::StartedOver);
+            out.push(AnswerStep::StartedOver);
         }
         self.model = event.response.and_then(|response| response.model).unwrap_or_default();
     }
 
-    fn added(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn added(
+        &mut self,
+        event: &ResponsesEvent<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(event)?;
-        let raw = event.item.ok_or_else(|| Misfit::lacks(&event.kind, "item"))?;
+        let raw = event.item.ok_or_else(|| FormatError::lacks(&event.kind, "item"))?;
         if self.items.contains_key(&index) {
-            return Err(Misfit::out_of_place(&event.kind, index));
+            return Err(FormatError::out_of_place(&event.kind, index));
         }
         let item = parse(&event.kind, raw)?;
         let coming = match item.kind.as_ref() {
-            "message" => Coming::Message { said: false },
-            "reasoning" => Coming::Reasoning,
+            "message" => ResponsesItemState::Message { said: false },
+            "reasoning" => ResponsesItemState::Reasoning,
             "function_call" => self.begin(index, &event.kind, item, out)?,
-            _ => Coming::Other,
+            _ => ResponsesItemState::Other,
         };
         self.items.insert(index, coming);
         Ok(())
@@ -135,99 +144,124 @@ impl Decoder {
         &mut self,
         index: u32,
         event: &str,
-        item: Item<'_>,
-        out: &mut Vec<Step>,
-    ) -> Result<Coming, Misfit> {
+        item: ResponsesItem<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<ResponsesItemState, FormatError> {
         let name = item.name.filter(|name| !name.is_empty());
         let event = event.to_owned();
-        let name = name.ok_or(Misfit::Lacks { event, what: "name" })?;
+        let name = name.ok_or(FormatError::Lacks { event, what: "name" })?;
         self.calls += 1;
         let id = item.call_id.or(item.id).filter(|id| !id.is_empty());
         let id = id.unwrap_or_else(|| format!("call_{}", self.calls));
-        self.room.say(block(index), Delta::ToolStart { id, name }, out)?;
-        Ok(Coming::Call { said: false, whole: false })
+        self.room.emit(block(index), Delta::ToolStart { id, name }, out)?;
+        Ok(ResponsesItemState::Call { said: false, whole: false })
     }
 
-    fn text(&mut self, mut event: Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn text(
+        &mut self,
+        mut event: ResponsesEvent<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(&event)?;
         let words = event.delta.take().unwrap_or_default();
-        match self.items.entry(index).or_insert(Coming::Message { said: false }) {
-            Coming::Message { said } => *said |= !words.is_empty(),
-            Coming::Reasoning | Coming::Call { .. } | Coming::Other | Coming::Done => {
-                return Err(Misfit::out_of_place(&event.kind, index));
+        match self.items.entry(index).or_insert(ResponsesItemState::Message { said: false }) {
+            ResponsesItemState::Message { said } => *said |= !words.is_empty(),
+            ResponsesItemState::Reasoning
+            | ResponsesItemState::Call { .. }
+            | ResponsesItemState::Other
+            | ResponsesItemState::Done => {
+                return Err(FormatError::out_of_place(&event.kind, index));
             }
         }
         match words.is_empty() {
             true => Ok(()),
-            false => self.room.say(block(index), Delta::Text(words), out),
+            false => self.room.emit(block(index), Delta::Text(words), out),
         }
     }
 
-    fn thinking(&mut self, mut event: Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn thinking(
+        &mut self,
+        mut event: ResponsesEvent<'_>,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(&event)?;
         let words = event.delta.take().unwrap_or_default();
-        match self.items.entry(index).or_insert(Coming::Reasoning) {
-            Coming::Reasoning if words.is_empty() => Ok(()),
-            Coming::Reasoning => self.room.say(block(index), Delta::Thinking(words), out),
-            Coming::Message { .. } | Coming::Call { .. } | Coming::Other | Coming::Done => {
-                Err(Misfit::out_of_place(&event.kind, index))
+        match self.items.entry(index).or_insert(ResponsesItemState::Reasoning) {
+            ResponsesItemState::Reasoning if words.is_empty() => Ok(()),
+            ResponsesItemState::Reasoning => {
+                self.room.emit(block(index), Delta::Thinking(words), out)
             }
+            ResponsesItemState::Message { .. }
+            | ResponsesItemState::Call { .. }
+            | ResponsesItemState::Other
+            | ResponsesItemState::Done => Err(FormatError::out_of_place(&event.kind, index)),
         }
     }
 
     fn arguments(
         &mut self,
-        event: &Event<'_>,
+        event: &ResponsesEvent<'_>,
         more: String,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(event)?;
-        let Some(Coming::Call { said, whole: false }) = self.items.get_mut(&index) else {
-            return Err(Misfit::out_of_place(&event.kind, index));
+        let Some(ResponsesItemState::Call { said, whole: false }) = self.items.get_mut(&index)
+        else {
+            return Err(FormatError::out_of_place(&event.kind, index));
         };
         if more.is_empty() {
             return Ok(());
         }
         *said = true;
-        self.room.say(block(index), Delta::ToolInput(more), out)
+        self.room.emit(block(index), Delta::ToolInput(more), out)
     }
 
     fn arguments_done(
         &mut self,
-        event: &Event<'_>,
+        event: &ResponsesEvent<'_>,
         all: String,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         let index = index_of(event)?;
-        let Some(Coming::Call { said, whole }) = self.items.get_mut(&index) else {
-            return Err(Misfit::out_of_place(&event.kind, index));
+        let Some(ResponsesItemState::Call { said, whole }) = self.items.get_mut(&index) else {
+            return Err(FormatError::out_of_place(&event.kind, index));
         };
         *whole = true;
         if std::mem::replace(said, true) || all.is_empty() {
             return Ok(());
         }
-        self.room.say(block(index), Delta::ToolInput(all), out)
+        self.room.emit(block(index), Delta::ToolInput(all), out)
     }
 
     /// The item as it must be echoed.
-    fn done(&mut self, index: u32, raw: &RawValue, out: &mut Vec<Step>) -> Result<(), Misfit> {
+    fn done(
+        &mut self,
+        index: u32,
+        raw: &RawValue,
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         const EVENT: &str = "response.output_item.done";
         let item = parse(EVENT, raw)?;
-        let before = self.items.insert(index, Coming::Done);
+        let before = self.items.insert(index, ResponsesItemState::Done);
         match (item.kind.as_ref(), before) {
-            (_, Some(Coming::Done)) => Err(Misfit::OutOfPlace { event: EVENT.to_owned(), index }),
-            ("message", before) => {
-                self.message_done(index, item, before == Some(Coming::Message { said: true }), out)
+            (_, Some(ResponsesItemState::Done)) => {
+                Err(FormatError::OutOfPlace { event: EVENT.to_owned(), index })
             }
+            ("message", before) => self.message_done(
+                index,
+                item,
+                before == Some(ResponsesItemState::Message { said: true }),
+                out,
+            ),
             ("reasoning", _) => {
                 let raw = raw.get().to_owned();
-                self.room.say(block(index), Delta::ThinkingDone { raw }, out)
+                self.room.emit(block(index), Delta::ThinkingDone { raw }, out)
             }
             ("function_call", before) => {
                 let cut = item.status.as_deref() == Some("incomplete");
                 let arguments = item.arguments.clone().unwrap_or_default();
                 let said = match before {
-                    Some(Coming::Call { said, .. }) => said,
+                    Some(ResponsesItemState::Call { said, .. }) => said,
                     Some(_) | None => {
                         self.begin(index, EVENT, item, out)?;
                         false
@@ -238,9 +272,9 @@ impl Decoder {
                 }
                 if !said {
                     let all = if arguments.trim().is_empty() { "{}".into() } else { arguments };
-                    self.room.say(block(index), Delta::ToolInput(all), out)?;
+                    self.room.emit(block(index), Delta::ToolInput(all), out)?;
                 }
-                self.room.say(block(index), Delta::BlockDone, out)
+                self.room.emit(block(index), Delta::BlockDone, out)
             }
             (_, _) => Ok(()),
         }
@@ -249,10 +283,10 @@ impl Decoder {
     fn message_done(
         &mut self,
         index: u32,
-        item: Item<'_>,
+        item: ResponsesItem<'_>,
         mut said: bool,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         for part in item.content.into_iter().flatten() {
             if let Some(refusal) = part.refusal
                 && self.refusal.is_empty()
@@ -262,7 +296,7 @@ impl Decoder {
             // Words that came only here.
             if let Some(text) = part.text.filter(|text| !said && !text.is_empty()) {
                 said = true;
-                self.room.say(block(index), Delta::Text(text), out)?;
+                self.room.emit(block(index), Delta::Text(text), out)?;
             }
         }
         if !said {
@@ -270,19 +304,19 @@ impl Decoder {
         }
         if let Some(phase) = item.phase {
             let fields = serde_json::value::to_raw_value(&serde_json::json!({ "phase": phase }))
-                .map_err(|source| Misfit::Format { event: "phase".to_owned(), source })?;
-            let raw = beside::write(Api::Responses, Place::With, &fields);
-            self.room.say(block(index) - 1, Delta::ThinkingDone { raw }, out)?;
+                .map_err(|source| FormatError::Format { event: "phase".to_owned(), source })?;
+            let raw = vendor_metadata::write(Api::Responses, MetadataPlace::With, &fields);
+            self.room.emit(block(index) - 1, Delta::ThinkingDone { raw }, out)?;
         }
-        self.room.say(block(index), Delta::BlockDone, out)
+        self.room.emit(block(index), Delta::BlockDone, out)
     }
 
     fn end(
         &mut self,
-        response: Option<Response<'_>>,
+        response: Option<ResponsesAnswer<'_>>,
         stop: Option<StopReason>,
-        out: &mut Vec<Step>,
-    ) -> Result<(), Misfit> {
+        out: &mut Vec<AnswerStep>,
+    ) -> Result<(), FormatError> {
         if let Some(response) = response {
             if let Some(tokens) = response.usage {
                 self.usage = tokens.usage();
@@ -299,14 +333,15 @@ impl Decoder {
         }
         for (index, item) in std::mem::take(&mut self.items) {
             match item {
-                Coming::Message { said: true } | Coming::Call { whole: true, .. } => {
-                    self.room.say(block(index), Delta::BlockDone, out)?;
+                ResponsesItemState::Message { said: true }
+                | ResponsesItemState::Call { whole: true, .. } => {
+                    self.room.emit(block(index), Delta::BlockDone, out)?;
                 }
-                Coming::Message { said: false }
-                | Coming::Call { whole: false, .. }
-                | Coming::Reasoning
-                | Coming::Other
-                | Coming::Done => {}
+                ResponsesItemState::Message { said: false }
+                | ResponsesItemState::Call { whole: false, .. }
+                | ResponsesItemState::Reasoning
+                | ResponsesItemState::Other
+                | ResponsesItemState::Done => {}
             }
         }
         let stop = match stop {
@@ -318,7 +353,7 @@ impl Decoder {
             None => StopReason::EndTurn,
         };
         let model = std::mem::take(&mut self.model);
-        out.push(Step::Ended(Ending { stop, usage: self.usage, model }));
+        out.push(AnswerStep::Ended(AnswerEnd { stop, usage: self.usage, model }));
         Ok(())
     }
 }
@@ -328,9 +363,9 @@ fn block(index: u32) -> u32 {
     index.saturating_mul(2).saturating_add(1)
 }
 
-fn parse<'a>(event: &str, raw: &'a RawValue) -> Result<Item<'a>, Misfit> {
+fn parse<'a>(event: &str, raw: &'a RawValue) -> Result<ResponsesItem<'a>, FormatError> {
     serde_json::from_str(raw.get())
-        .map_err(|source| Misfit::Format { event: event.to_owned(), source })
+        .map_err(|source| FormatError::Format { event: event.to_owned(), source })
 }
 
 /// An event that the full form does not fit: an error if it is one of ours, else skipped.
@@ -338,9 +373,9 @@ fn skip_unless_ours(
     name: &str,
     data: &str,
     source: serde_json::Error,
-    out: &mut Vec<Step>,
-) -> Result<bool, Misfit> {
-    let kind = match serde_json::from_str::<Named<'_>>(data) {
+    out: &mut Vec<AnswerStep>,
+) -> Result<bool, FormatError> {
+    let kind = match serde_json::from_str::<ResponsesEventKind<'_>>(data) {
         Ok(named) if named.kind.is_empty() => name.to_owned(),
         Ok(named) => named.kind.into_owned(),
         // Chat's end mark, which some gateways add, or an empty keep-alive.
@@ -350,7 +385,7 @@ fn skip_unless_ours(
     if kind == "error"
         && let Some(error) = read_error(data)
     {
-        out.push(Step::Failed(error));
+        out.push(AnswerStep::Failed(error));
         return Ok(true);
     }
     let ours = matches!(
@@ -370,13 +405,13 @@ fn skip_unless_ours(
             | "response.failed"
     );
     match ours {
-        true => Err(Misfit::Format { event: kind, source }),
+        true => Err(FormatError::Format { event: kind, source }),
         false => Ok(true),
     }
 }
 
-fn index_of(event: &Event<'_>) -> Result<u32, Misfit> {
-    event.output_index.ok_or_else(|| Misfit::lacks(&event.kind, "output_index"))
+fn index_of(event: &ResponsesEvent<'_>) -> Result<u32, FormatError> {
+    event.output_index.ok_or_else(|| FormatError::lacks(&event.kind, "output_index"))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use super::*;
 
-fn feed(events: &[&str]) -> Result<Vec<Step>, Misfit> {
-    let mut decoder = Decoder::default();
+fn feed(events: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
+    let mut decoder = ResponsesDecoder::default();
     let mut out = Vec::new();
     for data in events {
         decoder.event("", data, &mut out)?;
@@ -12,8 +12,8 @@ fn feed(events: &[&str]) -> Result<Vec<Step>, Misfit> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> Step {
-    Step::Piece { index, delta }
+fn piece(index: u32, delta: Delta) -> AnswerStep {
+    AnswerStep::Piece { index, delta }
 }
 
 const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","model":"gpt-x","status":"in_progress","output":[],"usage":null}}"#;
@@ -42,12 +42,12 @@ fn call_done(status: &str, arguments: &str) -> String {
     )
 }
 
-fn ended(stop: StopReason) -> Step {
+fn ended(stop: StopReason) -> AnswerStep {
     let usage = Usage { input: Some(10), output: Some(7), cache_read: Some(20), cache_write: None };
-    Step::Ended(Ending { stop, usage, model: "gpt-x-1".into() })
+    AnswerStep::Ended(AnswerEnd { stop, usage, model: "gpt-x-1".into() })
 }
 
-fn start() -> Step {
+fn start() -> AnswerStep {
     piece(3, Delta::ToolStart { id: "call_1".into(), name: "read".into() })
 }
 
@@ -147,8 +147,11 @@ fn reasoning_is_kept_as_its_end_tells_it() {
     let words: Vec<_> = got
         .iter()
         .filter_map(|step| match step {
-            Step::Piece { delta: Delta::Thinking(words), .. } => Some(words.as_str()),
-            Step::Piece { .. } | Step::StartedOver | Step::Ended(_) | Step::Failed(_) => None,
+            AnswerStep::Piece { delta: Delta::Thinking(words), .. } => Some(words.as_str()),
+            AnswerStep::Piece { .. }
+            | AnswerStep::StartedOver
+            | AnswerStep::Ended(_)
+            | AnswerStep::Failed(_) => None,
         })
         .collect();
     assert_eq!(words, ["One.", "\n\n", "Two."]);
@@ -181,11 +184,11 @@ fn terminal_events_and_errors_in_every_shape() {
         r#"{"type":"error","code":"server_error","message":"Oops","param":null}"#,
         r#"{"type":"error","error":{"code":"server_error","message":"Oops"}}"#,
     ] {
-        let Step::Failed(error) = last(data) else { panic!("{data}") };
+        let AnswerStep::Failed(error) = last(data) else { panic!("{data}") };
         assert_eq!(error.words(), "server_error: Oops", "{data}");
     }
     let filtered = r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}}"#;
-    let Step::Ended(ending) = last(filtered) else { panic!() };
+    let AnswerStep::Ended(ending) = last(filtered) else { panic!() };
     assert_eq!(ending.stop, StopReason::Refusal { explanation: "content_filter".into() });
     let refused = feed(&[
         CREATED,
@@ -208,7 +211,7 @@ fn a_second_beginning_voids_the_first() {
         got.unwrap(),
         [
             piece(1, Delta::Text("old".into())),
-            Step::StartedOver,
+            AnswerStep::StartedOver,
             piece(1, Delta::Text("new".into())),
             piece(1, Delta::BlockDone),
             ended(StopReason::EndTurn),
@@ -222,7 +225,10 @@ fn items_that_only_the_end_tells() {
     let got = feed(&[CREATED, end]).unwrap();
     assert_eq!(got[0], piece(1, Delta::Text("all".into())));
     assert!(got.contains(&piece(3, Delta::BlockDone)));
-    assert!(matches!(got.last(), Some(Step::Ended(Ending { stop: StopReason::ToolUse, .. }))));
+    assert!(matches!(
+        got.last(),
+        Some(AnswerStep::Ended(AnswerEnd { stop: StopReason::ToolUse, .. }))
+    ));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! A request as the body of `POST …/responses`. Nothing is kept by the server, so everything the
 //! model said goes back in order, its reasoning encrypted as it came.
 
-use crate::beside::{self, Place};
-use crate::body::{EncodeError, Tool, arguments, calls_are_forbidden, effort_word, object, tools};
-use crate::updates;
+use crate::body::{
+    EncodeError, FunctionSpec, arguments, calls_are_forbidden, effort_word, object, tools,
+};
+use crate::pinned_updates;
+use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{Block, Message, ModelRequest, Role};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,7 @@ const LEAST_TOKENS: u32 = 16;
 /// [`EncodeError`].
 pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, EncodeError> {
     let mut input = Vec::new();
-    let said = updates::inside(request, updates::UPDATED);
+    let said = pinned_updates::inside(request, pinned_updates::UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
             Role::User => user(message, &mut input),
@@ -29,13 +31,13 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     if input.is_empty() {
         return Err(EncodeError::Empty);
     }
-    let body = Body {
+    let body = ResponsesBody {
         model: &request.model,
         instructions: request.system.trim(),
         input,
         tools: tools(&request.tools)?
             .into_iter()
-            .map(|tool| Offered { r#type: "function", tool, strict: false })
+            .map(|tool| ResponsesTool { r#type: "function", tool, strict: false })
             .collect(),
         tool_choice: calls_are_forbidden(request).then_some("none"),
         stream: true,
@@ -45,7 +47,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
             false => &[],
         },
         max_output_tokens: request.max_tokens.max(LEAST_TOKENS),
-        reasoning: effort.map(|effort| Reasoning { effort: effort_word(effort) }),
+        reasoning: effort.map(|effort| ResponsesReasoning { effort: effort_word(effort) }),
     };
     serde_json::to_string(&body).map_err(EncodeError::Json)
 }
@@ -56,13 +58,13 @@ fn reasons(model: &str) -> bool {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ResponsesBody<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
-    input: Vec<Item<'a>>,
+    input: Vec<ResponsesInputItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Offered<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
     stream: bool,
@@ -71,32 +73,32 @@ struct Body<'a> {
     include: &'a [&'static str],
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ResponsesReasoning>,
 }
 
 #[derive(Serialize)]
-struct Reasoning {
+struct ResponsesReasoning {
     effort: &'static str,
 }
 
 #[derive(Serialize)]
-struct Offered<'a> {
+struct ResponsesTool<'a> {
     r#type: &'static str,
     #[serde(flatten)]
-    tool: Tool<'a>,
+    tool: FunctionSpec<'a>,
     strict: bool,
 }
 
 /// One item, by the vendor's names.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Item<'a> {
+enum ResponsesInputItem<'a> {
     /// Reasoning as it came.
     Raw(&'a RawValue),
     Words {
         r#type: &'static str,
         role: &'static str,
-        content: Vec<Part<'a>>,
+        content: Vec<ResponsesInputPart<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<Cow<'a, str>>,
     },
@@ -114,58 +116,65 @@ enum Item<'a> {
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct ResponsesInputPart<'a> {
     r#type: &'static str,
     text: &'a str,
 }
 
 /// The results first, then the words.
-fn user<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
+fn user<'a>(message: &'a Message, input: &mut Vec<ResponsesInputItem<'a>>) {
     let mut content = Vec::new();
     for block in &message.blocks {
         match block {
-            Block::ToolResult { id, text, is_error: _ } => input.push(Item::Output {
+            Block::ToolResult { id, text, is_error: _ } => input.push(ResponsesInputItem::Output {
                 r#type: "function_call_output",
                 call_id: id,
                 output: text,
             }),
             Block::Text { text } if !text.trim().is_empty() => {
-                content.push(Part { r#type: "input_text", text });
+                content.push(ResponsesInputPart { r#type: "input_text", text });
             }
             Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
         }
     }
     if !content.is_empty() {
-        input.push(Item::Words { r#type: "message", role: "user", content, phase: None });
+        input.push(ResponsesInputItem::Words {
+            r#type: "message",
+            role: "user",
+            content,
+            phase: None,
+        });
     }
 }
 
 fn assistant<'a>(
     message: &'a Message,
     number: usize,
-    input: &mut Vec<Item<'a>>,
+    input: &mut Vec<ResponsesInputItem<'a>>,
 ) -> Result<(), EncodeError> {
     let mut phase = None;
     for block in &message.blocks {
         match block {
             Block::Thinking { raw, .. } => {
                 let item = object(raw).ok_or(EncodeError::Thinking { message: number })?;
-                match beside::read(Api::Responses, raw) {
-                    Some(kept) if kept.place == Place::With => phase = read_phase(kept.fields),
+                match vendor_metadata::read(Api::Responses, raw) {
+                    Some(kept) if kept.place == MetadataPlace::With => {
+                        phase = read_phase(kept.fields)
+                    }
                     Some(_) => {}
-                    None if is_reasoning(raw) => input.push(Item::Raw(item)),
+                    None if is_reasoning(raw) => input.push(ResponsesInputItem::Raw(item)),
                     // Another vendor's.
                     None => {}
                 }
             }
             Block::Text { text } if text.trim().is_empty() => {}
-            Block::Text { text } => input.push(Item::Words {
+            Block::Text { text } => input.push(ResponsesInputItem::Words {
                 r#type: "message",
                 role: "assistant",
-                content: vec![Part { r#type: "output_text", text }],
+                content: vec![ResponsesInputPart { r#type: "output_text", text }],
                 phase: phase.take(),
             }),
-            Block::ToolUse { id, name, input: said } => input.push(Item::Call {
+            Block::ToolUse { id, name, input: said } => input.push(ResponsesInputItem::Call {
                 r#type: "function_call",
                 call_id: id,
                 name,
@@ -175,27 +184,27 @@ fn assistant<'a>(
         }
     }
     // Reasoning that nothing follows is refused.
-    while matches!(input.last(), Some(Item::Raw(_))) {
+    while matches!(input.last(), Some(ResponsesInputItem::Raw(_))) {
         input.pop();
     }
     Ok(())
 }
 
 #[derive(Deserialize)]
-struct Phase<'a> {
+struct ResponsesPhase<'a> {
     #[serde(borrow)]
     phase: Cow<'a, str>,
 }
 
 fn read_phase(fields: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Phase<'_>>(fields.get()).ok().map(|phase| phase.phase)
+    serde_json::from_str::<ResponsesPhase<'_>>(fields.get()).ok().map(|phase| phase.phase)
 }
 
 /// Reasoning of this vendor that another server than the one that made it can read: encrypted, or
 /// in the open. What has only an id is on a server that was told to keep nothing.
 fn is_reasoning(raw: &str) -> bool {
     #[derive(Deserialize)]
-    struct Named<'a> {
+    struct ReasoningKind<'a> {
         #[serde(rename = "type", default, borrow)]
         kind: Cow<'a, str>,
         #[serde(borrow, default)]
@@ -203,7 +212,7 @@ fn is_reasoning(raw: &str) -> bool {
         #[serde(default)]
         content: Option<Vec<serde::de::IgnoredAny>>,
     }
-    serde_json::from_str::<Named<'_>>(raw).is_ok_and(|item| {
+    serde_json::from_str::<ReasoningKind<'_>>(raw).is_ok_and(|item| {
         let in_the_open = item.content.is_some_and(|parts| !parts.is_empty());
         item.kind == "reasoning" && (item.encrypted_content.is_some() || in_the_open)
     })

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Any event. Fields that we do not know are skipped.
 #[derive(Debug, Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct ResponsesEvent<'a> {
     #[serde(rename = "type", default, borrow)]
     pub kind: Cow<'a, str>,
     #[serde(default)]
@@ -23,36 +23,36 @@ pub(super) struct Event<'a> {
     #[serde(borrow, default)]
     pub item: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub response: Option<Response<'a>>,
+    pub response: Option<ResponsesAnswer<'a>>,
 }
 
 /// The least that is read of an event that the full form does not fit.
 #[derive(Debug, Deserialize)]
-pub(super) struct Named<'a> {
+pub(super) struct ResponsesEventKind<'a> {
     #[serde(rename = "type", default, borrow)]
     pub kind: Cow<'a, str>,
 }
 
 /// The answer as a whole, as its first and its last event tell it.
 #[derive(Debug, Deserialize)]
-pub(super) struct Response<'a> {
+pub(super) struct ResponsesAnswer<'a> {
     #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
-    pub usage: Option<Tokens>,
+    pub usage: Option<ResponsesTokens>,
     #[serde(default)]
-    pub incomplete_details: Option<Incomplete>,
+    pub incomplete_details: Option<ResponsesIncomplete>,
     #[serde(borrow, default)]
     pub output: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Incomplete {
+pub(super) struct ResponsesIncomplete {
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-impl Incomplete {
+impl ResponsesIncomplete {
     pub(super) fn stop(self) -> StopReason {
         match self.reason.as_deref() {
             Some("max_output_tokens") => StopReason::MaxTokens,
@@ -67,7 +67,7 @@ impl Incomplete {
 
 /// One item of the answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct Item<'a> {
+pub(super) struct ResponsesItem<'a> {
     #[serde(rename = "type", default, borrow)]
     pub kind: Cow<'a, str>,
     #[serde(default)]
@@ -83,11 +83,11 @@ pub(super) struct Item<'a> {
     #[serde(default)]
     pub phase: Option<String>,
     #[serde(default)]
-    pub content: Option<Vec<Part>>,
+    pub content: Option<Vec<ResponsesPart>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Part {
+pub(super) struct ResponsesPart {
     #[serde(default)]
     pub text: Option<String>,
     #[serde(default)]
@@ -96,7 +96,7 @@ pub(super) struct Part {
 
 /// Tokens; what came from the cache is part of the input's.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Tokens {
+pub(super) struct ResponsesTokens {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     #[serde(default)]
@@ -111,7 +111,7 @@ struct InputDetails {
     cache_write_tokens: Option<u64>,
 }
 
-impl Tokens {
+impl ResponsesTokens {
     pub(super) fn usage(self) -> Usage {
         let details = self.input_tokens_details;
         let read = details.and_then(|d| d.cached_tokens);

@@ -3,7 +3,7 @@
 
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason, ToolSpec};
 use protocol::provider::{Api, Auth, Delta, Failure, FromProvider, Patience, Server, Source};
-use provider::{Provider, Setup};
+use provider::{Provider, ProviderSetup};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -27,8 +27,8 @@ pub fn server(api: Api, url: &str, auth: Auth) -> Source {
     Source::Server(Server { api, base_url: url.into(), auth, headers, effort: None })
 }
 
-pub fn setup(url: &str) -> Setup {
-    Setup {
+pub fn setup(url: &str) -> ProviderSetup {
+    ProviderSetup {
         source: server(Api::Anthropic, url, Auth::ApiKey),
         patience: PATIENCE,
         proxy: None,

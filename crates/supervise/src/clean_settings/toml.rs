@@ -264,7 +264,7 @@ fn runs(path: &str) -> bool {
 /// Whether a text in this place holds a key, otherwise than as the sign-in of an address.
 fn holds_key(path: &str, text: &str) -> bool {
     match path.strip_prefix("env.") {
-        Some(rest) => config::holds_key(rest.split('.').next().unwrap_or(rest), text),
+        Some(rest) => config::holds_secret(rest.split('.').next().unwrap_or(rest), text),
         None => config::names_token(text) || (runs(path) && carries_key(text)),
     }
 }

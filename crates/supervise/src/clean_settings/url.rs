@@ -66,7 +66,7 @@ pub(super) fn carries_key(text: &str) -> bool {
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
     CARRIERS.iter().any(|carrier| lower.contains(carrier))
         || words.any(|word| ["key", "auth", "pass"].contains(&word))
-        || config::gives_key(text)
+        || config::assigns_secret(text)
         || signs_in(text)
         || config::is_sign_in(text)
         || config::names_token(text)

@@ -23,8 +23,7 @@ impl Plan {
         let environment = super::environment(&opening);
         let config = load(&opening, &dirs, &project, environment)?;
         let (now, new) = (&self.config.provider, &config.provider);
-        let keyless =
-            new.key.is_none() && new.local && new.name.vendor().local_servers_need_no_key();
+        let keyless = new.key.is_none() && new.name.vendor().is_keyless(new.local);
         let replayed = matches!(new.name, ProviderName::Replay);
         if !keyless && !replayed && (new.key.is_none() || new.key != now.key) {
             return Err(OpenFailure::new(

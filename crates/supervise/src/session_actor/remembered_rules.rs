@@ -18,7 +18,7 @@ impl SessionActorState {
                 (text, write(self.plan.user_file.clone(), text.clone()).await.map(Some))
             }
         };
-        let mut rule = approval::learned(text);
+        let mut rule = approval::remembered_rule(text);
         let unwritten = match kept {
             Ok(None) => None,
             Ok(Some((file, line))) => {
@@ -41,9 +41,10 @@ impl SessionActorState {
 /// Where the rule stands in the person's file now, or why it does not.
 async fn write(file: Option<PathBuf>, rule: String) -> Result<(String, u32), String> {
     let file = file.ok_or("there is no place for a configuration of yours: HOME is not set")?;
-    let written = tokio::task::spawn_blocking(move || match config::allow(&file, &rule) {
-        Ok(line) => Ok((file.display().to_string(), line)),
-        Err(error) => Err(chain(&error)),
-    });
+    let written =
+        tokio::task::spawn_blocking(move || match config::append_allow_rule(&file, &rule) {
+            Ok(line) => Ok((file.display().to_string(), line)),
+            Err(error) => Err(chain(&error)),
+        });
     written.await.unwrap_or_else(|error| Err(error.to_string()))
 }

@@ -2,7 +2,7 @@
 
 use super::DoctorFinding;
 use crate::context::CliContext;
-use config::{Environment, Ground, Keys, TOOL_HOMES};
+use config::{CredentialPaths, Environment, PathPolicy, TOOL_HOMES};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
@@ -17,12 +17,12 @@ const WAY_ON: &str =
 pub(super) fn findings(place: &CliContext, here: &Path) -> Vec<DoctorFinding> {
     let path = value(&place.environment, "PATH").unwrap_or_default();
     let home = place.environment.absolute("HOME").and_then(|home| home.canonicalize().ok());
-    let keys = Keys::of(&place.passed(None, &[]), home.as_deref()).places();
+    let keys = CredentialPaths::of(&place.passed(None, &[]), home.as_deref()).places();
     let own = [Some(&place.dirs.state), Some(&place.dirs.runtime), place.dirs.config.as_ref()];
     let kept: Vec<PathBuf> = own.into_iter().flatten().cloned().chain(keys).collect();
     let person = nix::unistd::getuid().as_raw();
     let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
-    let ground = Ground {
+    let ground = PathPolicy {
         home: home.as_deref(),
         known: &sandbox::runnable_places(&wanted(place, here, home.as_deref())),
         kept: &kept,
@@ -30,7 +30,7 @@ pub(super) fn findings(place: &CliContext, here: &Path) -> Vec<DoctorFinding> {
         is_written_by: sandbox::is_changeable_in,
         persons: [person, owner.unwrap_or(person)],
     };
-    let refused = config::refused(&path, &ground);
+    let refused = config::refused_path_dirs(&path, &ground);
     if refused.is_empty() {
         return vec![DoctorFinding::ok(
             "PATH",

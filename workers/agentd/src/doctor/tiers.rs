@@ -4,7 +4,7 @@
 use super::DoctorFinding;
 use crate::context::{CliContext, TrustFlag};
 use crate::sandbox_page;
-use config::Origin;
+use config::ValueOrigin;
 use protocol::confinement::Tier;
 use sandbox::HostProbe;
 use std::path::Path;
@@ -33,7 +33,7 @@ const SWITCHES: &[(&str, &str, &str)] = &[
 ];
 
 /// Who asked for a lower tier than this host allows, as the configuration has it here.
-pub(super) fn forced(host: &HostProbe) -> Option<Origin> {
+pub(super) fn forced(host: &HostProbe) -> Option<ValueOrigin> {
     let place = CliContext::of_process().ok()?;
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
     // One that is not sound has a finding of its own.
@@ -44,7 +44,7 @@ pub(super) fn forced(host: &HostProbe) -> Option<Origin> {
 }
 
 /// What holds here, which is not what the host allows.
-pub(super) fn lowered(host: &HostProbe, by: &Origin) -> DoctorFinding {
+pub(super) fn lowered(host: &HostProbe, by: &ValueOrigin) -> DoctorFinding {
     let text = format!(
         "tier B: Landlock and seccomp; Landlock ABI {}; forced by {by}, this machine allows tier A",
         host.landlock_abi

@@ -4,7 +4,7 @@
 
 use crate::config::Config;
 use crate::error::ConfigError;
-use crate::origin::Origin;
+use crate::origin::ValueOrigin;
 use std::path::{Path, PathBuf};
 
 /// A file that holds a key: of the model in use, of another, or for a host.
@@ -15,7 +15,7 @@ pub struct KeyFile {
     /// Which setting names it.
     pub(crate) setting: String,
     /// Where that stands.
-    pub(crate) origin: Origin,
+    pub(crate) origin: ValueOrigin,
     /// The directory of the user's settings, which is withheld from calls wherever it lies.
     pub(crate) withheld: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
 //! Reading a recording and finding the answer to a request in it; pure but for the reading.
 
-use super::line::{Chunk, Failed, Line, Request, Retrying, VERSION};
-use super::{Retry, say, shape};
+use super::line::{ChunkLine, FailedLine, RecordingLine, RequestLine, RetryingLine, VERSION};
+use super::{RecordedRetry, scripted, shape};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
@@ -18,12 +18,12 @@ const RECORDING_CAP: usize = 512 << 20;
 /// A recording, read whole.
 #[derive(Debug)]
 pub struct Recording {
-    rounds: BTreeMap<u32, Round>,
+    rounds: BTreeMap<u32, RecordedRound>,
 }
 
 /// The recorded answer to one request.
 #[derive(Debug)]
-pub(crate) struct Round {
+pub(crate) struct RecordedRound {
     /// The language of its bytes.
     pub(crate) api: Api,
     /// None fits any request.
@@ -31,24 +31,24 @@ pub(crate) struct Round {
     /// Tries there were.
     pub(crate) tries: Option<u32>,
     /// What came, in order.
-    pub(crate) beats: Vec<Beat>,
+    pub(crate) beats: Vec<TimedEvent>,
 }
 
 /// One thing that happened while an answer came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Beat {
+pub(crate) struct TimedEvent {
     /// Since the request.
     pub(crate) at: Duration,
-    pub(crate) happened: Happened,
+    pub(crate) happened: RecordedEvent,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum RecordedEvent {
     /// One read of the network.
     Bytes(Vec<u8>),
     /// The attempt broke.
-    Retrying(Retry),
+    Retrying(RecordedRetry),
     /// The request failed.
     Failed { kind: Failure, message: String },
     /// The request was dropped.
@@ -121,16 +121,16 @@ impl Recording {
             .map(|(at, text)| (at + 1, text.trim()))
             .filter(|(_, text)| !text.is_empty() && !text.starts_with("//"));
         let first = lines.next().and_then(|(_, text)| serde_json::from_str(text).ok());
-        let Some(Line::AgentdRecording(VERSION)) = first else {
+        let Some(RecordingLine::AgentdRecording(VERSION)) = first else {
             return Err(RecordingError::NotARecording);
         };
         let mut rounds = BTreeMap::new();
-        let mut open: Option<(u32, Round)> = None;
+        let mut open: Option<(u32, RecordedRound)> = None;
         for (number, text) in lines {
             let line = serde_json::from_str(text)
                 .map_err(|source| RecordingError::Line { line: number, source })?;
             let wrong = |why| RecordingError::Order { line: number, why };
-            if let Line::Request(request) = line {
+            if let RecordingLine::Request(request) = line {
                 let last = open.as_ref().map_or(0, |(round, _)| *round);
                 rounds.extend(open.replace(opened(request, last)));
                 continue;
@@ -138,7 +138,7 @@ impl Recording {
             let Some((round, answer)) = &mut open else {
                 return Err(wrong("an answer before the first request"));
             };
-            if matches!(line, Line::Say(_)) && answer.api != Api::Anthropic {
+            if matches!(line, RecordingLine::Say(_)) && answer.api != Api::Anthropic {
                 return Err(wrong("`say` in a request with an `api` of its own"));
             }
             let beat = beat(line, *round).map_err(wrong)?;
@@ -149,7 +149,7 @@ impl Recording {
     }
 
     /// The answer to `request`, or where the two depart, in words.
-    pub(crate) fn answer_to(&self, request: &ModelRequest) -> Result<&Round, String> {
+    pub(crate) fn answer_to(&self, request: &ModelRequest) -> Result<&RecordedRound, String> {
         let round = self.rounds.get(&request.round).ok_or_else(|| {
             let all: Vec<String> = self.rounds.keys().map(u32::to_string).collect();
             format!(
@@ -172,12 +172,13 @@ impl Recording {
     }
 }
 
-fn opened(request: Option<Request<'_>>, last: u32) -> (u32, Round) {
+fn opened(request: Option<RequestLine<'_>>, last: u32) -> (u32, RecordedRound) {
     let Some(request) = request else {
-        let any = Round { api: Api::Anthropic, shape: None, tries: None, beats: Vec::new() };
+        let any =
+            RecordedRound { api: Api::Anthropic, shape: None, tries: None, beats: Vec::new() };
         return (last.saturating_add(1), any);
     };
-    let round = Round {
+    let round = RecordedRound {
         api: request.api.into(),
         shape: Some(request.shape),
         tries: request.tries,
@@ -186,26 +187,28 @@ fn opened(request: Option<Request<'_>>, last: u32) -> (u32, Round) {
     (request.round, round)
 }
 
-fn beat(line: Line<'_>, round: u32) -> Result<Beat, &'static str> {
+fn beat(line: RecordingLine<'_>, round: u32) -> Result<TimedEvent, &'static str> {
     let (ms, happened) = match line {
-        Line::Chunk(chunk) => (chunk.ms, Happened::Bytes(bytes(chunk)?)),
-        Line::Say(said) => (0, Happened::Bytes(say::stream(&said, round).into_bytes())),
-        Line::Retrying(Retrying { ms, attempt, of, wait_ms, reason }) => {
+        RecordingLine::Chunk(chunk) => (chunk.ms, RecordedEvent::Bytes(bytes(chunk)?)),
+        RecordingLine::Say(said) => {
+            (0, RecordedEvent::Bytes(scripted::stream(&said, round).into_bytes()))
+        }
+        RecordingLine::Retrying(RetryingLine { ms, attempt, of, wait_ms, reason }) => {
             let reason = reason.into_owned();
-            (ms, Happened::Retrying(Retry { attempt, of, wait_ms, reason }))
+            (ms, RecordedEvent::Retrying(RecordedRetry { attempt, of, wait_ms, reason }))
         }
-        Line::Failed(Failed { ms, kind, message }) => {
-            (ms, Happened::Failed { kind: kind.into(), message })
+        RecordingLine::Failed(FailedLine { ms, kind, message }) => {
+            (ms, RecordedEvent::Failed { kind: kind.into(), message })
         }
-        Line::Cancelled(_) => (0, Happened::Cancelled),
-        Line::AgentdRecording(_) => return Err("a second first line"),
+        RecordingLine::Cancelled(_) => (0, RecordedEvent::Cancelled),
+        RecordingLine::AgentdRecording(_) => return Err("a second first line"),
         // Taken before.
-        Line::Request(_) => return Err("a request in a request"),
+        RecordingLine::Request(_) => return Err("a request in a request"),
     };
-    Ok(Beat { at: Duration::from_millis(ms), happened })
+    Ok(TimedEvent { at: Duration::from_millis(ms), happened })
 }
 
-fn bytes(chunk: Chunk<'_>) -> Result<Vec<u8>, &'static str> {
+fn bytes(chunk: ChunkLine<'_>) -> Result<Vec<u8>, &'static str> {
     match (chunk.text, chunk.base64) {
         (Some(text), None) => Ok(text.into_owned().into_bytes()),
         (None, Some(base64)) => STANDARD.decode(base64).map_err(|_| "bad base64"),
@@ -253,9 +256,9 @@ mod tests {
         assert!(recording.answer_to(&request(1, "anything")).is_ok());
         assert_eq!(
             recording.answer_to(&request(2, "go")).unwrap().beats,
-            [(3, b"da"), (0, b"ta")].map(|(ms, bytes)| Beat {
+            [(3, b"da"), (0, b"ta")].map(|(ms, bytes)| TimedEvent {
                 at: Duration::from_millis(ms),
-                happened: Happened::Bytes(bytes.to_vec()),
+                happened: RecordedEvent::Bytes(bytes.to_vec()),
             })
         );
         assert_eq!(

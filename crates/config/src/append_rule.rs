@@ -6,8 +6,8 @@
 
 use crate::error::ConfigError;
 use crate::origin::Layer;
-use crate::text::{self, Entries, Source};
-use crate::value::Value;
+use crate::text::{self, Entries, FileSource};
+use crate::value::ConfigValue;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -20,7 +20,7 @@ const INDENT: &str = "    ";
 
 /// Why a rule is not in the file. The file is as it was.
 #[derive(Debug, thiserror::Error)]
-pub enum LearnError {
+pub enum AppendRuleError {
     /// The file cannot be read or written.
     #[error("{} cannot be {act}: {source}", file.display())]
     Io {
@@ -44,9 +44,9 @@ pub enum LearnError {
 ///
 /// # Errors
 /// Why it was not written.
-pub fn allow(file: &Path, rule: &str) -> Result<u32, LearnError> {
-    let read = |source| LearnError::Io { file: file.to_owned(), act: "read", source };
-    let written = |source| LearnError::Io { file: file.to_owned(), act: "written", source };
+pub fn append_allow_rule(file: &Path, rule: &str) -> Result<u32, AppendRuleError> {
+    let read = |source| AppendRuleError::Io { file: file.to_owned(), act: "read", source };
+    let written = |source| AppendRuleError::Io { file: file.to_owned(), act: "written", source };
     // Where people keep such files elsewhere and link to them, the link stays.
     let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let dir = real.parent().unwrap_or(Path::new("/"));
@@ -62,8 +62,9 @@ pub fn allow(file: &Path, rule: &str) -> Result<u32, LearnError> {
     if let Some(line) = line_of(file, &old, rule)? {
         return Ok(line);
     }
-    let new = with_rule(&old, rule).ok_or_else(|| LearnError::NoList(file.to_owned()))?;
-    let line = line_of(file, &new, rule)?.ok_or_else(|| LearnError::NoList(file.to_owned()))?;
+    let new = with_rule(&old, rule).ok_or_else(|| AppendRuleError::NoList(file.to_owned()))?;
+    let line =
+        line_of(file, &new, rule)?.ok_or_else(|| AppendRuleError::NoList(file.to_owned()))?;
     replace(&real, &new).map_err(written)?;
     directory.sync_all().map_err(written)?;
     Ok(line)
@@ -72,12 +73,13 @@ pub fn allow(file: &Path, rule: &str) -> Result<u32, LearnError> {
 /// The line on which the text allows `rule`, as it will be read at the next start.
 fn line_of(file: &Path, text: &str, rule: &str) -> Result<Option<u32>, ConfigError> {
     let name = file.display().to_string();
-    let Entries { entries, .. } = text::entries(&Source { layer: Layer::User, file: &name, text })?;
+    let Entries { entries, .. } =
+        text::entries(&FileSource { layer: Layer::User, file: &name, text })?;
     let lists = entries.iter().filter(|entry| entry.key.name == KEY);
     Ok(lists
         .filter_map(|entry| match &entry.value {
-            Value::List(items) => items.iter().find(|item| item.text == rule),
-            Value::Text(_) | Value::Number(_) => None,
+            ConfigValue::List(items) => items.iter().find(|item| item.text == rule),
+            ConfigValue::Text(_) | ConfigValue::Number(_) => None,
         })
         .map(|item| item.origin.line)
         .next())
@@ -145,5 +147,5 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "learn_tests.rs"]
+#[path = "append_rule_tests.rs"]
 mod tests;

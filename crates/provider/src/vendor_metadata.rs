@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 /// Where it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Place {
+pub(crate) enum MetadataPlace {
     /// Into the block that follows.
     With,
     /// Behind it, as a piece of its own.
@@ -18,25 +18,25 @@ pub(crate) enum Place {
 
 /// As it stands in the conversation.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct VendorMetadata<'a> {
     r#type: &'a str,
     api: &'a str,
-    pub place: Place,
+    pub place: MetadataPlace,
     /// The vendor's JSON.
     #[serde(borrow)]
     pub fields: &'a RawValue,
 }
 
 /// The raw block for `fields`.
-pub(crate) fn write(api: Api, place: Place, fields: &RawValue) -> String {
-    let beside = Beside { r#type: "beside", api: name(api), place, fields };
+pub(crate) fn write(api: Api, place: MetadataPlace, fields: &RawValue) -> String {
+    let beside = VendorMetadata { r#type: "beside", api: name(api), place, fields };
     // Strings and JSON that was read always serialise.
     serde_json::to_string(&beside).unwrap_or_default()
 }
 
 /// The same, if it is one of this vendor's.
-pub(crate) fn read(api: Api, raw: &str) -> Option<Beside<'_>> {
-    let beside: Beside<'_> = serde_json::from_str(raw).ok()?;
+pub(crate) fn read(api: Api, raw: &str) -> Option<VendorMetadata<'_>> {
+    let beside: VendorMetadata<'_> = serde_json::from_str(raw).ok()?;
     (beside.r#type == "beside" && beside.api == name(api)).then_some(beside)
 }
 

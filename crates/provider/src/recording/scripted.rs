@@ -1,10 +1,10 @@
 //! A hand-written answer as the stream a server would have sent; pure.
 
-use super::line::Said;
+use super::line::ScriptedPiece;
 use serde_json::{Value, json};
 
 /// The server-sent events of an answer that says `said`, whole, in request `round`.
-pub(super) fn stream(said: &[Said], round: u32) -> String {
+pub(super) fn stream(said: &[ScriptedPiece], round: u32) -> String {
     let mut events = vec![json!({
         "type": "message_start",
         "message": {"model": "recorded", "content": []},
@@ -12,18 +12,18 @@ pub(super) fn stream(said: &[Said], round: u32) -> String {
     let mut stop = "end_turn";
     for (index, said) in said.iter().enumerate() {
         let (start, deltas) = match said {
-            Said::Text { text } => (
+            ScriptedPiece::Text { text } => (
                 json!({"type": "text", "text": ""}),
                 vec![json!({"type": "text_delta", "text": text})],
             ),
-            Said::Thinking { thinking, signature } => (
+            ScriptedPiece::Thinking { thinking, signature } => (
                 json!({"type": "thinking", "thinking": "", "signature": ""}),
                 vec![
                     json!({"type": "thinking_delta", "thinking": thinking}),
                     json!({"type": "signature_delta", "signature": signature}),
                 ],
             ),
-            Said::Call { call, id, input } => {
+            ScriptedPiece::Call { call, id, input } => {
                 stop = "tool_use";
                 let made_up = format!("toolu_{round}_{index}");
                 let id = id.as_ref().unwrap_or(&made_up);

@@ -1,23 +1,23 @@
 //! One request to a recording; called by [`crate::Provider`].
 
-use crate::fault::{Cause, Fault};
-use crate::intake::Intake;
-use crate::recording::{Happened, Recording};
-use crate::telling::Telling;
+use crate::emit::Emitter;
+use crate::fault::{AttemptFault, FaultCause};
+use crate::recording::{RecordedEvent, Recording};
+use crate::stream::StreamDecoder;
 use protocol::content::ModelRequest;
 use protocol::provider::ReplaySpeed;
 use tokio::time::{Instant, sleep_until};
 
 /// Plays a recorded answer.
-pub(crate) async fn play(
+pub(crate) async fn replay(
     (recording, speed): (&Recording, ReplaySpeed),
     request: &ModelRequest,
-    telling: &mut Telling<'_>,
-) -> Result<(), Fault> {
-    let departed = |words: String| Fault::new(Cause::Departed, words);
+    telling: &mut Emitter<'_>,
+) -> Result<(), AttemptFault> {
+    let departed = |words: String| AttemptFault::new(FaultCause::Departed, words);
     let round = recording.answer_to(request).map_err(departed)?;
     telling.of = round.tries.unwrap_or(telling.of);
-    let mut intake = Some(Intake::new(round.api));
+    let mut intake = Some(StreamDecoder::new(round.api));
     let begun = Instant::now();
     for beat in &round.beats {
         match (speed, begun.checked_add(beat.at)) {
@@ -26,7 +26,7 @@ pub(crate) async fn play(
             (ReplaySpeed::Recorded, None) | (ReplaySpeed::Full, _) => {}
         }
         match &beat.happened {
-            Happened::Bytes(bytes) => {
+            RecordedEvent::Bytes(bytes) => {
                 let Some(taken) = intake.as_mut().map(|intake| intake.read(bytes)) else {
                     continue;
                 };
@@ -38,15 +38,15 @@ pub(crate) async fn play(
                     Err(_) => intake = None,
                 }
             }
-            Happened::Retrying(retry) => {
+            RecordedEvent::Retrying(retry) => {
                 telling.retrying(retry.clone());
-                intake = Some(Intake::new(round.api));
+                intake = Some(StreamDecoder::new(round.api));
             }
-            Happened::Failed { kind, message } => {
+            RecordedEvent::Failed { kind, message } => {
                 telling.failed(*kind, message.clone());
                 return Ok(());
             }
-            Happened::Cancelled => {
+            RecordedEvent::Cancelled => {
                 return Err(departed(format!(
                     "request {} was dropped here when it was recorded",
                     request.round

@@ -3,38 +3,38 @@
 //! What one read of the network brings is joined, so that a quick model costs one frame a read and
 //! not one a word.
 
-use crate::api::Decoder;
-use crate::fault::Fault;
+use crate::api::AnswerDecoder;
+use crate::fault::AttemptFault;
 use crate::sse;
-use crate::step::{Misfit, Step};
+use crate::step::{AnswerStep, FormatError};
 use protocol::provider::{Api, Delta};
 
 /// What one read came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct ReadOutcome {
     /// In order, neighbouring pieces of one block joined.
-    pub steps: Vec<Step>,
+    pub steps: Vec<AnswerStep>,
     /// Whether an event other than a ping was in it.
     pub progress: bool,
 }
 
 /// The decoders of one attempt.
 #[derive(Debug)]
-pub struct Intake {
-    sse: sse::Decoder,
-    decoder: Decoder,
-    scratch: Vec<Step>,
+pub struct StreamDecoder {
+    sse: sse::SseDecoder,
+    decoder: AnswerDecoder,
+    scratch: Vec<AnswerStep>,
     any: bool,
     over: bool,
 }
 
-impl Intake {
+impl StreamDecoder {
     /// For an answer in this language.
     #[must_use]
     pub fn new(api: Api) -> Self {
         Self {
-            sse: sse::Decoder::default(),
-            decoder: Decoder::new(api),
+            sse: sse::SseDecoder::default(),
+            decoder: AnswerDecoder::new(api),
             scratch: Vec::new(),
             any: false,
             over: false,
@@ -45,11 +45,11 @@ impl Intake {
     ///
     /// # Errors
     /// When the stream breaks its format or passes a limit.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    pub fn read(&mut self, bytes: &[u8]) -> Result<ReadOutcome, AttemptFault> {
         let Self { sse, decoder, scratch, any, over } = self;
         *any |= !bytes.is_empty();
-        let mut taken = Taken::default();
-        let mut misfit: Option<Misfit> = None;
+        let mut taken = ReadOutcome::default();
+        let mut misfit: Option<FormatError> = None;
         sse.push(bytes, &mut |event| {
             if *over || misfit.is_some() {
                 return;
@@ -74,34 +74,36 @@ impl Intake {
     ///
     /// # Errors
     /// Nearly always: the stream is broken.
-    pub fn finish(mut self) -> Result<Vec<Step>, Fault> {
+    pub fn finish(mut self) -> Result<Vec<AnswerStep>, AttemptFault> {
         if !self.any {
-            return Err(Fault::broken("the server answered with an empty body"));
+            return Err(AttemptFault::broken("the server answered with an empty body"));
         }
         let mut steps = Vec::new();
         if let Some(event) = self.sse.finish() {
             self.decoder
                 .event(&event.name, &event.data, &mut steps)
-                .map_err(|_| Fault::broken("the stream ended in the middle of an event"))?;
+                .map_err(|_| AttemptFault::broken("the stream ended in the middle of an event"))?;
         }
         if !steps.iter().any(is_terminal) {
             self.decoder.body_ended(&mut steps)?;
         }
         if !steps.iter().any(is_terminal) {
-            return Err(Fault::broken("the stream ended before the answer did"));
+            return Err(AttemptFault::broken("the stream ended before the answer did"));
         }
         Ok(steps)
     }
 }
 
-fn is_terminal(step: &Step) -> bool {
-    matches!(step, Step::Ended(_) | Step::Failed(_))
+fn is_terminal(step: &AnswerStep) -> bool {
+    matches!(step, AnswerStep::Ended(_) | AnswerStep::Failed(_))
 }
 
 /// Appends a step, or the words of it to the piece before.
-fn join(steps: &mut Vec<Step>, step: Step) {
-    if let (Some(Step::Piece { index: open, delta: before }), Step::Piece { index, delta }) =
-        (steps.last_mut(), &step)
+fn join(steps: &mut Vec<AnswerStep>, step: AnswerStep) {
+    if let (
+        Some(AnswerStep::Piece { index: open, delta: before }),
+        AnswerStep::Piece { index, delta },
+    ) = (steps.last_mut(), &step)
         && open == index
     {
         match (before, delta) {
@@ -132,18 +134,21 @@ mod tests {
 
     #[test]
     fn one_read_is_one_piece_and_nothing_follows_the_end() {
-        let mut intake = Intake::new(Api::Anthropic);
+        let mut intake = StreamDecoder::new(Api::Anthropic);
         let stream = format!("{STREAM}data: {{torn\n\n");
         let taken = intake.read(stream.as_bytes()).unwrap();
         assert!(taken.progress);
         assert_eq!(taken.steps.len(), 3);
-        assert_eq!(taken.steps[0], Step::Piece { index: 0, delta: Delta::Text("abé".into()) });
-        assert_eq!(intake.read(b"data: more\n\n").unwrap(), Taken::default());
+        assert_eq!(
+            taken.steps[0],
+            AnswerStep::Piece { index: 0, delta: Delta::Text("abé".into()) }
+        );
+        assert_eq!(intake.read(b"data: more\n\n").unwrap(), ReadOutcome::default());
     }
 
     #[test]
     fn pings_and_comments_are_no_progress() {
-        let mut intake = Intake::new(Api::Anthropic);
+        let mut intake = StreamDecoder::new(Api::Anthropic);
         for bytes in ["data: {\"type\":\"ping\"}\n\n", ": KEEP ALIVE\n\n", "\n"] {
             assert!(!intake.read(bytes.as_bytes()).unwrap().progress);
         }
@@ -158,15 +163,15 @@ mod tests {
             (STREAM.len() - 30, "the stream ended before the answer did"),
         ];
         for (cut, words) in cases {
-            let mut intake = Intake::new(Api::Anthropic);
+            let mut intake = StreamDecoder::new(Api::Anthropic);
             intake.read(&STREAM.as_bytes()[..cut]).unwrap();
             assert_eq!(intake.finish().unwrap_err().words, words, "{cut}");
         }
         // The control: only blank line and line feed are missing.
         for cut in [1, 2] {
-            let mut intake = Intake::new(Api::Anthropic);
+            let mut intake = StreamDecoder::new(Api::Anthropic);
             intake.read(&STREAM.as_bytes()[..STREAM.len() - cut]).unwrap();
-            assert!(matches!(intake.finish().unwrap().as_slice(), [Step::Ended(_)]));
+            assert!(matches!(intake.finish().unwrap().as_slice(), [AnswerStep::Ended(_)]));
         }
     }
 
@@ -176,14 +181,14 @@ mod tests {
             let mut cuts = cuts;
             cuts.push(STREAM.len());
             cuts.sort_unstable();
-            let (mut intake, mut steps, mut from) = (Intake::new(Api::Anthropic), Vec::new(), 0);
+            let (mut intake, mut steps, mut from) = (StreamDecoder::new(Api::Anthropic), Vec::new(), 0);
             for cut in cuts {
                 for step in intake.read(&STREAM.as_bytes()[from..cut]).unwrap().steps {
                     join(&mut steps, step);
                 }
                 from = cut;
             }
-            prop_assert_eq!(steps, Intake::new(Api::Anthropic).read(STREAM.as_bytes()).unwrap().steps);
+            prop_assert_eq!(steps, StreamDecoder::new(Api::Anthropic).read(STREAM.as_bytes()).unwrap().steps);
         }
     }
 }

@@ -1,30 +1,30 @@
 //! The words of an answer without secrets of the server, also where one is cut in two by the pieces
 //! that it comes in. For `answer`.
 
-use crate::secrets::{More, Secrets, Within};
-use crate::telling::Say;
+use crate::emit::Emit;
+use crate::secrets::{More, SecretContext, Secrets};
 use protocol::content::StopReason;
 use protocol::provider::{Delta, FromProvider};
 use std::collections::BTreeMap;
 
 /// Stands between an answer and who is told of it.
-pub(crate) struct Blanked<'a> {
+pub(crate) struct Redactor<'a> {
     secrets: &'a Secrets,
     /// By block: the end of its text so far that may be the beginning of a secret.
-    held: BTreeMap<u32, Held>,
-    say: Say<'a>,
+    held: BTreeMap<u32, HeldText>,
+    emit: Emit<'a>,
 }
 
 /// A text that goes on.
-struct Held {
+struct HeldText {
     /// Makes it a piece again.
     piece: fn(String) -> Delta,
     text: String,
 }
 
-impl<'a> Blanked<'a> {
-    pub(crate) fn new(secrets: &'a Secrets, say: Say<'a>) -> Self {
-        Self { secrets, held: BTreeMap::new(), say }
+impl<'a> Redactor<'a> {
+    pub(crate) fn new(secrets: &'a Secrets, say: Emit<'a>) -> Self {
+        Self { secrets, held: BTreeMap::new(), emit: say }
     }
 
     pub(crate) fn say(&mut self, word: FromProvider) {
@@ -34,33 +34,35 @@ impl<'a> Blanked<'a> {
                 // What is held is void.
                 self.held.clear();
                 let reason = self.blank(&reason);
-                (self.say)(FromProvider::Retrying { round, attempt, of, wait_ms, reason });
+                (self.emit)(FromProvider::Retrying { round, attempt, of, wait_ms, reason });
             }
             FromProvider::Ended { round, stop, usage, model } => {
                 for index in self.held.keys().copied().collect::<Vec<_>>() {
                     self.release((round, index));
                 }
                 let (stop, model) = (self.stop(stop), self.blank(&model));
-                (self.say)(FromProvider::Ended { round, stop, usage, model });
+                (self.emit)(FromProvider::Ended { round, stop, usage, model });
             }
             FromProvider::Failed { round, kind, message } => {
                 self.held.clear();
                 let message = self.blank(&message);
-                (self.say)(FromProvider::Failed { round, kind, message });
+                (self.emit)(FromProvider::Failed { round, kind, message });
             }
             FromProvider::Ready
             | FromProvider::Cancelled { .. }
             | FromProvider::Pong(_)
             | FromProvider::Notice { .. }
-            | FromProvider::Log(_) => (self.say)(word),
+            | FromProvider::Log(_) => (self.emit)(word),
         }
     }
 
     fn delta(&mut self, (round, index): (u32, u32), delta: Delta) {
         let delta = match delta {
-            Delta::Text(more) => return self.goes_on((round, index), Delta::Text, more),
-            Delta::Thinking(more) => return self.goes_on((round, index), Delta::Thinking, more),
-            Delta::ToolInput(more) => return self.goes_on((round, index), Delta::ToolInput, more),
+            Delta::Text(more) => return self.hold_back((round, index), Delta::Text, more),
+            Delta::Thinking(more) => return self.hold_back((round, index), Delta::Thinking, more),
+            Delta::ToolInput(more) => {
+                return self.hold_back((round, index), Delta::ToolInput, more);
+            }
             // No signature holds for it then; a key in the journal would be worse.
             Delta::ThinkingDone { raw } => Delta::ThinkingDone { raw: self.answer(&raw) },
             Delta::ToolStart { id, name } => {
@@ -69,21 +71,22 @@ impl<'a> Blanked<'a> {
             Delta::BlockDone => Delta::BlockDone,
         };
         self.release((round, index));
-        (self.say)(FromProvider::Delta { round, index, delta });
+        (self.emit)(FromProvider::Delta { round, index, delta });
     }
 
     /// Says a piece but for its end where that may be the beginning of a secret.
-    fn goes_on(&mut self, (round, index): (u32, u32), piece: fn(String) -> Delta, more: String) {
+    fn hold_back(&mut self, (round, index): (u32, u32), piece: fn(String) -> Delta, more: String) {
         let mut text = self.held.remove(&index).map(|held| held.text).unwrap_or_default();
         text.push_str(&more);
-        let (passed, kept) = self.secrets.pass(text.as_bytes(), Within::Answer, More::MayCome);
+        let (passed, kept) =
+            self.secrets.redact_prefix(text.as_bytes(), SecretContext::Answer, More::MayCome);
         let rest = text.split_off(kept);
         if !rest.is_empty() {
-            self.held.insert(index, Held { piece, text: rest });
+            self.held.insert(index, HeldText { piece, text: rest });
         }
         if more.is_empty() || !passed.is_empty() {
             let delta = piece(String::from_utf8_lossy(&passed).into_owned());
-            (self.say)(FromProvider::Delta { round, index, delta });
+            (self.emit)(FromProvider::Delta { round, index, delta });
         }
     }
 
@@ -91,7 +94,7 @@ impl<'a> Blanked<'a> {
     fn release(&mut self, (round, index): (u32, u32)) {
         if let Some(held) = self.held.remove(&index) {
             let delta = (held.piece)(self.answer(&held.text));
-            (self.say)(FromProvider::Delta { round, index, delta });
+            (self.emit)(FromProvider::Delta { round, index, delta });
         }
     }
 
@@ -111,11 +114,12 @@ impl<'a> Blanked<'a> {
     }
 
     fn blank(&self, text: &str) -> String {
-        self.secrets.blank(text)
+        self.secrets.redact(text)
     }
 
     fn answer(&self, text: &str) -> String {
-        let (passed, _) = self.secrets.pass(text.as_bytes(), Within::Answer, More::Ended);
+        let (passed, _) =
+            self.secrets.redact_prefix(text.as_bytes(), SecretContext::Answer, More::Ended);
         String::from_utf8_lossy(&passed).into_owned()
     }
 }

@@ -1,24 +1,24 @@
 //! One request to a server, from its first try to its end; called by [`crate::Provider`].
 
 use crate::api::{OldThinking, encode, is_for_old_thinking};
-use crate::fault::Fault;
+use crate::emit::Emitter;
+use crate::fault::AttemptFault;
 use crate::http::Endpoint;
-use crate::intake::Intake;
-use crate::recording::{Recorder, Retry};
-use crate::retry::{Decision, decide};
-use crate::telling::Telling;
+use crate::recording::{RecordedRetry, Recorder};
+use crate::retry::{RetryDecision, decide};
+use crate::stream::StreamDecoder;
 use protocol::content::ModelRequest;
 use protocol::provider::Patience;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 /// Asks a server until it answers or the policy gives up.
-pub(crate) async fn ask(
+pub(crate) async fn send_request(
     endpoint: &mut Endpoint,
     request: &ModelRequest,
     patience: &Patience,
     recorder: &mut Option<Recorder>,
-    telling: &mut Telling<'_>,
+    telling: &mut Emitter<'_>,
 ) {
     let encoded = |endpoint: &Endpoint| encode(endpoint.server(), request, endpoint.old_thinking());
     let mut body = match encoded(endpoint) {
@@ -50,13 +50,13 @@ pub(crate) async fn ask(
             continue;
         }
         match decide(&fault, telling.attempt, patience, random()) {
-            Decision::Again { wait } => {
-                let retry = Retry {
+            RetryDecision::Again { wait } => {
+                let retry = RecordedRetry {
                     attempt: telling.attempt + 1,
                     of: telling.of,
                     // Rounded down, and then waited as told.
                     wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                    reason: fault.told(),
+                    reason: fault.message(),
                 };
                 if let Some(recorder) = recorder {
                     recorder.retrying(&retry);
@@ -65,7 +65,7 @@ pub(crate) async fn ask(
                 telling.retrying(retry);
                 tokio::time::sleep(wait).await;
             }
-            Decision::GiveUp { kind, words } => {
+            RetryDecision::GiveUp { kind, words } => {
                 if let Some(recorder) = recorder {
                     recorder.failed(kind, &words);
                 }
@@ -80,19 +80,19 @@ async fn attempt(
     endpoint: &Endpoint,
     (model, body): (&str, String),
     recorder: &mut Option<Recorder>,
-    telling: &mut Telling<'_>,
-) -> Result<(), Fault> {
+    telling: &mut Emitter<'_>,
+) -> Result<(), AttemptFault> {
     let mut stream = endpoint.post(model, body).await?;
     let request_id = stream.request_id.clone();
-    let named = |fault: Fault| Fault {
+    let named = |fault: AttemptFault| AttemptFault {
         request_id: fault.request_id.or_else(|| request_id.clone()),
         ..fault
     };
     let secrets = endpoint.secrets();
-    let mut intake = Intake::new(endpoint.server().api);
+    let mut intake = StreamDecoder::new(endpoint.server().api);
     while let Some(bytes) = stream.next().await.map_err(named)? {
         if let Some(recorder) = recorder {
-            recorder.chunk(&secrets.blank_bytes(&bytes));
+            recorder.chunk(&secrets.redact_bytes(&bytes));
         }
         let taken = intake.read(&bytes).map_err(named)?;
         if taken.progress {

@@ -1,8 +1,10 @@
 //! Every key there is, in one table: what it holds and what a project's file may do to it.
 
+use crate::vendors::{PROVIDER_NAMES, VENDORS};
+
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     /// One line of text.
     Name,
     /// `http` or `https` URL.
@@ -31,7 +33,7 @@ pub(crate) enum Kind {
 
 /// Which way is tighter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum Tightness {
     /// The key's words stand from the loosest to the tightest.
     LaterWord,
     /// A smaller number.
@@ -42,11 +44,11 @@ pub(crate) enum Order {
 
 /// What a project's file may do to a key while it is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FromProject {
+pub(crate) enum UntrustedMay {
     /// Anything: it neither loosens nor tightens.
     Anything,
     /// Only tighten.
-    Tighten(Order),
+    Tighten(Tightness),
     /// Nothing: any value loosens.
     Nothing,
     /// Not even when trusted; an error with this reason.
@@ -55,42 +57,39 @@ pub(crate) enum FromProject {
 
 /// One key.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct ConfigKey {
     /// Dotted.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What a project's file may do to it.
-    pub project: FromProject,
+    pub project: UntrustedMay,
 }
 
-const fn key(name: &'static str, kind: Kind, project: FromProject) -> Key {
-    Key { name, kind, project }
+const fn key(name: &'static str, kind: ValueKind, project: UntrustedMay) -> ConfigKey {
+    ConfigKey { name, kind, project }
 }
 
 /// Longest time that is configured anywhere: a day, in milliseconds.
 const DAY: u64 = 86_400_000;
 /// The daemon serves all projects of its user, so no project sets it.
-const DAEMON: FromProject = FromProject::Misplaced(
+const DAEMON: UntrustedMay = UntrustedMay::Misplaced(
     "the daemon serves all your projects; set it in your own configuration file",
 );
-
-/// The words of `provider.name`; `vendors` has a row for each.
-const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-chat", "gemini", "replay"];
 
 /// The words of `permissions.mode`, the loosest first.
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
-use FromProject::{Anything, Nothing, Tighten};
-use Kind::{
+use Tightness::{LaterWord, Smaller, SmallerButZero};
+use UntrustedMay::{Anything, Nothing, Tighten};
+use ValueKind::{
     Count, Dirs, Files, Formatters, Hosts, Name, Rules, Time, Url, Variables, Verifiers, Word,
 };
-use Order::{LaterWord, Smaller, SmallerButZero};
 
 /// All keys.
-pub(crate) const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     // A foreign base URL would be sent the conversation and the key.
-    key("provider.name", Word(PROVIDERS), Nothing),
+    key("provider.name", Word(PROVIDER_NAMES), Nothing),
     // Another model costs more, or is a named one with its server and its key.
     key("provider.model", Name, Nothing),
     key("provider.base_url", Url, Nothing),
@@ -160,7 +159,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// The key of that name.
-pub(crate) fn find(name: &str) -> Option<&'static Key> {
+pub(crate) fn find(name: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.name == name)
 }
 
@@ -178,16 +177,19 @@ pub(crate) fn names_a_key(word: &str) -> bool {
 pub(crate) fn hint(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     if names_a_key(last) {
-        return ": keys stand in no configuration; set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
-                GEMINI_API_KEY in the environment, or name a file or a command that has the key in \
-                provider.key_file or provider.key_command"
-            .into();
+        let variable = VENDORS.iter().flat_map(|vendor| vendor.keys).next();
+        return format!(
+            ": a configuration never holds a key. Set {}, or the variable of your vendor, in the \
+             environment, or name a file or a command that has the key in provider.key_file or \
+             provider.key_command",
+            variable.map_or("the key", |key| key.name)
+        );
     }
     let same_end: Vec<_> =
         KEYS.iter().filter(|key| key.name.rsplit('.').next() == Some(last)).collect();
     let meant = match same_end[..] {
         [only] => Some(only.name),
-        _ => crate::nearest::nearest(name, KEYS.iter().map(|key| key.name)),
+        _ => crate::did_you_mean::nearest(name, KEYS.iter().map(|key| key.name)),
     };
     match meant {
         Some(meant) => format!("; did you mean `{meant}`?"),
@@ -217,7 +219,7 @@ mod tests {
     /// A key that joins them needs its reason here: no value of it loosens.
     #[test]
     fn an_untrusted_project_sets_only_these_as_it_likes() {
-        let free = KEYS.iter().filter(|key| key.project == FromProject::Anything);
+        let free = KEYS.iter().filter(|key| key.project == UntrustedMay::Anything);
         let free: Vec<_> = free.map(|key| (key.name, key.kind)).collect();
         let reasons = [
             // How fast a recording is played: no server and no key are there.

@@ -1,7 +1,7 @@
 //! Where people's programs keep keys: below homes, and where the client's variables say. Paths alone;
 //! the disk is asked only which homes there are, and what of other people's lies in them. For what no call is given, and for `doctor`.
 
-use crate::environment::key_places;
+use crate::environment::credential_paths;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ const LOCAL: [&str; 11] =
 
 /// Where keys lie.
 #[derive(Debug, Clone, Default)]
-pub struct Keys {
+pub struct CredentialPaths {
     /// The person's: named even where nothing is there yet.
     own: Vec<PathBuf>,
     /// Where the person moved cargo's home to.
@@ -59,7 +59,7 @@ pub struct Keys {
     unseen: Vec<PathBuf>,
 }
 
-impl Keys {
+impl CredentialPaths {
     /// Those that a client with this environment and this home can have, and everybody else's.
     #[must_use]
     pub fn of(env: &[(String, String)], home: Option<&Path>) -> Self {
@@ -92,7 +92,7 @@ impl Keys {
         }
         other_homes.retain(|other| !homes.contains(other));
         let mut own: Vec<PathBuf> = homes.iter().flat_map(|home| in_home(home)).collect();
-        own.extend(key_places(env).into_iter().filter(|place| {
+        own.extend(credential_paths(env).into_iter().filter(|place| {
             // One that names the whole home says nothing of what lies where in it.
             !homes.iter().any(|home| home.starts_with(place))
         }));
@@ -201,7 +201,7 @@ mod tests {
             at("far").display()
         );
         let accounts = format!("{accounts}{}half a line\n", line(12, "far/dave"));
-        let found = Keys::known(&[], None, (&accounts, &mounts), 7).places();
+        let found = CredentialPaths::known(&[], None, (&accounts, &mounts), 7).places();
         assert!(found.contains(&at("ann/.ssh")), "HOME is not set, and it is not made yet");
         assert!(found.contains(&at("bob/.ssh")) && !found.contains(&at("bob/.aws")), "{found:?}");
         assert!(found.contains(&at("moved/.config/gh")), "where a link leads");
@@ -225,7 +225,7 @@ mod tests {
             ("DOCKER_CONFIG", "docker".into()),
             ("PATH", "/bin".into()),
         ]);
-        let found = Keys::known(&env, Some(home), ("", ""), 7).places();
+        let found = CredentialPaths::known(&env, Some(home), ("", ""), 7).places();
         for place in ["/settings/gh", "/keys/gpg", "/keys/one", "/keys/two", "/h/ann/.config/gh"] {
             assert!(found.contains(&PathBuf::from(place)), "{place}: {found:?}");
         }

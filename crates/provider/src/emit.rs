@@ -1,45 +1,45 @@
 //! An answer in the words of the wire; used by `ask` and `play`.
 
-use crate::fault::Fault;
-use crate::recording::Retry;
-use crate::retry::{Decision, decide};
-use crate::step::Step;
+use crate::fault::AttemptFault;
+use crate::recording::RecordedRetry;
+use crate::retry::{RetryDecision, decide};
+use crate::step::AnswerStep;
 use protocol::provider::{Failure, FromProvider, Patience};
 
 /// Where the words about an answer go.
-pub(crate) type Say<'a> = &'a mut dyn FnMut(FromProvider);
+pub(crate) type Emit<'a> = &'a mut dyn FnMut(FromProvider);
 
 /// Puts steps into the words of the wire.
-pub(crate) struct Telling<'a> {
+pub(crate) struct Emitter<'a> {
     pub(crate) round: u32,
     pub(crate) attempt: u32,
     pub(crate) of: u32,
     /// Whether anything was streamed that a new beginning would have to strike.
     pub(crate) any: bool,
-    pub(crate) say: Say<'a>,
+    pub(crate) emit: Emit<'a>,
 }
 
-impl Telling<'_> {
+impl Emitter<'_> {
     /// Says whether the answer is whole.
-    pub(crate) fn steps(&mut self, steps: Vec<Step>) -> Result<bool, Fault> {
+    pub(crate) fn steps(&mut self, steps: Vec<AnswerStep>) -> Result<bool, AttemptFault> {
         let round = self.round;
         for step in steps {
             match step {
-                Step::Piece { index, delta } => {
+                AnswerStep::Piece { index, delta } => {
                     self.any = true;
-                    (self.say)(FromProvider::Delta { round, index, delta });
+                    (self.emit)(FromProvider::Delta { round, index, delta });
                 }
-                Step::StartedOver if self.any => {
-                    self.retrying(Retry {
+                AnswerStep::StartedOver if self.any => {
+                    self.retrying(RecordedRetry {
                         attempt: self.attempt,
                         of: self.of,
                         wait_ms: 0,
                         reason: "the server began its answer again".to_owned(),
                     });
                 }
-                Step::StartedOver => {}
-                Step::Ended(ending) => {
-                    (self.say)(FromProvider::Ended {
+                AnswerStep::StartedOver => {}
+                AnswerStep::Ended(ending) => {
+                    (self.emit)(FromProvider::Ended {
                         round,
                         stop: ending.stop,
                         usage: ending.usage,
@@ -47,16 +47,16 @@ impl Telling<'_> {
                     });
                     return Ok(true);
                 }
-                Step::Failed(error) => return Err(error.into()),
+                AnswerStep::Failed(error) => return Err(error.into()),
             }
         }
         Ok(false)
     }
 
-    pub(crate) fn retrying(&mut self, retry: Retry) {
+    pub(crate) fn retrying(&mut self, retry: RecordedRetry) {
         self.any = false;
         self.attempt = retry.attempt;
-        (self.say)(FromProvider::Retrying {
+        (self.emit)(FromProvider::Retrying {
             round: self.round,
             attempt: retry.attempt,
             of: retry.of,
@@ -67,16 +67,16 @@ impl Telling<'_> {
 
     /// For people, and the log.
     pub(crate) fn notice(&mut self, text: &str) {
-        (self.say)(FromProvider::Notice { text: text.to_owned() });
+        (self.emit)(FromProvider::Notice { text: text.to_owned() });
     }
 
     pub(crate) fn failed(&mut self, kind: Failure, message: String) {
-        (self.say)(FromProvider::Failed { round: self.round, kind, message });
+        (self.emit)(FromProvider::Failed { round: self.round, kind, message });
     }
 
     /// The request has failed and is not tried again.
-    pub(crate) fn give_up(&mut self, fault: &Fault, patience: &Patience) {
-        if let Decision::GiveUp { kind, words } = decide(fault, u32::MAX, patience, 0.0) {
+    pub(crate) fn give_up(&mut self, fault: &AttemptFault, patience: &Patience) {
+        if let RetryDecision::GiveUp { kind, words } = decide(fault, u32::MAX, patience, 0.0) {
             self.failed(kind, words);
         }
     }

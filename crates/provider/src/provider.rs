@@ -1,14 +1,14 @@
 //! The front door: what a provider is made of, and one request to it.
 
-use crate::ask::ask;
-use crate::blanked::Blanked;
-use crate::fault::{Cause, Fault};
+use crate::emit::{Emit, Emitter};
+use crate::fault::{AttemptFault, FaultCause};
 use crate::http::Endpoint;
-use crate::key::{Key, KeyError};
-use crate::play::play;
+use crate::key::{ApiKey, KeyError};
 use crate::recording::{Recorder, Recording};
+use crate::redactor::Redactor;
+use crate::replay::replay;
+use crate::request::send_request;
 use crate::secrets::Secrets;
-use crate::telling::{Say, Telling};
 use protocol::content::ModelRequest;
 use protocol::provider::{Auth, FromProvider, Patience, ReplaySpeed, Source};
 use protocol::upkeep::{LogLevel, LogLine};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What a provider is made of.
 #[derive(Debug)]
-pub struct Setup {
+pub struct ProviderSetup {
     /// Where answers come from.
     pub source: Source,
     /// Waits and tries.
@@ -38,13 +38,13 @@ pub struct Setup {
 /// configuration would only be started again.
 #[derive(Debug)]
 pub struct Provider {
-    origin: Result<Origin, Fault>,
+    origin: Result<AnswerSource, AttemptFault>,
     patience: Patience,
     recorder: Option<Recorder>,
 }
 
 #[derive(Debug)]
-enum Origin {
+enum AnswerSource {
     Server(Box<Endpoint>),
     Recording(Recording, ReplaySpeed),
 }
@@ -53,17 +53,17 @@ impl Provider {
     /// Reads key, certificates (when TLS is needed at all) and recording, so that nothing needs a
     /// file afterwards but the resolver. Starts no thread and opens no connection.
     #[must_use]
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: ProviderSetup) -> Self {
         let (recorder, origin) = match setup.record {
-            None => (None, origin(&setup)),
+            None => (None, answer_source(&setup)),
             Some(_) if setup.replay.is_some() => {
-                (None, Err(Fault::new(Cause::Setup, "a replay cannot be recorded")))
+                (None, Err(AttemptFault::new(FaultCause::Setup, "a replay cannot be recorded")))
             }
             Some(ref file) => match file.try_clone().and_then(Recorder::new) {
-                Ok(recorder) => (Some(recorder), origin(&setup)),
+                Ok(recorder) => (Some(recorder), answer_source(&setup)),
                 Err(error) => {
                     let words = format!("the recording cannot be written: {error}");
-                    (None, Err(Fault::new(Cause::Setup, words)))
+                    (None, Err(AttemptFault::new(FaultCause::Setup, words)))
                 }
             },
         };
@@ -72,33 +72,34 @@ impl Provider {
 
     /// Answers one request: says what streams, and at last `Ended` or `Failed`. Dropped half way,
     /// it drops the connection; [`Self::cancelled`] then notes it.
-    pub async fn answer(&mut self, request: &ModelRequest, say: Say<'_>) {
+    pub async fn answer(&mut self, request: &ModelRequest, say: Emit<'_>) {
         let secrets = match &self.origin {
-            Ok(Origin::Server(endpoint)) => endpoint.secrets(),
-            Ok(Origin::Recording(..)) | Err(_) => Arc::new(Secrets::none()),
+            Ok(AnswerSource::Server(endpoint)) => endpoint.secrets(),
+            Ok(AnswerSource::Recording(..)) | Err(_) => Arc::new(Secrets::none()),
         };
-        let mut blanked = Blanked::new(&secrets, say);
+        let mut blanked = Redactor::new(&secrets, say);
         let mut say = |word| blanked.say(word);
-        let mut telling = Telling {
+        let mut telling = Emitter {
             round: request.round,
             attempt: 1,
             of: self.patience.tries,
             any: false,
-            say: &mut say,
+            emit: &mut say,
         };
         match &mut self.origin {
             Err(fault) => telling.give_up(fault, &self.patience),
-            Ok(Origin::Recording(recording, speed)) => {
-                if let Err(fault) = play((&*recording, *speed), request, &mut telling).await {
+            Ok(AnswerSource::Recording(recording, speed)) => {
+                if let Err(fault) = replay((&*recording, *speed), request, &mut telling).await {
                     telling.give_up(&fault, &self.patience);
                 }
             }
-            Ok(Origin::Server(endpoint)) => {
-                ask(endpoint, request, &self.patience, &mut self.recorder, &mut telling).await;
+            Ok(AnswerSource::Server(endpoint)) => {
+                send_request(endpoint, request, &self.patience, &mut self.recorder, &mut telling)
+                    .await;
             }
         }
         if let Some(error) = self.recorder.as_mut().and_then(Recorder::take_failure) {
-            (telling.say)(FromProvider::Log(LogLine {
+            (telling.emit)(FromProvider::Log(LogLine {
                 level: LogLevel::Error,
                 text: format!("recording stopped, the file is incomplete: {error}"),
             }));
@@ -113,26 +114,26 @@ impl Provider {
     }
 }
 
-fn origin(setup: &Setup) -> Result<Origin, Fault> {
+fn answer_source(setup: &ProviderSetup) -> Result<AnswerSource, AttemptFault> {
     match &setup.source {
         Source::Replay(speed) => {
-            let departed = |words: String| Fault::new(Cause::Departed, words);
+            let departed = |words: String| AttemptFault::new(FaultCause::Departed, words);
             let file = setup
                 .replay
                 .as_ref()
                 .ok_or_else(|| departed("no recording was given to replay".to_owned()))?;
             let recording = Recording::read(file).map_err(|error| departed(error.to_string()))?;
-            Ok(Origin::Recording(recording, *speed))
+            Ok(AnswerSource::Recording(recording, *speed))
         }
         Source::Server(server) => {
-            let no_key = |words: String| Fault::new(Cause::NoKey, words);
+            let no_key = |words: String| AttemptFault::new(FaultCause::NoKey, words);
             let key = match (server.auth, &setup.key) {
                 (Auth::Keyless, _) => None,
                 (Auth::ApiKey | Auth::Bearer, None) => {
                     return Err(no_key("no key was given".to_owned()));
                 }
                 (Auth::ApiKey | Auth::Bearer, Some(file)) => {
-                    Some(Key::read(file).map_err(|error| match error {
+                    Some(ApiKey::read(file).map_err(|error| match error {
                         KeyError::Read(ref source) => no_key(format!("{error}: {source}")),
                         KeyError::Empty | KeyError::NotAKey => no_key(error.to_string()),
                     })?)
@@ -140,7 +141,7 @@ fn origin(setup: &Setup) -> Result<Origin, Fault> {
             };
             let proxy = setup.proxy.as_deref();
             let endpoint = Endpoint::new(server, key.as_ref(), proxy, &setup.patience)?;
-            Ok(Origin::Server(Box::new(endpoint)))
+            Ok(AnswerSource::Server(Box::new(endpoint)))
         }
     }
 }

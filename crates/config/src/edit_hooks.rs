@@ -2,8 +2,8 @@
 
 use crate::error::ConfigError;
 use crate::origin::Layer;
-use crate::settings::Settings;
-use crate::value::Item;
+use crate::settings::LayeredSettings;
+use crate::value::ListItem;
 use protocol::judgement::{Rule, RuleEffect};
 use protocol::session::Hook;
 
@@ -15,7 +15,7 @@ pub(crate) const FORMATTER: &str =
 
 /// One that was configured, and by what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configured {
+pub struct ConfiguredHook {
     /// What is run, and behind which edits.
     pub hook: Hook,
     /// As what allows it, with its place.
@@ -26,9 +26,9 @@ pub struct Configured {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookConfig {
     /// None where it is switched off, or the project is not trusted: what lies in it would run.
-    pub commands: Vec<Configured>,
+    pub commands: Vec<ConfiguredHook>,
     /// Those that do not run for want of trust in the project.
-    pub untrusted: Vec<Configured>,
+    pub untrusted: Vec<ConfiguredHook>,
     /// Longest time of one call in milliseconds.
     pub timeout_ms: u64,
 }
@@ -37,8 +37,8 @@ pub struct HookConfig {
 ///
 /// # Errors
 /// Never, since each key has its default.
-pub(crate) fn all(
-    settings: &Settings,
+pub(crate) fn read_hooks(
+    settings: &LayeredSettings,
     (mode, commands, timeout): (&'static str, &'static str, &'static str),
 ) -> Result<HookConfig, ConfigError> {
     Ok(HookConfig {
@@ -55,9 +55,9 @@ pub(crate) fn all(
 ///
 /// # Errors
 /// Never, since each was read when its file was.
-fn configured(key: &'static str, items: &[Item]) -> Result<Vec<Configured>, ConfigError> {
-    let mut found: Vec<Configured> = Vec::new();
-    for Item { text, origin, .. } in items {
+fn configured(key: &'static str, items: &[ListItem]) -> Result<Vec<ConfiguredHook>, ConfigError> {
+    let mut found: Vec<ConfiguredHook> = Vec::new();
+    for ListItem { text, origin, .. } in items {
         let hook = read(text).ok_or(ConfigError::Incomplete { key })?;
         found.retain(|old| old.hook.files != hook.files);
         let line = match origin.layer {
@@ -65,7 +65,10 @@ fn configured(key: &'static str, items: &[Item]) -> Result<Vec<Configured>, Conf
             Layer::Managed | Layer::User | Layer::Project | Layer::Local => origin.line,
         };
         let (text, file) = (format!("{key} = {text:?}"), origin.file.clone());
-        found.push(Configured { hook, by: Rule { effect: RuleEffect::Allow, text, file, line } });
+        found.push(ConfiguredHook {
+            hook,
+            by: Rule { effect: RuleEffect::Allow, text, file, line },
+        });
     }
     Ok(found)
 }
