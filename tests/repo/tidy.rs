@@ -183,8 +183,8 @@ fn few_files_open_connections() {
             || name == "crates/web/src/dial.rs"
             || name == "crates/web/src/fetch.rs"
             || name.starts_with("workers/agentd/src/demo")
-            || name.starts_with("crates/sandbox/src/attempts/")
-            || name.starts_with("crates/sandbox/src/listener/");
+            || name.starts_with("crates/sandbox/src/self_test/")
+            || name.starts_with("crates/sandbox/src/notify/");
         assert!(opens.is_none() || allowed, "{name} uses {opens:?}");
     }
 }

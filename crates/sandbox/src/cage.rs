@@ -1,22 +1,22 @@
 //! The two doors: locking this process, and preparing a command's cage. For workers and `tools`.
 
-use crate::bounds::Bounds;
-use crate::caged::Caged;
-use crate::claims;
-use crate::error::{CageError, Step};
+use crate::error::{CageError, CageStep};
+use crate::exec_child::Program;
 use crate::grants::{GrantVia, Grants};
-use crate::handover::Line;
-use crate::inert::Program;
+use crate::guarantees;
 use crate::launch;
-use crate::layer;
-use crate::listener::Listener;
+use crate::limit_watcher::LimitWatcher;
+use crate::notify::NotifySupervisor;
 use crate::policy::{self, ConfinementPolicy, ExecRule, GrantTarget, SocketRule};
 use crate::privileges;
+use crate::proc_stat;
+use crate::process_tree::ProcessTree;
 use crate::protected::Baseline;
-use crate::seccomp::{Filter, Plan};
+use crate::ruleset;
+use crate::running::RunningCommand;
+use crate::seccomp::{CompiledFilter, FilterSpec};
+use crate::setup_channel::SetupChannel;
 use crate::shared_memory::SharedMemory;
-use crate::stat;
-use crate::tree::Tree;
 use crate::unsandboxed;
 use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Tier};
 use protocol::tool::Keeper;
@@ -32,9 +32,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Cage {
     // Ended before the listener, so that no call waits for an answer that never comes.
-    pub(crate) tree: Tree,
-    pub(crate) listener: Option<Listener>,
-    pub(crate) line: Line,
+    pub(crate) tree: ProcessTree,
+    pub(crate) listener: Option<NotifySupervisor>,
+    pub(crate) line: SetupChannel,
     pub(crate) end: OwnedFd,
     pub(crate) output: File,
     pub(crate) errors: File,
@@ -74,37 +74,37 @@ impl Cage {
         if wanted.level == Level::Uncaged {
             return unsandboxed::enter(wanted, policy);
         }
-        let abi = layer::abi()?;
+        let abi = ruleset::abi()?;
         refuse_tier_c(wanted)?;
         if policy.exec == ExecRule::Allowed {
             return Err(CageError::new(
-                Step::Program,
+                CageStep::Program,
                 "this profile is for commands; a process cannot lock itself into it",
             ));
         }
         let grants = Grants::open_all(wanted, policy, means)?;
         let network = effective_network(policy, wanted);
         // Looked at before the lock, from which most of the home cannot be seen.
-        let mut limits = claims::keys(&grants);
+        let mut limits = guarantees::keys(&grants);
         if policy.grants.iter().any(|rule| matches!(rule.at, GrantTarget::Project)) {
-            limits.extend(claims::home(wanted));
+            limits.extend(guarantees::home(wanted));
         }
         privileges::drop_all()?;
-        let rules = layer::rules(&grants, launch::tcp(Tier::B, network))?;
-        layer::enforce(rules)?;
-        Filter::new(&Plan::in_process(network, abi))
+        let rules = ruleset::rules(&grants, launch::tcp(Tier::B, network))?;
+        ruleset::enforce(rules)?;
+        CompiledFilter::new(&FilterSpec::in_process(network, abi))
             .and_then(|filter| filter.install())
             .map_err(launch::filter_error)?;
-        limits.extend(claims::of_our_own(abi));
+        limits.extend(guarantees::in_process_limits(abi));
         Ok(Enforced {
             tier: Tier::B,
             profile: wanted.profile.name().to_owned(),
             landlock_abi: abi,
-            network: claims::network(Tier::B, network).to_owned(),
+            network: guarantees::network(Tier::B, network).to_owned(),
             namespaces: Vec::new(),
             seccomp: true,
             refusals_observable: false,
-            dropped: layer::dropped(abi),
+            dropped: ruleset::missing_rights(abi),
             limits,
             missing: grants.missing,
             cgroup: Vec::new(),
@@ -150,12 +150,12 @@ impl Cage {
         if wanted.level == Level::Uncaged {
             return launch::prepare_unsandboxed(wanted, policy::of(wanted.profile));
         }
-        let abi = layer::abi()?;
+        let abi = ruleset::abi()?;
         refuse_tier_c(wanted)?;
         let policy = policy::of(wanted.profile);
         if policy.exec == ExecRule::Refused {
             return Err(CageError::new(
-                Step::Program,
+                CageStep::Program,
                 "this profile runs no programs; the process locks itself",
             ));
         }
@@ -171,7 +171,7 @@ impl Cage {
     pub fn save_baseline(&self, file: &mut File) -> Result<(), CageError> {
         let Some(before) = &self.baseline else { return Ok(()) };
         before.save(file).map_err(|error| {
-            CageError::os(Step::Saved, "a copy of what the protected names hold", error)
+            CageError::os(CageStep::Saved, "a copy of what the protected names hold", error)
         })
     }
 
@@ -246,29 +246,29 @@ impl Cage {
     /// # Errors
     /// `Step::Program` in plain words where it could not be executed, `Step::Lost` where a process
     /// of the cage died before it was: nothing was run, and the cage is gone.
-    pub fn spawn(mut self, program: Program) -> Result<Caged, CageError> {
+    pub fn spawn(mut self, program: Program) -> Result<RunningCommand, CageError> {
         if let (Some(listener), Some(path)) = (&self.listener, program.path()) {
             listener.searched(path);
         }
-        self.tree.set_guard()?;
-        program.hand_over(&self.line)?;
+        self.tree.ensure_guard()?;
+        program.send(&self.line)?;
         // The line closes when exec succeeds, and when the process dies before it.
-        self.line.next()?;
-        if !stat::became_a_program(self.tree.command()) {
+        self.line.receive_ready()?;
+        if !proc_stat::became_a_program(self.tree.command()) {
             return Err(CageError::new(
-                Step::Lost,
+                CageStep::Lost,
                 "the command's process ended before its program",
             ));
         }
-        let bounds = Bounds::new(self.limits, self.tree.group(), self.shared);
-        Ok(Caged {
+        let bounds = LimitWatcher::new(self.limits, self.tree.group(), self.shared);
+        Ok(RunningCommand {
             tree: self.tree,
-            listener: self.listener,
-            end: self.end,
+            notify: self.listener,
+            pidfd: self.end,
             output: Some(self.output),
             errors: Some(self.errors),
             before: self.baseline,
-            bounds,
+            limits: bounds,
         })
     }
 }
@@ -285,11 +285,11 @@ pub(crate) fn effective_network(policy: &ConfinementPolicy, wanted: &Confinement
 /// A second thread would stay outside the lock.
 fn single_threaded() -> Result<(), CageError> {
     let tasks = std::fs::metadata("/proc/self/task")
-        .map_err(|error| CageError::os(Step::Threads, "/proc/self/task", error))?;
+        .map_err(|error| CageError::os(CageStep::Threads, "/proc/self/task", error))?;
     // A directory's links are itself, its entry above, and each directory within.
     match tasks.nlink().saturating_sub(2) {
         1 => Ok(()),
-        threads => Err(CageError::new(Step::Threads, format!("{threads} threads are running"))),
+        threads => Err(CageError::new(CageStep::Threads, format!("{threads} threads are running"))),
     }
 }
 
@@ -298,7 +298,7 @@ fn refuse_tier_c(wanted: &Confinement) -> Result<(), CageError> {
     match wanted.highest_tier {
         Tier::A | Tier::B => Ok(()),
         Tier::C => Err(CageError::new(
-            Step::Landlock,
+            CageStep::Landlock,
             "this host allows no cage (tier C), and nothing is run without one",
         )),
     }

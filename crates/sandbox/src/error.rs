@@ -5,7 +5,7 @@ use std::io;
 
 /// One step on the way to a caged process, in the order in which they are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum CageStep {
     /// No thread besides this one exists.
     Threads,
     /// The kernel has Landlock, and enough of it.
@@ -45,7 +45,7 @@ pub enum Step {
     Lost,
 }
 
-impl Step {
+impl CageStep {
     /// All of them, in order.
     pub const ALL: [Self; 18] = [
         Self::Threads,
@@ -140,7 +140,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for CageStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -151,7 +151,7 @@ impl fmt::Display for Step {
 #[error("the cage could not be made at the step `{step}`: {reason}; {hint}")]
 pub struct CageError {
     /// Where it stopped.
-    pub step: Step,
+    pub step: CageStep,
     /// What happened, in plain words.
     pub reason: String,
     /// A way on.
@@ -163,12 +163,12 @@ pub struct CageError {
 
 impl CageError {
     /// A failure that we found ourselves.
-    pub(crate) fn new(step: Step, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(step: CageStep, reason: impl Into<String>) -> Self {
         Self { step, reason: reason.into(), hint: step.hint().to_owned(), source: None }
     }
 
     /// A failure of a system call; `what` is what was tried.
-    pub(crate) fn os(step: Step, what: impl fmt::Display, error: impl Into<io::Error>) -> Self {
+    pub(crate) fn os(step: CageStep, what: impl fmt::Display, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self {
             step,
@@ -192,13 +192,13 @@ impl CageError {
 
 #[cfg(test)]
 mod tests {
-    use super::Step;
+    use super::CageStep;
 
     #[test]
     fn names_are_distinct() {
-        let mut names: Vec<_> = Step::ALL.iter().map(|step| step.name()).collect();
+        let mut names: Vec<_> = CageStep::ALL.iter().map(|step| step.name()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Step::ALL.len());
+        assert_eq!(names.len(), CageStep::ALL.len());
     }
 }

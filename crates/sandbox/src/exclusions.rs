@@ -1,7 +1,7 @@
 //! What lies in a directory beside its secrets: Landlock grants a directory whole or not at all. For
 //! `grants` only.
 
-use crate::error::{CageError, Step};
+use crate::error::{CageError, CageStep};
 use crate::grants::open_path_fd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
@@ -32,7 +32,7 @@ pub(crate) fn entries_except(
 ) -> Result<Vec<RemainingEntry>, CageError> {
     let mut pieces = Vec::new();
     let entries = std::fs::read_dir(path)
-        .map_err(|error| CageError::os(Step::Grants, path.display(), error))?;
+        .map_err(|error| CageError::os(CageStep::Grants, path.display(), error))?;
     for entry in entries.flatten() {
         // A link opens nothing by itself; where it leads is granted or it is not.
         let Ok(kind) = entry.file_type() else { continue };

@@ -1,10 +1,10 @@
 //! From a policy and a call's wishes to real places, each opened once. For `cage` only.
 
-use crate::error::{CageError, Step};
+use crate::error::{CageError, CageStep};
 use crate::exclusions::{
     RemainingEntry, entries_except, expand_pattern, is_harmless_maven_settings, is_readable,
 };
-use crate::listener::Kept;
+use crate::notify::GitConfigFile;
 use crate::overlay;
 use crate::policy::{
     Access, ConfinementPolicy, FreshMount, GrantRule, GrantTarget, IfAbsent, OverlayRule,
@@ -73,7 +73,7 @@ pub(crate) struct Grants {
     /// To be read-only though what surrounds it is writable; for `Means::Root` only.
     pub protected: Vec<PathBuf>,
     /// Those of them that git may write anew where the change is harmless; for `Means::Root` only.
-    pub git_configs: Vec<Kept>,
+    pub git_configs: Vec<GitConfigFile>,
     /// Protected names that this command may change: they may not be moved away together with their
     /// folder all the same. For `Means::Root` only.
     pub writable_protected: Vec<PathBuf>,
@@ -216,17 +216,17 @@ impl Grants {
                 name.display()
             );
             let hint = "see where the link leads, and put the directory back in its place";
-            return Err(CageError::new(Step::Grants, message).hint(hint));
+            return Err(CageError::new(CageStep::Grants, message).hint(hint));
         }
         self.grant_path(rule, path, IfAbsent::Named, means)?;
         match self.list.get(before) {
             Some(grant) if grant.is_dir => Ok(()),
             Some(_) => Err(CageError::new(
-                Step::Grants,
+                CageStep::Grants,
                 format!("the {which} directory {} is no directory", path.display()),
             )),
             None => Err(CageError::new(
-                Step::Grants,
+                CageStep::Grants,
                 format!("the {which} directory {} does not exist", path.display()),
             )
             .hint("end the session and resume it, which makes the directories of its own again")),
@@ -376,7 +376,7 @@ impl Grants {
         self.grant_path(rule, path, IfAbsent::Named, means)?;
         match self.list.get(before) {
             Some(grant) if grant.path != path => Err(CageError::new(
-                Step::Grants,
+                CageStep::Grants,
                 format!(
                     "the added directory {} is reached by a link now, to {}",
                     path.display(),
@@ -446,14 +446,14 @@ impl Grants {
             // Everything would be in it, our own directories too: nothing can be mounted over a
             // root that the whole host is bound onto.
             return Err(CageError::new(
-                Step::Grants,
+                CageStep::Grants,
                 "the root directory would be granted, and with it everything",
             )
             .hint("work in a directory below it"));
         }
         let folder = place
             .metadata()
-            .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
+            .map_err(|error| CageError::os(CageStep::Grants, path.display(), error))?
             .is_dir();
         let secret = excluded_in(rule, &real);
         match means {
@@ -661,7 +661,7 @@ impl Grants {
         let before =
             Baseline::capture(territory, named, led, &self.protected).map_err(|error| {
                 CageError::os(
-                    Step::Grants,
+                    CageStep::Grants,
                     "room to put protected names back after the call",
                     error,
                 )
@@ -674,7 +674,7 @@ impl Grants {
 
 /// Settings of git that a mount holds. Beside hooks they can be replaced: in that directory, which is read-only too,
 /// new ones are made ready. Without hooks they are kept all the same, so that nobody else replaces them.
-fn kept_settings(held: &[&protected::ProtectedPath], roots: &[PathBuf]) -> Vec<Kept> {
+fn kept_settings(held: &[&protected::ProtectedPath], roots: &[PathBuf]) -> Vec<GitConfigFile> {
     let hooks: Vec<_> = held.iter().filter(|place| place.kind == ProtectedKind::Hooks).collect();
     let room = |git: &Path| {
         let of_same = hooks.iter().find(|hooks| hooks.git_dir.as_deref() == Some(git))?;
@@ -683,7 +683,12 @@ fn kept_settings(held: &[&protected::ProtectedPath], roots: &[PathBuf]) -> Vec<K
     let settings = held.iter().filter(|place| place.kind == ProtectedKind::GitConfig);
     let kept = settings.filter_map(|place| {
         let git = place.git_dir.clone()?;
-        Some(Kept { file: place.path.clone(), room: room(&git), git, roots: roots.to_owned() })
+        Some(GitConfigFile {
+            file: place.path.clone(),
+            staging_dir: room(&git),
+            git_dir: git,
+            roots: roots.to_owned(),
+        })
     });
     kept.collect()
 }
@@ -725,19 +730,19 @@ pub(crate) fn check_private_dirs(wanted: &Confinement) -> Result<(), CageError> 
 /// the session keeps there.
 fn check_owned_by_us(path: &Path, place: &OwnedFd) -> Result<(), CageError> {
     let found = nix::sys::stat::fstat(place)
-        .map_err(|errno| CageError::os(Step::Grants, path.display(), errno))?;
+        .map_err(|errno| CageError::os(CageStep::Grants, path.display(), errno))?;
     if found.st_uid == nix::unistd::geteuid().as_raw() {
         return Ok(());
     }
     let message = format!("the directory {} belongs to another user", path.display());
     let hint = "end the session and resume it: it gets a directory by another name";
-    Err(CageError::new(Step::Grants, message).hint(hint))
+    Err(CageError::new(CageStep::Grants, message).hint(hint))
 }
 
 /// Why a grant that would reach our own directories is refused.
 fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
     CageError::new(
-        Step::Grants,
+        CageStep::Grants,
         format!(
             "{} reaches agentd's own directory {}",
             grant.display(),

@@ -1,10 +1,10 @@
 //! What this host allows, found by really doing it in processes that are thrown away.
 
 use crate::cage::Cage;
-use crate::error::{CageError, Step};
-use crate::handover::Line;
-use crate::inert::Program;
-use crate::layer;
+use crate::error::{CageError, CageStep};
+use crate::exec_child::Program;
+use crate::ruleset;
+use crate::setup_channel::SetupChannel;
 use crate::sys;
 use nix::sys::wait::waitpid;
 use protocol::confinement::{
@@ -31,7 +31,7 @@ pub struct HostStep {
     /// Of which tier.
     pub tier: Tier,
     /// Which.
-    pub step: Step,
+    pub step: CageStep,
     /// How it went.
     pub outcome: StepOutcome,
 }
@@ -52,7 +52,7 @@ pub enum StepOutcome {
 /// has threads, or at least none that holds a lock of its own for long (the C library's are safe).
 #[must_use]
 pub fn probe_host() -> HostProbe {
-    let landlock_abi = layer::abi().unwrap_or(0);
+    let landlock_abi = ruleset::abi().unwrap_or(0);
     let tried: Vec<(Tier, Option<CageError>)> = match Scratch::new() {
         Ok(scratch) => [Tier::A, Tier::B]
             .map(|tier| (tier, run_in_tier(tier, &scratch).err()))
@@ -70,7 +70,7 @@ fn evaluate(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe
     HostProbe {
         tier: held.max().unwrap_or(Tier::C),
         landlock_abi,
-        dropped: layer::dropped(landlock_abi),
+        dropped: ruleset::missing_rights(landlock_abi),
         steps: steps.collect(),
     }
 }
@@ -78,12 +78,13 @@ fn evaluate(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe
 /// The steps of a tier up to the one that failed, and beyond.
 fn steps_of(tier: Tier, failure: Option<&CageError>) -> Vec<HostStep> {
     let mut reached = true;
-    Step::ALL
+    CageStep::ALL
         .into_iter()
         .filter(|step| tier == Tier::A || !step.needs_namespaces())
         // No steps of their own: they are told only where they happened.
         .filter(|step| {
-            !matches!(step, Step::Lost | Step::Saved) || failure.is_some_and(|it| it.step == *step)
+            !matches!(step, CageStep::Lost | CageStep::Saved)
+                || failure.is_some_and(|it| it.step == *step)
         })
         .map(|step| {
             let outcome = match failure {
@@ -102,15 +103,15 @@ fn steps_of(tier: Tier, failure: Option<&CageError>) -> Vec<HostStep> {
 /// Runs a shell that does nothing in a cage of this tier, in a process of its own.
 fn run_in_tier(tier: Tier, scratch: &Scratch) -> Result<(), CageError> {
     let wanted = scratch.confinement(tier);
-    let (line, its_line) = Line::pair()?;
+    let (line, its_line) = SetupChannel::pair()?;
     let child = sys::fork(move || {
         let said = match run(&wanted) {
-            Ok(()) => its_line.ready(&[], &[]),
-            Err(error) => its_line.failed(&error),
+            Ok(()) => its_line.send_ready(&[], &[]),
+            Err(error) => its_line.send_error(&error),
         };
         i32::from(said.is_err())
     })
-    .map_err(|error| CageError::os(Step::Fork, "a process to try it in", error))?;
+    .map_err(|error| CageError::os(CageStep::Fork, "a process to try it in", error))?;
     let told = line.await_ready();
     // Only its word counts.
     let _ = waitpid(child, None);
@@ -135,7 +136,7 @@ fn fail_if_lowered(wanted: &Confinement, enforced: &Enforced) -> Result<(), Cage
         return Ok(());
     }
     let reason = enforced.limits.first().cloned().unwrap_or_default();
-    Err(CageError::new(Step::Namespaces, reason))
+    Err(CageError::new(CageStep::Namespaces, reason))
 }
 
 /// Two directories to try with; removed when dropped.
@@ -144,7 +145,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Result<Self, CageError> {
         let base = std::env::temp_dir();
-        let failed = |error| CageError::os(Step::Grants, base.display(), error);
+        let failed = |error| CageError::os(CageStep::Grants, base.display(), error);
         let base = base.canonicalize().map_err(failed)?;
         let unique = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -194,31 +195,36 @@ mod tests {
 
     #[test]
     fn steps_after_the_failed_one_are_not_claimed() {
-        let failure = CageError::new(Step::Root, "no");
+        let failure = CageError::new(CageStep::Root, "no");
         let steps = steps_of(Tier::A, Some(&failure));
-        assert_eq!(steps.len(), Step::ALL.len() - 2, "all but the loss of a process, and a copy");
+        assert_eq!(
+            steps.len(),
+            CageStep::ALL.len() - 2,
+            "all but the loss of a process, and a copy"
+        );
         let outcome = |step| {
             let found = steps.iter().find(|entry| entry.step == step);
             found.map(|entry| entry.outcome.clone())
         };
-        assert_eq!(outcome(Step::Landlock), Some(StepOutcome::Done));
-        assert_eq!(outcome(Step::Root), Some(StepOutcome::Failed("no".into())));
-        assert_eq!(outcome(Step::Layer), Some(StepOutcome::NotReached));
+        assert_eq!(outcome(CageStep::Landlock), Some(StepOutcome::Done));
+        assert_eq!(outcome(CageStep::Root), Some(StepOutcome::Failed("no".into())));
+        assert_eq!(outcome(CageStep::Layer), Some(StepOutcome::NotReached));
         let without = steps_of(Tier::B, None);
         assert!(without.iter().all(|step| step.outcome == StepOutcome::Done));
-        assert!(!without.iter().any(|step| step.step == Step::Root));
+        assert!(!without.iter().any(|step| step.step == CageStep::Root));
     }
 
     /// Every version of Landlock, with and without namespaces: the tier, and what its record admits.
     #[test]
     fn each_version_of_landlock_has_its_tier_and_its_admissions() {
-        use crate::claims::{
-            self, Bounded, Ground, Held, NO_LENGTHS, NO_MOVES, NO_SCOPES, Observed, Root, Waits,
+        use crate::guarantees::{
+            self, CageFacts, LimitedBy, NO_MOVES, NO_SCOPES, NO_TRUNCATION, NotifyWait,
+            RefusalsObserved, RunsAsRoot, TreeEndedBy,
         };
         const SIGNALS: &str = NO_SCOPES;
         const SOCKETS: &str = "Sockets that other programs keep";
         const MOVES: &str = NO_MOVES;
-        const LENGTHS: &str = NO_LENGTHS;
+        const LENGTHS: &str = NO_TRUNCATION;
         let (a, b, c) = (Tier::A, Tier::B, Tier::C);
         // Version; tier with namespaces, and without; what tier A admits, and tier B.
         type Row = (u32, Tier, Tier, &'static [&'static str], &'static [&'static str]);
@@ -236,8 +242,8 @@ mod tests {
             (10, a, b, &[], &[]),
         ];
         for (abi, with, without, of_a, of_b) in table {
-            let failure = || layer::enough(abi).err();
-            let refused = || Some(CageError::new(Step::Namespaces, "refused"));
+            let failure = || ruleset::check_abi(abi).err();
+            let refused = || Some(CageError::new(CageStep::Namespaces, "refused"));
             let probe = evaluate(abi, &[(a, failure()), (b, failure())]);
             assert_eq!(probe.tier, with, "version {abi}");
             let lower = evaluate(abi, &[(a, failure().or_else(refused)), (b, failure())]);
@@ -246,23 +252,23 @@ mod tests {
                 // Below the least nothing runs, and this is what `doctor` says of it.
                 let words = format!("version {abi}; 1 is the least");
                 assert!(failure.reason.contains(&words), "{failure}");
-                let landlock = probe.steps.iter().find(|step| step.step == Step::Landlock);
+                let landlock = probe.steps.iter().find(|step| step.step == CageStep::Landlock);
                 let told = landlock.map(|step| step.outcome.clone());
                 assert_eq!(told, Some(StepOutcome::Failed(failure.reason)));
                 continue;
             }
             for (tier, admitted) in [(a, of_a), (b, of_b)] {
-                let said = claims::limits(Ground {
+                let said = guarantees::limits(CageFacts {
                     tier,
                     abi,
                     network: Network::Off,
-                    processes: Bounded::ByKernel,
-                    memory: Bounded::ByKernel,
-                    root: Root::No,
-                    observed: Observed::Refusals,
-                    waits: Waits::ForAnswer,
-                    status: crate::claims::Status::Open,
-                    held: Held::Kernel,
+                    processes: LimitedBy::Kernel,
+                    memory: LimitedBy::Kernel,
+                    runs_as_root: RunsAsRoot::No,
+                    observed: RefusalsObserved::Yes,
+                    waits: NotifyWait::UntilAnswered,
+                    metadata: crate::guarantees::MetadataChanges::Allowed,
+                    ended_by: TreeEndedBy::Kernel,
                 });
                 for words in [SIGNALS, SOCKETS, MOVES, LENGTHS] {
                     let says = said.iter().any(|limit| limit.contains(words));

@@ -3,29 +3,33 @@
 //! The order is the one that was found to work; the crate's note says what fails otherwise.
 
 use crate::cage::Cage;
-use crate::cgroup::{Controller, Group};
-use crate::claims::{self, Bounded, Ground, Held, Observed, Root, Status, Waits};
-use crate::error::{CageError, Step};
-use crate::fence::Fence;
+use crate::cgroup::{CommandCgroup, Controller};
+use crate::domain_guard::SignalScope;
+use crate::error::{CageError, CageStep};
+use crate::exec_child::PendingExec;
 use crate::grants::{self, GrantVia, Grants, PathGrant};
-use crate::handover::Line;
-use crate::hosts_file;
-use crate::inert::Inert;
-use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
-use crate::layer::{self, Tcp};
-use crate::layers::Layers;
-use crate::listener::{
-    self, Held as HeldSettings, Listener, Ports, Runnable, Signals, Watch, Watched,
+use crate::guarantees::{
+    self, CageFacts, LimitedBy, MetadataChanges, NotifyWait, RefusalsObserved, RunsAsRoot,
+    TreeEndedBy,
 };
+use crate::hosts_file;
 use crate::namespaces::{self, UserNs};
+use crate::nested_rules::NestedRules;
+use crate::notify::{
+    self, ListeningPorts, LockedGitConfig as HeldSettings, NotifyConfig, NotifySupervisor,
+    OutsideSignals, ProtectedWatch, RunnablePaths,
+};
+use crate::pid1::{NO_PROCESS_LIMIT as INIT_UNBOUNDED, Pid1};
 use crate::policy::{Access, ConfinementPolicy, FreshMount};
-use crate::privileges::{self, Counting};
+use crate::privileges::{self, NprocScope};
+use crate::process_tree::{Containment, ProcessTree};
 use crate::protected::Baseline;
 use crate::root::{MountPlan as RootPlan, MountRestrictions};
-use crate::seccomp::{self, Filter, InstallError, Mark, Plan};
-use crate::shared_memory::{SHM, Seen, SharedMemory};
+use crate::ruleset::{self, TcpAccess};
+use crate::seccomp::{self, CompiledFilter, ExecMarker, FilterSpec, InstallError};
+use crate::setup_channel::SetupChannel;
+use crate::shared_memory::{SHM, SharedMemory, SharedShmCreations};
 use crate::sys;
-use crate::tree::{Bond, Tree};
 use crate::unsandboxed;
 use landlock::RulesetCreated;
 use nix::errno::Errno;
@@ -76,7 +80,7 @@ fn refuse_allow_list(wanted: &Confinement, why: &str) -> Result<(), CageError> {
     match wanted.network {
         Network::Off | Network::On => Ok(()),
         Network::Listed => Err(CageError::new(
-            Step::Namespaces,
+            CageStep::Namespaces,
             format!("an allow-list of hosts needs namespaces, and {why}"),
         )
         .hint("switch the network off, or on as a whole: `:net off`, `:net on`, `--net`")),
@@ -88,7 +92,7 @@ fn refuse_lower_tier(wanted: &Confinement, errno: Errno) -> Result<(), CageError
     match wanted.level {
         Level::BestEffort => Ok(()),
         Level::Required | Level::Uncaged => Err(CageError::new(
-            Step::Namespaces,
+            CageStep::Namespaces,
             format!("tier A needs them, and this host refuses them ({errno})"),
         )
         .hint(
@@ -104,12 +108,12 @@ fn tier_a(
     abi: u32,
     left: UserNs,
 ) -> Result<(Cage, Enforced), CageError> {
-    let (group, without) = Group::of(wanted);
+    let (group, without) = CommandCgroup::for_command(wanted);
     let mut grants = Grants::open_all(wanted, policy, GrantVia::MountedRoot)?;
-    let mut beside = claims::keys(&grants);
-    beside.extend(claims::programs(wanted.profile, &grants));
-    let held = listener::hold(std::mem::take(&mut grants.git_configs))?;
-    let watched = Watched::of(&grants.protected);
+    let mut beside = guarantees::keys(&grants);
+    beside.extend(guarantees::programs(wanted.profile, &grants));
+    let held = notify::lock_all(std::mem::take(&mut grants.git_configs))?;
+    let watched = ProtectedWatch::of(&grants.protected);
     let protects = !grants.protected.is_empty();
     let mut redirects = redirects(&wanted.hosts);
     let hosts = hosts_file::text_with(&redirects);
@@ -117,40 +121,40 @@ fn tier_a(
         redirects.clear();
     }
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes)
-        .with_staging_dirs(held.iter().filter_map(HeldSettings::room).collect())
+        .with_staging_dirs(held.iter().filter_map(HeldSettings::staging_dir).collect())
         .with_hosts(hosts);
     let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
     let fresh = plan.fresh_mounts();
-    let first = First::start(plan.clone(), mounted, wanted.limits.processes)?;
+    let first = Pid1::start(plan.clone(), mounted, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
     let mut losses = namespaces::leave_network_and_ipc(wanted.network)?;
     let (doors, refused) = namespaces::bind_proxy_listeners(wanted.network, &redirects)?;
-    beside.extend(refused.map(|error| claims::no_redirects(&error)));
+    beside.extend(refused.map(|error| guarantees::no_redirects(&error)));
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
     // listener: the command cannot reach it.
     let is_own =
         |grant: &mut PathGrant| matches!(grant.fresh, Some(FreshMount::Pts | FreshMount::Shm));
     let fresh_ones: Vec<PathGrant> = grants.list.extract_if(.., is_own).collect();
-    let mut layers = Layers::new(wanted, policy, &grants, tcp(Tier::A, wanted.network))?;
+    let mut layers = NestedRules::new(wanted, policy, &grants, tcp(Tier::A, wanted.network))?;
     let ready = first.await_root()?;
     let unbounded = ready.losses.iter().any(|loss| loss == INIT_UNBOUNDED);
     losses.extend(ready.losses.into_iter().filter(|loss| loss != INIT_UNBOUNDED));
     let mut descriptors = ready.descriptors.into_iter();
     let (Some(processes), Some(mounts)) = (descriptors.next(), descriptors.next()) else {
-        return Err(CageError::new(Step::Root, "the new root did not arrive"));
+        return Err(CageError::new(CageStep::Root, "the new root did not arrive"));
     };
-    let mut shared = SharedMemory::unseen();
+    let mut shared = SharedMemory::unobserved();
     for ((path, access), place) in fresh.into_iter().zip(descriptors.by_ref()) {
         layers = layers.add(&place, access)?;
         if path == SHM {
-            shared = SharedMemory::own(place);
+            shared = SharedMemory::private(place);
         }
     }
     let mounted = descriptors.collect();
     grants.list.extend(fresh_ones);
-    beside.extend(grants.without_overlays(&ready.plain));
-    let plan = plan.without_overlays(&ready.plain);
-    beside.extend(plan.shows_host_in_private().then(|| claims::SPECIAL_FILES.to_owned()));
+    beside.extend(grants.without_overlays(&ready.without_overlay));
+    let plan = plan.without_overlays(&ready.without_overlay);
+    beside.extend(plan.shows_host_in_private().then(|| guarantees::SPECIAL_FILES.to_owned()));
     set_access(&mut watch, &grants, plan.restrictions());
     let (watched, unseen) = match watched {
         Ok(watched) => (Some(watched), None),
@@ -161,31 +165,31 @@ fn tier_a(
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
     if wanted.level == Level::Required && !losses.is_empty() {
-        return Err(CageError::new(Step::Root, losses.join(" "))
+        return Err(CageError::new(CageStep::Root, losses.join(" "))
             .hint("`sandbox.level = \"best-effort\"` accepts the loss, `sandbox.tier = \"b\"` does without namespaces"));
     }
-    let Layers { own, inner, .. } = layers;
-    let fence = Fence::raise(own)?;
+    let NestedRules { own, command: inner, .. } = layers;
+    let fence = SignalScope::enter(own)?;
     let mut cage = CageLaunch {
         wanted,
         lock: Some(CommandLock { watch, rules: inner }),
         baseline: grants.baseline.take(),
         inside: Some(EnteredNamespaces { processes, mounts }),
         counting: match left {
-            UserNs::Entered => Counting::Own,
-            UserNs::NotNeeded | UserNs::Refused(_) => Counting::Shared,
+            UserNs::Entered => NprocScope::Own,
+            UserNs::NotNeeded | UserNs::Refused(_) => NprocScope::Shared,
         },
-        bond: Bond::Namespace { first, fence },
+        bond: Containment::Namespace { first, fence },
         group,
         shared,
     }
     .launch()?;
     // The listener is who watches.
     let unseen = unseen.or_else(|| cage.listener.is_none().then_some(Errno::ENOSYS));
-    beside.extend(protects.then(|| claims::replaced(unseen)));
+    beside.extend(protects.then(|| guarantees::replaced_names(unseen)));
     cage.proxy_listeners = doors;
     (cage.readable, cage.overlays, cage.overlay_mounts) = (readable, overlays, mounted);
-    let ground = Ground {
+    let ground = CageFacts {
         tier: Tier::A,
         abi,
         network: wanted.network,
@@ -196,17 +200,17 @@ fn tier_a(
             by_kernel(wanted.limits.processes)
         },
         memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
-        root: root_powers(),
+        runs_as_root: root_powers(),
         observed: observed(&cage),
         waits: waits(),
-        status: Status::Kept,
-        held: Held::Kernel,
+        metadata: MetadataChanges::Refused,
+        ended_by: TreeEndedBy::Kernel,
     };
     let names = namespaces::namespace_names(left, wanted.network);
     let mut enforced = enforced(wanted, ground, names, grants.missing);
-    enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
+    enforced.cgroup = cage.tree.group().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
-    enforced.limits.extend(beside.into_iter().chain(claims::beyond(policy)));
+    enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
     Ok((cage, enforced))
@@ -219,56 +223,57 @@ fn tier_b(
     abi: u32,
 ) -> Result<(Cage, Enforced), CageError> {
     prctl::set_child_subreaper(true)
-        .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
-    let (group, without) = Group::of(wanted);
+        .map_err(|error| CageError::os(CageStep::Fork, "becoming the subreaper", error))?;
+    let (group, without) = CommandCgroup::for_command(wanted);
     let mut grants = Grants::open_all(wanted, policy, GrantVia::Landlock)?;
-    let mut beside = claims::keys(&grants);
-    beside.extend(claims::programs(wanted.profile, &grants));
+    let mut beside = guarantees::keys(&grants);
+    beside.extend(guarantees::programs(wanted.profile, &grants));
     let watch = watch(wanted, policy, &grants, None, abi)?;
     let (runnable, readable) = (watch.runnable.places.clone(), readable(&grants));
-    let shared = watch.made.clone().map_or_else(SharedMemory::unseen, SharedMemory::common);
-    let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
+    let shared =
+        watch.shm_creations.clone().map_or_else(SharedMemory::unobserved, SharedMemory::shared);
+    let layers = NestedRules::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
     grants.list.clear();
     privileges::drop_all()?;
-    let Layers { own, inner, .. } = layers;
-    let fence = Fence::raise(own)?;
+    let NestedRules { own, command: inner, .. } = layers;
+    let fence = SignalScope::enter(own)?;
     let mut cage = CageLaunch {
         wanted,
         lock: Some(CommandLock { watch, rules: inner }),
         baseline: grants.baseline.take(),
         inside: None,
-        counting: Counting::Shared,
-        bond: Bond::Domain { fence, guard: None },
+        counting: NprocScope::Shared,
+        bond: Containment::Domain { fence, guard: None },
         group,
         shared,
     }
     .launch()?;
     cage.runnable = Some(runnable);
     cage.readable = readable;
-    let ground = Ground {
+    let ground = CageFacts {
         tier: Tier::B,
         abi,
         network: wanted.network,
         processes: bounded(&cage, Controller::Processes, wanted.limits.processes),
         memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
-        root: root_powers(),
+        runs_as_root: root_powers(),
         observed: observed(&cage),
         waits: waits(),
-        status: match (policy.keeps_project(), observed(&cage)) {
-            (true, Observed::Refusals) => Status::Kept,
-            (true, Observed::Nothing) | (false, _) => Status::Open,
+        metadata: match (policy.keeps_project(), observed(&cage)) {
+            (true, RefusalsObserved::Yes) => MetadataChanges::Refused,
+            (true, RefusalsObserved::No) | (false, _) => MetadataChanges::Allowed,
         },
-        held: match (fence, cage.tree.group()) {
-            (Some(_), _) => Held::Kernel,
-            (None, Some(_)) => Held::Group,
-            (None, None) => Held::Runner,
+        ended_by: match (fence, cage.tree.group()) {
+            (Some(_), _) => TreeEndedBy::Kernel,
+            (None, Some(_)) => TreeEndedBy::Cgroup,
+            (None, None) => TreeEndedBy::Runner,
         },
     };
     let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
-    enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
+    enforced.cgroup = cage.tree.group().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
-    enforced.limits.extend(beside.into_iter().chain(claims::beyond(policy)));
+    enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));
     Ok((cage, enforced))
 }
 
@@ -283,23 +288,23 @@ pub(crate) fn prepare_unsandboxed(
 ) -> Result<(Cage, Enforced), CageError> {
     refuse_allow_list(wanted, "this host makes none")?;
     prctl::set_child_subreaper(true)
-        .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
-    let (group, without) = Group::of(wanted);
-    let held = if group.is_some() { Held::Group } else { Held::Runner };
+        .map_err(|error| CageError::os(CageStep::Fork, "becoming the subreaper", error))?;
+    let (group, without) = CommandCgroup::for_command(wanted);
+    let held = if group.is_some() { TreeEndedBy::Cgroup } else { TreeEndedBy::Runner };
     let mut grants = Grants::open_all(wanted, policy, GrantVia::Landlock)?;
     let cage = CageLaunch {
         wanted,
         lock: None,
         baseline: grants.baseline.take(),
         inside: None,
-        counting: Counting::Shared,
-        bond: Bond::Domain { fence: None, guard: None },
+        counting: NprocScope::Shared,
+        bond: Containment::Domain { fence: None, guard: None },
         group,
-        shared: SharedMemory::unseen(),
+        shared: SharedMemory::unobserved(),
     }
     .launch()?;
     let mut enforced = unsandboxed::enforced(wanted, held, grants.missing);
-    enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
+    enforced.cgroup = cage.tree.group().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     Ok((cage, enforced))
 }
@@ -311,15 +316,15 @@ struct CageLaunch<'a> {
     lock: Option<CommandLock>,
     baseline: Option<Baseline>,
     inside: Option<EnteredNamespaces>,
-    counting: Counting,
-    bond: Bond,
-    group: Option<Group>,
+    counting: NprocScope,
+    bond: Containment,
+    group: Option<CommandCgroup>,
     shared: SharedMemory,
 }
 
 /// What keeps the command in, and who looks at it.
 struct CommandLock {
-    watch: Watch,
+    watch: NotifyConfig,
     /// The command's own layer; this process entered its layer already.
     rules: RulesetCreated,
 }
@@ -333,14 +338,15 @@ struct EnteredNamespaces {
 impl CageLaunch<'_> {
     /// Forks the command's process and waits until it has locked itself.
     fn launch(self) -> Result<Cage, CageError> {
-        let piped = |error| CageError::os(Step::Handover, "a pipe for the output", error);
+        let piped = |error| CageError::os(CageStep::Handover, "a pipe for the output", error);
         let (watch, rules) = self.lock.map(|lock| (lock.watch, lock.rules)).unzip();
         let plan = watch.as_ref().map(|watch| watch.plan);
-        let filter = plan.map(|plan| Filter::new(&plan)).transpose().map_err(filter_error)?;
+        let filter =
+            plan.map(|plan| CompiledFilter::new(&plan)).transpose().map_err(filter_error)?;
         let (output, its_output) = std::io::pipe().map_err(piped)?;
         let (errors, its_errors) = std::io::pipe().map_err(piped)?;
-        let (line, its_line) = Line::pair()?;
-        let inert = Inert {
+        let (line, its_line) = SetupChannel::pair()?;
+        let inert = PendingExec {
             input: open_dev_null()?,
             output: its_output.into(),
             errors: its_errors.into(),
@@ -359,24 +365,24 @@ impl CageLaunch<'_> {
         let group = self.group.as_ref();
         let command = match (&self.inside, group) {
             (Some(inside), _) => {
-                sys::fork_in(inside.processes.as_fd(), group.map(Group::directory), start)
+                sys::fork_in(inside.processes.as_fd(), group.map(CommandCgroup::directory), start)
             }
             (None, Some(group)) => group.fork(CloneFlags::empty(), start),
             (None, None) => sys::fork(start),
         };
-        let command =
-            command.map_err(|error| CageError::os(Step::Fork, "the command's process", error))?;
-        let mut tree = Tree::new(command, self.bond, self.group);
+        let command = command
+            .map_err(|error| CageError::os(CageStep::Fork, "the command's process", error))?;
+        let mut tree = ProcessTree::new(command, self.bond, self.group);
         let end = sys::pidfd(command)
-            .map_err(|error| CageError::os(Step::Fork, "a handle on the command", error))?;
+            .map_err(|error| CageError::os(CageStep::Fork, "a handle on the command", error))?;
         // The command has what it needs of them; in tier A this is the moment.
         privileges::drop_all()?;
-        tree.set_guard()?;
+        tree.ensure_guard()?;
         let mut ready = line.await_ready()?;
         let listener = match (ready.descriptors.pop(), watch) {
             (Some(notify), Some(watch)) => Some(
-                Listener::start(notify, watch)
-                    .map_err(|error| CageError::os(Step::Listener, "its thread", error))?,
+                NotifySupervisor::start(notify, watch)
+                    .map_err(|error| CageError::os(CageStep::Listener, "its thread", error))?,
             ),
             (Some(_) | None, _) => None,
         };
@@ -404,7 +410,7 @@ impl CageLaunch<'_> {
 pub(crate) fn open_dev_null() -> Result<OwnedFd, CageError> {
     File::open("/dev/null")
         .map(OwnedFd::from)
-        .map_err(|error| CageError::os(Step::Handover, "/dev/null", error))
+        .map_err(|error| CageError::os(CageStep::Handover, "/dev/null", error))
 }
 
 /// Where the command can read.
@@ -420,7 +426,7 @@ fn watch(
     grants: &Grants,
     root: Option<&RootPlan>,
     abi: u32,
-) -> Result<Watch, CageError> {
+) -> Result<NotifyConfig, CageError> {
     let (tier, islands) = match root {
         Some(plan) => (Tier::A, plan.restrictions()),
         None => (Tier::B, MountRestrictions::default()),
@@ -431,33 +437,33 @@ fn watch(
             .custom_flags(libc::O_PATH)
             .open(path)
             .map(OwnedFd::from)
-            .map_err(|error| CageError::os(Step::Listener, path, error))
+            .map_err(|error| CageError::os(CageStep::Listener, path, error))
     };
     let proc = place("/proc")?;
     let host_ports = match (tier, wanted.network) {
         (Tier::A, Network::Off | Network::Listed) => Some(
-            Ports::open(&proc)
-                .map_err(|error| CageError::os(Step::Listener, "/proc/self/net/tcp", error))?,
+            ListeningPorts::open(&proc)
+                .map_err(|error| CageError::os(CageStep::Listener, "/proc/self/net/tcp", error))?,
         ),
         (Tier::A, Network::On) | (Tier::B | Tier::C, _) => None,
     };
-    let mark = Mark::new()
-        .map_err(|error| CageError::os(Step::Filter, "random bytes for its own use", error))?;
-    let plan = Plan::command(tier, wanted.network, abi, mark);
-    let mut watch = Watch {
-        plan: if policy.keeps_project() { plan.holding_metadata() } else { plan },
+    let mark = ExecMarker::new()
+        .map_err(|error| CageError::os(CageStep::Filter, "random bytes for its own use", error))?;
+    let plan = FilterSpec::command(tier, wanted.network, abi, mark);
+    let mut watch = NotifyConfig {
+        plan: if policy.keeps_project() { plan.emulating_metadata() } else { plan },
         tier,
-        made: match tier {
+        shm_creations: match tier {
             Tier::A => None,
-            Tier::B | Tier::C => Some(Seen::default()),
+            Tier::B | Tier::C => Some(SharedShmCreations::default()),
         },
         network: wanted.network,
-        signals: match claims::holds_signals(tier, abi) {
-            true => Signals::Scoped,
-            false => Signals::Open,
+        signals: match guarantees::signals_are_confined(tier, abi) {
+            true => OutsideSignals::Refused,
+            false => OutsideSignals::Allowed,
         },
         sockets: Vec::new(),
-        runnable: Runnable::default(),
+        runnable: RunnablePaths::default(),
         writable: Vec::new(),
         read_only: Vec::new(),
         settings: Vec::new(),
@@ -473,13 +479,13 @@ fn watch(
 }
 
 /// What may be done where, in the root as it stands.
-fn set_access(watch: &mut Watch, grants: &Grants, islands: MountRestrictions) {
+fn set_access(watch: &mut NotifyConfig, grants: &Grants, islands: MountRestrictions) {
     let granted = |may: fn(Access) -> bool| -> Vec<_> {
         let list = grants.list.iter().filter(|grant| may(grant.shown()));
         list.map(|grant| grant.path.clone()).collect()
     };
     watch.sockets = granted(Access::writes);
-    watch.runnable = Runnable {
+    watch.runnable = RunnablePaths {
         places: granted(Access::runs),
         islands: islands.no_exec,
         private: grants.private_dirs(),
@@ -495,7 +501,7 @@ fn set_access(watch: &mut Watch, grants: &Grants, islands: MountRestrictions) {
 /// The record of what holds.
 fn enforced(
     wanted: &Confinement,
-    ground: Ground,
+    ground: CageFacts,
     namespaces: Vec<String>,
     missing: Vec<String>,
 ) -> Enforced {
@@ -503,15 +509,15 @@ fn enforced(
         tier: ground.tier,
         profile: wanted.profile.name().to_owned(),
         landlock_abi: ground.abi,
-        network: claims::network(ground.tier, ground.network).to_owned(),
+        network: guarantees::network(ground.tier, ground.network).to_owned(),
         namespaces,
         seccomp: true,
-        refusals_observable: ground.observed == Observed::Refusals,
-        dropped: layer::dropped(ground.abi),
-        limits: claims::granted(wanted.git)
+        refusals_observable: ground.observed == RefusalsObserved::Yes,
+        dropped: ruleset::missing_rights(ground.abi),
+        limits: guarantees::git_settings(wanted.git)
             .into_iter()
-            .chain(claims::home(wanted))
-            .chain(claims::limits(ground))
+            .chain(guarantees::home(wanted))
+            .chain(guarantees::limits(ground))
             .collect(),
         missing,
         cgroup: Vec::new(),
@@ -521,55 +527,59 @@ fn enforced(
 /// What is to be said of protected names: where there are very many, and where they lead.
 fn protection_limits(cage: &Cage) -> Vec<String> {
     let Some(before) = &cage.baseline else { return Vec::new() };
-    let crowded = before.is_incomplete().then(|| claims::CROWDED.to_owned());
+    let crowded = before.is_incomplete().then(|| guarantees::TOO_MANY_PROTECTED.to_owned());
     crowded.into_iter().chain(before.limits().iter().cloned()).collect()
 }
 
 /// Who keeps a bound that is the cgroup's, or else this process's; zero is none.
-fn bounded(cage: &Cage, controller: Controller, most: u64) -> Bounded {
+fn bounded(cage: &Cage, controller: Controller, most: u64) -> LimitedBy {
     match cage.tree.group() {
-        Some(group) if group.holds(controller) => Bounded::ByKernel,
-        Some(_) | None if most > 0 => Bounded::ByRunner,
-        Some(_) | None => Bounded::Not,
+        Some(group) if group.enforces(controller) => LimitedBy::Kernel,
+        Some(_) | None if most > 0 => LimitedBy::Runner,
+        Some(_) | None => LimitedBy::Nothing,
     }
 }
 
 /// The same for one that the kernel keeps.
-fn by_kernel(most: u64) -> Bounded {
-    if most > 0 { Bounded::ByKernel } else { Bounded::Not }
+fn by_kernel(most: u64) -> LimitedBy {
+    if most > 0 { LimitedBy::Kernel } else { LimitedBy::Nothing }
 }
 
 /// Whether the command is root by number.
-fn root_powers() -> Root {
-    if getuid().is_root() { Root::Powerless } else { Root::No }
+fn root_powers() -> RunsAsRoot {
+    if getuid().is_root() { RunsAsRoot::Yes } else { RunsAsRoot::No }
 }
 
-fn observed(cage: &Cage) -> Observed {
+fn observed(cage: &Cage) -> RefusalsObserved {
     match cage.listener {
-        Some(_) => Observed::Refusals,
-        None => Observed::Nothing,
+        Some(_) => RefusalsObserved::Yes,
+        None => RefusalsObserved::No,
     }
 }
 
-fn waits() -> Waits {
-    if seccomp::waits_killable() { Waits::ForAnswer } else { Waits::ForSignal }
+fn waits() -> NotifyWait {
+    if seccomp::supports_killable_wait() {
+        NotifyWait::UntilAnswered
+    } else {
+        NotifyWait::UntilSignal
+    }
 }
 
 /// Whether the layer refuses TCP too. Not in tier A, where loopback of the own namespace works.
-pub(crate) fn tcp(tier: Tier, network: Network) -> Tcp {
+pub(crate) fn tcp(tier: Tier, network: Network) -> TcpAccess {
     match (tier, network) {
-        (Tier::B | Tier::C, Network::Off | Network::Listed) => Tcp::Refused,
+        (Tier::B | Tier::C, Network::Off | Network::Listed) => TcpAccess::Refused,
         (Tier::A, Network::Off | Network::On | Network::Listed)
-        | (Tier::B | Tier::C, Network::On) => Tcp::Free,
+        | (Tier::B | Tier::C, Network::On) => TcpAccess::Unrestricted,
     }
 }
 
 /// Which step a filter's failure belongs to.
 pub(crate) fn filter_error(error: InstallError) -> CageError {
     let step = match &error {
-        InstallError::NoNewPrivs(_) => Step::Privileges,
-        InstallError::Filter(_) | InstallError::TooLong => Step::Filter,
-        InstallError::Listener(_) => Step::Listener,
+        InstallError::NoNewPrivs(_) => CageStep::Privileges,
+        InstallError::Filter(_) | InstallError::TooLong => CageStep::Filter,
+        InstallError::Listener(_) => CageStep::Listener,
     };
     CageError::os(step, "seccomp", std::io::Error::other(error))
 }

@@ -7,56 +7,57 @@
 //!
 //! The README beside this crate has the order of steps, what fails otherwise, and what it costs.
 
-mod attempts;
-mod bounds;
 mod cage;
-mod caged;
-mod census;
 mod cgroup;
-mod claims;
+mod domain_guard;
 mod error;
 mod exclusions;
-mod fence;
+mod exec_child;
 mod grants;
-mod handover;
+mod guarantees;
 mod host_probe;
 mod hosts_file;
-mod inert;
-mod init;
 mod launch;
-mod layer;
-mod layers;
-mod listener;
+mod limit_watcher;
 mod mount_point;
 mod namespaces;
+mod nested_rules;
+mod notify;
 mod overlay;
+mod pid1;
 mod policy;
 #[cfg(test)]
 mod policy_source;
 mod privileges;
+mod proc_stat;
+mod proc_usage;
+mod process_tree;
 mod protected;
+mod read_only_mounts;
 mod removal;
 mod resolved_path;
 mod root;
-mod seals;
+mod ruleset;
+mod running;
 mod seccomp;
+mod self_test;
+mod setup_channel;
 mod shared_memory;
 mod startable;
-mod stat;
 mod sys;
-mod tree;
 mod unsandboxed;
 
-pub use attempts::{Attempt, Stand, act, attempts};
-pub use bounds::{Bound, Exceeded};
 pub use cage::Cage;
-pub use caged::{Caged, Ending, Exit};
-pub use cgroup::{Controller, Delegation, Reason, delegation, settle, sweep};
-pub use claims::holds_signals;
-pub use error::{CageError, Step};
+pub use cgroup::{
+    Controller, Delegation, NoDelegation, delegation, remove_cgroup_of, set_up_cgroups,
+};
+pub use error::{CageError, CageStep};
+pub use exec_child::Program;
+pub use guarantees::signals_are_confined;
 pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host};
-pub use inert::Program;
-pub use privileges::{harden, let_go};
+pub use limit_watcher::{LimitExceeded, LimitKind};
+pub use privileges::{close_inherited_fds, harden};
+pub use proc_stat::is_own_process;
 pub use protected::{
     GIT_BARE, GitFilters, GitSetting, find_git_filters, git_path, git_settings,
     has_protected_names, is_same_name, lies_at, name_parts, paths_named_by_git_config,
@@ -64,6 +65,7 @@ pub use protected::{
 };
 pub use removal::{remove_tree, restrict_to_removal_in};
 pub use resolved_path::{is_changeable_in, is_redirectable_in};
-pub use startable::{runnable_places, startable, startable_by_name};
-pub use stat::is_own_process;
+pub use running::{CommandExit, CommandOutcome, RunningCommand};
+pub use self_test::{AttackOutcome, AttackResult, run_attack, self_test};
+pub use startable::{runnable_paths, startable, startable_by_name};
 pub use unsandboxed::worker_confinement;

@@ -1,6 +1,6 @@
 //! Leaving the host's namespaces. For `runner` only, while the process has one thread.
 
-use crate::error::{CageError, Step};
+use crate::error::{CageError, CageStep};
 use crate::privileges;
 use crate::sys;
 use nix::errno::Errno;
@@ -63,7 +63,7 @@ pub(crate) fn leave_network_and_ipc(network: Network) -> Result<Vec<String>, Cag
         Network::On => CloneFlags::CLONE_NEWIPC,
     };
     unshare(flags)
-        .map_err(|error| CageError::os(Step::Namespaces, "leaving network and IPC", error))?;
+        .map_err(|error| CageError::os(CageStep::Namespaces, "leaving network and IPC", error))?;
     Ok(match (network, sys::loopback_up()) {
         (Network::Off | Network::Listed, Err(errno)) => {
             vec![format!("Loopback could not be switched on: {errno}.")]
@@ -86,7 +86,7 @@ pub(crate) fn bind_proxy_listeners(
         Network::Off | Network::On => Ok((Vec::new(), None)),
         Network::Listed => {
             let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| {
-                CageError::os(Step::Namespaces, "the socket of the allow-list", error)
+                CageError::os(CageStep::Namespaces, "the socket of the allow-list", error)
             })?;
             let places =
                 redirects.iter().flat_map(|one| one.ports.iter().map(|port| (one.address, *port)));
@@ -110,7 +110,7 @@ pub(crate) fn namespace_names(left: UserNs, network: Network) -> Vec<String> {
 fn write_maps(user: Uid, group: Gid) -> Result<(), CageError> {
     let write = |file: &str, text: String| {
         std::fs::write(format!("/proc/self/{file}"), text)
-            .map_err(|error| CageError::os(Step::Maps, file, error))
+            .map_err(|error| CageError::os(CageStep::Maps, file, error))
     };
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{user} {user} 1"))?;
@@ -118,5 +118,5 @@ fn write_maps(user: Uid, group: Gid) -> Result<(), CageError> {
 }
 
 fn maps_error(errno: Errno) -> CageError {
-    CageError::os(Step::Maps, "prctl", errno)
+    CageError::os(CageStep::Maps, "prctl", errno)
 }

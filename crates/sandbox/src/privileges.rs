@@ -1,7 +1,7 @@
 //! Giving privileges away for good, and what every process of ours does at its start.
 
-use crate::census;
-use crate::error::{CageError, Step};
+use crate::error::{CageError, CageStep};
+use crate::proc_usage;
 use crate::sys;
 use nix::errno::Errno;
 use nix::sys::prctl;
@@ -35,7 +35,7 @@ pub fn harden() -> io::Result<()> {
 ///
 /// # Errors
 /// What the kernel answers.
-pub fn let_go() -> io::Result<()> {
+pub fn close_inherited_fds() -> io::Result<()> {
     Ok(sys::close_inherited()?)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn drop_all() -> Result<(), CageError> {
 /// # Errors
 /// As above.
 pub(crate) fn keep_mounting() -> Result<(), CageError> {
-    let failed = |error| CageError::os(Step::Privileges, "not to be traced", error);
+    let failed = |error| CageError::os(CageStep::Privileges, "not to be traced", error);
     prctl::set_dumpable(false).map_err(failed)?;
     keep(1 << CAP_SYS_ADMIN)
 }
@@ -70,7 +70,7 @@ pub(crate) fn keep_mounting() -> Result<(), CageError> {
 /// Gives away all but these of the first 32.
 fn keep(kept: u32) -> Result<(), CageError> {
     let failed =
-        |what: &'static str| move |error: Errno| CageError::os(Step::Privileges, what, error);
+        |what: &'static str| move |error: Errno| CageError::os(CageStep::Privileges, what, error);
     prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
     if holds(CAP_SETPCAP) {
         for capability in 0..64 {
@@ -87,7 +87,7 @@ fn keep(kept: u32) -> Result<(), CageError> {
     let left = left.into_iter().chain([high.effective, high.permitted, high.inheritable]);
     if left.fold(0, |all, one| all | one) != 0 {
         return Err(CageError::new(
-            Step::Privileges,
+            CageStep::Privileges,
             "capabilities are left after they were given away",
         ));
     }
@@ -96,7 +96,7 @@ fn keep(kept: u32) -> Result<(), CageError> {
 
 /// Whether RLIMIT_NPROC counts this cage's processes alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counting {
+pub(crate) enum NprocScope {
     /// It counts in a user namespace of the cage's own.
     Own,
     /// It counts all of the user's processes, and does not bind root.
@@ -111,7 +111,7 @@ const SPARE_PROCESSES: u64 = 32;
 ///
 /// # Errors
 /// `Step::Limits` with the name of the bound.
-pub(crate) fn bound(limits: &Limits, counting: Counting) -> Result<(), CageError> {
+pub(crate) fn set_limits(limits: &Limits, counting: NprocScope) -> Result<(), CageError> {
     lower(Resource::RLIMIT_CORE, "core file", 0)?;
     if limits.file_bytes > 0 {
         lower(Resource::RLIMIT_FSIZE, "file size", limits.file_bytes)?;
@@ -123,8 +123,8 @@ pub(crate) fn bound(limits: &Limits, counting: Counting) -> Result<(), CageError
         // No more of them can be this user's than the machine has. That leaves room for what the
         // person starts meanwhile, and still ends a bomb that outruns its counting.
         let others = match counting {
-            Counting::Own => 0,
-            Counting::Shared => census::machine(),
+            NprocScope::Own => 0,
+            NprocScope::Shared => proc_usage::system_process_count(),
         };
         lower(Resource::RLIMIT_NPROC, "processes", others + limits.processes + SPARE_PROCESSES)?;
     }
@@ -133,7 +133,7 @@ pub(crate) fn bound(limits: &Limits, counting: Counting) -> Result<(), CageError
 
 /// Sets a bound, never above the one that holds already.
 fn lower(resource: Resource, name: &'static str, most: u64) -> Result<(), CageError> {
-    let failed = |error| CageError::os(Step::Limits, name, error);
+    let failed = |error| CageError::os(CageStep::Limits, name, error);
     let (_, hard) = getrlimit(resource).map_err(failed)?;
     let most = most.min(hard);
     setrlimit(resource, most, most).map_err(failed)

@@ -5,8 +5,8 @@
 //! up into the directory that is being removed, and emptied there in its turn. It needs four
 //! descriptors and eight bytes for each directory that waits, and each entry is handled once.
 
-use crate::error::{CageError, Step};
-use crate::layer;
+use crate::error::{CageError, CageStep};
+use crate::ruleset;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat, openat2, renameat};
@@ -44,14 +44,14 @@ pub fn remove_tree(at: &Path) -> io::Result<()> {
 /// # Errors
 /// `Step::Layer` where the kernel refuses.
 pub fn restrict_to_removal_in(roots: &[PathBuf]) -> Result<bool, CageError> {
-    if !layer::abi().is_ok_and(|abi| abi >= layer::MOVES) {
+    if !ruleset::abi().is_ok_and(|abi| abi >= ruleset::REFER_ABI) {
         return Ok(false);
     }
     let roots = roots.iter().map(|root| {
         open(root, place_flags(), Mode::empty())
-            .map_err(|error| CageError::os(Step::Layer, root.display(), error))
+            .map_err(|error| CageError::os(CageStep::Layer, root.display(), error))
     });
-    layer::enforce(layer::removals(&roots.collect::<Result<Vec<_>, _>>()?)?)?;
+    ruleset::enforce(ruleset::removal_rules(&roots.collect::<Result<Vec<_>, _>>()?)?)?;
     Ok(true)
 }
 

@@ -1,14 +1,14 @@
 //! The root of tier A: a plan of mounts from the grants, and its execution in an empty tmpfs.
 //! What was not granted is not there. For `init` only; the plan is pure.
 
-use crate::error::{CageError, Step};
+use crate::error::{CageError, CageStep};
 use crate::grants::Grants;
 use crate::hosts_file::HOSTS_PATH;
 use crate::mount_point::{self, MountPointKind, PrivateDirs};
 use crate::overlay::{self, OverlayMounts};
 use crate::policy::{Access, FreshMount};
 use crate::resolved_path::PathLink;
-use crate::sys::{self, Depth, Taken};
+use crate::sys::{self, MountDepth, MountRestriction};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -276,7 +276,7 @@ impl MountPlan {
             self.clone().without_overlays(&built.plain);
         if let Some(text) = &hosts {
             std::fs::write(HOSTS_TEXT, text)
-                .map_err(|error| CageError::os(Step::Root, HOSTS_TEXT, error))?;
+                .map_err(|error| CageError::os(CageStep::Root, HOSTS_TEXT, error))?;
         }
         for mount in &mounts {
             let failed = |error| {
@@ -295,14 +295,17 @@ impl MountPlan {
         }
         if let Some(overlays) = overlays {
             built.mounted =
-                overlays.end().map_err(|error| CageError::os(Step::Root, "overlays", error))?;
+                overlays.end().map_err(|error| CageError::os(CageStep::Root, "overlays", error))?;
         }
-        umount2(OLD, MntFlags::MNT_DETACH)
-            .map_err(|error| CageError::os(Step::Root, "letting go of the host's root", error))?;
-        std::fs::remove_dir(OLD).map_err(|error| CageError::os(Step::Root, OLD, error))?;
+        umount2(OLD, MntFlags::MNT_DETACH).map_err(|error| {
+            CageError::os(CageStep::Root, "letting go of the host's root", error)
+        })?;
+        std::fs::remove_dir(OLD).map_err(|error| CageError::os(CageStep::Root, OLD, error))?;
         open(Path::new("/"))
-            .and_then(|root| sys::restrict(root.as_fd(), Taken::Writes, Depth::This))
-            .map_err(|error| CageError::os(Step::Root, "making the root read-only", error))?;
+            .and_then(|root| {
+                sys::restrict(root.as_fd(), MountRestriction::Writes, MountDepth::This)
+            })
+            .map_err(|error| CageError::os(CageStep::Root, "making the root read-only", error))?;
         Ok(built)
     }
 
@@ -359,11 +362,13 @@ impl RootMount {
         let place = self.place(private)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         match self.kind {
-            MountKind::ReadOnly => bind(&self.on_host()?, &place, Some(Taken::WritesAndDevices))?,
-            MountKind::ReadOnlyNoExec => {
-                bind(&self.on_host()?, &place, Some(Taken::WritesDevicesAndPrograms))?
+            MountKind::ReadOnly => {
+                bind(&self.on_host()?, &place, Some(MountRestriction::WritesAndDevices))?
             }
-            MountKind::Device => bind(&self.on_host()?, &place, Some(Taken::Writes))?,
+            MountKind::ReadOnlyNoExec => {
+                bind(&self.on_host()?, &place, Some(MountRestriction::WritesDevicesAndPrograms))?
+            }
+            MountKind::Device => bind(&self.on_host()?, &place, Some(MountRestriction::Writes))?,
             MountKind::Writable => bind(&self.on_host()?, &place, None)?,
             MountKind::Overlay => {
                 let directory = self.overlay.iter().map(|over| over.directory.as_path());
@@ -372,13 +377,17 @@ impl RootMount {
                 bind(&tree, &place, None)?;
             }
             MountKind::Pinned => bind(&place, &place, None)?,
-            MountKind::Sealed => bind(&place, &place, Some(Taken::WritesAndDevices))?,
+            MountKind::Sealed => bind(&place, &place, Some(MountRestriction::WritesAndDevices))?,
             MountKind::Empty if self.shape == MountPointKind::Dir => {
                 mount_fresh("tmpfs", &place, plain, "size=64k,mode=755")?;
             }
             MountKind::Empty => bind(&open(&host_path(Path::new("/dev/null")))?, &place, None)?,
             MountKind::HostsFile => {
-                bind(&open(Path::new(HOSTS_TEXT))?, &place, Some(Taken::WritesAndDevices))?;
+                bind(
+                    &open(Path::new(HOSTS_TEXT))?,
+                    &place,
+                    Some(MountRestriction::WritesAndDevices),
+                )?;
             }
             MountKind::Proc => {
                 if let Err(errno) = mount_fresh("proc", &place, plain, "") {
@@ -408,10 +417,11 @@ impl RootMount {
 /// Why a place of the root could not be made.
 fn failure(doing: String, errno: Errno) -> CageError {
     if errno != Errno::EAGAIN {
-        return CageError::os(Step::Root, doing, errno);
+        return CageError::os(CageStep::Root, doing, errno);
     }
     let why = "other commands of this session change the way there again and again";
-    CageError::new(Step::Root, format!("{doing}: {why}")).hint("end those commands and try again")
+    CageError::new(CageStep::Root, format!("{doing}: {why}"))
+        .hint("end those commands and try again")
 }
 
 /// The mounts in which commands leave files for the next call, beside those that show something else.
@@ -506,19 +516,20 @@ fn is_redundant(mount: &RootMount, kept: &[RootMount]) -> bool {
 
 /// An empty root that this process lives in, with the host's at `OLD`.
 fn pivot_to_empty_root() -> Result<(), CageError> {
-    let failed = |what: &'static str| move |error: Errno| CageError::os(Step::Root, what, error);
+    let failed =
+        |what: &'static str| move |error: Errno| CageError::os(CageStep::Root, what, error);
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(failed("keeping mounts to ourselves"))?;
     let stage = STAGES
         .into_iter()
         .find(|stage| Path::new(stage).is_dir())
-        .ok_or_else(|| CageError::new(Step::Root, "there is neither /tmp nor /run"))?;
+        .ok_or_else(|| CageError::new(CageStep::Root, "there is neither /tmp nor /run"))?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("agentd"), stage, Some("tmpfs"), flags, Some("size=1m,mode=755"))
         .map_err(failed("an empty root"))?;
     let old = format!("{stage}{OLD}");
-    std::fs::create_dir(&old).map_err(|error| CageError::os(Step::Root, &old, error))?;
+    std::fs::create_dir(&old).map_err(|error| CageError::os(CageStep::Root, &old, error))?;
     pivot_root(stage, old.as_str()).map_err(failed("pivot_root"))?;
     chdir("/").map_err(failed("entering the root"))
 }
@@ -556,14 +567,14 @@ pub(crate) fn make_read_only(path: &Path, rooms: &[StagingDir]) -> Result<(), Er
     if fstatvfs(&place)?.flags().contains(FsFlags::ST_RDONLY) {
         return Ok(());
     }
-    bind(&place, &place, Some(Taken::WritesAndDevices))
+    bind(&place, &place, Some(MountRestriction::WritesAndDevices))
 }
 
 /// Shows a tree at a place, without what is taken from it.
-fn bind(tree: &OwnedFd, place: &OwnedFd, taken: Option<Taken>) -> Result<(), Errno> {
+fn bind(tree: &OwnedFd, place: &OwnedFd, taken: Option<MountRestriction>) -> Result<(), Errno> {
     let copy = sys::copied_tree(tree.as_fd())?;
     if let Some(taken) = taken {
-        sys::restrict(copy.as_fd(), taken, Depth::AllBelow)?;
+        sys::restrict(copy.as_fd(), taken, MountDepth::AllBelow)?;
     }
     sys::attach(copy.as_fd(), place.as_fd())
 }

@@ -1,12 +1,12 @@
 //! Memory that no process needs to map: files in `/dev/shm`, files of `memfd_create`, System V segments.
 //! `bounds` counts it; `caged` removes what a command in tier B left of it.
 
-mod made;
-mod segments;
+mod shm_creations;
+mod sysv_segments;
 
-pub(crate) use made::{Made, Seen};
+pub(crate) use shm_creations::{SharedShmCreations, ShmCreations};
 
-use crate::census;
+use crate::proc_usage;
 use crate::sys;
 use nix::sys::statvfs::fstatvfs;
 use std::collections::{BTreeSet, HashSet};
@@ -28,25 +28,25 @@ const ENTRIES: usize = 20_000;
 /// The shared memory of one command.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
-    whose: Whose,
+    whose: ShmScope,
     /// Shared memory of the whole machine when the command began, without what others took since.
     machine: u64,
 }
 
 /// Beside whose memory the command's own lies.
 #[derive(Debug)]
-enum Whose {
+enum ShmScope {
     /// Nobody's: `/dev/shm` is a fresh mount, and the IPC namespace is new (tier A).
-    Own(OwnedFd),
+    Private(OwnedFd),
     /// This user's other processes' (tier B).
-    Common { seen: Seen, segments_before: BTreeSet<u64> },
+    Shared { seen: SharedShmCreations, segments_before: BTreeSet<u64> },
     /// The same, and no listener sees what the command makes.
-    Unseen,
+    Unobserved,
 }
 
 /// A count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sum {
+enum MemorySum {
     /// All of it was looked at.
     Whole(u64),
     /// At least this: a process hides its files, or there are too many.
@@ -55,45 +55,45 @@ enum Sum {
 
 impl SharedMemory {
     /// Of a command with this mount at `/dev/shm` and with the runner's own IPC namespace.
-    pub(crate) fn own(shm: OwnedFd) -> Self {
-        Self { whose: Whose::Own(shm), machine: machine() }
+    pub(crate) fn private(shm: OwnedFd) -> Self {
+        Self { whose: ShmScope::Private(shm), machine: system_shared_memory() }
     }
 
     /// Of a command that shares both with this user's other processes.
-    pub(crate) fn common(seen: Seen) -> Self {
-        let segments_before = segments::all().iter().map(|segment| segment.id).collect();
-        Self { whose: Whose::Common { seen, segments_before }, machine: machine() }
+    pub(crate) fn shared(seen: SharedShmCreations) -> Self {
+        let segments_before = sysv_segments::all().iter().map(|segment| segment.id).collect();
+        Self { whose: ShmScope::Shared { seen, segments_before }, machine: system_shared_memory() }
     }
 
     /// The same without a listener.
-    pub(crate) fn unseen() -> Self {
-        Self { whose: Whose::Unseen, machine: machine() }
+    pub(crate) fn unobserved() -> Self {
+        Self { whose: ShmScope::Unobserved, machine: system_shared_memory() }
     }
 
     /// How much the machine's shared memory has grown: the command cannot have taken more. One short
     /// read, where a count opens every process's list of files.
     pub(crate) fn grown(&self) -> u64 {
-        machine().saturating_sub(self.machine)
+        system_shared_memory().saturating_sub(self.machine)
     }
 
     /// Bytes that are the command's, mapped or not. `members` are its processes.
     pub(crate) fn bytes(&mut self, members: &[u32]) -> u64 {
         // Read first: what is made meanwhile must not count as somebody else's.
-        let now = machine();
+        let now = system_shared_memory();
         match self.sum(members) {
-            Sum::Whole(bytes) => {
+            MemorySum::Whole(bytes) => {
                 self.machine = now.saturating_sub(bytes);
                 bytes
             }
-            Sum::Part(bytes) => bytes.max(now.saturating_sub(self.machine)),
+            MemorySum::Part(bytes) => bytes.max(now.saturating_sub(self.machine)),
         }
     }
 
-    fn sum(&self, members: &[u32]) -> Sum {
-        let mut segments = segments::all();
+    fn sum(&self, members: &[u32]) -> MemorySum {
+        let mut segments = sysv_segments::all();
         let placed = match &self.whose {
-            Whose::Own(shm) => mounted(shm),
-            Whose::Common { seen, segments_before } => {
+            ShmScope::Private(shm) => mounted(shm),
+            ShmScope::Shared { seen, segments_before } => {
                 let made = made(seen);
                 segments.retain(|segment| {
                     !segments_before.contains(&segment.id)
@@ -101,43 +101,46 @@ impl SharedMemory {
                 });
                 named(&made)
             }
-            Whose::Unseen => {
+            ShmScope::Unobserved => {
                 segments.retain(|segment| members.contains(&segment.creator));
-                Sum::Whole(0)
+                MemorySum::Whole(0)
             }
         };
         let segments: u64 = segments.iter().map(|segment| segment.resident).sum();
         match (placed, open_files(members)) {
-            (Sum::Whole(one), Sum::Whole(other)) => Sum::Whole(one + other + segments),
-            (Sum::Whole(one) | Sum::Part(one), Sum::Whole(other) | Sum::Part(other)) => {
-                Sum::Part(one + other + segments)
+            (MemorySum::Whole(one), MemorySum::Whole(other)) => {
+                MemorySum::Whole(one + other + segments)
             }
+            (
+                MemorySum::Whole(one) | MemorySum::Part(one),
+                MemorySum::Whole(other) | MemorySum::Part(other),
+            ) => MemorySum::Part(one + other + segments),
         }
     }
 
     /// Removes what the command left beside this user's other processes, as far as it is certain that the
     /// command made it. To be called when none of its processes is left.
-    pub(crate) fn clear(&self) {
-        let Whose::Common { seen, segments_before } = &self.whose else { return };
+    pub(crate) fn remove(&self) {
+        let ShmScope::Shared { seen, segments_before } = &self.whose else { return };
         let made = made(seen);
         let user = nix::unistd::getuid().as_raw();
-        for segment in segments::all() {
+        for segment in sysv_segments::all() {
             let is_new = !segments_before.contains(&segment.id);
             if is_new && segment.user == user && made.has_made(segment.creator) {
                 sys::remove_segment(segment.id);
             }
         }
-        made::remove(&made, Path::new(SHM), user);
+        shm_creations::remove(&made, Path::new(SHM), user);
     }
 }
 
 /// What was seen so far.
-fn made(seen: &Seen) -> Made {
+fn made(seen: &SharedShmCreations) -> ShmCreations {
     seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Shared memory of the whole machine, in bytes; 0 where it does not say.
-fn machine() -> u64 {
+fn system_shared_memory() -> u64 {
     fs::read_to_string("/proc/meminfo").ok().and_then(|text| shared(&text)).unwrap_or(0)
 }
 
@@ -149,22 +152,24 @@ fn shared(meminfo: &str) -> Option<u64> {
 }
 
 /// What lies in a mount, files that are deleted and still open included.
-fn mounted(mount: &OwnedFd) -> Sum {
+fn mounted(mount: &OwnedFd) -> MemorySum {
     match fstatvfs(mount.as_fd()) {
-        Ok(it) => Sum::Whole(it.blocks().saturating_sub(it.blocks_free()) * it.fragment_size()),
-        Err(_) => Sum::Part(0),
+        Ok(it) => {
+            MemorySum::Whole(it.blocks().saturating_sub(it.blocks_free()) * it.fragment_size())
+        }
+        Err(_) => MemorySum::Part(0),
     }
 }
 
 /// What lies below the names in `/dev/shm` that the command made.
-fn named(made: &Made) -> Sum {
+fn named(made: &ShmCreations) -> MemorySum {
     let mut waiting: Vec<PathBuf> = made.names().map(|name| Path::new(SHM).join(name)).collect();
     let (mut bytes, mut seen) = (0, 0);
     let mut is_whole = !made.is_cut();
     while let Some(path) = waiting.pop() {
         seen += 1;
         if seen > ENTRIES {
-            return Sum::Part(bytes);
+            return MemorySum::Part(bytes);
         }
         let Ok(status) = path.symlink_metadata() else { continue };
         bytes += status.blocks() * BLOCK;
@@ -175,12 +180,12 @@ fn named(made: &Made) -> Sum {
             }
         }
     }
-    if is_whole { Sum::Whole(bytes) } else { Sum::Part(bytes) }
+    if is_whole { MemorySum::Whole(bytes) } else { MemorySum::Part(bytes) }
 }
 
 /// What these processes have open of files in memory that have no name: those of `memfd_create`, and those
 /// in `/dev/shm` that were deleted.
-fn open_files(members: &[u32]) -> Sum {
+fn open_files(members: &[u32]) -> MemorySum {
     let shm = fs::metadata(SHM).map(|status| status.dev()).ok();
     let mut files = HashSet::new();
     let (mut bytes, mut is_whole) = (0, true);
@@ -193,17 +198,17 @@ fn open_files(members: &[u32]) -> Sum {
                     }
                 }
             }
-            None => is_whole &= !census::has_memory(*pid),
+            None => is_whole &= !proc_usage::has_memory(*pid),
         }
     }
-    if is_whole { Sum::Whole(bytes) } else { Sum::Part(bytes) }
+    if is_whole { MemorySum::Whole(bytes) } else { MemorySum::Part(bytes) }
 }
 
 /// Device and number of a file, and its bytes.
-type Found = ((u64, u64), u64);
+type NamelessFile = ((u64, u64), u64);
 
 /// The files in memory without a name that a process has open; nothing where it hides them, or has ended.
-fn nameless_of(pid: u32, shm: Option<u64>) -> Option<Vec<Found>> {
+fn nameless_of(pid: u32, shm: Option<u64>) -> Option<Vec<NamelessFile>> {
     let mut found = Vec::new();
     for file in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
         match fs::read_link(file.path()) {
@@ -217,7 +222,7 @@ fn nameless_of(pid: u32, shm: Option<u64>) -> Option<Vec<Found>> {
 }
 
 /// One of them.
-fn nameless(file: &Path, leads_to: &Path, shm: Option<u64>) -> Option<Found> {
+fn nameless(file: &Path, leads_to: &Path, shm: Option<u64>) -> Option<NamelessFile> {
     let leads_to = leads_to.as_os_str().as_bytes();
     let by_memfd = leads_to.starts_with(b"/memfd:");
     if !by_memfd && !leads_to.ends_with(b" (deleted)") {
@@ -250,7 +255,8 @@ mod tests {
         let before = open_files(&[std::process::id()]);
         file.write_all(&vec![1; 1 << 20]).unwrap();
         let _again = file.try_clone().unwrap();
-        let (Sum::Whole(before), Sum::Whole(after)) = (before, open_files(&[std::process::id()]))
+        let (MemorySum::Whole(before), MemorySum::Whole(after)) =
+            (before, open_files(&[std::process::id()]))
         else {
             panic!("this process hides nothing");
         };
@@ -261,6 +267,6 @@ mod tests {
     fn a_process_that_ended_hides_nothing() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        assert_eq!(open_files(&[child.id()]), Sum::Whole(0));
+        assert_eq!(open_files(&[child.id()]), MemorySum::Whole(0));
     }
 }

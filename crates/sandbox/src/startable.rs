@@ -15,8 +15,10 @@ use std::path::{Path, PathBuf};
 pub fn startable(wanted: &Confinement, program: &Path) -> Option<PathBuf> {
     let real = program.canonicalize().ok()?;
     let executable = real.is_file() && access(&real, AccessFlags::X_OK).is_ok();
-    let granted =
-        || wanted.level == Level::Uncaged || places(wanted).any(|place| real.starts_with(place));
+    let granted = || {
+        wanted.level == Level::Uncaged
+            || runnable_grants(wanted).any(|place| real.starts_with(place))
+    };
     (executable && granted()).then_some(real)
 }
 
@@ -26,7 +28,7 @@ pub fn startable(wanted: &Confinement, program: &Path) -> Option<PathBuf> {
 pub fn startable_by_name(wanted: &Confinement, folder: &Path, name: &str) -> bool {
     let in_grants = || {
         let real = folder.canonicalize();
-        real.is_ok_and(|real| places(wanted).any(|place| real.starts_with(place)))
+        real.is_ok_and(|real| runnable_grants(wanted).any(|place| real.starts_with(place)))
     };
     startable(wanted, &folder.join(name)).is_some()
         && (wanted.level == Level::Uncaged || in_grants())
@@ -34,11 +36,11 @@ pub fn startable_by_name(wanted: &Confinement, folder: &Path, name: &str) -> boo
 
 /// The real paths beneath which commands of this cage can start programs.
 #[must_use]
-pub fn runnable_places(wanted: &Confinement) -> Vec<PathBuf> {
-    places(wanted).collect()
+pub fn runnable_paths(wanted: &Confinement) -> Vec<PathBuf> {
+    runnable_grants(wanted).collect()
 }
 
-fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
+fn runnable_grants(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
     let home = wanted.home.as_ref().map(FilePath::to_path);
     let rules = policy::of(wanted.profile).grants.iter().filter(|rule| rule.access.runs());
     let written = wanted.written();

@@ -66,7 +66,7 @@ pub(crate) fn copied(made: libc::c_long, body: impl FnOnce() -> i32) -> Result<P
 }
 
 /// What the go-between of `fork_in` reads and writes in this process's memory.
-struct Errand<'a, F> {
+struct ForkRequest<'a, F> {
     namespace: BorrowedFd<'a>,
     group: Option<BorrowedFd<'a>>,
     body: Option<F>,
@@ -91,7 +91,7 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
 ) -> Result<Pid, Errno> {
     extern "C" fn go<F: FnOnce() -> i32>(errand: *mut libc::c_void) -> libc::c_int {
         // SAFETY: `fork_in` passes its own `Errand<F>` and stands still until we are gone.
-        let errand = unsafe { &mut *errand.cast::<Errand<'_, F>>() };
+        let errand = unsafe { &mut *errand.cast::<ForkRequest<'_, F>>() };
         let body = &mut errand.body;
         errand.outcome = setns(errand.namespace, CloneFlags::CLONE_NEWPID).and_then(|()| {
             // The body stays where it is: dropped here, its descriptors would be closed in our
@@ -104,7 +104,8 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
         });
         0
     }
-    let mut errand = Errand { namespace, group, body: Some(body), outcome: Err(Errno::ECHILD) };
+    let mut errand =
+        ForkRequest { namespace, group, body: Some(body), outcome: Err(Errno::ECHILD) };
     let mut stack: Vec<u128> = vec![0; STACK / size_of::<u128>()];
     // SAFETY: the function gets the structure of its type; stack and structure live until the
     // call is over, since CLONE_VFORK holds us until the go-between has ended; the stack's end is
@@ -224,7 +225,7 @@ pub(crate) fn silence() -> Result<(), Errno> {
 }
 
 /// Opens a file so that programs started later have it too.
-pub(crate) fn left_open(path: &Path) -> Option<OwnedFd> {
+pub(crate) fn open_inheritable(path: &Path) -> Option<OwnedFd> {
     nix::fcntl::open(path, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty()).ok()
 }
 
@@ -355,14 +356,14 @@ const AT_RECURSIVE: u32 = 0x8000;
 
 /// Whether what is mounted below changes too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum MountDepth {
     This,
     AllBelow,
 }
 
 /// What a mount takes away from the tree that it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum MountRestriction {
     /// Of files and directories: device nodes, FIFOs and sockets are written to all the same.
     Writes,
     /// The same, and no device can be opened.
@@ -375,17 +376,23 @@ pub(crate) enum Taken {
 ///
 /// # Errors
 /// What the kernel answers: ENOSYS before Linux 5.12.
-pub(crate) fn restrict(mount: BorrowedFd<'_>, taken: Taken, depth: Depth) -> Result<(), Errno> {
+pub(crate) fn restrict(
+    mount: BorrowedFd<'_>,
+    taken: MountRestriction,
+    depth: MountDepth,
+) -> Result<(), Errno> {
     let set = match taken {
-        Taken::Writes => MOUNT_ATTR_RDONLY,
-        Taken::WritesAndDevices => MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
-        Taken::WritesDevicesAndPrograms => MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+        MountRestriction::Writes => MOUNT_ATTR_RDONLY,
+        MountRestriction::WritesAndDevices => MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
+        MountRestriction::WritesDevicesAndPrograms => {
+            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
+        }
     };
     let attr = MountAttr { set, clear: 0, propagation: 0, user_namespace: 0 };
     let flags = libc::AT_EMPTY_PATH.unsigned_abs()
         | match depth {
-            Depth::This => 0,
-            Depth::AllBelow => AT_RECURSIVE,
+            MountDepth::This => 0,
+            MountDepth::AllBelow => AT_RECURSIVE,
         };
     // SAFETY: the path is empty and null-terminated, the structure has the size that is passed with
     // it, and both outlive the call.

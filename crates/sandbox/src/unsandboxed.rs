@@ -2,14 +2,14 @@
 //! for a session. What can be locked is locked, and nothing of it is claimed. For `cage` only.
 
 use crate::cage::effective_network;
-use crate::claims::{self, Held};
 use crate::error::CageError;
 use crate::grants::{GrantVia, Grants};
+use crate::guarantees::{self, TreeEndedBy};
 use crate::launch;
-use crate::layer;
 use crate::policy::ConfinementPolicy;
 use crate::privileges;
-use crate::seccomp::{Filter, Plan};
+use crate::ruleset;
+use crate::seccomp::{CompiledFilter, FilterSpec};
 use protocol::confinement::{Confinement, Enforced, Level, Tier, WITHOUT_CAGE};
 
 /// What a worker of our own asks for, on a host that can make no cage: to go on without.
@@ -33,27 +33,27 @@ pub(crate) fn enter(
     let network = effective_network(policy, wanted);
     privileges::drop_all()?;
     // Each that fails is one that this host does not have, and the record claims none.
-    let _ = layer::abi()
+    let _ = ruleset::abi()
         .and_then(|_| Grants::open_all(wanted, policy, GrantVia::Landlock))
-        .and_then(|grants| layer::rules(&grants, launch::tcp(Tier::C, network)))
-        .and_then(layer::enforce);
-    let _ = Filter::new(&Plan::in_process(network, layer::abi().unwrap_or(0)))
+        .and_then(|grants| ruleset::rules(&grants, launch::tcp(Tier::C, network)))
+        .and_then(ruleset::enforce);
+    let _ = CompiledFilter::new(&FilterSpec::in_process(network, ruleset::abi().unwrap_or(0)))
         .and_then(|filter| filter.install());
-    Ok(enforced(wanted, Held::Runner, Vec::new()))
+    Ok(enforced(wanted, TreeEndedBy::Runner, Vec::new()))
 }
 
 /// The record of what holds: nothing.
-pub(crate) fn enforced(wanted: &Confinement, held: Held, missing: Vec<String>) -> Enforced {
+pub(crate) fn enforced(wanted: &Confinement, held: TreeEndedBy, missing: Vec<String>) -> Enforced {
     Enforced {
         tier: Tier::C,
         profile: wanted.profile.name().to_owned(),
         landlock_abi: 0,
-        network: claims::UNHELD.to_owned(),
+        network: guarantees::UNRESTRICTED_NETWORK.to_owned(),
         namespaces: Vec::new(),
         seccomp: false,
         refusals_observable: false,
-        dropped: layer::dropped(0),
-        limits: claims::uncaged(wanted.limits, held),
+        dropped: ruleset::missing_rights(0),
+        limits: guarantees::unsandboxed(wanted.limits, held),
         missing,
         cgroup: Vec::new(),
     }

@@ -708,7 +708,7 @@ impl CallMachine {
         match self.phase {
             CallPhase::Probing | CallPhase::Starting => {
                 // Where the session works decides that, not whether this machine can make cages.
-                let (code, text) = match step == sandbox::Step::Grants.name() {
+                let (code, text) = match step == sandbox::CageStep::Grants.name() {
                     true => ("not_granted", format!("The call was not run: {reason}.")),
                     false => (
                         "sandbox_unavailable",

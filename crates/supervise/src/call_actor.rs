@@ -721,7 +721,7 @@ impl CallState {
         let made = tokio::task::spawn_blocking(move || saved.begin(call, &cage)).await;
         let made = made.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         made.map(Some).map_err(|error| CallInput::Uncaged {
-            step: sandbox::Step::Saved.name().to_owned(),
+            step: sandbox::CageStep::Saved.name().to_owned(),
             reason: error.to_string(),
         })
     }

@@ -287,7 +287,8 @@ fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
     let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
-    let (step, reason) = (sandbox::Step::Grants.name().to_owned(), "/p reaches /p/state; move it");
+    let (step, reason) =
+        (sandbox::CageStep::Grants.name().to_owned(), "/p reaches /p/state; move it");
     let effects = life.step(CallInput::Uncaged { step, reason: reason.into() });
     let result = &conclusion(&effects).result;
     assert_eq!(result.outcome, Outcome::Confined { what: "grants".into() });

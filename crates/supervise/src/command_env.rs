@@ -115,7 +115,7 @@ pub(crate) fn command_env(
 /// A search path as commands find it: a link to a directory of programs may lie where they see nothing.
 /// Those of the system (`/bin`) are there in each tier.
 fn shown(path: &str, wanted: &Confinement) -> String {
-    let places = sandbox::runnable_places(wanted);
+    let places = sandbox::runnable_paths(wanted);
     let real = |dir: &str| {
         let dir = Path::new(dir);
         let is_deep = dir.is_absolute() && dir.components().count() > 2;

@@ -139,7 +139,7 @@ impl<L: Link> Life<L> {
             // Before it is waited for: until then its number is nobody else's.
             let sweep = async || {
                 if let Some(cgroup) = cgroup.clone() {
-                    let sweep = move || sandbox::sweep(&cgroup, pid);
+                    let sweep = move || sandbox::remove_cgroup_of(&cgroup, pid);
                     let _ = tokio::task::spawn_blocking(sweep).await;
                 }
             };

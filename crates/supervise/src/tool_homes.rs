@@ -62,7 +62,7 @@ pub(crate) fn of_path(
     let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
     let ground = config::PathPolicy {
         home: home.as_deref(),
-        known: &sandbox::runnable_places(confinement),
+        known: &sandbox::runnable_paths(confinement),
         kept: &kept.places(),
         writable: written,
         is_written_by: sandbox::is_changeable_in,

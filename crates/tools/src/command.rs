@@ -23,7 +23,7 @@ use nix::sys::signal::Signal;
 use protocol::call::{Effect, Outcome, Remedy, Tampered};
 use protocol::confinement::{Refusal, RefusalKind};
 use protocol::tool::Stream;
-use sandbox::{Bound, Cage, CageError, Exceeded, Exit, Program, Step};
+use sandbox::{Cage, CageError, CageStep, CommandExit, LimitExceeded, LimitKind, Program};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -222,7 +222,7 @@ fn start_and_wait(
         cwd: ctx.scope.project.clone(),
     };
     let caged = side.cage.spawn(program).map_err(|error| {
-        if error.step == Step::Lost {
+        if error.step == CageStep::Lost {
             ctx.extras.lost = Some(error.reason.clone());
         }
         of_cage(&error)
@@ -322,9 +322,9 @@ fn of_cage(error: &CageError) -> ToolFailure {
     // Errno is the system's list, not ours: what is not named here is the cage's own failure.
     #[allow(clippy::wildcard_enum_match_arm)]
     let code = match (error.step, number.map(Errno::from_raw)) {
-        (Step::Program, Some(Errno::ENOENT | Errno::ENOTDIR)) => FailureCode::NotFound,
-        (Step::Program, Some(Errno::EACCES | Errno::EPERM)) => FailureCode::PermissionDenied,
-        (Step::Program, Some(Errno::ENOEXEC | Errno::E2BIG)) => FailureCode::InvalidArguments,
+        (CageStep::Program, Some(Errno::ENOENT | Errno::ENOTDIR)) => FailureCode::NotFound,
+        (CageStep::Program, Some(Errno::EACCES | Errno::EPERM)) => FailureCode::PermissionDenied,
+        (CageStep::Program, Some(Errno::ENOEXEC | Errno::E2BIG)) => FailureCode::InvalidArguments,
         _ => {
             return ToolFailure {
                 hint: error.hint.clone(),
@@ -382,7 +382,7 @@ fn answer(
             }
         }
     }));
-    if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
+    if matches!(ending.exit, CommandExit::Code(ENDED_BY_SIZE) | CommandExit::Signal(SIGXFSZ)) {
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
     }
     footer.extend(sight.signer.into_iter().flat_map(Signer::lines));
@@ -397,7 +397,7 @@ fn answer(
         }
         footer.extend(ways);
         footer.extend(missing_path_note(&text, &matters, sight, ctx));
-        let is_missing = matches!(ending.exit, Exit::Code(NOT_FOUND)) && sight.is_locked;
+        let is_missing = matches!(ending.exit, CommandExit::Code(NOT_FOUND)) && sight.is_locked;
         footer.extend(is_missing.then(|| sight.search().line(&text)).flatten());
     } else {
         footer.extend(hint_lines((&[], &ending.tampered), &ctx.scope.project, sight));
@@ -451,7 +451,11 @@ fn leftover_note(LeftoverProcesses { names, held_output }: &LeftoverProcesses) -
 }
 
 /// How it ended: for the record, as a code, and as the last line.
-fn verdict(over: CommandEnd, exit: Exit, time: Duration) -> (Outcome, Option<FailureCode>, String) {
+fn verdict(
+    over: CommandEnd,
+    exit: CommandExit,
+    time: Duration,
+) -> (Outcome, Option<FailureCode>, String) {
     match (over, exit) {
         (CommandEnd::TimedOut, _) => (
             Outcome::TimedOut,
@@ -467,10 +471,10 @@ fn verdict(over: CommandEnd, exit: Exit, time: Duration) -> (Outcome, Option<Fai
             "exit code: 130 (ended on request; all its processes were ended)".to_owned(),
         ),
         (CommandEnd::Exceeded(exceeded), _) => exceeded_limit(exceeded),
-        (CommandEnd::ByItself, Exit::Code(code)) => {
+        (CommandEnd::ByItself, CommandExit::Code(code)) => {
             (Outcome::Exited { code }, None, format!("exit code: {code}"))
         }
-        (CommandEnd::ByItself, Exit::Signal(signal)) => {
+        (CommandEnd::ByItself, CommandExit::Signal(signal)) => {
             let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
             let line = format!("exit code: {} (killed by signal {signal}, {name})", 128 + signal);
             if signal == SIGXFSZ {
@@ -508,13 +512,13 @@ fn untampered(
 
 /// How a call ended that used more than it may, with the setting that bounds it.
 fn exceeded_limit(
-    Exceeded { bound, used, most }: Exceeded,
+    LimitExceeded { bound, used, most }: LimitExceeded,
 ) -> (Outcome, Option<FailureCode>, String) {
     // The kernel held it at the bound.
     let held = used <= most;
     let confined = |what: &str| Outcome::Confined { what: what.to_owned() };
     let (outcome, code, what) = match bound {
-        Bound::Memory => {
+        LimitKind::Memory => {
             let mib = |bytes: u64| bytes.div_ceil(1 << 20);
             let (used, most) = (mib(used), mib(most));
             let what = match held {
@@ -527,7 +531,7 @@ fn exceeded_limit(
             };
             (Outcome::OutOfMemory, FailureCode::OutOfMemory, what)
         }
-        Bound::Processes => {
+        LimitKind::Processes => {
             let what = match held {
                 true => format!(
                     "all {most} processes and threads of `sandbox.limits.processes`, and wanted more"
@@ -538,7 +542,7 @@ fn exceeded_limit(
             };
             (confined("the bound of processes"), FailureCode::Confined, what)
         }
-        Bound::CpuTime => {
+        LimitKind::CpuTime => {
             let what = format!(
                 "{used} s of processor time, above the {most} of `sandbox.limits.cpu_seconds`"
             );
@@ -732,22 +736,27 @@ mod tests {
     fn the_exit_code_says_how_it_ended() {
         let time = Duration::from_secs(2);
         for (over, exit, expected, line) in [
-            (CommandEnd::ByItself, Exit::Code(3), Outcome::Exited { code: 3 }, "exit code: 3"),
             (
                 CommandEnd::ByItself,
-                Exit::Signal(9),
+                CommandExit::Code(3),
+                Outcome::Exited { code: 3 },
+                "exit code: 3",
+            ),
+            (
+                CommandEnd::ByItself,
+                CommandExit::Signal(9),
                 Outcome::Signalled { signal: 9 },
                 "exit code: 137 (killed by signal 9, SIGKILL)",
             ),
             (
                 CommandEnd::TimedOut,
-                Exit::Signal(15),
+                CommandExit::Signal(15),
                 Outcome::TimedOut,
                 "exit code: 124 (timed out after 2000 ms; all its processes were ended)",
             ),
             (
                 CommandEnd::Cancelled,
-                Exit::Code(0),
+                CommandExit::Code(0),
                 Outcome::Interrupted,
                 "exit code: 130 (ended on request; all its processes were ended)",
             ),
@@ -756,7 +765,7 @@ mod tests {
             assert_eq!((outcome, text.as_str()), (expected, line));
         }
         assert!(matches!(
-            verdict(CommandEnd::ByItself, Exit::Signal(31), time).0,
+            verdict(CommandEnd::ByItself, CommandExit::Signal(31), time).0,
             Outcome::Confined { .. }
         ));
     }

@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::ClockId;
 use nix::unistd::gettid;
 use protocol::tool::Stream;
-use sandbox::{CageError, Caged, Ending, Exceeded};
+use sandbox::{CageError, CommandOutcome, LimitExceeded, RunningCommand};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -44,7 +44,7 @@ pub(crate) enum CommandEnd {
     /// Somebody asked to end it.
     Cancelled,
     /// As a whole it used more than it may.
-    Exceeded(Exceeded),
+    Exceeded(LimitExceeded),
 }
 
 /// Processes that a command left running when it ended by itself.
@@ -64,13 +64,13 @@ pub(crate) struct CommandRun {
     /// Background processes that were killed at its end.
     pub left_behind: LeftoverProcesses,
     pub took: Duration,
-    pub ending: Ending,
+    pub ending: CommandOutcome,
 }
 
 /// Sees a command through, and holds `kept` bytes of what it prints. Returns when none of its processes
 /// is left.
 pub(crate) fn run_to_end(
-    mut caged: Caged,
+    mut caged: RunningCommand,
     (time, kept): (Duration, usize),
     cancel: &Cancel,
     live: LiveOutput<'_>,
@@ -98,7 +98,7 @@ pub(crate) fn run_to_end(
             }
         }
         CommandEnd::TimedOut | CommandEnd::Cancelled => caged.kill(),
-        CommandEnd::Exceeded(_) => caged.kill_at_once(),
+        CommandEnd::Exceeded(_) => caged.kill_now(),
     }
     pipes.drain(Instant::now() + LAST_OUTPUT);
     let took = begin.elapsed();
@@ -113,10 +113,10 @@ pub(crate) fn run_to_end(
 }
 
 /// The names of the command's background processes; those that end within `LEAVE` do not count.
-fn leftover_processes(caged: &Caged) -> Vec<String> {
+fn leftover_processes(caged: &RunningCommand) -> Vec<String> {
     let deadline = Instant::now() + LEFTOVER_GRACE;
     loop {
-        let living = caged.living();
+        let living = caged.live_processes();
         if living.is_empty() || Instant::now() > deadline {
             return living;
         }
@@ -166,17 +166,23 @@ impl Pipes<'_> {
     }
 
     /// Drains until the command itself is over, for whatever reason.
-    fn until_over(&mut self, caged: &mut Caged, deadline: Instant, cancel: &Cancel) -> CommandEnd {
+    fn until_over(
+        &mut self,
+        caged: &mut RunningCommand,
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> CommandEnd {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return CommandEnd::TimedOut;
             }
-            let look = caged.next_look().map(|next| next.saturating_duration_since(Instant::now()));
+            let look =
+                caged.next_check().map(|next| next.saturating_duration_since(Instant::now()));
             let left = look.map_or(left, |look| left.min(look));
             let (ended, asked) = self.step(left, &[caged.exit_fd(), cancel.as_fd()]);
             if ended {
-                return caged.was_held().map_or(CommandEnd::ByItself, CommandEnd::Exceeded);
+                return caged.kernel_limit_hit().map_or(CommandEnd::ByItself, CommandEnd::Exceeded);
             }
             if asked {
                 return CommandEnd::Cancelled;

@@ -153,7 +153,7 @@ fn signal(host: &HostProbe) -> &'static str {
         Ok(tier) if tier.eq_ignore_ascii_case("b") => Tier::B,
         Ok(_) | Err(_) => host.tier,
     };
-    if sandbox::holds_signals(tier, host.landlock_abi) { "KILL" } else { "0" }
+    if sandbox::signals_are_confined(tier, host.landlock_abi) { "KILL" } else { "0" }
 }
 
 fn task(

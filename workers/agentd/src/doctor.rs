@@ -67,7 +67,7 @@ pub(crate) enum DoctorDepth {
 /// The program inside a cage, for `attempts`.
 pub(crate) fn act(words: &[String]) -> ! {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    std::process::exit(sandbox::act(&words))
+    std::process::exit(sandbox::run_attack(&words))
 }
 
 pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> {
@@ -233,7 +233,7 @@ fn cage(host: &HostProbe, forced: Option<&ValueOrigin>) -> Vec<DoctorFinding> {
 fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
     const WATCHED: &str = "watched ten times a second";
     match delegation {
-        Delegation::Here { base, .. } if cage == Tier::C => {
+        Delegation::Available { base, .. } if cage == Tier::C => {
             let text = format!(
                 "delegated: a command that runs without a cage begins in one of its own in {}, and \
                  nothing keeps it from leaving",
@@ -241,12 +241,12 @@ fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
             );
             DoctorFinding::note("cgroup", text)
         }
-        Delegation::Here { base, holds } => {
-            let by_kernel = |one: &Controller| holds.contains(one);
+        Delegation::Available { base, controllers } => {
+            let by_kernel = |one: &Controller| controllers.contains(one);
             let (held, watched): (Vec<_>, Vec<_>) =
                 Controller::ALL.into_iter().partition(by_kernel);
             let named = |list: Vec<Controller>| {
-                list.into_iter().map(Controller::holds).collect::<Vec<_>>().join(" and ")
+                list.into_iter().map(Controller::label).collect::<Vec<_>>().join(" and ")
             };
             let text = format!(
                 "delegated: each command gets its own in {}; the kernel holds its {}",
@@ -262,10 +262,10 @@ fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
                 .hint("the unit must be given the missing controller: memory and pids"),
             }
         }
-        Delegation::Not(reason) => {
+        Delegation::Unavailable(reason) => {
             let text =
                 format!("none for commands, {reason}; their memory and processes are {WATCHED}");
-            DoctorFinding::note("cgroup", text).hint(reason.way_on())
+            DoctorFinding::note("cgroup", text).hint(reason.hint())
         }
     }
 }

@@ -56,7 +56,7 @@ fn run() -> anyhow::Result<ExitCode> {
         _ => bail!("it is started by agentd, not by hand; run `agentd --help`"),
     };
     if service == Service::Daemon {
-        sandbox::let_go().context("cannot let go of what its starter had open")?;
+        sandbox::close_inherited_fds().context("cannot let go of what its starter had open")?;
         // No terminal of its own: closing one, or a key pressed there, is nothing to it.
         nix::unistd::setsid().context("cannot leave its starter's terminal")?;
     }
@@ -123,7 +123,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
         },
     };
     // Both try things with children of their own, so they come before any thread.
-    let cgroup = sandbox::settle();
+    let cgroup = sandbox::set_up_cgroups();
     let host = sandbox::probe_host();
     sandbox::harden().context("cannot shut itself off from other processes").of_kind("internal")?;
     // The client holds signals back for itself; held back here too, TERM would end nothing.
@@ -283,12 +283,12 @@ fn broker_env(host: Tier) -> Vec<(String, String)> {
 /// Where commands get a cgroup each, if anywhere.
 fn base(cgroup: Delegation) -> Option<PathBuf> {
     match cgroup {
-        Delegation::Here { base, holds } => {
-            let holds: Vec<_> = holds.into_iter().map(Controller::holds).collect();
+        Delegation::Available { base, controllers } => {
+            let holds: Vec<_> = controllers.into_iter().map(Controller::label).collect();
             tracing::info!(base = %base.display(), ?holds, "each command gets a cgroup");
             Some(base)
         }
-        Delegation::Not(reason) => {
+        Delegation::Unavailable(reason) => {
             tracing::info!(%reason, "commands get no cgroup");
             None
         }

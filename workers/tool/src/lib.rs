@@ -14,7 +14,7 @@ use ipc::ChannelError;
 use protocol::call::Report;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, JudgedPath, SigningKey, ToTool, ToolLink};
-use sandbox::{Cage, CageError, Step};
+use sandbox::{Cage, CageError, CageStep};
 use screen::OutputSender;
 use std::fs::File;
 use std::net::SocketAddr;
@@ -89,7 +89,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             say.send(&FromTool::Caged(enforced))?;
             (cage, proxy, agent)
         }
-        Err(CageError { step: Step::Lost, reason, .. }) => {
+        Err(CageError { step: CageStep::Lost, reason, .. }) => {
             say.send(&FromTool::Lost(reason))?;
             return Ok(());
         }
@@ -179,7 +179,7 @@ fn agent_socket(
     let Some((agent, keys)) = agent else { return Ok(None) };
     let made = AgentSocket::bind(&confinement.temp.to_path(), agent, keys);
     made.map(Some).map_err(|error| CageError {
-        step: Step::Handover,
+        step: CageStep::Handover,
         reason: format!("a socket for signing: {error}"),
         hint: "leave `git_signing` out, or try again".to_owned(),
         source: Some(error),

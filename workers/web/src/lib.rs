@@ -14,7 +14,7 @@ use ipc::{ChannelError, Receiver};
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, SignIn, ToTool, ToolLink};
 use protocol::web::{Onward, WebAddress};
-use sandbox::{Cage, CageError, Step};
+use sandbox::{Cage, CageError, CageStep};
 use std::process::ExitCode;
 use tools::{CallScope, Cancel, Engine, ToolRunRequest};
 use web::{Credentials, Fetcher, Judge};
@@ -159,7 +159,7 @@ fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
         | Profile::Format
         | Profile::Git
         | Profile::GitLook => Err(CageError {
-            step: Step::Program,
+            step: CageStep::Program,
             reason: format!("{} is no profile of this process", confinement.profile.name()),
             hint: "this is a fault in agentd".to_owned(),
             source: None,

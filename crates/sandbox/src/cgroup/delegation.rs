@@ -31,7 +31,7 @@ impl Controller {
 
     /// As records name what it holds.
     #[must_use]
-    pub fn holds(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Processes => "processes",
@@ -43,19 +43,19 @@ impl Controller {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delegation {
     /// They do.
-    Here {
+    Available {
         /// In which they are made.
         base: PathBuf,
         /// What they can hold: one of both, or both.
-        holds: Vec<Controller>,
+        controllers: Vec<Controller>,
     },
     /// They do not.
-    Not(Reason),
+    Unavailable(NoDelegation),
 }
 
 /// Why commands get no cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum NoDelegation {
     /// The kernel has version 1 alone, or nothing of it is mounted.
     NoVersion2,
     /// Ours is not below what is mounted.
@@ -69,7 +69,7 @@ pub enum Reason {
     /// Mounted read-only, as in most containers.
     ReadOnly(PathBuf),
     /// It belongs to somebody else.
-    Others(PathBuf),
+    NotOwned(PathBuf),
     /// It is this user's, and nobody said that it may be arranged.
     Unmarked(PathBuf),
     /// Other programs run in it, which would have to be moved.
@@ -78,7 +78,7 @@ pub enum Reason {
     Failed(String),
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for NoDelegation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoVersion2 => f.write_str("this machine has no cgroup version 2"),
@@ -91,7 +91,7 @@ impl fmt::Display for Reason {
             }
             Self::Threaded => f.write_str("this process is in one for threads"),
             Self::ReadOnly(base) => write!(f, "{} is mounted read-only", base.display()),
-            Self::Others(base) => write!(f, "{} belongs to another user", base.display()),
+            Self::NotOwned(base) => write!(f, "{} belongs to another user", base.display()),
             Self::Unmarked(base) => write!(f, "{} was not delegated", base.display()),
             Self::Shared(base, others) => {
                 write!(f, "other programs run in {}: ", base.display())?;
@@ -104,10 +104,10 @@ impl fmt::Display for Reason {
     }
 }
 
-impl Reason {
+impl NoDelegation {
     /// What a person can do about it.
     #[must_use]
-    pub fn way_on(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self {
             Self::NoVersion2 | Self::NoControllers(_) => {
                 "with memory and pids in version 2 (systemd.unified_cgroup_hierarchy=1 at boot), `systemd-run --user --scope -p Delegate=yes agentd` gives each command its own"
@@ -117,7 +117,7 @@ impl Reason {
             }
             Self::Root
             | Self::Threaded
-            | Self::Others(_)
+            | Self::NotOwned(_)
             | Self::Unmarked(_)
             | Self::Shared(..)
             | Self::Failed(_) => {
@@ -129,7 +129,7 @@ impl Reason {
 
 /// Who a directory belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum CgroupOwner {
     Us,
     Root,
     /// Somebody else, or nobody that can be seen.
@@ -138,14 +138,14 @@ pub(super) enum Owner {
 
 /// Whether a service manager says that it may be arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum DelegationMark {
     Delegated,
     None,
 }
 
 /// What it lets us do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writing {
+pub(super) enum WriteAccess {
     Allowed,
     Refused,
     ReadOnly,
@@ -153,56 +153,61 @@ pub(super) enum Writing {
 
 /// What was seen of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct CgroupFacts {
     pub base: PathBuf,
     /// Its `cgroup.type`, which the root of all has not.
     pub kind: Option<String>,
-    pub owner: Owner,
+    pub owner: CgroupOwner,
     /// Whose the directory above is.
-    pub above: Owner,
-    pub mark: Mark,
-    pub writing: Writing,
+    pub above: CgroupOwner,
+    pub mark: DelegationMark,
+    pub writing: WriteAccess,
     /// Its `cgroup.controllers`.
     pub controllers: String,
     /// Processes in it that are not ours.
     pub others: Vec<(u32, String)>,
     /// Whether this process is root, to whom all belong that nobody was given.
-    pub user: Owner,
+    pub user: CgroupOwner,
 }
 
 /// Whether it is ours to arrange.
-pub(super) fn judge(look: Look) -> Delegation {
-    let Look { base, kind, owner, above, mark, writing, controllers, others, user } = look;
+pub(super) fn judge(look: CgroupFacts) -> Delegation {
+    let CgroupFacts { base, kind, owner, above, mark, writing, controllers, others, user } = look;
     let offered = |one: &Controller| controllers.split_whitespace().any(|name| name == one.name());
-    let holds: Vec<Controller> = Controller::ALL.into_iter().filter(offered).collect();
-    if holds.is_empty() {
-        return Delegation::Not(Reason::NoControllers(base));
+    let controllers: Vec<Controller> = Controller::ALL.into_iter().filter(offered).collect();
+    if controllers.is_empty() {
+        return Delegation::Unavailable(NoDelegation::NoControllers(base));
     }
     match kind.as_deref().map(str::trim) {
-        None => return Delegation::Not(Reason::Root),
+        None => return Delegation::Unavailable(NoDelegation::Root),
         Some("domain") => {}
-        Some(_) => return Delegation::Not(Reason::Threaded),
+        Some(_) => return Delegation::Unavailable(NoDelegation::Threaded),
     }
     match writing {
-        Writing::ReadOnly => return Delegation::Not(Reason::ReadOnly(base)),
-        Writing::Refused => return Delegation::Not(Reason::Others(base)),
-        Writing::Allowed => {}
+        WriteAccess::ReadOnly => return Delegation::Unavailable(NoDelegation::ReadOnly(base)),
+        WriteAccess::Refused => return Delegation::Unavailable(NoDelegation::NotOwned(base)),
+        WriteAccess::Allowed => {}
     }
     let given = match (mark, owner) {
-        (Mark::Delegated, Owner::Us) => true,
+        (DelegationMark::Delegated, CgroupOwner::Us) => true,
         // What is root's belongs to root by itself: only the mark counts.
-        (Mark::None, Owner::Us) => user != Owner::Root && above != Owner::Us,
-        (Mark::Delegated | Mark::None, Owner::Root | Owner::Other) => {
-            return Delegation::Not(Reason::Others(base));
+        (DelegationMark::None, CgroupOwner::Us) => {
+            user != CgroupOwner::Root && above != CgroupOwner::Us
+        }
+        (
+            DelegationMark::Delegated | DelegationMark::None,
+            CgroupOwner::Root | CgroupOwner::Other,
+        ) => {
+            return Delegation::Unavailable(NoDelegation::NotOwned(base));
         }
     };
     if !given {
-        return Delegation::Not(Reason::Unmarked(base));
+        return Delegation::Unavailable(NoDelegation::Unmarked(base));
     }
     if !others.is_empty() {
-        return Delegation::Not(Reason::Shared(base, others));
+        return Delegation::Unavailable(NoDelegation::Shared(base, others));
     }
-    Delegation::Here { base, holds }
+    Delegation::Available { base, controllers }
 }
 
 #[cfg(test)]
@@ -210,78 +215,89 @@ mod tests {
     use super::*;
 
     /// A user's scope that was started with `Delegate=yes`.
-    fn scope() -> Look {
-        Look {
+    fn scope() -> CgroupFacts {
+        CgroupFacts {
             base: "/c/run-u7.scope".into(),
             kind: Some("domain\n".to_owned()),
-            owner: Owner::Us,
-            above: Owner::Us,
-            mark: Mark::Delegated,
-            writing: Writing::Allowed,
+            owner: CgroupOwner::Us,
+            above: CgroupOwner::Us,
+            mark: DelegationMark::Delegated,
+            writing: WriteAccess::Allowed,
             controllers: "cpu memory pids\n".to_owned(),
             others: Vec::new(),
-            user: Owner::Other,
+            user: CgroupOwner::Other,
         }
     }
 
-    fn reason(change: impl FnOnce(&mut Look)) -> Option<Reason> {
+    fn reason(change: impl FnOnce(&mut CgroupFacts)) -> Option<NoDelegation> {
         let mut look = scope();
         change(&mut look);
         match judge(look) {
-            Delegation::Here { .. } => None,
-            Delegation::Not(reason) => Some(reason),
+            Delegation::Available { .. } => None,
+            Delegation::Unavailable(reason) => Some(reason),
         }
     }
 
     #[test]
     fn what_was_given_is_ours_and_says_what_it_holds() {
         let base = PathBuf::from("/c/run-u7.scope");
-        let here =
-            |holds: &[Controller]| Delegation::Here { base: base.clone(), holds: holds.to_vec() };
+        let here = |controllers: &[Controller]| Delegation::Available {
+            base: base.clone(),
+            controllers: controllers.to_vec(),
+        };
         assert_eq!(judge(scope()), here(&Controller::ALL));
-        let pids = Look { controllers: "cpuset pids".to_owned(), ..scope() };
+        let pids = CgroupFacts { controllers: "cpuset pids".to_owned(), ..scope() };
         assert_eq!(judge(pids), here(&[Controller::Processes]));
         // Root gave a user a directory by hand, or by the unit of a container.
-        assert_eq!(reason(|look| (look.mark, look.above) = (Mark::None, Owner::Root)), None);
+        assert_eq!(
+            reason(|look| (look.mark, look.above) = (DelegationMark::None, CgroupOwner::Root)),
+            None
+        );
         // A service of root's with `Delegate=yes`.
-        assert_eq!(reason(|look| look.user = Owner::Root), None);
+        assert_eq!(reason(|look| look.user = CgroupOwner::Root), None);
     }
 
     #[test]
     fn what_nobody_gave_us_stays_as_it_is() {
         let base = PathBuf::from("/c/run-u7.scope");
-        assert_eq!(reason(|look| look.kind = None), Some(Reason::Root));
+        assert_eq!(reason(|look| look.kind = None), Some(NoDelegation::Root));
         for kind in ["threaded", "domain threaded", "domain invalid"] {
-            assert_eq!(reason(|look| look.kind = Some(kind.to_owned())), Some(Reason::Threaded));
+            assert_eq!(
+                reason(|look| look.kind = Some(kind.to_owned())),
+                Some(NoDelegation::Threaded)
+            );
         }
         // A terminal's scope below the user's manager: this user's, and not for this.
-        let unmarked = Some(Reason::Unmarked(base.clone()));
-        assert_eq!(reason(|look| look.mark = Mark::None), unmarked);
+        let unmarked = Some(NoDelegation::Unmarked(base.clone()));
+        assert_eq!(reason(|look| look.mark = DelegationMark::None), unmarked);
         // Root's shell, or a service without the mark: everything is root's.
-        let roots = |look: &mut Look| {
-            (look.user, look.above, look.mark) = (Owner::Root, Owner::Other, Mark::None);
+        let roots = |look: &mut CgroupFacts| {
+            (look.user, look.above, look.mark) =
+                (CgroupOwner::Root, CgroupOwner::Other, DelegationMark::None);
         };
         assert_eq!(reason(roots), unmarked);
         // A login's scope, which belongs to root.
-        let others = Some(Reason::Others(base.clone()));
-        assert_eq!(reason(|look| look.owner = Owner::Root), others);
-        assert_eq!(reason(|look| look.writing = Writing::Refused), others);
-        let locked = Some(Reason::ReadOnly(base.clone()));
-        assert_eq!(reason(|look| look.writing = Writing::ReadOnly), locked, "a container");
-        let bare = Some(Reason::NoControllers(base.clone()));
+        let others = Some(NoDelegation::NotOwned(base.clone()));
+        assert_eq!(reason(|look| look.owner = CgroupOwner::Root), others);
+        assert_eq!(reason(|look| look.writing = WriteAccess::Refused), others);
+        let locked = Some(NoDelegation::ReadOnly(base.clone()));
+        assert_eq!(reason(|look| look.writing = WriteAccess::ReadOnly), locked, "a container");
+        let bare = Some(NoDelegation::NoControllers(base.clone()));
         assert_eq!(reason(|look| look.controllers = "hugetlb".to_owned()), bare, "hybrid");
         let others = vec![(7, "bash".to_owned())];
-        let shared = Some(Reason::Shared(base, others.clone()));
+        let shared = Some(NoDelegation::Shared(base, others.clone()));
         assert_eq!(reason(|look| look.others = others), shared);
     }
 
     #[test]
     fn each_reason_has_words_and_a_way_on() {
         let many = (1..=5).map(|pid| (pid, "sh".to_owned())).collect();
-        let said = Reason::Shared("/c".into(), many).to_string();
+        let said = NoDelegation::Shared("/c".into(), many).to_string();
         assert_eq!(said, "other programs run in /c: sh (1), sh (2), sh (3) and 2 more");
-        for reason in [Reason::NoVersion2, Reason::Root, Reason::Unmarked("/c".into())] {
-            assert!(reason.way_on().contains("Delegate=yes"), "{reason}");
+        for reason in
+            [NoDelegation::NoVersion2, NoDelegation::Root, NoDelegation::Unmarked("/c".into())]
+        {
+            assert!(reason.hint().contains("Delegate=yes"), "{reason}");
         }
     }
 }

@@ -16,16 +16,16 @@
 //! | `group.rs` | the cgroup of one command |
 //! | `kernel.rs` | the two system calls that nix lacks |
 
+mod cgroup_path;
+mod cgroup_syscalls;
+mod command_cgroup;
 mod delegation;
-mod find;
-mod group;
-mod kernel;
-mod place;
-mod settle;
+mod inspect;
+mod setup;
 
-pub use delegation::{Controller, Delegation, Reason};
-pub use find::delegation;
-pub use settle::{settle, sweep};
+pub use delegation::{Controller, Delegation, NoDelegation};
+pub use inspect::delegation;
+pub use setup::{remove_cgroup_of, set_up_cgroups};
 
-pub(crate) use group::Group;
-pub(crate) use kernel::fork_within;
+pub(crate) use cgroup_syscalls::fork_within;
+pub(crate) use command_cgroup::CommandCgroup;

@@ -12,26 +12,27 @@
 //! 260 us for 100, hence the search tree in `program`; seccompiler remains the oracle of its tests
 //! and installs the silent filter. A call that no rule names costs 0.05 to 0.1 us more than before.
 
-mod load;
-mod mark;
-mod numbers;
-mod policy;
-mod program;
-mod rules;
-mod table;
+mod bpf_program;
+mod exec_marker;
+mod filter_rule;
+mod install;
+mod rule_table;
+mod syscall_numbers;
+mod syscall_rules;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use load::waits_killable;
-pub(crate) use mark::Mark;
-pub(crate) use numbers::Arch;
-pub(crate) use policy::Policy;
-pub(crate) use rules::{
-    Act, Errand, Flags, Follow, Look, Respect, Role, Rule, Subject, Target, Then, Unit,
+pub(crate) use exec_marker::ExecMarker;
+pub(crate) use filter_rule::{
+    EmulatedCall, FilterAction, FilterRule, FollowLink, MetadataField, MetadataTarget, NameChange,
+    ObservedCall, OpenFlags, ProcessAct, ProcessArg, TimeUnit,
 };
-pub(crate) use table::{NAMESPACES, SOCKET_TYPE};
+pub(crate) use install::supports_killable_wait;
+pub(crate) use rule_table::{NAMESPACES, SOCKET_TYPE};
+pub(crate) use syscall_numbers::Arch;
+pub(crate) use syscall_rules::SyscallRules;
 
-use crate::layer;
+use crate::ruleset;
 use protocol::confinement::{Network, Tier};
 use seccompiler::BpfProgram;
 use std::io;
@@ -39,7 +40,7 @@ use std::os::fd::OwnedFd;
 
 /// Whether internet sockets may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inet {
+pub(crate) enum InetSockets {
     /// None at all.
     Refused,
     /// TCP, UDP and ICMP echo.
@@ -48,22 +49,22 @@ pub(crate) enum Inet {
 
 /// Whether unix sockets may be made. Connected stream pairs always may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unix {
+pub(crate) enum UnixSockets {
     /// None. With [`Reporting::Errno`] `Carried` means this too, for nobody is there to carry.
     Refused,
     /// Streams, whose `connect` the listener carries out itself, beneath the granted roots only.
-    Carried,
+    Emulated,
     /// All: the root holds no socket that was not granted.
     Allowed,
 }
 
 /// Whether programs may be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exec {
+pub(crate) enum ExecRule {
     /// Tools that work in their own process.
     Refused,
     /// Commands. The listener looks at each start but those with this mark, the cage's own.
-    Allowed(Mark),
+    Allowed(ExecMarker),
 }
 
 /// Who answers what is refused.
@@ -77,18 +78,18 @@ pub(crate) enum Reporting {
 
 /// Whether changes of mode, owner, times and attributes are refused outside the grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Metadata {
+pub(crate) enum MetadataRule {
     /// Not refused, thus not looked at.
     Open,
     /// Refused by the listener, which makes those within the grants itself. Open without a listener.
-    Carried,
+    Emulated,
     /// Refused, because the tree is mounted read-only.
     ReadOnly,
 }
 
 /// Who keeps files outside the grants from being emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lengths {
+pub(crate) enum TruncateGuard {
     /// Landlock from version 3 on, or read-only mounts.
     ByKernel,
     /// The filter: an older Landlock looks at descriptors that are opened for writing, and at no other
@@ -96,11 +97,11 @@ pub(crate) enum Lengths {
     ByFilter,
 }
 
-impl Lengths {
+impl TruncateGuard {
     /// Whose task it is in this tier on a kernel with this version of Landlock.
     pub(crate) fn of(tier: Tier, abi: u32) -> Self {
         match tier {
-            Tier::B | Tier::C if abi < layer::TRUNCATION => Self::ByFilter,
+            Tier::B | Tier::C if abi < ruleset::TRUNCATE_ABI => Self::ByFilter,
             Tier::A | Tier::B | Tier::C => Self::ByKernel,
         }
     }
@@ -108,77 +109,84 @@ impl Lengths {
 
 /// What the filter is to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct FilterSpec {
     /// Internet sockets.
-    pub(crate) inet: Inet,
+    pub(crate) inet: InetSockets,
     /// Unix sockets.
-    pub(crate) unix: Unix,
+    pub(crate) unix: UnixSockets,
     /// Starting programs.
-    pub(crate) exec: Exec,
+    pub(crate) exec: ExecRule,
     /// Changes that Landlock has no right for.
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: MetadataRule,
     /// Changes of length that Landlock does not hold back.
-    pub(crate) lengths: Lengths,
+    pub(crate) lengths: TruncateGuard,
     /// Who answers.
     pub(crate) reporting: Reporting,
 }
 
-impl Plan {
+impl FilterSpec {
     /// For a process that confines itself: no unix sockets, no exec, no listener.
     pub(crate) fn in_process(network: Network, abi: u32) -> Self {
         let inet = match network {
             // A list is kept by a namespace, which such a process has not.
-            Network::Off | Network::Listed => Inet::Refused,
-            Network::On => Inet::Allowed,
+            Network::Off | Network::Listed => InetSockets::Refused,
+            Network::On => InetSockets::Allowed,
         };
         Self {
             inet,
-            unix: Unix::Refused,
-            exec: Exec::Refused,
-            metadata: Metadata::Open,
-            lengths: Lengths::of(Tier::B, abi),
+            unix: UnixSockets::Refused,
+            exec: ExecRule::Refused,
+            metadata: MetadataRule::Open,
+            lengths: TruncateGuard::of(Tier::B, abi),
             reporting: Reporting::Errno,
         }
     }
 
     /// For a command. Where no listener can be had, set `reporting` to [`Reporting::Errno`].
-    pub(crate) fn command(tier: Tier, network: Network, abi: u32, mark: Mark) -> Self {
+    pub(crate) fn command(tier: Tier, network: Network, abi: u32, mark: ExecMarker) -> Self {
         let (inet, unix, metadata) = match (tier, network) {
             // An empty network namespace keeps the host away, and loopback inside works.
             (Tier::A, Network::Off | Network::On | Network::Listed) => {
-                (Inet::Allowed, Unix::Allowed, Metadata::ReadOnly)
+                (InetSockets::Allowed, UnixSockets::Allowed, MetadataRule::ReadOnly)
             }
             (Tier::B | Tier::C, Network::Off | Network::Listed) => {
-                (Inet::Refused, Unix::Carried, Metadata::Open)
+                (InetSockets::Refused, UnixSockets::Emulated, MetadataRule::Open)
             }
-            (Tier::B | Tier::C, Network::On) => (Inet::Allowed, Unix::Carried, Metadata::Open),
+            (Tier::B | Tier::C, Network::On) => {
+                (InetSockets::Allowed, UnixSockets::Emulated, MetadataRule::Open)
+            }
         };
-        let lengths = Lengths::of(tier, abi);
-        let exec = Exec::Allowed(mark);
+        let lengths = TruncateGuard::of(tier, abi);
+        let exec = ExecRule::Allowed(mark);
         Self { inet, unix, exec, metadata, lengths, reporting: Reporting::Notify }
     }
 
     /// The same, and changes of mode, owner, times and attributes outside the grants are refused where
     /// mounts do not refuse them.
-    pub(crate) fn holding_metadata(self) -> Self {
+    pub(crate) fn emulating_metadata(self) -> Self {
         let metadata = match (self.metadata, self.reporting) {
-            (Metadata::Open | Metadata::Carried, Reporting::Notify) => Metadata::Carried,
-            (metadata @ (Metadata::Open | Metadata::Carried | Metadata::ReadOnly), _) => metadata,
+            (MetadataRule::Open | MetadataRule::Emulated, Reporting::Notify) => {
+                MetadataRule::Emulated
+            }
+            (
+                metadata @ (MetadataRule::Open | MetadataRule::Emulated | MetadataRule::ReadOnly),
+                _,
+            ) => metadata,
         };
         Self { metadata, ..self }
     }
 
     /// What the cage's own exec carries.
-    pub(crate) fn mark(&self) -> Option<Mark> {
+    pub(crate) fn marker(&self) -> Option<ExecMarker> {
         match self.exec {
-            Exec::Refused => None,
-            Exec::Allowed(mark) => Some(mark),
+            ExecRule::Refused => None,
+            ExecRule::Allowed(mark) => Some(mark),
         }
     }
 
-    fn unix_here(&self) -> Unix {
+    fn unix_here(&self) -> UnixSockets {
         match (self.unix, self.reporting) {
-            (Unix::Carried, Reporting::Errno) => Unix::Refused,
+            (UnixSockets::Emulated, Reporting::Errno) => UnixSockets::Refused,
             (unix, Reporting::Errno | Reporting::Notify) => unix,
         }
     }
@@ -203,18 +211,18 @@ pub(crate) enum InstallError {
 
 /// A compiled filter, to be made before a fork and put in force after it.
 #[derive(Debug)]
-pub(crate) struct Filter {
+pub(crate) struct CompiledFilter {
     program: BpfProgram,
     reporting: Reporting,
 }
 
-impl Filter {
+impl CompiledFilter {
     /// Compiles the filter of `plan` for this machine.
     ///
     /// # Errors
     /// [`InstallError::TooLong`].
-    pub(crate) fn new(plan: &Plan) -> Result<Self, InstallError> {
-        let program = program::compile(&Policy::new(plan, Arch::HOST))?;
+    pub(crate) fn new(plan: &FilterSpec) -> Result<Self, InstallError> {
+        let program = bpf_program::compile(&SyscallRules::new(plan, Arch::HOST))?;
         Ok(Self { program, reporting: plan.reporting })
     }
 
@@ -228,7 +236,7 @@ impl Filter {
     /// [`InstallError`].
     pub(crate) fn install(&self) -> Result<Option<OwnedFd>, InstallError> {
         match self.reporting {
-            Reporting::Notify => load::with_listener(&self.program).map(Some),
+            Reporting::Notify => install::with_listener(&self.program).map(Some),
             Reporting::Errno => seccompiler::apply_filter_all_threads(&self.program)
                 .map(|()| None)
                 .map_err(InstallError::Filter),
@@ -240,6 +248,6 @@ impl Filter {
 ///
 /// # Errors
 /// [`InstallError`].
-pub(crate) fn install(plan: &Plan) -> Result<Option<OwnedFd>, InstallError> {
-    Filter::new(plan)?.install()
+pub(crate) fn install(plan: &FilterSpec) -> Result<Option<OwnedFd>, InstallError> {
+    CompiledFilter::new(plan)?.install()
 }

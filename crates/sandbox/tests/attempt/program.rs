@@ -30,7 +30,7 @@ fn run(words: &[&str]) -> ExitCode {
         ["host"] => runner::host(),
         ["attempts", tier] => runner::attempts(tier, |_| {}),
         ["attempts", tier, rule] => runner::attempts(tier, runner::without(rule)),
-        ["act", act @ ..] => std::process::exit(sandbox::act(act)),
+        ["act", act @ ..] => std::process::exit(sandbox::run_attack(act)),
         ["try", act, rest @ ..] => acts::attempt(act, rest),
         _ => {
             eprintln!("sandbox-attempt: cage, enter, try, under, host or clocks");

@@ -3,7 +3,10 @@
 use crate::acts;
 use crate::options::parse;
 use protocol::confinement::{Confinement, FilePath, Limits, Network, Tier};
-use sandbox::{Attempt, Cage, Caged, Ending, Exceeded, Exit, Program, Stand};
+use sandbox::{
+    AttackOutcome, AttackResult, Cage, CommandExit, CommandOutcome, LimitExceeded, Program,
+    RunningCommand,
+};
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
@@ -70,9 +73,9 @@ pub fn cage(words: &[&str]) -> ExitCode {
 }
 
 /// Waits for the end, or kills when it is time or a bound was passed.
-fn watch(caged: &mut Caged, kill_after_ms: Option<u64>) {
+fn watch(caged: &mut RunningCommand, kill_after_ms: Option<u64>) {
     let deadline = kill_after_ms.map(|after| Instant::now() + Duration::from_millis(after));
-    while let Some(next) = [deadline, caged.next_look()].into_iter().flatten().min() {
+    while let Some(next) = [deadline, caged.next_check()].into_iter().flatten().min() {
         let wait = next.saturating_duration_since(Instant::now()).as_millis() + 1;
         let mut end =
             libc::pollfd { fd: caged.exit_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -82,9 +85,9 @@ fn watch(caged: &mut Caged, kill_after_ms: Option<u64>) {
         if ended != 0 {
             return;
         }
-        if let Some(Exceeded { bound, used, most }) = caged.exceeded() {
+        if let Some(LimitExceeded { bound, used, most }) = caged.exceeded() {
             println!("exceeded: {bound:?} {used} {most}");
-            return caged.kill_at_once();
+            return caged.kill_now();
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return caged.kill();
@@ -92,10 +95,10 @@ fn watch(caged: &mut Caged, kill_after_ms: Option<u64>) {
     }
 }
 
-fn tell(ending: &Ending) {
+fn tell(ending: &CommandOutcome) {
     match ending.exit {
-        Exit::Code(code) => println!("exit: {code}"),
-        Exit::Signal(signal) => println!("signal: {signal}"),
+        CommandExit::Code(code) => println!("exit: {code}"),
+        CommandExit::Signal(signal) => println!("signal: {signal}"),
     }
     println!("survivors: {}", ending.survivors);
     println!("peak_kib: {}", ending.usage.peak_kib);
@@ -156,7 +159,7 @@ pub fn host() -> ExitCode {
 pub fn attempts(tier: &str, alter: fn(&mut Confinement)) -> ExitCode {
     let tier = if tier == "a" { Tier::A } else { Tier::B };
     let me = std::env::current_exe().expect("this program");
-    let tried = match sandbox::attempts(&me, &["act"], &[tier], alter) {
+    let tried = match sandbox::self_test(&me, &["act"], &[tier], alter) {
         Ok(tried) => tried,
         Err(error) => {
             println!("failed: {error}");
@@ -164,12 +167,12 @@ pub fn attempts(tier: &str, alter: fn(&mut Confinement)) -> ExitCode {
         }
     };
     for attempt in tried {
-        let kind = match (attempt.agrees(), attempt.found) {
-            (_, Stand::Untried) => "untried",
+        let kind = match (attempt.matches_claim(), attempt.found) {
+            (_, AttackOutcome::NotTested) => "untried",
             (true, _) => "agrees",
             (false, _) => "differs",
         };
-        let Attempt { row, name, claimed, found, why, .. } = attempt;
+        let AttackResult { row, name, claimed, found, why, .. } = attempt;
         println!("{kind}: {row} {name}, claimed {claimed:?}, found {found:?} {why}");
     }
     ExitCode::SUCCESS

@@ -35,7 +35,7 @@ impl DemoView {
     /// Whether the commands' cages held back signals to processes outside.
     pub(super) fn holds_signals(&self) -> bool {
         let mut commands = self.cages.iter().filter(|cage| !cage.is_in_process());
-        commands.all(|cage| sandbox::holds_signals(cage.tier, cage.landlock_abi))
+        commands.all(|cage| sandbox::signals_are_confined(cage.tier, cage.landlock_abi))
     }
 
     fn said(&self, blocks: &[Block]) -> String {

@@ -3,11 +3,11 @@
 use super::DoctorFinding;
 use crate::cli_exit::CliExit;
 use protocol::confinement::Tier;
-use sandbox::{Attempt, HostProbe, Stand};
+use sandbox::{AttackOutcome, AttackResult, HostProbe};
 use serde_json::{Value, json};
 
 /// What was tried, or why nothing could be.
-pub(super) type Tried = Result<Vec<Attempt>, String>;
+pub(super) type Tried = Result<Vec<AttackResult>, String>;
 
 /// Tries every rule in each tier that this host can make.
 pub(super) fn all(host: &HostProbe) -> Tried {
@@ -17,7 +17,7 @@ pub(super) fn all(host: &HostProbe) -> Tried {
         Tier::C => &[],
     };
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    sandbox::attempts(&program, &["doctor", "--act"], tiers, |_| {})
+    sandbox::self_test(&program, &["doctor", "--act"], tiers, |_| {})
         .map_err(|error| error.to_string())
 }
 
@@ -35,21 +35,23 @@ pub(super) fn findings(tried: &Tried) -> Vec<DoctorFinding> {
     }
 }
 
-fn finding(attempt: &Attempt) -> DoctorFinding {
-    let Attempt { tier, row, name, claimed, found, why } = attempt;
+fn finding(attempt: &AttackResult) -> DoctorFinding {
+    let AttackResult { tier, row, name, claimed, found, why } = attempt;
     let tier = letter(*tier);
     let what = format!("{row:>2} {name}: ");
     let title = if tier == "A" { "tier A" } else { "tier B" };
-    if !attempt.agrees() {
+    if !attempt.matches_claim() {
         let text = format!("{what}claimed: {}, but found: {}", words(*claimed), words(*found));
         return DoctorFinding::missing(title, text, CliExit::SandboxUnavailable).hint(
             "this cage does not do what it says: run no call here, and report it with this output",
         );
     }
     match found {
-        Stand::Held => DoctorFinding::ok(title, what + words(*found)),
-        Stand::Undone | Stand::Open => DoctorFinding::note(title, what + words(*found)),
-        Stand::Untried => DoctorFinding::note(
+        AttackOutcome::Prevented => DoctorFinding::ok(title, what + words(*found)),
+        AttackOutcome::Undone | AttackOutcome::NotPrevented => {
+            DoctorFinding::note(title, what + words(*found))
+        }
+        AttackOutcome::NotTested => DoctorFinding::note(
             title,
             format!("{what}{}; claimed: {} ({why})", words(*found), words(*claimed)),
         ),
@@ -68,7 +70,7 @@ pub(super) fn json(tried: &Tried) -> Value {
                     "name": attempt.name,
                     "claimed": code(attempt.claimed),
                     "found": code(attempt.found),
-                    "agrees": attempt.agrees(),
+                    "agrees": attempt.matches_claim(),
                     "why": attempt.why,
                 })
             })
@@ -85,21 +87,21 @@ fn letter(tier: Tier) -> &'static str {
     }
 }
 
-fn words(stand: Stand) -> &'static str {
+fn words(stand: AttackOutcome) -> &'static str {
     match stand {
-        Stand::Held => "prevented",
-        Stand::Undone => "put right after the call",
-        Stand::Open => "not prevented, and records say so",
-        Stand::Untried => "not tried",
+        AttackOutcome::Prevented => "prevented",
+        AttackOutcome::Undone => "put right after the call",
+        AttackOutcome::NotPrevented => "not prevented, and records say so",
+        AttackOutcome::NotTested => "not tried",
     }
 }
 
-fn code(stand: Stand) -> &'static str {
+fn code(stand: AttackOutcome) -> &'static str {
     match stand {
-        Stand::Held => "held",
-        Stand::Undone => "undone",
-        Stand::Open => "open",
-        Stand::Untried => "untried",
+        AttackOutcome::Prevented => "held",
+        AttackOutcome::Undone => "undone",
+        AttackOutcome::NotPrevented => "open",
+        AttackOutcome::NotTested => "untried",
     }
 }
 
@@ -108,22 +110,34 @@ mod tests {
     use super::super::FindingState;
     use super::*;
 
-    fn attempt(claimed: Stand, found: Stand) -> Attempt {
+    fn attempt(claimed: AttackOutcome, found: AttackOutcome) -> AttackResult {
         let why = String::new();
-        Attempt { tier: Tier::B, row: 1, name: "writing outside", claimed, found, why }
+        AttackResult { tier: Tier::B, row: 1, name: "writing outside", claimed, found, why }
     }
 
     #[test]
     fn a_claim_that_is_not_true_is_a_failure_in_either_direction() {
-        for (claimed, found) in [(Stand::Held, Stand::Open), (Stand::Open, Stand::Held)] {
+        for (claimed, found) in [
+            (AttackOutcome::Prevented, AttackOutcome::NotPrevented),
+            (AttackOutcome::NotPrevented, AttackOutcome::Prevented),
+        ] {
             let finding = finding(&attempt(claimed, found));
             assert_eq!(
                 (finding.state, finding.exit),
                 (FindingState::Missing, CliExit::SandboxUnavailable)
             );
         }
-        assert_eq!(finding(&attempt(Stand::Held, Stand::Held)).state, FindingState::Ok);
-        assert_eq!(finding(&attempt(Stand::Open, Stand::Open)).state, FindingState::Note);
-        assert_eq!(finding(&attempt(Stand::Held, Stand::Untried)).state, FindingState::Note);
+        assert_eq!(
+            finding(&attempt(AttackOutcome::Prevented, AttackOutcome::Prevented)).state,
+            FindingState::Ok
+        );
+        assert_eq!(
+            finding(&attempt(AttackOutcome::NotPrevented, AttackOutcome::NotPrevented)).state,
+            FindingState::Note
+        );
+        assert_eq!(
+            finding(&attempt(AttackOutcome::Prevented, AttackOutcome::NotTested)).state,
+            FindingState::Note
+        );
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn findings(place: &CliContext, here: &Path) -> Vec<DoctorFinding> {
     let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
     let ground = PathPolicy {
         home: home.as_deref(),
-        known: &sandbox::runnable_places(&wanted(place, here, home.as_deref())),
+        known: &sandbox::runnable_paths(&wanted(place, here, home.as_deref())),
         kept: &kept,
         writable: &[here.to_owned()],
         is_written_by: sandbox::is_changeable_in,

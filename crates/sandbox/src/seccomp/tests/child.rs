@@ -1,8 +1,8 @@
 //! A forked child under the real filter, watched by the real listener.
 #![allow(unsafe_code)]
 
-use crate::listener::{Listener, Record, Watch};
-use crate::seccomp::{Filter, Plan};
+use crate::notify::{NotifyConfig, NotifySupervisor, RefusalLog};
+use crate::seccomp::{CompiledFilter, FilterSpec};
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
     /// Whether the listener had ended by itself when the child was gone.
     pub(crate) alone: bool,
     /// What the listener wrote down.
-    pub(crate) record: Record,
+    pub(crate) record: RefusalLog,
 }
 
 /// Makes a raw call: the result, or the errno as a negative number.
@@ -34,8 +34,8 @@ pub(crate) fn raw(nr: i64, args: [u64; 6]) -> i64 {
 }
 
 /// Runs `body` in a child under the filter of `plan` with a listener, if it reports.
-pub(crate) fn under(watch: Watch, body: impl FnOnce() -> Vec<i64>) -> Outcome {
-    let filter = Filter::new(&watch.plan).unwrap();
+pub(crate) fn under(watch: NotifyConfig, body: impl FnOnce() -> Vec<i64>) -> Outcome {
+    let filter = CompiledFilter::new(&watch.plan).unwrap();
     let (mut answers, out) = std::io::pipe().unwrap();
     let (go, mut start) = std::io::pipe().unwrap();
     // SAFETY: the child only runs `body`, makes calls and ends without returning here.
@@ -52,7 +52,8 @@ pub(crate) fn under(watch: Watch, body: impl FnOnce() -> Vec<i64>) -> Outcome {
         "the filter was refused: {}",
         std::io::Error::from_raw_os_error(-notify as i32)
     );
-    let listener = (notify >= 0).then(|| Listener::start(take(pid, notify as i32), watch).unwrap());
+    let listener =
+        (notify >= 0).then(|| NotifySupervisor::start(take(pid, notify as i32), watch).unwrap());
     start.write_all(&[1]).unwrap();
     let mut results = Vec::new();
     while let Some(result) = read_i64(&mut answers) {
@@ -62,17 +63,17 @@ pub(crate) fn under(watch: Watch, body: impl FnOnce() -> Vec<i64>) -> Outcome {
     // SAFETY: waits for our own child.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     let alone = listener.as_ref().is_none_or(|listener| (0..500).any(|_| ended(listener)));
-    let record = listener.map(Listener::finish).unwrap_or_default();
+    let record = listener.map(NotifySupervisor::finish).unwrap_or_default();
     Outcome { answers: results, status, pid: pid.unsigned_abs(), alone, record }
 }
 
 /// Runs `body` in a child under a filter without a listener.
-pub(crate) fn without_listener(plan: Plan, body: impl FnOnce() -> Vec<i64>) -> Outcome {
-    under(crate::listener::tests::watch(plan), body)
+pub(crate) fn without_listener(plan: FilterSpec, body: impl FnOnce() -> Vec<i64>) -> Outcome {
+    under(crate::notify::tests::test_config(plan), body)
 }
 
 fn child(
-    filter: &Filter,
+    filter: &CompiledFilter,
     mut out: PipeWriter,
     mut go: PipeReader,
     body: impl FnOnce() -> Vec<i64>,
@@ -104,7 +105,7 @@ fn child(
 }
 
 /// Waits a little while if the listener has not ended.
-fn ended(listener: &Listener) -> bool {
+fn ended(listener: &NotifySupervisor) -> bool {
     let ended = listener.has_ended();
     if !ended {
         std::thread::sleep(Duration::from_millis(10));

@@ -2,11 +2,11 @@
 
 use super::child::{raw, under};
 use super::{MARK, NEW};
-use crate::listener::Watch;
-use crate::listener::tests::{c, watch};
-use crate::seccomp::policy::Policy;
-use crate::seccomp::program::compile;
-use crate::seccomp::{Arch, Filter, Plan, Reporting};
+use crate::notify::NotifyConfig;
+use crate::notify::tests::{c, test_config};
+use crate::seccomp::bpf_program::compile;
+use crate::seccomp::syscall_rules::SyscallRules;
+use crate::seccomp::{Arch, CompiledFilter, FilterSpec, Reporting};
 use protocol::confinement::{Network, Tier};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -18,16 +18,16 @@ const ROUNDS: u32 = 2_000;
 #[ignore = "prints figures; not a check"]
 fn figures() {
     let (a, b) = (
-        Plan::command(Tier::A, Network::Off, NEW, MARK),
-        Plan::command(Tier::B, Network::On, NEW, MARK),
+        FilterSpec::command(Tier::A, Network::Off, NEW, MARK),
+        FilterSpec::command(Tier::B, Network::On, NEW, MARK),
     );
     for (name, plan) in [
         ("command A", a),
         ("command B", b),
-        ("command B silent", Plan { reporting: Reporting::Errno, ..b }),
-        ("in process", Plan::in_process(Network::Off, NEW)),
+        ("command B silent", FilterSpec { reporting: Reporting::Errno, ..b }),
+        ("in process", FilterSpec::in_process(Network::Off, NEW)),
     ] {
-        let length = compile(&Policy::new(&plan, Arch::HOST)).unwrap().len();
+        let length = compile(&SyscallRules::new(&plan, Arch::HOST)).unwrap().len();
         println!("install {name}: {} us, {length} instructions", installed(&plan));
     }
     let dir = tempfile::tempdir().unwrap();
@@ -70,10 +70,10 @@ fn figures() {
         ]
     };
     let bare = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
-    let watch = Watch {
+    let watch = NotifyConfig {
         writable: vec!["/dev/null".into()],
         sockets: vec![std::fs::canonicalize(dir.path()).unwrap()],
-        ..watch(b)
+        ..test_config(b)
     };
     let notified = under(watch, work).answers;
     let names = [
@@ -101,8 +101,8 @@ fn each<T>(mut call: impl FnMut() -> T) -> i64 {
 }
 
 /// The median of installing the plan's filter in a fresh process, in microseconds.
-fn installed(plan: &Plan) -> i64 {
-    let filter = Filter::new(plan).unwrap();
+fn installed(plan: &FilterSpec) -> i64 {
+    let filter = CompiledFilter::new(plan).unwrap();
     let mut all: Vec<i64> = (0..41)
         .map(|_| {
             let (mut read, mut write) = std::io::pipe().unwrap();

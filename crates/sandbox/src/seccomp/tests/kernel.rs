@@ -2,11 +2,11 @@
 
 use super::child::{raw, under, without_listener};
 use super::{MARK, NEW};
-use crate::listener::tests::watch;
-use crate::seccomp::numbers::{Arch, number};
-use crate::seccomp::rules::Then;
-use crate::seccomp::table::rules;
-use crate::seccomp::{Exec, Plan, Reporting};
+use crate::notify::tests::test_config;
+use crate::seccomp::filter_rule::FilterAction;
+use crate::seccomp::rule_table::rules;
+use crate::seccomp::syscall_numbers::{Arch, number};
+use crate::seccomp::{ExecRule, FilterSpec, Reporting};
 use protocol::confinement::{Network, RefusalKind, Tier};
 
 /// A call that is refused by its arguments: name, arguments, errno, words in the record.
@@ -65,10 +65,10 @@ const CARRIED: &[Case] = &[
     ("socket", [1, 3, 0, 0, 0, 0], EPERM, "AF_UNIX raw socket"),
 ];
 
-fn cases(plan: &Plan, more: &[&[Case]]) -> Vec<(i64, [u64; 6], i32, String, &'static str)> {
+fn cases(plan: &FilterSpec, more: &[&[Case]]) -> Vec<(i64, [u64; 6], i32, String, &'static str)> {
     let mut all = Vec::new();
     for rule in rules(plan) {
-        if let (Then::Refuse(errno) | Then::Fallback(errno), true, Some(nr)) =
+        if let (FilterAction::Refuse(errno) | FilterAction::Fallback(errno), true, Some(nr)) =
             (rule.then, rule.when.is_empty(), number(Arch::HOST, rule.call))
         {
             // Ones: were the filter not there, each of these would fail for another reason.
@@ -82,7 +82,7 @@ fn cases(plan: &Plan, more: &[&[Case]]) -> Vec<(i64, [u64; 6], i32, String, &'st
     all
 }
 
-fn refused_silently(plan: Plan, more: &[&[Case]]) {
+fn refused_silently(plan: FilterSpec, more: &[&[Case]]) {
     let cases = cases(&plan, more);
     let outcome = without_listener(plan, || cases.iter().map(|case| raw(case.0, case.1)).collect());
     assert_eq!((outcome.status, outcome.answers.len()), (0, cases.len()));
@@ -91,9 +91,10 @@ fn refused_silently(plan: Plan, more: &[&[Case]]) {
     }
 }
 
-fn refused_and_recorded(plan: Plan, more: &[&[Case]]) {
+fn refused_and_recorded(plan: FilterSpec, more: &[&[Case]]) {
     let cases = cases(&plan, more);
-    let outcome = under(watch(plan), || cases.iter().map(|case| raw(case.0, case.1)).collect());
+    let outcome =
+        under(test_config(plan), || cases.iter().map(|case| raw(case.0, case.1)).collect());
     assert_eq!((outcome.status, outcome.answers.len()), (0, cases.len()));
     let mut lines = outcome.record.refusals.iter();
     for (case, answer) in cases.iter().zip(&outcome.answers) {
@@ -111,15 +112,15 @@ fn refused_and_recorded(plan: Plan, more: &[&[Case]]) {
 
 #[test]
 fn a_process_that_confines_itself_is_refused_silently() {
-    refused_silently(Plan::in_process(Network::Off, NEW), &[BY_ARGUMENT, WITHOUT_INET]);
-    refused_silently(Plan::in_process(Network::On, NEW), &[BY_ARGUMENT, WITH_INET]);
+    refused_silently(FilterSpec::in_process(Network::Off, NEW), &[BY_ARGUMENT, WITHOUT_INET]);
+    refused_silently(FilterSpec::in_process(Network::On, NEW), &[BY_ARGUMENT, WITH_INET]);
 }
 
 #[test]
 fn a_command_without_a_listener_is_refused_silently() {
-    let strict = |network| Plan {
+    let strict = |network| FilterSpec {
         reporting: Reporting::Errno,
-        ..Plan::command(Tier::B, network, NEW, MARK)
+        ..FilterSpec::command(Tier::B, network, NEW, MARK)
     };
     let unix: &[Case] = &[("socket", [1, 1, 0, 0, 0, 0], NO_FAMILY, "AF_UNIX stream socket")];
     refused_silently(strict(Network::Off), &[BY_ARGUMENT, WITHOUT_INET, unix]);
@@ -129,15 +130,15 @@ fn a_command_without_a_listener_is_refused_silently() {
 #[test]
 fn each_refused_call_of_a_command_is_in_the_record() {
     refused_and_recorded(
-        Plan::command(Tier::A, Network::Off, NEW, MARK),
+        FilterSpec::command(Tier::A, Network::Off, NEW, MARK),
         &[BY_ARGUMENT, WITH_INET],
     );
     refused_and_recorded(
-        Plan::command(Tier::B, Network::Off, NEW, MARK),
+        FilterSpec::command(Tier::B, Network::Off, NEW, MARK),
         &[BY_ARGUMENT, WITHOUT_INET, CARRIED],
     );
     refused_and_recorded(
-        Plan::command(Tier::B, Network::On, NEW, MARK),
+        FilterSpec::command(Tier::B, Network::On, NEW, MARK),
         &[BY_ARGUMENT, WITH_INET, CARRIED],
     );
 }
@@ -153,17 +154,17 @@ fn exec_is_refused_to_tools_and_allowed_to_commands() {
             [program.as_ptr() as u64, arguments.as_ptr() as u64, none.as_ptr() as u64, 0, 0, 0],
         )]
     };
-    let refused = without_listener(Plan::in_process(Network::Off, NEW), exec);
+    let refused = without_listener(FilterSpec::in_process(Network::Off, NEW), exec);
     assert_eq!(refused.answers, [-i64::from(libc::EPERM)]);
-    let mut plan = Plan::in_process(Network::Off, NEW);
-    plan.exec = Exec::Allowed(MARK);
+    let mut plan = FilterSpec::in_process(Network::Off, NEW);
+    plan.exec = ExecRule::Allowed(MARK);
     let allowed = without_listener(plan, exec);
     assert_eq!((allowed.answers.len(), allowed.status), (0, 0), "the other program ended well");
 }
 
 #[test]
 fn refusals_in_a_loop_are_one_line() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
+    let outcome = under(test_config(FilterSpec::command(Tier::B, Network::Off, NEW, MARK)), || {
         (0..1000).map(|_| raw(libc::SYS_setns, [1; 6])).collect()
     });
     assert!(outcome.answers.iter().all(|&answer| answer == -1));
@@ -174,7 +175,7 @@ fn refusals_in_a_loop_are_one_line() {
 
 #[test]
 fn a_flood_of_different_refusals_is_counted() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
+    let outcome = under(test_config(FilterSpec::command(Tier::B, Network::Off, NEW, MARK)), || {
         (0..1000).map(|n| raw(libc::SYS_prlimit64, [0x4000_0000 + n, 0, 0, 0, 0, 0])).collect()
     });
     assert_eq!(outcome.record.refusals.len(), 200);
@@ -183,7 +184,7 @@ fn a_flood_of_different_refusals_is_counted() {
 
 #[test]
 fn own_limits_by_own_number_are_no_refusal() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
+    let outcome = under(test_config(FilterSpec::command(Tier::B, Network::Off, NEW, MARK)), || {
         let own = u64::from(std::process::id());
         let parent = u64::from(std::os::unix::process::parent_id());
         [0, own, parent].map(|pid| raw(libc::SYS_prlimit64, [pid, 7, 0, 0, 0, 0])).to_vec()
@@ -194,7 +195,7 @@ fn own_limits_by_own_number_are_no_refusal() {
 
 #[test]
 fn own_processes_are_scheduled_and_no_others() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
+    let outcome = under(test_config(FilterSpec::command(Tier::B, Network::Off, NEW, MARK)), || {
         let own = u64::from(std::process::id());
         let parent = u64::from(std::os::unix::process::parent_id());
         let child = std::process::Command::new("sleep").arg("60").spawn();
@@ -223,7 +224,7 @@ fn own_processes_are_scheduled_and_no_others() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn x32_calls_do_not_exist() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
+    let outcome = under(test_config(FilterSpec::command(Tier::B, Network::Off, NEW, MARK)), || {
         vec![raw(0x4000_0000 | 39, [0; 6]), raw(39, [0; 6])]
     });
     assert_eq!(outcome.answers, [-i64::from(libc::ENOSYS), i64::from(outcome.pid)]);
@@ -232,7 +233,7 @@ fn x32_calls_do_not_exist() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_32_bit_door_ends_the_process_by_sigsys() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
+    let outcome = under(test_config(FilterSpec::command(Tier::B, Network::Off, NEW, MARK)), || {
         // SAFETY: getpid by the old door; it changes nothing but rax, even where it is allowed.
         #[allow(unsafe_code)]
         unsafe {

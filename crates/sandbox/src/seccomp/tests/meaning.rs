@@ -2,12 +2,14 @@
 
 use super::interpreter::{Data, run};
 use super::{MARK, NEW};
-use crate::seccomp::numbers::{Arch, CALLS, number};
-use crate::seccomp::policy::Policy;
-use crate::seccomp::program::{X32, action, compile};
-use crate::seccomp::rules::{Is, Test, Then};
-use crate::seccomp::table::rules;
-use crate::seccomp::{Exec, Inet, Lengths, Metadata, Plan, Reporting, Unix};
+use crate::seccomp::bpf_program::{X32, action, compile};
+use crate::seccomp::filter_rule::{ArgMatch, ArgTest, FilterAction};
+use crate::seccomp::rule_table::rules;
+use crate::seccomp::syscall_numbers::{Arch, NUMBERS, number};
+use crate::seccomp::syscall_rules::SyscallRules;
+use crate::seccomp::{
+    ExecRule, FilterSpec, InetSockets, MetadataRule, Reporting, TruncateGuard, UnixSockets,
+};
 use proptest::prelude::*;
 use protocol::confinement::{Network, Tier};
 use seccompiler::{
@@ -19,15 +21,23 @@ use std::collections::{BTreeMap, BTreeSet};
 const BOTH: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
 
 /// Every plan there is.
-pub(super) fn plans() -> Vec<Plan> {
+pub(super) fn plans() -> Vec<FilterSpec> {
     let mut plans = Vec::new();
-    for inet in [Inet::Refused, Inet::Allowed] {
-        for unix in [Unix::Refused, Unix::Carried, Unix::Allowed] {
-            for exec in [Exec::Refused, Exec::Allowed(MARK)] {
-                for metadata in [Metadata::Open, Metadata::Carried, Metadata::ReadOnly] {
-                    for lengths in [Lengths::ByKernel, Lengths::ByFilter] {
+    for inet in [InetSockets::Refused, InetSockets::Allowed] {
+        for unix in [UnixSockets::Refused, UnixSockets::Emulated, UnixSockets::Allowed] {
+            for exec in [ExecRule::Refused, ExecRule::Allowed(MARK)] {
+                for metadata in [MetadataRule::Open, MetadataRule::Emulated, MetadataRule::ReadOnly]
+                {
+                    for lengths in [TruncateGuard::ByKernel, TruncateGuard::ByFilter] {
                         for reporting in [Reporting::Errno, Reporting::Notify] {
-                            plans.push(Plan { inet, unix, exec, metadata, lengths, reporting });
+                            plans.push(FilterSpec {
+                                inet,
+                                unix,
+                                exec,
+                                metadata,
+                                lengths,
+                                reporting,
+                            });
                         }
                     }
                 }
@@ -38,7 +48,7 @@ pub(super) fn plans() -> Vec<Plan> {
 }
 
 /// The answer in plain Rust, from table to kernel word.
-fn expected(policy: &Policy, data: &Data) -> u32 {
+fn expected(policy: &SyscallRules, data: &Data) -> u32 {
     if data.arch != policy.arch.audit() {
         return libc::SECCOMP_RET_KILL_PROCESS;
     }
@@ -58,8 +68,8 @@ fn argument() -> impl Strategy<Value = u64> {
         .flat_map(rules)
         .flat_map(|rule| rule.when)
         .flat_map(|test| match test.is {
-            Is::In(values) | Is::NotIn(values) => values.iter().chain([&test.mask]),
-            Is::Unmarked => [].iter().chain([&test.mask]),
+            ArgMatch::In(values) | ArgMatch::NotIn(values) => values.iter().chain([&test.mask]),
+            ArgMatch::Unmarked => [].iter().chain([&test.mask]),
         })
         .map(|&value| u64::from(value))
         .chain([MARK.register()])
@@ -80,7 +90,7 @@ proptest! {
     fn the_program_agrees_with_the_table(args in proptest::array::uniform6(argument())) {
         for arch in BOTH {
             for plan in plans() {
-                let policy = Policy::new(&plan, arch);
+                let policy = SyscallRules::new(&plan, arch);
                 let program = compile(&policy).unwrap();
                 for nr in (0..500).chain([X32 - 1, X32, X32 + 59, u32::MAX]) {
                     let data = Data { nr, arch: arch.audit(), args };
@@ -93,9 +103,9 @@ proptest! {
     #[test]
     fn seccompiler_takes_the_same_calls(args in proptest::array::uniform6(argument())) {
         for (arch, target) in [(Arch::X86_64, TargetArch::x86_64), (Arch::Aarch64, TargetArch::aarch64)] {
-            let silent = Plan { unix: Unix::Carried, ..plans()[0] };
-            for plan in [silent, Plan::command(Tier::A, Network::Off, NEW, MARK)] {
-                let policy = Policy::new(&plan, arch);
+            let silent = FilterSpec { unix: UnixSockets::Emulated, ..plans()[0] };
+            for plan in [silent, FilterSpec::command(Tier::A, Network::Off, NEW, MARK)] {
+                let policy = SyscallRules::new(&plan, arch);
                 let (ours, theirs) = (compile(&policy).unwrap(), oracle(&policy, target));
                 for nr in 0..500 {
                     let data = Data { nr, arch: arch.audit(), args };
@@ -109,7 +119,7 @@ proptest! {
 
 #[test]
 fn the_other_machine_and_x32_are_shut_out() {
-    let policy = Policy::new(&plans()[0], Arch::X86_64);
+    let policy = SyscallRules::new(&plans()[0], Arch::X86_64);
     let program = compile(&policy).unwrap();
     let answer = |arch, nr| run(&program, &Data { nr, arch, args: [0; 6] });
     // AUDIT_ARCH_I386, as `int 0x80` reports itself.
@@ -134,15 +144,15 @@ fn what_runs_all_the_time_is_never_notified() {
         libc::SYS_sendto,
         libc::SYS_recvfrom,
     ];
-    for plan in plans().into_iter().filter(|plan| plan.exec != Exec::Refused) {
-        let policy = Policy::new(&plan, Arch::HOST);
+    for plan in plans().into_iter().filter(|plan| plan.exec != ExecRule::Refused) {
+        let policy = SyscallRules::new(&plan, Arch::HOST);
         for nr in hot {
             assert_eq!(policy.judge(u32::try_from(nr).unwrap(), &[0; 6]), None);
         }
         let fork = policy.judge(u32::try_from(libc::SYS_clone).unwrap(), &[17, 0, 0, 0, 0, 0]);
         assert_eq!(fork, None);
         let threads = policy.judge(u32::try_from(libc::SYS_clone3).unwrap(), &[0; 6]);
-        assert!(matches!(threads.unwrap().then, Then::Fallback(libc::ENOSYS)));
+        assert!(matches!(threads.unwrap().then, FilterAction::Fallback(libc::ENOSYS)));
     }
 }
 
@@ -152,23 +162,23 @@ fn one_mark_alone_keeps_a_start_from_being_looked_at() {
     let mark = MARK.register();
     for arch in BOTH {
         for plan in plans() {
-            let program = compile(&Policy::new(&plan, arch)).unwrap();
+            let program = compile(&SyscallRules::new(&plan, arch)).unwrap();
             let answer = |call, args| {
                 run(&program, &Data { nr: number(arch, call).unwrap(), arch: arch.audit(), args })
             };
             let with = |register| answer("execve", [1, 2, 3, register, 5, 6]);
             let (marked, others) = match (plan.exec, plan.reporting) {
-                (Exec::Refused, Reporting::Errno) => {
+                (ExecRule::Refused, Reporting::Errno) => {
                     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
                     (refused, refused)
                 }
-                (Exec::Refused, Reporting::Notify) => {
+                (ExecRule::Refused, Reporting::Notify) => {
                     (libc::SECCOMP_RET_USER_NOTIF, libc::SECCOMP_RET_USER_NOTIF)
                 }
-                (Exec::Allowed(_), Reporting::Errno) => {
+                (ExecRule::Allowed(_), Reporting::Errno) => {
                     (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_ALLOW)
                 }
-                (Exec::Allowed(_), Reporting::Notify) => {
+                (ExecRule::Allowed(_), Reporting::Notify) => {
                     (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF)
                 }
             };
@@ -187,10 +197,10 @@ fn one_mark_alone_keeps_a_start_from_being_looked_at() {
 #[test]
 fn every_rule_names_a_call_that_exists_and_every_number_is_used() {
     let named: BTreeSet<&str> = plans().iter().flat_map(rules).map(|rule| rule.call).collect();
-    let known: BTreeSet<&str> = CALLS.iter().map(|row| row.0).collect();
+    let known: BTreeSet<&str> = NUMBERS.iter().map(|row| row.0).collect();
     assert_eq!(named, known);
-    assert!(CALLS.is_sorted_by_key(|row| row.0));
-    for (name, ..) in CALLS {
+    assert!(NUMBERS.is_sorted_by_key(|row| row.0));
+    for (name, ..) in NUMBERS {
         assert!(BOTH.iter().any(|&arch| number(arch, name).is_some()), "{name}");
     }
 }
@@ -216,7 +226,7 @@ fn numbers_of_aarch64_agree_with_the_headers() {
     };
     let all: u32 = said["__NR_syscalls"].parse().unwrap();
     let mut compared = 0;
-    for (name, ..) in CALLS {
+    for (name, ..) in NUMBERS {
         match (number(Arch::Aarch64, name), known(name)) {
             // Newer than these headers.
             (Some(ours), None) => assert!(ours >= all, "{name}: the headers do not have it"),
@@ -268,7 +278,7 @@ fn numbers_agree_with_libc() {
 }
 
 /// seccompiler's program for the same rules; it has one answer for all, which is enough here.
-fn oracle(policy: &Policy, target: TargetArch) -> BpfProgram {
+fn oracle(policy: &SyscallRules, target: TargetArch) -> BpfProgram {
     let mut map: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for (nr, rules) in &policy.calls {
         let always = rules.iter().any(|rule| rule.when.is_empty());
@@ -281,7 +291,7 @@ fn oracle(policy: &Policy, target: TargetArch) -> BpfProgram {
 }
 
 /// Tests that all hold, as seccompiler's alternatives of conjunctions.
-fn spread(tests: &[Test]) -> Vec<SeccompRule> {
+fn spread(tests: &[ArgTest]) -> Vec<SeccompRule> {
     let mut rows: Vec<Vec<SeccompCondition>> = vec![vec![]];
     for test in tests {
         let choices = alternatives(test);
@@ -293,29 +303,29 @@ fn spread(tests: &[Test]) -> Vec<SeccompRule> {
     rows.into_iter().map(|row| SeccompRule::new(row).unwrap()).collect()
 }
 
-fn alternatives(test: &Test) -> Vec<Vec<SeccompCondition>> {
+fn alternatives(test: &ArgTest) -> Vec<Vec<SeccompCondition>> {
     let arg = u8::try_from(test.arg).unwrap();
     let one = |op, value: u32| {
         SeccompCondition::new(arg, SeccompCmpArgLen::Dword, op, u64::from(value)).unwrap()
     };
     let mask = u64::from(test.mask);
     match test.is {
-        Is::In(values) => {
+        ArgMatch::In(values) => {
             values.iter().map(|&v| vec![one(SeccompCmpOp::MaskedEq(mask), v)]).collect()
         }
-        Is::NotIn(values) if test.mask == u32::MAX => {
+        ArgMatch::NotIn(values) if test.mask == u32::MAX => {
             vec![values.iter().map(|&v| one(SeccompCmpOp::Ne, v)).collect()]
         }
-        Is::NotIn(&[0]) => (0..32)
+        ArgMatch::NotIn(&[0]) => (0..32)
             .map(|bit| 1_u32 << bit)
             .filter(|bit| test.mask & bit != 0)
             .map(|bit| vec![one(SeccompCmpOp::MaskedEq(u64::from(bit)), bit)])
             .collect(),
-        Is::Unmarked => {
+        ArgMatch::Unmarked => {
             let (qword, register) = (SeccompCmpArgLen::Qword, MARK.register());
             vec![vec![SeccompCondition::new(arg, qword, SeccompCmpOp::Ne, register).unwrap()]]
         }
-        Is::NotIn(values) => (0..=test.mask)
+        ArgMatch::NotIn(values) => (0..=test.mask)
             .filter(|v| !values.contains(v))
             .map(|v| vec![one(SeccompCmpOp::MaskedEq(mask), v)])
             .collect(),

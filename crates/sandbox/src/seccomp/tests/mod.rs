@@ -13,4 +13,4 @@ pub(crate) const NEW: u32 = 9;
 /// One that does not know truncation.
 pub(crate) const OLD: u32 = 2;
 /// The mark of the tests' plans.
-pub(crate) const MARK: super::Mark = super::mark::Mark(0x0123_4567_89AB_CDEF);
+pub(crate) const MARK: super::ExecMarker = super::exec_marker::ExecMarker(0x0123_4567_89AB_CDEF);

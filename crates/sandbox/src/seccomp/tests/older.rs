@@ -2,7 +2,7 @@
 
 use super::child::raw;
 use super::{MARK, NEW};
-use crate::seccomp::{Filter, InstallError, Plan, Reporting, install};
+use crate::seccomp::{CompiledFilter, FilterSpec, InstallError, Reporting, install};
 use protocol::confinement::{Network, Tier};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -32,12 +32,13 @@ fn without_flag<T: Send>(flag: u64, body: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
-    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
+    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
     let (told, silent) = without_flag(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, move || {
         let told = install(&plan);
         let before = raw(libc::SYS_chroot, [1; 6]);
         // What the cage does then, with its record saying so. Over this thread only.
-        let silent = Filter::new(&Plan { reporting: Reporting::Errno, ..plan }).unwrap();
+        let silent =
+            CompiledFilter::new(&FilterSpec { reporting: Reporting::Errno, ..plan }).unwrap();
         seccompiler::apply_filter(&silent.program).unwrap();
         (told, [before, raw(libc::SYS_chroot, [1; 6])])
     });
@@ -52,14 +53,14 @@ fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
 
 #[test]
 fn a_kernel_without_killable_waits_still_gives_a_listener() {
-    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
+    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
     let found = without_flag(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, move || install(&plan));
     assert!(matches!(found, Ok(Some(_))), "{found:?}");
 }
 
 #[test]
 fn a_second_listener_over_the_same_process_is_refused() {
-    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
+    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
     let both = std::thread::scope(|scope| {
         scope.spawn(|| (install(&plan), install(&plan).err())).join().unwrap()
     });

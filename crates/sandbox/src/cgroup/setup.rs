@@ -1,0 +1,291 @@
+//! Arranging what was delegated, and clearing what ended in it. For the supervisor only: `settle` at
+//! its start, before any thread, and `sweep` after each runner.
+
+use super::cgroup_path::{OWN_LEAF, SetupStage};
+use super::command_cgroup::{CommandCgroup, PREFIX};
+use super::delegation::{Controller, Delegation, NoDelegation};
+use super::inspect::{failed, inspect_own, processes};
+use nix::errno::Errno;
+use nix::sched::CloneFlags;
+use nix::sys::signal::kill;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use protocol::confinement::Limits;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the kernel gets to end what was killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(1);
+/// Somebody of ours may start a process in the moment between two steps.
+const TRIES: usize = 3;
+
+/// Arranges what was delegated, if anything was, and tries it with a process. Calls that an earlier
+/// supervisor left are ended. What cannot be arranged in full is left as it was found.
+#[must_use]
+pub fn set_up_cgroups() -> Delegation {
+    match inspect_own() {
+        Ok((stage, Delegation::Available { base, controllers })) => {
+            match set_up(stage, &base, &controllers) {
+                Ok(controllers) => Delegation::Available { base, controllers },
+                Err(reason) => Delegation::Unavailable(reason),
+            }
+        }
+        Ok((_, not @ Delegation::Unavailable(_))) => not,
+        Err(reason) => Delegation::Unavailable(reason),
+    }
+}
+
+fn set_up(
+    stage: SetupStage,
+    base: &Path,
+    offered: &[Controller],
+) -> Result<Vec<Controller>, NoDelegation> {
+    if stage == SetupStage::Fresh {
+        move_down(base)?;
+    }
+    let mut result = enable(base, offered);
+    for _ in 1..TRIES {
+        if result.is_ok() || stage == SetupStage::SetUp || move_down(base).is_err() {
+            break;
+        }
+        result = enable(base, offered);
+    }
+    let arranged = result.and_then(|controllers| {
+        remove_orphaned(base);
+        try_out(base, &controllers)?;
+        Ok(controllers)
+    });
+    if arranged.is_err() && stage == SetupStage::Fresh {
+        move_back(base);
+    }
+    arranged
+}
+
+/// Takes all of ours out of `base`, which cannot bound others while it controllers processes.
+fn move_down(base: &Path) -> Result<(), NoDelegation> {
+    let own = base.join(OWN_LEAF);
+    match fs::create_dir(&own) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(failed(&own, &error));
+        }
+        Err(_) | Ok(()) => {}
+    }
+    for (pid, _) in processes(base) {
+        match fs::write(own.join("cgroup.procs"), pid.to_string()) {
+            Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
+                move_back(base);
+                return Err(failed(&own, &error));
+            }
+            Err(_) | Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+/// As it was. Where that fails too nothing is lost: the leaf bounds nothing.
+fn move_back(base: &Path) {
+    let _ = fs::write(base.join("cgroup.subtree_control"), "-memory -pids");
+    for (pid, _) in processes(&base.join(OWN_LEAF)) {
+        let _ = fs::write(base.join("cgroup.procs"), pid.to_string());
+    }
+    let _ = fs::remove_dir(base.join(OWN_LEAF));
+}
+
+/// Switches on what can be held of those below; what was switched on before stays.
+fn enable(base: &Path, offered: &[Controller]) -> Result<Vec<Controller>, NoDelegation> {
+    let control = base.join("cgroup.subtree_control");
+    let mut refused = None;
+    let mut controllers = Vec::new();
+    for controller in offered {
+        match fs::write(&control, format!("+{}", controller.name())) {
+            Ok(()) => controllers.push(*controller),
+            Err(error) => refused = Some(failed(&control, &error)),
+        }
+    }
+    match refused {
+        Some(reason) if controllers.is_empty() => Err(reason),
+        Some(_) | None => Ok(controllers),
+    }
+}
+
+/// Whether a process can be born in a cgroup of this kind, and be ended with it.
+fn try_out(base: &Path, controllers: &[Controller]) -> Result<(), NoDelegation> {
+    let limits = Limits { processes: 10, memory_bytes: 64 << 20, ..Limits::NONE };
+    let tried = |error: &dyn std::error::Error| failed(base, error);
+    let group = CommandCgroup::make(base, &limits).map_err(|error| tried(&error))?;
+    let complete = controllers.iter().all(|controller| group.enforces(*controller));
+    // It must be there to be seen: it waits until it is ended.
+    let born = group.fork(CloneFlags::empty(), || {
+        sleep(KILL_TIMEOUT);
+        0
+    });
+    let seen = born.is_ok() && !group.is_empty();
+    group.kill();
+    let ended = born.and_then(|pid| waitpid(pid, None));
+    remove_cgroup_of(base, std::process::id());
+    match ended {
+        Err(error) => Err(tried(&error)),
+        Ok(_) if seen && complete => Ok(()),
+        Ok(_) => Err(NoDelegation::Failed(format!("{} controllers nothing", base.display()))),
+    }
+}
+
+/// Ends the calls of runners that have ended, and removes their cgroups: their names say whose they
+/// are, and where that process is gone nobody else has a right to what runs in them.
+fn remove_orphaned(base: &Path) {
+    let dead = call_cgroups(base).into_iter().filter(|(_, runner)| runner.is_dead());
+    let dead: Vec<_> = dead.map(|(name, _)| base.join(name)).collect();
+    // All at once, and then one patience for all: several may be stuck on one disk.
+    for group in &dead {
+        kill_members(group);
+    }
+    let deadline = Instant::now() + KILL_TIMEOUT;
+    for group in &dead {
+        remove(group, deadline);
+    }
+}
+
+/// Ends what a runner left in its command's cgroup, if it had one, and removes it. To be called when
+/// the runner has ended and is not yet waited for, so that its number is nobody else's. Takes up to two
+/// seconds where a process is stuck in the kernel.
+pub fn remove_cgroup_of(base: &Path, runner: u32) {
+    for (name, RunnerId { pid, .. }) in call_cgroups(base) {
+        if pid == runner {
+            remove(&base.join(name), Instant::now() + KILL_TIMEOUT);
+        }
+    }
+}
+
+/// Whose call it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RunnerId {
+    pub pid: u32,
+    /// In clock ticks since the machine started: its number comes again, both together do not.
+    pub start: u64,
+}
+
+impl RunnerId {
+    /// This process.
+    pub(super) fn own() -> Option<Self> {
+        let (start, _) = start_and_liveness(&fs::read_to_string("/proc/self/stat").ok()?)?;
+        Some(Self { pid: std::process::id(), start })
+    }
+
+    /// Whether it is known to have ended: one that nobody has waited for has. A `/proc` that hides it
+    /// proves nothing.
+    fn is_dead(self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok();
+        match stat.and_then(|stat| start_and_liveness(&stat)) {
+            Some((start, alive)) => !alive || start != self.start,
+            // A number that no process can have is nobody's.
+            None => i32::try_from(self.pid)
+                .map_or(true, |pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH)),
+        }
+    }
+
+    /// The name of its command's cgroup.
+    pub(super) fn name(self) -> String {
+        format!("{PREFIX}{}-{}", self.pid, self.start)
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let (pid, start) = name.strip_prefix(PREFIX)?.split_once('-')?;
+        Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()? })
+    }
+}
+
+/// The start in a line of `/proc/PID/stat`, and whether the process lives. Its name may hold anything.
+fn start_and_liveness(stat: &str) -> Option<(u64, bool)> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let alive = !matches!(fields.next()?, "Z" | "X");
+    Some((fields.nth(18)?.parse().ok()?, alive))
+}
+
+/// The cgroups of calls in `base`.
+fn call_cgroups(base: &Path) -> Vec<(String, RunnerId)> {
+    let Ok(listed) = fs::read_dir(base) else { return Vec::new() };
+    let names = listed.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| RunnerId::parse(&name).map(|runner| (name, runner))).collect()
+}
+
+/// Ends all that is in it first: a cgroup with processes cannot be removed.
+fn remove(group: &Path, deadline: Instant) {
+    while let Err(error) = fs::remove_dir(group) {
+        match error.raw_os_error() {
+            Some(libc::EBUSY | libc::EACCES) if Instant::now() <= deadline => {}
+            Some(_) | None => return,
+        }
+        if error.raw_os_error() == Some(libc::EACCES) {
+            restore_modes(group);
+        }
+        // Again each time: what was just born is not there at the first.
+        kill_members(group);
+        sleep(PAUSE);
+    }
+}
+
+/// Kills what is in it, as far as there is anything.
+fn kill_members(group: &Path) {
+    let _ = fs::File::options()
+        .write(true)
+        .open(group.join("cgroup.kill"))
+        .and_then(|mut kill| kill.write_all(b"1"));
+}
+
+/// A command in tier B can change the modes of what belongs to its user, these directories too.
+fn restore_modes(group: &Path) {
+    for directory in group.parent().into_iter().chain([group]) {
+        let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o755));
+    }
+    let kill = fs::Permissions::from_mode(0o200);
+    let _ = fs::set_permissions(group.join("cgroup.kill"), kill);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_call_is_its_runners_as_long_as_that_lives() {
+        let own = RunnerId::own().unwrap();
+        assert_eq!(RunnerId::parse(&own.name()), Some(own));
+        assert!(!own.is_dead());
+        assert!(RunnerId { start: own.start + 1, ..own }.is_dead(), "another with its number");
+        assert!(RunnerId { pid: u32::MAX, start: 1 }.is_dead());
+        for other in ["agentd-own", "agentd-call-", "agentd-call-x-1", "agentd-call-1", "call-1-2"]
+        {
+            assert_eq!(RunnerId::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn one_that_was_not_waited_for_does_not_live() {
+        let stat =
+            |state: &str| format!("7 (a) b) {state} 1 7 7 0 -1 4 97 0 0 0 0 0 0 0 20 0 1 0 4711 9");
+        assert_eq!(start_and_liveness(&stat("S")), Some((4711, true)));
+        assert_eq!(start_and_liveness(&stat("Z")), Some((4711, false)));
+        assert_eq!(start_and_liveness("7 (x) S 1"), None);
+    }
+
+    #[test]
+    fn only_cgroups_of_ended_runners_are_cleared() {
+        let base = tempfile::tempdir().unwrap();
+        let own = RunnerId::own().unwrap();
+        let (living, other) = (own.name(), "agentd-own");
+        let ended = RunnerId { pid: own.pid, start: own.start + 1 }.name();
+        for name in [living.as_str(), &ended, other] {
+            fs::create_dir(base.path().join(name)).unwrap();
+        }
+        remove_orphaned(base.path());
+        let there = |name: &str| base.path().join(name).exists();
+        assert!(there(&living) && there(other) && !there(&ended));
+        remove_cgroup_of(base.path(), own.pid);
+        assert!(!there(&living) && there(other));
+    }
+}

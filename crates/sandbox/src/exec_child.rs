@@ -1,0 +1,215 @@
+//! The command's process: locked at once, then still until it is told what to run. For `cage`.
+
+use crate::error::{CageError, CageStep};
+use crate::launch::filter_error;
+use crate::privileges::{self, NprocScope};
+use crate::ruleset;
+use crate::seccomp::{self, CompiledFilter, ExecMarker, FilterSpec, InstallError, Reporting};
+use crate::setup_channel::SetupChannel;
+use crate::sys;
+use landlock::RulesetCreated;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{chdir, setsid};
+use protocol::confinement::Limits;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Where a program without a slash in its name is looked for when the environment has no PATH.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+
+/// What to run in a cage. The environment is all of it: nothing is inherited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Name or path, then the arguments. A name without a slash is looked for in `env`'s PATH.
+    pub argv: Vec<OsString>,
+    /// Name and value.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it starts; an absolute path inside the grants.
+    pub cwd: PathBuf,
+}
+
+impl Program {
+    /// Where it will look for programs.
+    pub(crate) fn path(&self) -> Option<&OsStr> {
+        self.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+    }
+
+    /// Sends it to the process that will become it.
+    pub(crate) fn send(&self, line: &SetupChannel) -> Result<(), CageError> {
+        if self.argv.is_empty() {
+            return Err(CageError::new(CageStep::Program, "there is nothing to run"));
+        }
+        let count = self.argv.len().to_le_bytes();
+        let mut parts: Vec<Vec<u8>> = vec![self.cwd.as_os_str().as_bytes().into(), count.into()];
+        parts.extend(self.argv.iter().map(|arg| arg.as_bytes().into()));
+        for (name, value) in &self.env {
+            parts.push([name.as_bytes(), b"=", value.as_bytes()].concat());
+        }
+        if parts.iter().skip(2).any(|part| part.contains(&0)) {
+            return Err(CageError::new(
+                CageStep::Program,
+                "an argument or a variable contains a NUL byte, which no program can be given",
+            ));
+        }
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        line.send_parts(&parts)
+    }
+}
+
+/// All that the process needs to lock itself.
+pub(crate) struct PendingExec {
+    pub input: OwnedFd,
+    pub output: OwnedFd,
+    pub errors: OwnedFd,
+    /// The mount namespace with the new root, in tier A.
+    pub root: Option<OwnedFd>,
+    /// `None` without a cage.
+    pub rules: Option<RulesetCreated>,
+    /// With what it was made from, for a kernel that gives no listener; `None` without a cage.
+    pub filter: Option<(CompiledFilter, FilterSpec)>,
+    pub limits: Limits,
+    pub counting: NprocScope,
+}
+
+impl PendingExec {
+    /// Runs in the forked process; the result is its exit code where no program took its place.
+    pub(crate) fn run(self, line: &SetupChannel) -> i32 {
+        // Without a filter nobody reads it.
+        let mark = self.filter.as_ref().and_then(|(_, plan)| plan.marker());
+        match self.lock(line).and_then(|()| await_program(line, mark)) {
+            Ok(()) => 0,
+            Err(error) => {
+                // Where the runner is gone there is nobody to tell.
+                let _ = line.send_error(&error);
+                127
+            }
+        }
+    }
+
+    /// The steps of the lock; the order is the one of the crate's note.
+    fn lock(self, line: &SetupChannel) -> Result<(), CageError> {
+        let handover = |error: Errno| CageError::os(CageStep::Handover, "standard streams", error);
+        prctl::set_pdeathsig(Signal::SIGKILL)
+            .map_err(|error| CageError::os(CageStep::Privileges, "death signal", error))?;
+        setsid().map_err(|error| CageError::os(CageStep::Handover, "new session", error))?;
+        sys::default_signals();
+        sys::put_at(self.input.as_fd(), 0).map_err(handover)?;
+        sys::put_at(self.output.as_fd(), 1).map_err(handover)?;
+        sys::put_at(self.errors.as_fd(), 2).map_err(handover)?;
+        if let Some(root) = &self.root {
+            setns(root, CloneFlags::CLONE_NEWNS)
+                .map_err(|error| CageError::os(CageStep::Root, "entering the new root", error))?;
+        }
+        umask(Mode::S_IWGRP | Mode::S_IWOTH);
+        privileges::set_limits(&self.limits, self.counting)?;
+        privileges::drop_all()?;
+        self.rules.map(ruleset::enforce).transpose()?;
+        // What this structure owns is closed before the rest, which belongs to the runner's code.
+        drop((self.input, self.output, self.errors, self.root));
+        sys::close_all_but(&[line.as_fd()])
+            .map_err(|error| CageError::os(CageStep::Handover, "closing descriptors", error))?;
+        // The runner reads this process's memory to say what was refused, which the kernel allows
+        // only for dumpable ones; exec would set it anyway.
+        prctl::set_dumpable(true)
+            .map_err(|error| CageError::os(CageStep::Privileges, "dumpable", error))?;
+        let Some((filter, plan)) = self.filter else { return line.send_ready(&[], &[]) };
+        match filter.install() {
+            Ok(Some(notify)) => line.send_ready(&[notify.as_fd()], &[]),
+            Ok(None) => line.send_ready(&[], &[]),
+            Err(InstallError::Listener(_)) => {
+                let silent = FilterSpec { reporting: Reporting::Errno, ..plan };
+                seccomp::install(&silent).map_err(filter_error)?;
+                line.send_ready(&[], &[])
+            }
+            Err(error) => Err(filter_error(error)),
+        }
+    }
+}
+
+/// Waits for a program and becomes it. `Ok` where the runner went away instead.
+fn await_program(line: &SetupChannel, mark: Option<ExecMarker>) -> Result<(), CageError> {
+    let Some(parts) = line.receive_parts()? else {
+        return Ok(());
+    };
+    let nonsense = || CageError::new(CageStep::Handover, "the program arrived garbled");
+    let [cwd, count, strings @ ..] = parts.as_slice() else {
+        return Err(nonsense());
+    };
+    let count = usize::from_le_bytes(count.as_slice().try_into().map_err(|_| nonsense())?);
+    let strings: Vec<CString> = strings
+        .iter()
+        .map(|part| CString::new(part.as_slice()).map_err(|_| nonsense()))
+        .collect::<Result<_, _>>()?;
+    let (argv, env) = strings.split_at_checked(count).ok_or_else(nonsense)?;
+    let cwd = OsStr::from_bytes(cwd);
+    chdir(cwd).map_err(|error| {
+        CageError::os(
+            CageStep::Program,
+            format!("its working directory {} cannot be entered", cwd.display()),
+            error,
+        )
+        .hint("start it in the project or in an added directory")
+    })?;
+    Err(execute(argv, env, mark.map_or(0, ExecMarker::register)))
+}
+
+/// Tries the places where the program may lie; returns only with the reason why none worked.
+fn execute(argv: &[CString], env: &[CString], mark: u64) -> CageError {
+    let Some(name) = argv.first() else {
+        return CageError::new(CageStep::Program, "there is nothing to run");
+    };
+    let shown = name.to_string_lossy();
+    if name.as_bytes().contains(&b'/') {
+        return refused(&shown, sys::exec(name, argv, env, mark));
+    }
+    let path = env
+        .iter()
+        .find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="))
+        .unwrap_or(DEFAULT_PATH);
+    // A place that may not be looked into is only worth a word where no other has the program.
+    let mut worst = Errno::ENOENT;
+    for folder in path.split(|byte| *byte == b':') {
+        let folder = if folder.is_empty() { b"." } else { folder };
+        let Ok(candidate) = CString::new([folder, b"/", name.as_bytes()].concat()) else {
+            continue;
+        };
+        let errno = sys::exec(&candidate, argv, env, mark);
+        if errno == Errno::EACCES {
+            worst = errno;
+        } else if errno != Errno::ENOENT && errno != Errno::ENOTDIR {
+            return refused(&shown, errno);
+        }
+    }
+    if worst == Errno::ENOENT {
+        return CageError::os(
+            CageStep::Program,
+            format!("there is no program `{shown}` in PATH"),
+            worst,
+        );
+    }
+    refused(&shown, worst)
+}
+
+/// Why exec refused, in plain words.
+fn refused(name: &str, errno: Errno) -> CageError {
+    let why = if errno == Errno::ENOENT {
+        format!("`{name}` does not exist in the cage, or what its first line names does not")
+    } else if errno == Errno::EACCES {
+        format!(
+            "`{name}` may not be executed: it is not executable, or it lies outside what the cage grants"
+        )
+    } else if errno == Errno::ENOEXEC {
+        format!("`{name}` is no program: a script needs a first line such as #!/bin/sh")
+    } else if errno == Errno::E2BIG {
+        format!("the arguments and environment of `{name}` are longer than the kernel takes")
+    } else {
+        format!("`{name}` could not be executed")
+    };
+    CageError::os(CageStep::Program, why, errno)
+}

@@ -1,0 +1,64 @@
+//! The two layers of a command's cage: this process's own, and the command's within it. They are the
+//! same unless the runner does something itself that the command may not. For `runner` only.
+
+use crate::error::{CageError, CageStep};
+use crate::grants::{GrantVia, Grants};
+use crate::policy::{Access, ConfinementPolicy};
+use crate::ruleset::{self, TcpAccess};
+use landlock::RulesetCreated;
+use protocol::confinement::Confinement;
+use std::os::fd::AsFd;
+
+pub(crate) struct NestedRules {
+    /// For this process.
+    pub own: RulesetCreated,
+    /// For the command.
+    pub command: RulesetCreated,
+    same: SharedRuleset,
+}
+
+/// Whether both are one set of rules in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SharedRuleset {
+    Yes,
+    No,
+}
+
+impl NestedRules {
+    /// Of what was granted to the command, and of what the policy grants to this process beyond that.
+    ///
+    /// # Errors
+    /// `Step::Grants` and `Step::Layer`.
+    pub(crate) fn new(
+        wanted: &Confinement,
+        policy: &ConfinementPolicy,
+        grants: &Grants,
+        tcp: TcpAccess,
+    ) -> Result<Self, CageError> {
+        let mut own = ruleset::rules(grants, tcp)?;
+        if policy.runner.is_empty() {
+            let inner = own.try_clone().map_err(|error| {
+                CageError::os(CageStep::Layer, "a second handle on the rules", error)
+            })?;
+            return Ok(Self { own, command: inner, same: SharedRuleset::Yes });
+        }
+        let beyond =
+            ConfinementPolicy { grants: policy.runner, runner: &[], protected: &[], ..*policy };
+        for grant in Grants::open_all(wanted, &beyond, GrantVia::Landlock)?.list {
+            own = ruleset::add(own, &grant.fd, grant.access)?;
+        }
+        Ok(Self { own, command: ruleset::rules(grants, tcp)?, same: SharedRuleset::No })
+    }
+
+    /// Adds one place to both.
+    ///
+    /// # Errors
+    /// `Step::Layer` where the kernel refuses it.
+    pub(crate) fn add(self, place: impl AsFd, access: Access) -> Result<Self, CageError> {
+        let inner = match self.same {
+            SharedRuleset::Yes => self.command,
+            SharedRuleset::No => ruleset::add(self.command, &place, access)?,
+        };
+        Ok(Self { own: ruleset::add(self.own, place, access)?, command: inner, same: self.same })
+    }
+}

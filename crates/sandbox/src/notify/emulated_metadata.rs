@@ -1,0 +1,194 @@
+//! A change of mode, owner or times carried out here instead of by the caller, on copies of its arguments.
+//!
+//! Landlock has no right for these, so in tier B a path outside the grants, or a descriptor that was opened
+//! for reading, is enough. The path lies in memory, and a descriptor's number can be given to another file:
+//! so the call is never continued. The file is opened or copied here, judged by where it really lies, and
+//! changed by that very descriptor.
+
+use super::emulated_connect::Emulated;
+use super::notify_fd::Notification;
+use super::predicted_write::claimed_path;
+use super::proc_reader::ProcReader;
+use super::socket;
+use super::writable::WritablePaths;
+use crate::seccomp::{FollowLink, MetadataField, MetadataTarget, TimeUnit};
+use libc::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::sys::stat::{FchmodatFlags, Mode, UtimensatFlags, fchmodat, utimensat};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{Gid, Uid, fchownat};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// A file and what is to change.
+#[derive(Debug)]
+pub(super) struct MetadataChange {
+    file: OwnedFd,
+    to: NewMetadata,
+}
+
+/// Ours alone.
+#[derive(Debug)]
+enum NewMetadata {
+    Mode(Mode),
+    Owner(Option<Uid>, Option<Gid>),
+    Times(TimeSpec, TimeSpec),
+}
+
+impl MetadataChange {
+    /// Makes it, with the rights of this process: 0, or the errno.
+    pub(super) fn make(&self, own: BorrowedFd<'_>) -> i32 {
+        // The kernel's own link to the descriptor; it leads to a symbolic link itself as well.
+        let name = self.file.as_raw_fd().to_string();
+        let name = name.as_str();
+        let made = match self.to {
+            NewMetadata::Mode(mode) => fchmodat(own, name, mode, FchmodatFlags::FollowSymlink),
+            NewMetadata::Owner(user, group) => {
+                fchownat(own, name, user, group, nix::fcntl::AtFlags::empty())
+            }
+            NewMetadata::Times(read, written) => {
+                utimensat(own, name, &read, &written, UtimensatFlags::FollowSymlink)
+            }
+        };
+        made.map_or_else(|errno| errno as i32, |()| 0)
+    }
+}
+
+/// Copies the arguments, opens the file, and decides.
+pub(super) fn prepare(
+    notice: &Notification,
+    (subject, respect): (MetadataTarget, MetadataField),
+    processes: &ProcReader,
+    territory: &WritablePaths,
+) -> Emulated<MetadataChange> {
+    match find(notice, subject, respect, processes, territory) {
+        Ok(change) => Emulated::Ready(change),
+        Err(carried) => carried,
+    }
+}
+
+fn find(
+    notice: &Notification,
+    subject: MetadataTarget,
+    respect: MetadataField,
+    processes: &ProcReader,
+    territory: &WritablePaths,
+) -> Result<MetadataChange, Emulated<MetadataChange>> {
+    let fails = |errno: Errno| Emulated::Fails(errno as i32);
+    let (to, what) = requested_change(notice, respect, processes).map_err(fails)?;
+    let file = match file(notice, subject, processes) {
+        Ok(file) => file,
+        // Not dumpable: neither its files nor its memory may be looked at.
+        Err(Errno::EPERM) => {
+            let words = "by a program that hides its memory".to_owned();
+            return Err(Emulated::Refused(libc::EPERM, words));
+        }
+        Err(errno) => return Err(fails(errno)),
+    };
+    let real = processes.path_of(file.as_fd()).ok_or_else(|| fails(Errno::ENOENT))?;
+    match territory.write_refusal(&real) {
+        Some(errno) => Err(Emulated::Refused(errno, format!("{}, its {what}", real.display()))),
+        None => Ok(MetadataChange { file, to }),
+    }
+}
+
+/// What is to change, and the word for it.
+#[allow(clippy::cast_possible_truncation)]
+fn requested_change(
+    notice: &Notification,
+    respect: MetadataField,
+    processes: &ProcReader,
+) -> Result<(NewMetadata, &'static str), Errno> {
+    let low = |at: usize| notice.args[at] as u32;
+    match respect {
+        MetadataField::Mode(at) => {
+            Ok((NewMetadata::Mode(Mode::from_bits_truncate(low(at) & 0o7777)), "mode"))
+        }
+        MetadataField::Owner(at) => {
+            let number = |at: usize| (low(at) != u32::MAX).then(|| low(at));
+            let (user, group) = (number(at).map(Uid::from_raw), number(at + 1).map(Gid::from_raw));
+            Ok((NewMetadata::Owner(user, group), "owner"))
+        }
+        MetadataField::Times(at, unit) => {
+            let (read, written) = times(notice, at, unit, processes)?;
+            Ok((NewMetadata::Times(read, written), "times"))
+        }
+    }
+}
+
+/// Both times as the caller has them in memory; without any, now.
+fn times(
+    notice: &Notification,
+    at: usize,
+    unit: TimeUnit,
+    processes: &ProcReader,
+) -> Result<(TimeSpec, TimeSpec), Errno> {
+    let place = notice.args[at];
+    if place == 0 {
+        return Ok((TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW));
+    }
+    let (words, fraction) = match unit {
+        TimeUnit::Seconds => (2, 0),
+        TimeUnit::Micros => (4, 1000),
+        TimeUnit::Nanos => (4, 1),
+    };
+    let bytes = processes.memory(notice.tid, place, words * 8).ok_or(Errno::EFAULT)?;
+    let word = |at: usize| -> Result<i64, Errno> {
+        let bytes = bytes.get(at * 8..at * 8 + 8).ok_or(Errno::EFAULT)?;
+        Ok(i64::from_ne_bytes(bytes.try_into().map_err(|_| Errno::EFAULT)?))
+    };
+    if fraction == 0 {
+        return Ok((TimeSpec::new(word(0)?, 0), TimeSpec::new(word(1)?, 0)));
+    }
+    let time = |at: usize| -> Result<TimeSpec, Errno> {
+        let part = word(at + 1)?;
+        if fraction == 1000 && !(0..1_000_000).contains(&part) {
+            return Err(Errno::EINVAL);
+        }
+        Ok(TimeSpec::new(word(at)?, part * fraction))
+    };
+    Ok((time(0)?, time(2)?))
+}
+
+/// The file that is meant, opened or copied here.
+#[allow(clippy::cast_possible_truncation)]
+fn file(
+    notice: &Notification,
+    subject: MetadataTarget,
+    processes: &ProcReader,
+) -> Result<OwnedFd, Errno> {
+    let taken = |fd: i32| socket::take(notice.tid, u32::try_from(fd).map_err(|_| Errno::EBADF)?);
+    let (dir, path, follow) = match subject {
+        MetadataTarget::Descriptor(at) => {
+            let file = taken(notice.args[at] as i32)?;
+            let flags = OFlag::from_bits_truncate(fcntl(&file, FcntlArg::F_GETFL)?);
+            return if flags.contains(OFlag::O_PATH) { Err(Errno::EBADF) } else { Ok(file) };
+        }
+        MetadataTarget::Path { dir, path, follow } => {
+            (dir.map_or(AT_FDCWD, |at| notice.args[at] as i32), notice.args[path], follow)
+        }
+    };
+    let flags = match follow {
+        FollowLink::Yes => 0,
+        FollowLink::No => AT_SYMLINK_NOFOLLOW,
+        FollowLink::Flag(at) => notice.args[at] as i32,
+    };
+    // `utimensat` without a path means the descriptor.
+    if path == 0 && dir != AT_FDCWD {
+        return taken(dir);
+    }
+    let said = processes.path(notice.tid, path).ok_or(Errno::EFAULT)?;
+    if said.as_os_str().is_empty() {
+        return match (flags & AT_EMPTY_PATH != 0, dir) {
+            (true, AT_FDCWD) => processes.directory(notice.tid, "cwd").ok_or(Errno::ENOENT),
+            (true, fd) => taken(fd),
+            (false, _) => Err(Errno::ENOENT),
+        };
+    }
+    let path = claimed_path(processes, notice.tid, dir, path).ok_or(Errno::ENOENT)?;
+    let end = match flags & AT_SYMLINK_NOFOLLOW {
+        0 => OFlag::empty(),
+        _ => OFlag::O_NOFOLLOW,
+    };
+    open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC | end, Mode::empty())
+}

@@ -1,0 +1,466 @@
+//! The thread's loop: one call after the other, each answered by the rule that brought it here.
+
+use super::emulated_connect::{self, Emulated};
+use super::emulated_git_config::LockedGitConfig;
+use super::listening_ports::ListeningPorts;
+use super::notify_fd::{Notification, NotifyAnswer, NotifyFd};
+use super::predicted_exec::{ExecClaim, ExecPrediction, PathSearches};
+use super::predicted_signal::ProcessOwner;
+use super::predicted_write::RootDirs;
+use super::proc_reader::ProcReader;
+use super::protected_watch::ProtectedWatch;
+use super::refusal_log::RefusalLog;
+use super::resolve::RootDir;
+use super::shm_observer::ShmObserver;
+use super::wake_cpu::CallRun;
+use super::writable::{RunnablePaths, WritablePaths};
+use super::{
+    NotifyConfig, SearchPath, describe, emulated_git_config, emulated_metadata, emulated_truncate,
+    predicted_connect, predicted_exec, predicted_signal, predicted_write,
+};
+use crate::read_only_mounts::ReadOnlyMounter;
+use crate::seccomp::{Arch, EmulatedCall, FilterAction, FilterRule, ObservedCall, SyscallRules};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Carried connections that wait at once; a caller beyond that is told to try again.
+const MAX_PENDING_CONNECTS: usize = 64;
+
+/// What the thread owns.
+pub(super) struct NotifyLoop {
+    notices: Arc<NotifyFd>,
+    pace: Cell<CallRun>,
+    policy: SyscallRules,
+    processes: ProcReader,
+    territory: WritablePaths,
+    made: Option<ShmObserver>,
+    sockets: Vec<PathBuf>,
+    settings: Vec<LockedGitConfig>,
+    watched: Option<ProtectedWatch>,
+    seals: Option<ReadOnlyMounter>,
+    file_bytes: u64,
+    runnable: RunnablePaths,
+    inet: crate::seccomp::InetSockets,
+    tier: Tier,
+    network: Network,
+    signals: super::OutsideSignals,
+    host_ports: Option<ListeningPorts>,
+    /// Who listens inside: this process is in the command's network, in tier A.
+    own_ports: Option<ListeningPorts>,
+    host: RootDir,
+    /// The command's root; all its processes share it, since changing it is refused.
+    cage: OnceCell<RootDir>,
+    searches: RefCell<PathSearches>,
+    searched: SearchPath,
+    record: Arc<Mutex<RefusalLog>>,
+    stop: PipeReader,
+}
+
+impl NotifyLoop {
+    /// # Errors
+    /// Where `watch` has no directories to look through.
+    pub(super) fn new(
+        notify: OwnedFd,
+        watch: NotifyConfig,
+        (record, searched): (Arc<Mutex<RefusalLog>>, SearchPath),
+        stop: PipeReader,
+    ) -> io::Result<Self> {
+        let processes = ProcReader::new(watch.proc)?;
+        let host = RootDir::new(&processes, watch.host).ok_or(io::ErrorKind::NotFound)?;
+        let own_ports = match watch.host_ports {
+            Some(_) => Some(ListeningPorts::open(processes.proc())?),
+            None => None,
+        };
+        Ok(Self {
+            notices: Arc::new(NotifyFd::new(notify)),
+            pace: Cell::default(),
+            policy: SyscallRules::new(&watch.plan, Arch::HOST),
+            processes,
+            territory: WritablePaths::new(watch.tier, watch.writable, watch.read_only),
+            made: watch.shm_creations.map(ShmObserver::new),
+            sockets: watch.sockets,
+            settings: watch.settings,
+            watched: watch.watched,
+            seals: watch.seals,
+            file_bytes: watch.file_bytes,
+            runnable: watch.runnable,
+            inet: watch.plan.inet,
+            tier: watch.tier,
+            network: watch.network,
+            signals: watch.signals,
+            host_ports: watch.host_ports,
+            own_ports,
+            host,
+            cage: OnceCell::new(),
+            searches: RefCell::default(),
+            searched,
+            record,
+            stop,
+        })
+    }
+
+    /// Serves until all who were under the filter are gone, or until `finish`.
+    pub(super) fn serve(&self) {
+        while self.wait() {
+            match self.notices.receive() {
+                Ok(Some(notice)) => {
+                    self.track_caller(notice.tid);
+                    self.handle(&notice);
+                }
+                Ok(None) => {}
+                // Nothing more can arrive; closing the descriptor fails what still waits.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn track_caller(&self, tid: u32) {
+        let before = self.pace.get();
+        let now = before.after(tid);
+        self.pace.set(now);
+        if now.wake() != before.wake() {
+            self.notices.set_wake(now.wake());
+        }
+    }
+
+    /// Waits for a call; false at the end.
+    fn wait(&self) -> bool {
+        loop {
+            let mut all = vec![
+                PollFd::new(self.notices.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
+            ];
+            all.extend(self.watched.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
+            match poll(&mut all, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => return false,
+            }
+            let found =
+                |at: usize| all.get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
+            let (calls, stop, replaced) = (found(0), found(1), found(2));
+            // Before the next call is let go on.
+            if let (false, Some(watched), Some(seals)) =
+                (replaced.is_empty(), &self.watched, &self.seals)
+            {
+                watched.reseal_changed(seals);
+            }
+            // First, or a busy command could hold up the end.
+            if !stop.is_empty() {
+                return false;
+            }
+            if calls.contains(PollFlags::POLLIN) {
+                return true;
+            }
+            if !calls.is_empty() {
+                return false;
+            }
+        }
+    }
+
+    fn handle(&self, notice: &Notification) {
+        let Some(rule) = self.policy.judge(notice.nr, &notice.args) else {
+            // Filter and policy come from one plan, so this is a fault of ours: stay closed.
+            self.notices.answer(notice.id, NotifyAnswer::Errno(libc::EPERM));
+            return;
+        };
+        match &rule.then {
+            FilterAction::Refuse(errno) | FilterAction::Fallback(errno) => {
+                self.refuse(notice, rule, *errno)
+            }
+            FilterAction::RefuseOthers(argument, errno) => {
+                if self.names_itself(notice, *argument) {
+                    self.notices.answer(notice.id, NotifyAnswer::Continue);
+                } else {
+                    self.refuse(notice, rule, *errno);
+                }
+            }
+            FilterAction::RefuseOutside(argument, errno) => {
+                match predicted_signal::owner_of_argument(*argument, notice, &self.processes) {
+                    ProcessOwner::Cage => {
+                        self.notices.answer(notice.id, NotifyAnswer::Continue);
+                    }
+                    // Not left to the kernel: somebody could take the number meanwhile.
+                    ProcessOwner::NoProcess => {
+                        self.notices.answer(notice.id, NotifyAnswer::Errno(libc::ESRCH));
+                    }
+                    ProcessOwner::Outside => self.refuse(notice, rule, *errno),
+                }
+            }
+            FilterAction::Observe(look) => self.observe(notice, rule, look),
+            FilterAction::Emulate(EmulatedCall::Connect) => self.connect(notice, rule),
+            FilterAction::Emulate(EmulatedCall::Truncate) => {
+                let (territory, most) = (&self.territory, self.file_bytes);
+                let carried = emulated_truncate::prepare(notice, &self.processes, territory, most);
+                self.make(notice, rule, carried, |length| length.set());
+            }
+            FilterAction::Emulate(EmulatedCall::Metadata(subject, respect)) => {
+                let whole = (*subject, *respect);
+                let carried =
+                    emulated_metadata::prepare(notice, whole, &self.processes, &self.territory);
+                self.make(notice, rule, carried, |change| change.make(self.processes.own()));
+            }
+        }
+    }
+
+    fn refuse(&self, notice: &Notification, rule: &FilterRule, errno: i32) {
+        let words = describe::describe(rule, &notice.args, notice.tid, &self.processes);
+        if self.notices.answer(notice.id, NotifyAnswer::Errno(errno)) {
+            self.note(notice, rule, RefusalKind::Refused, errno, words);
+        }
+    }
+
+    /// Whether the process number in the argument is the caller's own. Continuing is sound then:
+    /// the number is in a register, and it stays the caller's while the caller waits.
+    #[allow(clippy::cast_possible_truncation)]
+    fn names_itself(&self, notice: &Notification, argument: usize) -> bool {
+        let named = notice.args[argument] as u32;
+        self.processes.status(notice.tid).is_some_and(|status| {
+            status.tgids.last() == Some(&named) || status.tids.last() == Some(&named)
+        })
+    }
+
+    /// Copies what the call says, lets it go on, and then works out what the kernel will say.
+    fn observe(&self, notice: &Notification, rule: &FilterRule, look: &ObservedCall) {
+        // While the caller waits its root is there.
+        let roots = self.roots(notice.tid);
+        let go_on = || self.notices.answer(notice.id, NotifyAnswer::Continue);
+        let predicted = match look {
+            ObservedCall::Open { .. } | ObservedCall::Names(_) => {
+                let mut claims = predicted_write::claims(look, notice, &self.processes);
+                if rule.call == "renameat2" {
+                    predicted_write::apply_rename_flags(&mut claims, notice.args[4]);
+                }
+                self.note_made(&claims);
+                if let Some(carried) = self.change_settings(notice, rule, &claims, roots) {
+                    self.make(notice, rule, carried, |()| 0);
+                    return;
+                }
+                let predict =
+                    || predicted_write::predict(&claims, &self.processes, roots?, &self.territory);
+                // The caller's own entry goes when it ends: looked at while it waits.
+                if claims.iter().any(|claim| claim.path.starts_with("/proc")) {
+                    let predicted = predict();
+                    go_on().then_some(predicted)
+                } else {
+                    go_on().then(predict)
+                }
+            }
+            ObservedCall::Start { dir, path, flags } => {
+                // Its memory is gone once it has become the program.
+                let start = predicted_exec::claim(*dir, *path, *flags, notice, &self.processes);
+                if let (true, Some(start), Some(roots)) = (go_on(), start, roots) {
+                    self.record_start(notice, rule, &start, roots);
+                }
+                None
+            }
+            ObservedCall::Bind => {
+                let claim = predicted_connect::address(notice, &self.processes)
+                    .and_then(predicted_connect::bound_name);
+                let claims = claim.as_slice();
+                self.note_made(claims);
+                go_on().then(|| {
+                    predicted_write::predict(claims, &self.processes, roots?, &self.territory)
+                })
+            }
+            ObservedCall::Connect => {
+                let address = predicted_connect::address(notice, &self.processes);
+                // While the caller waits: a server of its own may end right after.
+                let unheard = address.as_ref().and_then(|address| {
+                    predicted_connect::find_missing_listener(
+                        address,
+                        notice,
+                        self.own_ports.as_ref()?,
+                    )
+                });
+                go_on().then(|| {
+                    if let (Some(unheard), Some(ports)) = (unheard, &self.host_ports) {
+                        return predicted_connect::predict_missing_listener(unheard, ports);
+                    }
+                    predicted_connect::predict(
+                        &address?,
+                        &self.processes,
+                        roots?,
+                        self.tier,
+                        self.network,
+                    )
+                })
+            }
+            ObservedCall::Segment => {
+                if let Some(made) = &self.made {
+                    made.segment(notice, &self.processes);
+                }
+                go_on();
+                None
+            }
+            ObservedCall::Process(target, act) => {
+                let found =
+                    predicted_signal::predict(*target, *act, notice, &self.processes, self.signals);
+                go_on().then_some(found)
+            }
+        };
+        if let Some(Some((errno, words))) = predicted {
+            self.note(notice, rule, RefusalKind::Predicted, errno, words);
+        }
+    }
+
+    /// Makes a harmless change of git's settings in the caller's place.
+    fn change_settings(
+        &self,
+        notice: &Notification,
+        rule: &FilterRule,
+        claims: &[predicted_write::PathClaim],
+        roots: Option<RootDirs<'_>>,
+    ) -> Option<Emulated<()>> {
+        let seals = self.seals.as_ref()?;
+        // Flags ask for something else than to replace what is there.
+        if rule.call == "renameat2" && notice.args[4] != 0 {
+            return None;
+        }
+        let held =
+            emulated_git_config::find_replaced(&self.settings, claims, &self.processes, roots?)?;
+        // What was read by the caller's number is its own, and it waits still.
+        if self.notices.is_pending(notice.id) {
+            emulated_git_config::replace_if_harmless(held, seals)
+        } else {
+            None
+        }
+    }
+
+    /// While the caller waits, what it is about to make is not there yet.
+    fn note_made(&self, claims: &[predicted_write::PathClaim]) {
+        if let Some(made) = &self.made {
+            made.names(claims);
+        }
+    }
+
+    /// Writes a refused start down, until the same search finds its program elsewhere.
+    fn record_start(
+        &self,
+        notice: &Notification,
+        rule: &FilterRule,
+        start: &ExecClaim,
+        roots: RootDirs<'_>,
+    ) {
+        let mut searches = self.searches.borrow_mut();
+        match predicted_exec::predict(start, &self.processes, roots, &self.runnable) {
+            ExecPrediction::Refused(errno, words) => {
+                let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, words);
+                self.record().add(refusal.clone());
+                // A search of its own making would be a way to keep a refusal out of the record.
+                if self.searched.get().is_some_and(|folders| start.is_in(folders)) {
+                    searches.refused(notice.tid, start, refusal);
+                }
+            }
+            ExecPrediction::Runs => {
+                for refusal in searches.take_refused_before(notice.tid, start) {
+                    self.record().take_back(refusal);
+                }
+            }
+            ExecPrediction::FailsAnyway => {}
+        }
+    }
+
+    /// Makes a short call in the caller's place.
+    fn make<T>(
+        &self,
+        notice: &Notification,
+        rule: &FilterRule,
+        carried: Emulated<T>,
+        make: impl Fn(&T) -> i32,
+    ) {
+        if !self.notices.is_pending(notice.id) {
+            return;
+        }
+        let answer = match carried {
+            Emulated::Refused(errno, words) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, words);
+                NotifyAnswer::Errno(errno)
+            }
+            Emulated::Fails(errno) => NotifyAnswer::Errno(errno),
+            Emulated::Ready(ready) => NotifyAnswer::of(make(&ready)),
+        };
+        self.notices.answer(notice.id, answer);
+    }
+
+    /// Makes the connection, on a thread of its own where it may take long.
+    fn connect(&self, notice: &Notification, rule: &FilterRule) {
+        let id = notice.id;
+        let carried = emulated_connect::prepare(notice, &self.processes, self.inet, &self.sockets);
+        if !self.notices.is_pending(id) {
+            return;
+        }
+        match carried {
+            Emulated::Refused(errno, words) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, words);
+                self.notices.answer(id, NotifyAnswer::Errno(errno));
+            }
+            Emulated::Fails(errno) => {
+                self.notices.answer(id, NotifyAnswer::Errno(errno));
+            }
+            Emulated::Ready(connection) if !connection.may_block() => {
+                self.notices.answer(id, NotifyAnswer::of(connection.make()));
+            }
+            Emulated::Ready(connection) => {
+                if Arc::strong_count(&self.notices) > MAX_PENDING_CONNECTS {
+                    self.notices.answer(id, NotifyAnswer::Errno(libc::EAGAIN));
+                    return;
+                }
+                let notices = Arc::clone(&self.notices);
+                let started = std::thread::Builder::new()
+                    .name("connect".to_owned())
+                    .spawn(move || notices.answer(id, NotifyAnswer::of(connection.make())));
+                if started.is_err() {
+                    self.notices.answer(id, NotifyAnswer::Errno(libc::EAGAIN));
+                }
+            }
+        }
+    }
+
+    /// Where paths lead for the command and for the host.
+    fn roots(&self, tid: u32) -> Option<RootDirs<'_>> {
+        let host = &self.host;
+        match self.tier {
+            Tier::B | Tier::C => Some(RootDirs { cage: host, host }),
+            Tier::A => {
+                if self.cage.get().is_none() {
+                    let root = RootDir::of(&self.processes, tid)?;
+                    // It cannot be set already: this thread alone sets it.
+                    let _ = self.cage.set(root);
+                }
+                Some(RootDirs { cage: self.cage.get()?, host })
+            }
+        }
+    }
+
+    fn note(
+        &self,
+        notice: &Notification,
+        rule: &FilterRule,
+        kind: RefusalKind,
+        errno: i32,
+        detail: String,
+    ) {
+        self.record().add(refusal(notice, rule, kind, errno, detail));
+    }
+
+    fn record(&self) -> MutexGuard<'_, RefusalLog> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refusal(
+    notice: &Notification,
+    rule: &FilterRule,
+    kind: RefusalKind,
+    errno: i32,
+    detail: String,
+) -> Refusal {
+    Refusal { kind, syscall: rule.call.to_owned(), detail, errno, pid: notice.tid, count: 1 }
+}

@@ -1,0 +1,115 @@
+//! Calls that reach for another process: predicted to fail where it is not in the cage.
+
+use super::OutsideSignals;
+use super::notify_fd::Notification;
+use super::proc_reader::{NsPid, ProcReader, ProcStatus};
+use crate::seccomp::{ProcessAct, ProcessArg};
+
+/// The errno and the words, if the kernel will refuse the call. Asked while the caller waits:
+/// afterwards caller and target may be gone.
+pub(super) fn predict(
+    target: ProcessArg,
+    act: ProcessAct,
+    notice: &Notification,
+    processes: &ProcReader,
+    signals: OutsideSignals,
+) -> Option<(i32, String)> {
+    let caller = processes.status(notice.tid)?;
+    let shown = match target {
+        ProcessArg::Number(argument) => low(notice.args[argument]),
+        ProcessArg::Descriptor(argument) => {
+            let fd = u32::try_from(low(notice.args[argument])).ok()?;
+            i32::try_from(processes.pidfd_target(notice.tid, fd)?).ok()?
+        }
+    };
+    let place = match target {
+        ProcessArg::Number(_) => locate(shown, &caller, processes)?,
+        ProcessArg::Descriptor(_) => outside(shown.unsigned_abs(), processes, libc::EPERM)?,
+    };
+    let words = match act {
+        ProcessAct::Signal(argument) => {
+            let signal = low(notice.args[argument]);
+            match signals {
+                OutsideSignals::Refused => format!("signal {signal} to {}", named(shown)),
+                OutsideSignals::Allowed => return None,
+            }
+        }
+        ProcessAct::Trace => format!("attaching to {}", named(shown)),
+        ProcessAct::Memory => format!("memory of {}", named(shown)),
+        ProcessAct::Descriptor => format!("a descriptor of {}", named(shown)),
+    };
+    Some((place, words))
+}
+
+/// Whose process a number means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProcessOwner {
+    /// One of the cage.
+    Cage,
+    /// One outside, or one that cannot be looked at.
+    Outside,
+    /// There is none.
+    NoProcess,
+}
+
+/// Whose process or group the number in the argument means to the caller.
+pub(super) fn owner_of_argument(
+    argument: usize,
+    notice: &Notification,
+    processes: &ProcReader,
+) -> ProcessOwner {
+    owner(low(notice.args[argument]).unsigned_abs(), notice.tid, processes)
+}
+
+/// Whose process the number means to this caller.
+pub(super) fn owner(wanted: u32, tid: u32, processes: &ProcReader) -> ProcessOwner {
+    let Some(caller) = processes.status(tid) else { return ProcessOwner::Outside };
+    // In a namespace of its own no number means anything outside.
+    let apart = caller.tids.len() > 1;
+    if apart || caller.tgids.last() == Some(&wanted) || processes.is_in_cage(wanted) {
+        ProcessOwner::Cage
+    } else if processes.exists(wanted) {
+        ProcessOwner::Outside
+    } else {
+        ProcessOwner::NoProcess
+    }
+}
+
+fn named(number: i32) -> String {
+    if number < 0 {
+        format!("process group {}", number.unsigned_abs())
+    } else {
+        format!("pid {number}")
+    }
+}
+
+/// The errno that the number gets, if it is a process outside.
+fn locate(number: i32, caller: &ProcStatus, processes: &ProcReader) -> Option<i32> {
+    // Own group, every process that may be reached: the kernel leaves out what may not.
+    if number == 0 || number == -1 {
+        return None;
+    }
+    let wanted = number.unsigned_abs();
+    if caller.tgids.last() == Some(&wanted) || caller.tids.last() == Some(&wanted) {
+        return None;
+    }
+    let depth = caller.tids.len();
+    if depth <= 1 {
+        return outside(wanted, processes, libc::EPERM);
+    }
+    // In a namespace of its own the number means nothing outside: it is not found at all.
+    match processes.ns_pid(wanted, depth) {
+        NsPid::Alive | NsPid::Ended => None,
+        NsPid::NeverUsed => outside(wanted, processes, libc::ESRCH),
+    }
+}
+
+fn outside(pid: u32, processes: &ProcReader, errno: i32) -> Option<i32> {
+    (processes.exists(pid) && !processes.is_in_cage(pid)).then_some(errno)
+}
+
+/// Processes, signals and descriptors are 32-bit numbers to the kernel.
+#[allow(clippy::cast_possible_truncation)]
+fn low(argument: u64) -> i32 {
+    argument as i32
+}

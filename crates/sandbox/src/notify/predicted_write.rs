@@ -1,0 +1,456 @@
+//! Calls with write intent: which name they touch, and whether the kernel will refuse it.
+//!
+//! Landlock and read-only mounts refuse without telling anybody. So the listener copies the
+//! claimed path while the caller waits, lets the call go on, and evaluates the same grants: a
+//! prediction, marked as such in the record. Where the copy cannot be had nothing is predicted.
+
+use super::notify_fd::Notification;
+use super::predicted_signal::{self, ProcessOwner};
+use super::proc_reader::ProcReader;
+use super::resolve::{FileKind, FinalLink, Resolved, RootDir, on_read_only_mount, resolve};
+use super::writable::WritablePaths;
+use crate::seccomp::{FollowLink, NameChange, ObservedCall, OpenFlags};
+use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, EACCES, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
+use std::path::{Path, PathBuf};
+
+/// What a call says it will do to a path, copied before it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PathClaim {
+    /// Absolute, but with links and dots as said.
+    pub(super) path: PathBuf,
+    /// What is to happen there.
+    pub(super) action: PathAction,
+}
+
+/// What is to happen at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathAction {
+    /// Opened for writing with these flags.
+    Open(i32),
+    /// A name of a tree is made, removed or changed.
+    Name(NameChange, FinalLink),
+}
+
+/// Where paths lead.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RootDirs<'a> {
+    /// The command's root directory.
+    pub(super) cage: &'a RootDir,
+    /// The host's.
+    pub(super) host: &'a RootDir,
+}
+
+/// Copies what the call claims, from registers and the caller's memory.
+#[allow(clippy::cast_possible_truncation)]
+pub(super) fn claims(
+    look: &ObservedCall,
+    notice: &Notification,
+    processes: &ProcReader,
+) -> Vec<PathClaim> {
+    let args = &notice.args;
+    let absolute = |dir: Option<usize>, path: usize| {
+        let dir = dir.map_or(AT_FDCWD, |argument| args[argument] as i32);
+        claimed_path(processes, notice.tid, dir, args[path])
+    };
+    match look {
+        ObservedCall::Open { dir, path, flags } => {
+            let flags = match *flags {
+                OpenFlags::Arg(argument) => args[argument] as i32,
+                OpenFlags::Creat => libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC,
+                OpenFlags::How(argument) => match open_how(processes, notice.tid, args[argument]) {
+                    Some(flags) => flags,
+                    None => return Vec::new(),
+                },
+            };
+            let path = absolute(*dir, *path);
+            path.filter(|path| !traced_memory(path, notice, processes))
+                .map(|path| PathClaim { path, action: PathAction::Open(flags) })
+                .into_iter()
+                .collect()
+        }
+        ObservedCall::Names(places) => places
+            .iter()
+            .filter_map(|place| {
+                let path = absolute(place.dir, place.path)?;
+                let end = match place.role {
+                    NameChange::Changed(_, FollowLink::Yes) => FinalLink::Followed,
+                    NameChange::Changed(_, FollowLink::Flag(argument))
+                        if args[argument] as i32 & AT_SYMLINK_NOFOLLOW == 0 =>
+                    {
+                        FinalLink::Followed
+                    }
+                    NameChange::Changed(_, FollowLink::No | FollowLink::Flag(_))
+                    | NameChange::Made
+                    | NameChange::Removed
+                    | NameChange::Replaced
+                    | NameChange::Linked => FinalLink::NotFollowed,
+                };
+                Some(PathClaim { path, action: PathAction::Name(place.role, end) })
+            })
+            .collect(),
+        ObservedCall::Start { .. }
+        | ObservedCall::Process(..)
+        | ObservedCall::Connect
+        | ObservedCall::Bind
+        | ObservedCall::Segment => Vec::new(),
+    }
+}
+
+/// Of a `renameat2`, by its flags: a name that must be new is made, not replaced. `mv` asks so first, and
+/// where something is there the kernel says so before it looks at rights.
+pub(super) fn apply_rename_flags(claims: &mut [PathClaim], flags: u64) {
+    if flags & u64::from(libc::RENAME_NOREPLACE) == 0 {
+        return;
+    }
+    for claim in claims {
+        if let PathAction::Name(role @ NameChange::Replaced, _) = &mut claim.action {
+            *role = NameChange::Made;
+        }
+    }
+}
+
+/// The first claim that the kernel will refuse: its errno and the words for the record.
+pub(super) fn predict(
+    claims: &[PathClaim],
+    processes: &ProcReader,
+    roots: RootDirs<'_>,
+    territory: &WritablePaths,
+) -> Option<(i32, String)> {
+    for claim in claims {
+        let end = match claim.action {
+            PathAction::Open(flags) if flags & (O_NOFOLLOW | O_EXCL) != 0 => FinalLink::NotFollowed,
+            PathAction::Open(_) => FinalLink::Followed,
+            PathAction::Name(_, end) => end,
+        };
+        let found = resolve(processes, roots.cage, &claim.path, end);
+        if let Some(real) = left_out(claim, &found, end, processes, roots.host) {
+            territory.write_refusal(&real)?;
+            return Some((libc::ENOENT, describe(claim.action, &real)));
+        }
+        match judge(claim.action, &found, territory) {
+            WritePrediction::Refused(errno, real) => {
+                let errno = match errno {
+                    // A mount of its own in the read-only tree, such as a fresh `/proc`.
+                    libc::EROFS if !on_read_only_mount(roots.cage, &real) => EACCES,
+                    errno => errno,
+                };
+                return Some((errno, describe(claim.action, &real)));
+            }
+            WritePrediction::Passes => {}
+            WritePrediction::FailsAnyway => return None,
+        }
+    }
+    None
+}
+
+/// What is on the host but not in the cage was kept from it by leaving it out.
+fn left_out(
+    claim: &PathClaim,
+    found: &Resolved,
+    end: FinalLink,
+    processes: &ProcReader,
+    host: &RootDir,
+) -> Option<PathBuf> {
+    let wanted = match (found, claim.action) {
+        (Resolved::NoParent, _) => true,
+        (Resolved::Missing(_), PathAction::Open(flags)) => flags & O_CREAT == 0,
+        (
+            Resolved::Missing(_),
+            PathAction::Name(NameChange::Removed | NameChange::Linked | NameChange::Changed(..), _),
+        ) => true,
+        (Resolved::Missing(_), PathAction::Name(NameChange::Made | NameChange::Replaced, _))
+        | (Resolved::Exists(..) | Resolved::NotSearchable(_) | Resolved::Unknown, _) => false,
+    };
+    if !wanted {
+        return None;
+    }
+    match (resolve(processes, host, &claim.path, end), found) {
+        // The host's `/proc` numbers and shows other processes.
+        (Resolved::Exists(real, _), _) | (Resolved::Missing(real), Resolved::NoParent)
+            if real.starts_with("/proc") =>
+        {
+            None
+        }
+        (Resolved::Exists(real, _), _) | (Resolved::Missing(real), Resolved::NoParent) => {
+            Some(real)
+        }
+        // Not even the listener may look there; in the cage it is not there.
+        (Resolved::NotSearchable(said), _) => Some(said),
+        (Resolved::Missing(_) | Resolved::NoParent | Resolved::Unknown, _) => None,
+    }
+}
+
+/// What will become of one claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum WritePrediction {
+    /// Refused by the grants.
+    Refused(i32, PathBuf),
+    /// Nothing is in its way here.
+    Passes,
+    /// It fails for a reason that has nothing to do with the cage, or nobody can tell.
+    FailsAnyway,
+}
+
+/// Pure. The kernel looks at what is there before it looks at rights: `mkdir -p` over existing
+/// directories, or removing what is not there, is no refusal.
+fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> WritePrediction {
+    let refused = |errno: Option<i32>, real: &Path| match errno {
+        Some(errno) => WritePrediction::Refused(errno, real.to_owned()),
+        None => WritePrediction::Passes,
+    };
+    match (deed, found) {
+        (_, Resolved::NotSearchable(said)) => match territory.write_refusal(said) {
+            Some(_) => WritePrediction::Refused(EACCES, said.clone()),
+            None => WritePrediction::FailsAnyway,
+        },
+        (_, Resolved::NoParent | Resolved::Unknown) => WritePrediction::FailsAnyway,
+        (PathAction::Open(flags), _) if flags & O_PATH != 0 => WritePrediction::FailsAnyway,
+        (PathAction::Open(flags), Resolved::Exists(real, kind)) => {
+            let nameless = flags & O_TMPFILE == O_TMPFILE;
+            let exclusive = flags & O_CREAT != 0 && flags & O_EXCL != 0 && !nameless;
+            if exclusive || (*kind == FileKind::Directory) != nameless {
+                return WritePrediction::FailsAnyway;
+            }
+            match (kind, territory.special_refusal(real)) {
+                (FileKind::Socket, None) => WritePrediction::FailsAnyway,
+                (FileKind::Socket | FileKind::Pipe, refusal) => refused(refusal, real),
+                // Read-only mounts open none.
+                (FileKind::Device, _) => {
+                    refused(territory.write_refusal(real).and(Some(EACCES)), real)
+                }
+                (FileKind::Directory | FileKind::Program | FileKind::Other, _) => {
+                    refused(territory.write_refusal(real), real)
+                }
+            }
+        }
+        (PathAction::Open(flags), Resolved::Missing(real)) => {
+            if flags & O_CREAT == 0 {
+                return WritePrediction::FailsAnyway;
+            }
+            refused(territory.name_refusal(real), real)
+        }
+        (PathAction::Name(NameChange::Made, _), Resolved::Missing(real))
+        | (PathAction::Name(NameChange::Removed, _), Resolved::Exists(real, _))
+        | (
+            PathAction::Name(NameChange::Replaced, _),
+            Resolved::Exists(real, _) | Resolved::Missing(real),
+        ) => refused(territory.name_refusal(real), real),
+        // A second name inside for a file outside: the two trees have different rights.
+        (PathAction::Name(NameChange::Linked, _), Resolved::Exists(real, _)) => {
+            refused(territory.write_refusal(real).map(|_| libc::EXDEV), real)
+        }
+        (PathAction::Name(NameChange::Changed(..), _), Resolved::Exists(real, _)) => {
+            refused(territory.write_refusal(real), real)
+        }
+        (PathAction::Name(NameChange::Made, _), Resolved::Exists(..))
+        | (
+            PathAction::Name(NameChange::Removed | NameChange::Linked | NameChange::Changed(..), _),
+            Resolved::Missing(_),
+        ) => WritePrediction::FailsAnyway,
+    }
+}
+
+fn describe(deed: PathAction, real: &Path) -> String {
+    let real = real.display();
+    match deed {
+        PathAction::Open(_) => format!("{real} for writing"),
+        PathAction::Name(NameChange::Made, _) => format!("{real}, making it"),
+        PathAction::Name(NameChange::Removed, _) => format!("{real}, removing it"),
+        PathAction::Name(NameChange::Replaced, _) => format!("{real}, as a new name"),
+        PathAction::Name(NameChange::Linked, _) => format!("{real}, linking to it"),
+        PathAction::Name(NameChange::Changed(what, _), _) => format!("{real}, its {what}"),
+    }
+}
+
+/// The path as said, made absolute by the caller's own directory; nothing where there is no path.
+pub(super) fn claimed_path(processes: &ProcReader, tid: u32, dir: i32, at: u64) -> Option<PathBuf> {
+    let said = processes.path(tid, at)?;
+    if said.as_os_str().is_empty() {
+        return None;
+    }
+    if said.is_absolute() {
+        return own_entry(processes, tid, said);
+    }
+    let base = match dir {
+        AT_FDCWD => processes.link(tid, "cwd")?,
+        fd => processes.link(tid, &format!("fd/{}", u32::try_from(fd).ok()?))?,
+    };
+    base.is_absolute().then(|| base.join(said))
+}
+
+/// `/proc/self` means its reader, which is not the listener: the caller's own entry instead, by
+/// its number in the caller's own namespace. `/dev/fd` and its like lead there.
+fn own_entry(processes: &ProcReader, tid: u32, said: PathBuf) -> Option<PathBuf> {
+    let own = |numbers: Vec<u32>| Some(Path::new("/proc").join(numbers.last()?.to_string()));
+    for (prefix, entry) in [
+        ("/proc/self", ""),
+        ("/dev/fd", "fd"),
+        ("/dev/stdin", "fd/0"),
+        ("/dev/stdout", "fd/1"),
+        ("/dev/stderr", "fd/2"),
+    ] {
+        if let Ok(rest) = said.strip_prefix(prefix) {
+            return Some(own(processes.status(tid)?.tgids)?.join(entry).join(rest));
+        }
+    }
+    match said.strip_prefix("/proc/thread-self") {
+        Ok(rest) => Some(own(processes.status(tid)?.tids)?.join(rest)),
+        Err(_) => Some(said),
+    }
+}
+
+/// Whether it is the memory of a process of the cage, as a file. Nothing in `/proc` is granted for
+/// writing, so the kernel refuses it, but what it would give is allowed by tracing: debuggers try
+/// the file first and go on without it. A fallback, like calls that the kernel is said to lack.
+fn traced_memory(path: &Path, notice: &Notification, processes: &ProcReader) -> bool {
+    let Some(text) = path.to_str().and_then(|text| text.strip_prefix("/proc/")) else {
+        return false;
+    };
+    let number = match text.split('/').collect::<Vec<_>>().as_slice() {
+        [process, "mem"] | [process, "task", _, "mem"] => process.parse::<u32>(),
+        _ => return false,
+    };
+    // The first process of a namespace is ours, not the command's.
+    number.is_ok_and(|number| {
+        number != 1 && predicted_signal::owner(number, notice.tid, processes) == ProcessOwner::Cage
+    })
+}
+
+/// The flags in `struct open_how`.
+fn open_how(processes: &ProcReader, tid: u32, at: u64) -> Option<i32> {
+    let bytes = processes.memory(tid, at, 8)?;
+    let flags = u64::from_ne_bytes(bytes.try_into().ok()?);
+    let flags = i32::try_from(flags).ok()?;
+    let writes = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
+    (flags & writes != 0 || flags & O_TMPFILE == O_TMPFILE).then_some(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::confinement::Tier;
+
+    fn judged_in(tier: Tier, deed: PathAction, found: &Resolved) -> WritePrediction {
+        let writable = ["/p", "/dev/null"].map(PathBuf::from).to_vec();
+        let islands = vec![PathBuf::from("/p/.git/hooks")];
+        judge(deed, found, &WritablePaths::new(tier, writable, islands))
+    }
+
+    fn judged(deed: PathAction, found: &Resolved) -> WritePrediction {
+        judged_in(Tier::B, deed, found)
+    }
+
+    fn there(path: &str) -> Resolved {
+        Resolved::Exists(PathBuf::from(path), FileKind::Other)
+    }
+
+    fn free(path: &str) -> Resolved {
+        Resolved::Missing(PathBuf::from(path))
+    }
+
+    #[test]
+    fn opens() {
+        let write = PathAction::Open(libc::O_WRONLY);
+        let create = PathAction::Open(libc::O_WRONLY | O_CREAT | libc::O_TRUNC);
+        let only_new = PathAction::Open(libc::O_WRONLY | O_CREAT | O_EXCL);
+        let refused = |path: &str| WritePrediction::Refused(EACCES, PathBuf::from(path));
+        for (deed, found, expected) in [
+            (write, there("/p/x"), WritePrediction::Passes),
+            (write, there("/dev/null"), WritePrediction::Passes),
+            (write, there("/etc/passwd"), refused("/etc/passwd")),
+            (write, free("/etc/new"), WritePrediction::FailsAnyway),
+            (create, free("/etc/new"), refused("/etc/new")),
+            (create, free("/p/new"), WritePrediction::Passes),
+            (create, there("/etc/passwd"), refused("/etc/passwd")),
+            (only_new, there("/etc/passwd"), WritePrediction::FailsAnyway),
+            (only_new, free("/etc/new"), refused("/etc/new")),
+            (
+                write,
+                Resolved::Exists("/etc".into(), FileKind::Directory),
+                WritePrediction::FailsAnyway,
+            ),
+            (
+                PathAction::Open(O_TMPFILE | 2),
+                Resolved::Exists("/etc".into(), FileKind::Directory),
+                refused("/etc"),
+            ),
+            (PathAction::Open(O_PATH | 2), there("/etc/passwd"), WritePrediction::FailsAnyway),
+            (write, Resolved::Unknown, WritePrediction::FailsAnyway),
+            (write, Resolved::NoParent, WritePrediction::FailsAnyway),
+            (write, Resolved::NotSearchable("/root/x".into()), refused("/root/x")),
+        ] {
+            assert_eq!(judged(deed, &found), expected, "{deed:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        let deed = |role| PathAction::Name(role, FinalLink::NotFollowed);
+        let refused = |errno, path: &str| WritePrediction::Refused(errno, PathBuf::from(path));
+        for (role, found, expected) in [
+            (NameChange::Made, free("/p/d"), WritePrediction::Passes),
+            (NameChange::Made, free("/q/d"), refused(EACCES, "/q/d")),
+            (NameChange::Made, there("/q"), WritePrediction::FailsAnyway),
+            (NameChange::Removed, there("/p/d"), WritePrediction::Passes),
+            (NameChange::Removed, there("/q/d"), refused(EACCES, "/q/d")),
+            (NameChange::Removed, free("/q/d"), WritePrediction::FailsAnyway),
+            (NameChange::Removed, there("/p"), refused(EACCES, "/p")),
+            (NameChange::Replaced, free("/q/d"), refused(EACCES, "/q/d")),
+            (NameChange::Replaced, there("/q/d"), refused(EACCES, "/q/d")),
+            (NameChange::Linked, there("/q/d"), refused(libc::EXDEV, "/q/d")),
+            (NameChange::Linked, there("/p/d"), WritePrediction::Passes),
+            (NameChange::Changed("mode", FollowLink::Yes), there("/q"), refused(EACCES, "/q")),
+            (
+                NameChange::Changed("mode", FollowLink::Yes),
+                there("/dev/null"),
+                WritePrediction::Passes,
+            ),
+        ] {
+            assert_eq!(judged(deed(role), &found), expected, "{role:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn read_only_islands_of_tier_a() {
+        let deed = |role| PathAction::Name(role, FinalLink::NotFollowed);
+        let refused = |errno, path: &str| WritePrediction::Refused(errno, PathBuf::from(path));
+        let is = |path: &str, kind| Resolved::Exists(PathBuf::from(path), kind);
+        for (deed, found, expected) in [
+            (
+                deed(NameChange::Removed),
+                there("/p/.git/hooks"),
+                refused(libc::EBUSY, "/p/.git/hooks"),
+            ),
+            (
+                deed(NameChange::Made),
+                free("/p/.git/hooks/x"),
+                refused(libc::EROFS, "/p/.git/hooks/x"),
+            ),
+            (
+                PathAction::Open(2),
+                there("/p/.git/hooks/x"),
+                refused(libc::EROFS, "/p/.git/hooks/x"),
+            ),
+            (PathAction::Open(2), there("/p/.git/index"), WritePrediction::Passes),
+            // What a read-only mount does not hold: Landlock alone does, outside.
+            (PathAction::Open(2), is("/p/.git/hooks/x", FileKind::Pipe), WritePrediction::Passes),
+            (
+                PathAction::Open(2),
+                is("/p/.git/hooks/x", FileKind::Socket),
+                WritePrediction::FailsAnyway,
+            ),
+            (
+                PathAction::Open(2),
+                is("/p/.git/hooks/x", FileKind::Device),
+                refused(EACCES, "/p/.git/hooks/x"),
+            ),
+            (PathAction::Open(2), is("/usr/x", FileKind::Pipe), refused(EACCES, "/usr/x")),
+            (PathAction::Open(2), is("/usr/x", FileKind::Socket), refused(EACCES, "/usr/x")),
+            (PathAction::Open(2), is("/usr/x", FileKind::Device), refused(EACCES, "/usr/x")),
+            (PathAction::Open(2), is("/dev/null", FileKind::Device), WritePrediction::Passes),
+            (PathAction::Open(2), is("/p/x", FileKind::Pipe), WritePrediction::Passes),
+        ] {
+            assert_eq!(judged_in(Tier::A, deed, &found), expected, "{deed:?} {found:?}");
+        }
+    }
+}

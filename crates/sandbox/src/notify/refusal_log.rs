@@ -1,0 +1,142 @@
+//! What was refused, kept small: equal lines in a row are one, and after a number of lines only
+//! their count is kept, so that a loop cannot flood the record.
+
+use protocol::confinement::Refusal;
+
+/// Lines kept in full.
+pub(super) const MAX_LINES: usize = 200;
+
+/// Bytes of one detail: paths and addresses come from the confined process.
+const MAX_DETAIL: usize = 512;
+
+/// What a call was refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RefusalLog {
+    /// The first refusals, in order.
+    pub(crate) refusals: Vec<Refusal>,
+    /// Refusals beyond those.
+    pub(crate) uncounted: u64,
+}
+
+impl RefusalLog {
+    /// Adds a refusal; `count` of the new line is taken as it is.
+    pub(super) fn add(&mut self, mut refusal: Refusal) {
+        refusal.detail = sanitize(&refusal.detail);
+        if let Some(last) = self.refusals.last_mut()
+            && (Refusal { count: last.count, ..refusal.clone() }) == *last
+        {
+            last.count += refusal.count;
+        } else if self.refusals.len() < MAX_LINES {
+            self.refusals.push(refusal);
+        } else {
+            self.uncounted += refusal.count;
+        }
+    }
+
+    /// Takes one back that was added and turned out to be none.
+    pub(super) fn take_back(&mut self, mut refusal: Refusal) {
+        refusal.detail = sanitize(&refusal.detail);
+        let same = |line: &Refusal| Refusal { count: line.count, ..refusal.clone() } == *line;
+        match self.refusals.iter().rposition(same) {
+            Some(at) if self.refusals[at].count > 1 => self.refusals[at].count -= 1,
+            Some(at) => drop(self.refusals.remove(at)),
+            None => self.uncounted = self.uncounted.saturating_sub(1),
+        }
+    }
+}
+
+/// Short, and without characters that move a terminal's cursor or break a line.
+fn sanitize(detail: &str) -> String {
+    let mut shown = String::new();
+    for character in detail.chars() {
+        if shown.len() >= MAX_DETAIL {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+    use protocol::confinement::RefusalKind;
+
+    fn refusal(detail: &str) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Refused,
+            syscall: "mount".to_owned(),
+            detail: detail.to_owned(),
+            errno: 1,
+            pid: 7,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn equal_lines_in_a_row_are_one() {
+        let mut record = RefusalLog::default();
+        for detail in ["a", "a", "b", "a"] {
+            record.add(refusal(detail));
+        }
+        let seen: Vec<_> = record.refusals.iter().map(|r| (r.detail.as_str(), r.count)).collect();
+        assert_eq!(seen, [("a", 2), ("b", 1), ("a", 1)]);
+        assert_eq!(record.uncounted, 0);
+    }
+
+    #[test]
+    fn what_is_taken_back_was_never_there() {
+        let mut record = RefusalLog::default();
+        let before = RefusalLog { refusals: vec![refusal("a")], uncounted: 0 };
+        for detail in ["a", "b\n", "a"] {
+            record.add(refusal(detail));
+        }
+        record.take_back(refusal("b\n"));
+        record.take_back(refusal("a"));
+        assert_eq!(record, before);
+        record.add(refusal("a"));
+        assert_eq!(record.refusals[0].count, 2);
+        record.take_back(refusal("a"));
+        assert_eq!(record, before);
+        for at in 0..2 * MAX_LINES {
+            record.add(refusal(&at.to_string()));
+        }
+        let uncounted = record.uncounted;
+        record.take_back(refusal(&(2 * MAX_LINES - 1).to_string()));
+        assert_eq!((record.refusals.len(), record.uncounted), (MAX_LINES, uncounted - 1));
+    }
+
+    #[test]
+    fn a_long_detail_is_cut_at_a_character() {
+        let mut record = RefusalLog::default();
+        record.add(refusal(&"ä".repeat(600)));
+        assert_eq!(record.refusals[0].detail, format!("{}…", "ä".repeat(256)));
+    }
+
+    #[test]
+    fn a_name_cannot_drive_the_terminal_of_a_reader() {
+        let mut record = RefusalLog::default();
+        record.add(refusal("/tmp/\u{1b}[2J\nallowed\u{9b}"));
+        assert_eq!(record.refusals[0].detail, "/tmp/\\u{1b}[2J\\nallowed\\u{9b}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_from_the_count(details in proptest::collection::vec(0_u8..3, 0..600)) {
+            let mut record = RefusalLog::default();
+            for detail in &details {
+                record.add(refusal(&detail.to_string()));
+            }
+            let kept: u64 = record.refusals.iter().map(|r| r.count).sum();
+            prop_assert!(record.refusals.len() <= MAX_LINES);
+            prop_assert_eq!(kept + record.uncounted, details.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Notes what a command in tier B makes of shared memory, so that it can be counted and removed.
+
+use super::notify_fd::Notification;
+use super::predicted_write::{PathAction, PathClaim};
+use super::proc_reader::ProcReader;
+use crate::seccomp::NameChange;
+use crate::shared_memory::{SHM, SharedShmCreations};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+/// Where it is noted.
+#[derive(Debug)]
+pub(super) struct ShmObserver {
+    seen: SharedShmCreations,
+    /// `/dev/shm`, and where that really is.
+    places: Vec<PathBuf>,
+}
+
+impl ShmObserver {
+    pub(super) fn new(seen: SharedShmCreations) -> Self {
+        let mut places = vec![PathBuf::from(SHM)];
+        places.extend(Path::new(SHM).canonicalize().ok().filter(|real| real != Path::new(SHM)));
+        Self { seen, places }
+    }
+
+    /// Notes new names. To be called before the caller goes on.
+    pub(super) fn names(&self, claims: &[PathClaim]) {
+        for claim in claims.iter().filter(|claim| makes(claim.action)) {
+            for place in self.places.iter().filter(|place| claim.path.starts_with(place)) {
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.add_name(&claim.path, place);
+            }
+        }
+    }
+
+    /// Notes the caller as one that may have made a System V segment.
+    pub(super) fn segment(&self, notice: &Notification, processes: &ProcReader) {
+        if let Some(status) = processes.status(notice.tid) {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).add_process(status.tgid);
+        }
+    }
+}
+
+/// Whether a name may come into being.
+fn makes(deed: PathAction) -> bool {
+    match deed {
+        PathAction::Open(flags) => flags & libc::O_CREAT != 0,
+        PathAction::Name(NameChange::Made | NameChange::Replaced, _) => true,
+        PathAction::Name(NameChange::Removed | NameChange::Linked | NameChange::Changed(..), _) => {
+            false
+        }
+    }
+}

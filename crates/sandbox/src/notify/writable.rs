@@ -1,0 +1,164 @@
+//! Which real paths the kernel lets the command write, and with what errno it refuses the others.
+//! Pure; `writes` asks.
+
+use protocol::confinement::Tier;
+use std::path::{Path, PathBuf};
+
+/// Where the command may write.
+#[derive(Debug)]
+pub(super) struct WritablePaths {
+    /// What a refused write is answered with outside.
+    outside: i32,
+    writable: Vec<PathBuf>,
+    read_only: Vec<PathBuf>,
+}
+
+impl WritablePaths {
+    /// From real paths, directories or files.
+    pub(super) fn new(tier: Tier, writable: Vec<PathBuf>, read_only: Vec<PathBuf>) -> Self {
+        match tier {
+            // The tree is mounted read-only, which the kernel looks at before Landlock.
+            Tier::A => Self { outside: libc::EROFS, writable, read_only },
+            // Landlock cannot take out a part of what it grants.
+            Tier::B | Tier::C => Self { outside: libc::EACCES, writable, read_only: Vec::new() },
+        }
+    }
+
+    /// The errno with which a change of the file or name at this real path is refused: the nearest
+    /// line decides.
+    pub(super) fn write_refusal(&self, real: &Path) -> Option<i32> {
+        match (depth(&self.writable, real), depth(&self.read_only, real)) {
+            (writable, Some(island)) if writable <= Some(island) => Some(libc::EROFS),
+            (Some(_), _) => None,
+            (None, _) => Some(self.outside),
+        }
+    }
+
+    /// The same where what is written to is a FIFO or a socket: Landlock alone holds those, by the
+    /// rights of all that is around them.
+    pub(super) fn special_refusal(&self, real: &Path) -> Option<i32> {
+        (!is_beneath(&self.writable, real)).then_some(libc::EACCES)
+    }
+
+    /// The errno with which the name itself is refused to be made, removed or replaced. A granted
+    /// file may be written, but its name belongs to its directory; an island is a mount point.
+    pub(super) fn name_refusal(&self, real: &Path) -> Option<i32> {
+        let is_island = || self.read_only.iter().any(|island| island == real);
+        match real.parent() {
+            Some(directory) => match self.write_refusal(directory) {
+                None if is_island() => Some(libc::EBUSY),
+                refusal => refusal,
+            },
+            None => Some(self.outside),
+        }
+    }
+}
+
+/// From where the command may start programs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunnablePaths {
+    /// Directories and files, real paths as the command sees them.
+    pub(crate) places: Vec<PathBuf>,
+    /// Places within those from where it may not.
+    pub(crate) islands: Vec<PathBuf>,
+    /// Of the places those at which the command sees something else than the host has there.
+    pub(crate) private: Vec<PathBuf>,
+}
+
+impl RunnablePaths {
+    /// Whether the program at this path of the command's own may be started.
+    pub(super) fn allows(&self, real: &Path) -> bool {
+        depth(&self.places, real) > depth(&self.islands, real)
+    }
+
+    /// Whether a program at this path of the host was left out of what may be started.
+    pub(super) fn leaves_out(&self, real: &Path) -> bool {
+        let shown = self.places.iter().filter(|place| !self.private.contains(place));
+        !shown.into_iter().any(|place| real.starts_with(place))
+    }
+}
+
+/// How deep the nearest of the roots around a path lies.
+fn depth(roots: &[PathBuf], path: &Path) -> Option<usize> {
+    let around = roots.iter().filter(|root| path.starts_with(root));
+    around.map(|root| root.components().count()).max()
+}
+
+/// Whether the path is one of the roots or lies below one.
+pub(super) fn is_beneath(roots: &[PathBuf], path: &Path) -> bool {
+    roots.iter().any(|root| path.starts_with(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn territory(tier: Tier) -> WritablePaths {
+        let writable = ["/project", "/tmp/s", "/dev/null"].map(PathBuf::from).to_vec();
+        WritablePaths::new(tier, writable, vec![PathBuf::from("/project/.git/hooks")])
+    }
+
+    #[test]
+    fn files_are_judged_by_the_nearest_line() {
+        let (a, b) = (territory(Tier::A), territory(Tier::B));
+        for (path, in_a, in_b) in [
+            ("/project", None, None),
+            ("/project/x/y", None, None),
+            ("/dev/null", None, None),
+            ("/projectp", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/work", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/etc/passwd", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/project/.git/hooks/pre-push", Some(libc::EROFS), None),
+            ("/project/.git/hooksmith", None, None),
+        ] {
+            assert_eq!(a.write_refusal(Path::new(path)), in_a, "{path}");
+            assert_eq!(b.write_refusal(Path::new(path)), in_b, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_place_decides_what_is_started() {
+        let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
+        let runnable = RunnablePaths {
+            places: paths(&["/home/a", "/home/a/.cargo/bin", "/usr"]),
+            islands: paths(&["/home/a/.cargo"]),
+            private: paths(&["/home/a"]),
+        };
+        for (path, holds, left_out) in [
+            ("/home/a/.local/bin/x", true, true),
+            ("/home/a/.cargo/registry/x", false, true),
+            ("/home/a/.cargo/bin/x", true, false),
+            ("/usr/bin/x", true, false),
+            ("/srv/x", false, true),
+        ] {
+            assert_eq!(runnable.allows(Path::new(path)), holds, "{path}");
+            assert_eq!(runnable.leaves_out(Path::new(path)), left_out, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_writable_place_in_a_read_only_one_is_writable() {
+        let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
+        let writable = paths(&["/home/a", "/home/a/go/src/p"]);
+        let territory = WritablePaths::new(Tier::A, writable, paths(&["/home/a/go"]));
+        assert_eq!(territory.write_refusal(Path::new("/home/a/new")), None);
+        assert_eq!(territory.write_refusal(Path::new("/home/a/go/pkg")), Some(libc::EROFS));
+        assert_eq!(territory.write_refusal(Path::new("/home/a/go/src/p/x")), None);
+    }
+
+    #[test]
+    fn names_are_judged_by_their_directory() {
+        let (a, b) = (territory(Tier::A), territory(Tier::B));
+        for (path, in_a, in_b) in [
+            ("/project/new", None, None),
+            ("/project", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/dev/null", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/project/.git/hooks", Some(libc::EBUSY), None),
+            ("/project/.git/hooks/new", Some(libc::EROFS), None),
+            ("/", Some(libc::EROFS), Some(libc::EACCES)),
+        ] {
+            assert_eq!(a.name_refusal(Path::new(path)), in_a, "{path}");
+            assert_eq!(b.name_refusal(Path::new(path)), in_b, "{path}");
+        }
+    }
+}

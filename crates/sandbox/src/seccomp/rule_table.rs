@@ -1,0 +1,405 @@
+//! What the filter refuses and what it shows to the listener: a table with a reason on each line.
+
+use super::filter_rule::{
+    ArgMatch, ArgTest, EmulatedCall, FilterAction, FilterRule, FollowLink, MetadataField,
+    MetadataTarget, NameChange, ObservedCall, OpenFlags, PathArg, ProcessAct, ProcessArg, TimeUnit,
+};
+use super::{
+    ExecRule, FilterSpec, InetSockets, MetadataRule, Reporting, TruncateGuard, UnixSockets,
+};
+use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
+
+/// The rules of a plan, in the order in which they are asked.
+pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRule> + use<> {
+    let exec: &[FilterRule] = match plan.exec {
+        ExecRule::Refused => EXEC,
+        ExecRule::Allowed(_) => EXEC_OBSERVED,
+    };
+    let families: &[FilterRule] = match (plan.inet, plan.unix_here()) {
+        (InetSockets::Refused, UnixSockets::Refused) => NO_FAMILIES,
+        (InetSockets::Refused, UnixSockets::Emulated | UnixSockets::Allowed) => ONLY_UNIX,
+        (InetSockets::Allowed, UnixSockets::Refused) => ONLY_INET,
+        (InetSockets::Allowed, UnixSockets::Emulated | UnixSockets::Allowed) => BOTH_FAMILIES,
+    };
+    let connect: &[FilterRule] = match plan.unix_here() {
+        UnixSockets::Emulated => EMULATED_CONNECT,
+        UnixSockets::Refused | UnixSockets::Allowed => OBSERVED_CONNECT,
+    };
+    let (shared, metadata): (&[FilterRule], &[FilterRule]) = match (plan.metadata, plan.reporting) {
+        (MetadataRule::Emulated, Reporting::Notify) => (SHARED, EMULATED_METADATA),
+        (MetadataRule::Open | MetadataRule::Emulated, _) => (SHARED, &[]),
+        (MetadataRule::ReadOnly, _) => (&[], OBSERVED_METADATA),
+    };
+    let [emptied, hidden, length] = lengths(plan);
+    [
+        exec, KERNEL, ARGUMENTS, families, SOCKETS, connect, emptied, hidden, length, OBSERVED,
+        shared, metadata,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What keeps lengths where Landlock does not: opens that empty, opens that hide what they do, and
+/// `truncate`. A tool of ours needs `openat2` itself, which its record says.
+fn lengths(plan: &FilterSpec) -> [&'static [FilterRule]; 3] {
+    match (plan.lengths, plan.exec, plan.reporting) {
+        (TruncateGuard::ByKernel, _, _) => [&[]; 3],
+        (TruncateGuard::ByFilter, ExecRule::Refused, _) => {
+            [NO_TRUNC_WITHOUT_WRITE, &[], NO_TRUNCATE]
+        }
+        (TruncateGuard::ByFilter, ExecRule::Allowed(_), Reporting::Errno) => {
+            [NO_TRUNC_WITHOUT_WRITE, NO_OPENAT2, NO_TRUNCATE]
+        }
+        (TruncateGuard::ByFilter, ExecRule::Allowed(_), Reporting::Notify) => {
+            [NO_TRUNC_WITHOUT_WRITE, NO_OPENAT2, TRUNCATE]
+        }
+    }
+}
+
+const ALL: u32 = u32::MAX;
+
+const fn refuse(call: &'static str, what: &'static str) -> FilterRule {
+    refuse_if(call, &[], EPERM, what)
+}
+
+const fn refuse_if(
+    call: &'static str,
+    when: &'static [ArgTest],
+    errno: i32,
+    what: &'static str,
+) -> FilterRule {
+    FilterRule { call, when, then: FilterAction::Refuse(errno), what }
+}
+
+const fn outside(
+    call: &'static str,
+    process: usize,
+    when: &'static [ArgTest],
+    what: &'static str,
+) -> FilterRule {
+    FilterRule { call, when, then: FilterAction::RefuseOutside(process, EPERM), what }
+}
+
+const fn fallback(call: &'static str, what: &'static str) -> FilterRule {
+    FilterRule { call, when: &[], then: FilterAction::Fallback(ENOSYS), what }
+}
+
+const fn look(call: &'static str, look: ObservedCall) -> FilterRule {
+    FilterRule { call, when: &[], then: FilterAction::Observe(look), what: "" }
+}
+
+const fn look_if(call: &'static str, when: &'static [ArgTest], look: ObservedCall) -> FilterRule {
+    FilterRule { call, when, then: FilterAction::Observe(look), what: "" }
+}
+
+const fn names(call: &'static str, places: &'static [PathArg]) -> FilterRule {
+    look(call, ObservedCall::Names(places))
+}
+
+const fn place(path: usize, role: NameChange) -> PathArg {
+    PathArg { dir: None, path, role }
+}
+
+const fn place_at(dir: usize, role: NameChange) -> PathArg {
+    PathArg { dir: Some(dir), path: dir + 1, role }
+}
+
+const fn is_in(arg: usize, mask: u32, values: &'static [u32]) -> ArgTest {
+    ArgTest { arg, mask, is: ArgMatch::In(values) }
+}
+
+const fn is_not_in(arg: usize, mask: u32, values: &'static [u32]) -> ArgTest {
+    ArgTest { arg, mask, is: ArgMatch::NotIn(values) }
+}
+
+const fn any_bit(arg: usize, mask: u32) -> ArgTest {
+    is_not_in(arg, mask, &[0])
+}
+
+/// Tools that work in their own process start nothing.
+const EXEC: &[FilterRule] =
+    &[refuse("execve", "starting a program"), refuse("execveat", "starting a program")];
+
+/// In a register that `execve` does not read.
+const UNMARKED: ArgTest = ArgTest { arg: 3, mask: ALL, is: ArgMatch::Unmarked };
+
+/// Programs that a command starts: which of them the kernel refuses depends on where they lie. The
+/// cage's own exec has the mark.
+#[rustfmt::skip]
+const EXEC_OBSERVED: &[FilterRule] = &[
+    look_if("execve", &[UNMARKED], ObservedCall::Start { dir: None, path: 0, flags: None }),
+    look("execveat", ObservedCall::Start { dir: Some(0), path: 1, flags: Some(4) }),
+];
+
+/// Kernel surface that no tool needs.
+#[rustfmt::skip]
+const KERNEL: &[FilterRule] = &[
+    // Callers know these as absent from older kernels and take another way. Hot: never notified.
+    fallback("clone3", "its flags lie in memory, where a filter cannot judge them"),
+    fallback("io_uring_setup", "its operations pass no filter"),
+    fallback("io_uring_enter", "its operations pass no filter"),
+    fallback("io_uring_register", "its operations pass no filter"),
+    fallback("userfaultfd", "stretches races in the kernel"),
+    fallback("memfd_secret", "memory that nobody can count"),
+    fallback("open_tree", "mounts"),
+    fallback("open_tree_attr", "mounts"),
+    fallback("move_mount", "mounts"),
+    fallback("fsopen", "mounts"),
+    fallback("fsconfig", "mounts"),
+    fallback("fsmount", "mounts"),
+    fallback("fspick", "mounts"),
+    fallback("mount_setattr", "mounts"),
+
+    refuse("mount", "mounting"),
+    refuse("umount2", "unmounting"),
+    refuse("pivot_root", "another root directory"),
+    refuse("chroot", "another root directory"),
+    refuse("setns", "joining a namespace"),
+    refuse("bpf", "programs in the kernel"),
+    refuse("perf_event_open", "performance counters"),
+    refuse("add_key", "the kernel's key rings"),
+    refuse("request_key", "the kernel's key rings"),
+    refuse("keyctl", "the kernel's key rings"),
+    refuse("open_by_handle_at", "opening a file past its path"),
+    refuse("kexec_load", "another kernel"),
+    refuse("kexec_file_load", "another kernel"),
+    refuse("init_module", "kernel modules"),
+    refuse("finit_module", "kernel modules"),
+    refuse("delete_module", "kernel modules"),
+    refuse("reboot", "restarting the machine"),
+    refuse("swapon", "swap space"),
+    refuse("swapoff", "swap space"),
+    refuse("acct", "process accounting"),
+    refuse("quotactl", "disk quotas"),
+    refuse("quotactl_fd", "disk quotas"),
+    refuse("settimeofday", "setting the clock"),
+    refuse("clock_settime", "setting the clock"),
+    refuse("adjtimex", "setting the clock"),
+    refuse("clock_adjtime", "setting the clock"),
+    refuse("sethostname", "the machine's name"),
+    refuse("setdomainname", "the machine's name"),
+    refuse("iopl", "hardware ports"),
+    refuse("ioperm", "hardware ports"),
+    refuse("modify_ldt", "the processor's segment table"),
+    refuse("syslog", "the kernel's log"),
+    refuse("vhangup", "hanging up the terminal"),
+    refuse("fanotify_init", "watching every file"),
+    refuse("move_pages", "another process's memory"),
+    refuse("migrate_pages", "another process's memory"),
+];
+
+/// New user, mount, pid, network, ipc, uts and cgroup namespaces.
+pub(crate) const NAMESPACES: u32 = 0x7E02_0000;
+/// A new time namespace: only `unshare` takes it, in `clone` the bit belongs to the exit signal.
+const TIME_NAMESPACE: u32 = 0x80;
+
+/// Calls that are refused by their arguments.
+#[rustfmt::skip]
+const ARGUMENTS: &[FilterRule] = &[
+    refuse_if("clone", &[any_bit(0, NAMESPACES)], EPERM, "new namespaces"),
+    refuse_if("unshare", &[any_bit(0, NAMESPACES | TIME_NAMESPACE)], EPERM, "new namespaces"),
+    // PER_LINUX, PER_LINUX32, UNAME26, both, the question, and ADDR_NO_RANDOMIZE for debuggers.
+    refuse_if("personality", &[is_not_in(0, ALL, &[0, 8, 0x2_0000, 0x2_0008, ALL, 0x4_0000])], EPERM, "an unusual personality"),
+    // A confined tool ended a process it could not signal through RLIMIT_CPU.
+    FilterRule { call: "prlimit64", when: &[is_not_in(0, ALL, &[0])], then: FilterAction::RefuseOthers(0, EPERM), what: "limits of another process" },
+    // A confined tool made its supervisor run only when nobody else wants the processor.
+    outside("sched_setaffinity", 0, &[is_not_in(0, ALL, &[0])], "the processors"),
+    outside("sched_setattr", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
+    outside("sched_setparam", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
+    outside("sched_setscheduler", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
+    outside("setpriority", 1, &[is_in(0, ALL, &[0, 1]), is_not_in(1, ALL, &[0])], "the priority"),
+    outside("ioprio_set", 1, &[is_in(0, ALL, &[1, 2]), is_not_in(1, ALL, &[0])], "the priority"),
+    refuse_if("setpriority", &[is_in(0, ALL, &[2])], EPERM, "the priority of all processes of a user"),
+    refuse_if("ioprio_set", &[is_in(0, ALL, &[3])], EPERM, "the priority of all processes of a user"),
+    // TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: keys typed for the person, the console, its line discipline.
+    refuse_if("ioctl", &[is_in(1, ALL, &[0x5412, 0x541C, 0x541D, 0x5423])], EPERM, "driving the terminal"),
+];
+
+const UNIX: u32 = 1;
+const INET: u32 = 2;
+const INET6: u32 = 10;
+const NETLINK: u32 = 16;
+const STREAM: u32 = 1;
+const DGRAM: u32 = 2;
+const SEQPACKET: u32 = 5;
+/// The kind of a socket without SOCK_NONBLOCK and SOCK_CLOEXEC.
+pub(crate) const SOCKET_TYPE: u32 = 0xF;
+
+const FAMILY: &str = "a socket family that is off";
+const NO_FAMILIES: &[FilterRule] =
+    &[refuse_if("socket", &[is_not_in(0, ALL, &[NETLINK])], EAFNOSUPPORT, FAMILY)];
+const ONLY_UNIX: &[FilterRule] =
+    &[refuse_if("socket", &[is_not_in(0, ALL, &[NETLINK, UNIX])], EAFNOSUPPORT, FAMILY)];
+const ONLY_INET: &[FilterRule] =
+    &[refuse_if("socket", &[is_not_in(0, ALL, &[NETLINK, INET, INET6])], EAFNOSUPPORT, FAMILY)];
+const BOTH_FAMILIES: &[FilterRule] = &[refuse_if(
+    "socket",
+    &[is_not_in(0, ALL, &[NETLINK, UNIX, INET, INET6])],
+    EAFNOSUPPORT,
+    FAMILY,
+)];
+
+/// Kinds of sockets within the families, at their creation and never at operations on them.
+#[rustfmt::skip]
+const SOCKETS: &[FilterRule] = &[
+    refuse_if("socket", &[is_in(0, ALL, &[INET, INET6]), is_not_in(1, SOCKET_TYPE, &[STREAM, DGRAM])], EPERM, "a raw socket"),
+    // Default, ICMP echo, TCP, UDP, ICMPv6 echo. Without MPTCP (262) callers take TCP.
+    refuse_if("socket", &[is_in(0, ALL, &[INET, INET6]), is_not_in(2, ALL, &[0, 1, 6, 17, 58])], EPROTONOSUPPORT, "an unusual protocol"),
+    refuse_if("socket", &[is_in(0, ALL, &[NETLINK]), is_not_in(2, ALL, &[0])], EPROTONOSUPPORT, "a kernel channel other than route"),
+    refuse_if("socketpair", &[is_not_in(0, ALL, &[UNIX])], EAFNOSUPPORT, "a pair of an unusual family"),
+    // A datagram pair can be pointed at any address by sendto.
+    refuse_if("socketpair", &[is_not_in(1, SOCKET_TYPE, &[STREAM, SEQPACKET])], EPERM, "a datagram pair"),
+];
+
+/// Where unix sockets are carried: datagrams choose their address at each sending, past `connect`.
+#[rustfmt::skip]
+const EMULATED_CONNECT: &[FilterRule] = &[
+    refuse_if("socket", &[is_in(0, ALL, &[UNIX]), is_not_in(1, SOCKET_TYPE, &[STREAM, SEQPACKET])], EPERM, "a unix datagram socket"),
+    FilterRule { call: "connect", when: &[], then: FilterAction::Emulate(EmulatedCall::Connect), what: "a connection" },
+];
+
+const OBSERVED_CONNECT: &[FilterRule] = &[look("connect", ObservedCall::Connect)];
+
+/// O_TRUNC and the access mode.
+const TRUNC_AND_MODE: u32 = 0o1003;
+/// O_TRUNC with O_RDONLY, and with the mode for ioctl alone: the kernel empties the file, and the descriptor
+/// is not one for writing, which is all that an old Landlock looks at.
+const WITHOUT_WRITING: &[u32] = &[0o1000, 0o1003];
+
+const NO_TRUNC_WITHOUT_WRITE: &[FilterRule] = &[
+    refuse_if("open", &[is_in(1, TRUNC_AND_MODE, WITHOUT_WRITING)], EACCES, EMPTYING_A_FILE),
+    refuse_if("openat", &[is_in(2, TRUNC_AND_MODE, WITHOUT_WRITING)], EACCES, EMPTYING_A_FILE),
+];
+const EMPTYING_A_FILE: &str = "emptying a file that is not opened for writing";
+
+const NO_OPENAT2: &[FilterRule] =
+    &[fallback("openat2", "its flags lie in memory, and may empty any file")];
+
+const NO_TRUNCATE: &[FilterRule] =
+    &[refuse_if("truncate", &[], EACCES, "a file's length by its path")];
+const TRUNCATE: &[FilterRule] = &[FilterRule {
+    call: "truncate",
+    when: &[],
+    then: FilterAction::Emulate(EmulatedCall::Truncate),
+    what: "a file's length by its path",
+}];
+
+/// O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, __O_TMPFILE: alike on both machines.
+const WRITE_INTENT: u32 = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20_000_000;
+
+/// What the kernel decides and the record wants to know.
+#[rustfmt::skip]
+const OBSERVED: &[FilterRule] = &[
+    look_if("open", &[any_bit(1, WRITE_INTENT)], ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Arg(1) }),
+    look_if("openat", &[any_bit(2, WRITE_INTENT)], ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::Arg(2) }),
+    look("openat2", ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::How(2) }),
+    look("creat", ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Creat }),
+    names("truncate", &[place(0, NameChange::Changed("length", FollowLink::Yes))]),
+    names("mkdir", &[place(0, NameChange::Made)]),
+    names("mkdirat", &[place_at(0, NameChange::Made)]),
+    names("mknod", &[place(0, NameChange::Made)]),
+    names("mknodat", &[place_at(0, NameChange::Made)]),
+    names("symlink", &[place(1, NameChange::Made)]),
+    names("symlinkat", &[place_at(1, NameChange::Made)]),
+    names("rmdir", &[place(0, NameChange::Removed)]),
+    names("unlink", &[place(0, NameChange::Removed)]),
+    names("unlinkat", &[place_at(0, NameChange::Removed)]),
+    names("rename", &[place(0, NameChange::Removed), place(1, NameChange::Replaced)]),
+    names("renameat", &[place_at(0, NameChange::Removed), place_at(2, NameChange::Replaced)]),
+    names("renameat2", &[place_at(0, NameChange::Removed), place_at(2, NameChange::Replaced)]),
+    names("link", &[place(0, NameChange::Linked), place(1, NameChange::Made)]),
+    names("linkat", &[place_at(0, NameChange::Linked), place_at(2, NameChange::Made)]),
+    look("bind", ObservedCall::Bind),
+    look("kill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
+    look("tkill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
+    look("tgkill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(2))),
+    look("rt_sigqueueinfo", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
+    look("rt_tgsigqueueinfo", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(2))),
+    look("pidfd_send_signal", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Signal(1))),
+    look("pidfd_getfd", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Descriptor)),
+    // PTRACE_ATTACH and PTRACE_SEIZE; the rest speaks to a process already attached.
+    look_if("ptrace", &[is_in(0, ALL, &[16, 0x4206])], ObservedCall::Process(ProcessArg::Number(1), ProcessAct::Trace)),
+    look("process_vm_readv", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
+    look("process_vm_writev", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
+];
+
+/// Looked at only where System V memory is shared with this user's other processes.
+const SHARED: &[FilterRule] = &[look("shmget", ObservedCall::Segment)];
+
+const MODE: &str = "mode";
+const OWNER: &str = "owner";
+const TIMES: &str = "times";
+const ATTRIBUTES: &str = "attributes";
+
+/// Looked at only where the tree is read-only: Landlock has no right for these.
+#[rustfmt::skip]
+const OBSERVED_METADATA: &[FilterRule] = &[
+    names("chmod", &[place(0, NameChange::Changed(MODE, FollowLink::Yes))]),
+    names("fchmodat", &[place_at(0, NameChange::Changed(MODE, FollowLink::Yes))]),
+    names("fchmodat2", &[place_at(0, NameChange::Changed(MODE, FollowLink::Flag(3)))]),
+    names("chown", &[place(0, NameChange::Changed(OWNER, FollowLink::Yes))]),
+    names("lchown", &[place(0, NameChange::Changed(OWNER, FollowLink::No))]),
+    names("fchownat", &[place_at(0, NameChange::Changed(OWNER, FollowLink::Flag(4)))]),
+    names("utime", &[place(0, NameChange::Changed(TIMES, FollowLink::Yes))]),
+    names("utimes", &[place(0, NameChange::Changed(TIMES, FollowLink::Yes))]),
+    names("futimesat", &[place_at(0, NameChange::Changed(TIMES, FollowLink::Yes))]),
+    names("utimensat", &[place_at(0, NameChange::Changed(TIMES, FollowLink::Flag(3)))]),
+    names("setxattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
+    names("lsetxattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::No))]),
+    names("setxattrat", &[place_at(0, NameChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
+    names("removexattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
+    names("lremovexattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::No))]),
+    names("removexattrat", &[place_at(0, NameChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
+    names("file_setattr", &[place_at(0, NameChange::Changed(ATTRIBUTES, FollowLink::Flag(4)))]),
+];
+
+const fn status(
+    call: &'static str,
+    subject: MetadataTarget,
+    respect: MetadataField,
+    what: &'static str,
+) -> FilterRule {
+    FilterRule {
+        call,
+        when: &[],
+        then: FilterAction::Emulate(EmulatedCall::Metadata(subject, respect)),
+        what,
+    }
+}
+
+const fn of_path(path: usize, follow: FollowLink) -> MetadataTarget {
+    MetadataTarget::Path { dir: None, path, follow }
+}
+
+const fn of_path_at(dir: usize, follow: FollowLink) -> MetadataTarget {
+    MetadataTarget::Path { dir: Some(dir), path: dir + 1, follow }
+}
+
+/// Made by the listener where the tree is not read-only and nothing of the project is granted for writing.
+/// By a descriptor too: Landlock asks nothing of one that was opened for reading.
+#[rustfmt::skip]
+const EMULATED_METADATA: &[FilterRule] = &[
+    status("chmod", of_path(0, FollowLink::Yes), MetadataField::Mode(1), MODE),
+    status("fchmod", MetadataTarget::Descriptor(0), MetadataField::Mode(1), MODE),
+    status("fchmodat", of_path_at(0, FollowLink::Yes), MetadataField::Mode(2), MODE),
+    status("fchmodat2", of_path_at(0, FollowLink::Flag(3)), MetadataField::Mode(2), MODE),
+    status("chown", of_path(0, FollowLink::Yes), MetadataField::Owner(1), OWNER),
+    status("lchown", of_path(0, FollowLink::No), MetadataField::Owner(1), OWNER),
+    status("fchown", MetadataTarget::Descriptor(0), MetadataField::Owner(1), OWNER),
+    status("fchownat", of_path_at(0, FollowLink::Flag(4)), MetadataField::Owner(2), OWNER),
+    status("utime", of_path(0, FollowLink::Yes), MetadataField::Times(1, TimeUnit::Seconds), TIMES),
+    status("utimes", of_path(0, FollowLink::Yes), MetadataField::Times(1, TimeUnit::Micros), TIMES),
+    status("futimesat", of_path_at(0, FollowLink::Yes), MetadataField::Times(2, TimeUnit::Micros), TIMES),
+    status("utimensat", of_path_at(0, FollowLink::Flag(3)), MetadataField::Times(2, TimeUnit::Nanos), TIMES),
+    refuse_if("setxattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("lsetxattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("fsetxattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("setxattrat", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("removexattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("lremovexattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("fremovexattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("removexattrat", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("file_setattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    // FS_IOC_SETFLAGS in both widths, FS_IOC_SETVERSION in both, FS_IOC_FSSETXATTR.
+    refuse_if("ioctl", &[is_in(1, ALL, &[0x4008_6602, 0x4004_6602, 0x4008_7602, 0x4004_7602, 0x401C_5820])], EOPNOTSUPP, ATTRIBUTES),
+];

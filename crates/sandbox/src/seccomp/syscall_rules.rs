@@ -1,0 +1,79 @@
+//! A plan's rules by system call number, asked about registers alone: the filter's meaning in Rust.
+//! The listener uses it to know why it was called; tests hold the compiled program against it.
+
+use super::exec_marker::ExecMarker;
+use super::filter_rule::{ArgMatch, ArgTest, FilterAction, FilterRule};
+use super::rule_table::rules;
+use super::syscall_numbers::{Arch, number};
+use super::{FilterSpec, Reporting};
+
+/// The rules of one plan on one machine.
+#[derive(Debug)]
+pub(crate) struct SyscallRules {
+    /// The machine.
+    pub(super) arch: Arch,
+    /// What the cage's own exec carries.
+    pub(super) mark: Option<ExecMarker>,
+    /// Who answers refusals.
+    pub(super) reporting: Reporting,
+    /// Rules by number, sorted; each list is in the order of asking.
+    pub(super) calls: Vec<(u32, Vec<&'static FilterRule>)>,
+}
+
+impl SyscallRules {
+    /// Sorts the rules of `plan` by their numbers on `arch`.
+    pub(crate) fn new(plan: &FilterSpec, arch: Arch) -> Self {
+        let mut calls: Vec<(u32, Vec<&'static FilterRule>)> = Vec::new();
+        let said = rules(plan).filter(|rule| is_in_force(rule.then, plan.reporting));
+        for rule in said {
+            let Some(nr) = number(arch, rule.call) else {
+                continue;
+            };
+            match calls.binary_search_by_key(&nr, |row| row.0) {
+                Ok(row) => calls[row].1.push(rule),
+                Err(row) => calls.insert(row, (nr, vec![rule])),
+            }
+        }
+        Self { arch, mark: plan.marker(), reporting: plan.reporting, calls }
+    }
+
+    /// The rule that applies to this call, if any does.
+    pub(crate) fn judge(&self, nr: u32, args: &[u64; 6]) -> Option<&'static FilterRule> {
+        let row = self.calls.binary_search_by_key(&nr, |row| row.0).ok()?;
+        let rules = self.calls[row].1.iter().copied();
+        rules.into_iter().find(|rule| applies(rule, args, self.mark))
+    }
+}
+
+/// Without a listener nothing is looked at.
+fn is_in_force(then: FilterAction, reporting: Reporting) -> bool {
+    match (then, reporting) {
+        (
+            FilterAction::Refuse(_) | FilterAction::RefuseOthers(..) | FilterAction::Fallback(_),
+            _,
+        )
+        | (
+            FilterAction::RefuseOutside(..) | FilterAction::Observe(_) | FilterAction::Emulate(_),
+            Reporting::Notify,
+        ) => true,
+        (
+            FilterAction::RefuseOutside(..) | FilterAction::Observe(_) | FilterAction::Emulate(_),
+            Reporting::Errno,
+        ) => false,
+    }
+}
+
+fn applies(rule: &FilterRule, args: &[u64; 6], mark: Option<ExecMarker>) -> bool {
+    rule.when.iter().all(|test| holds(test, args, mark))
+}
+
+/// The kernel, too, takes these arguments as 32 bits and ignores the rest of the register.
+#[allow(clippy::cast_possible_truncation)]
+fn holds(test: &ArgTest, args: &[u64; 6], mark: Option<ExecMarker>) -> bool {
+    let value = args[test.arg] as u32 & test.mask;
+    match test.is {
+        ArgMatch::In(values) => values.contains(&value),
+        ArgMatch::NotIn(values) => !values.contains(&value),
+        ArgMatch::Unmarked => mark.is_none_or(|mark| mark.register() != args[test.arg]),
+    }
+}
