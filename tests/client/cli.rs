@@ -27,9 +27,15 @@ fn version_and_help_answer_without_anything_else() {
     let ran = run(Desk::new().agentd(&["--version"]));
     assert_eq!((ran.code, ran.out.trim()), (0, concat!("agentd ", env!("CARGO_PKG_VERSION"))));
     let ran = run(Desk::new().agentd(&["--help"]));
+    assert!(ran.code == 0 && ran.out.contains("agentd help sessions"), "{ran:?}");
+    let topic = run(Desk::new().agentd(&["help", "exit-codes"]));
     for code in ["10", "11", "12", "13", "14", "16", "75", "124", "130", "143"] {
-        assert!(ran.out.contains(code), "the table of exit codes lacks {code}: {}", ran.out);
+        assert!(topic.out.contains(code), "the table of exit codes lacks {code}: {}", topic.out);
     }
+    let page = run(Desk::new().agentd(&["sandbox"]));
+    assert_eq!((page.code, page.out), (0, run(Desk::new().agentd(&["help", "sandbox"])).out));
+    let unknown = run(Desk::new().agentd(&["help", "undoo"]));
+    says(&unknown, 2, &["`agentd help undo`", "exit-codes"]);
     let flag = run(Desk::new().agentd(&["attach", "--help"]));
     assert!(flag.code == 0 && flag.out.contains("--read-only"), "{flag:?}");
     let word = run(Desk::new().agentd(&["help", "attach"]));

@@ -171,9 +171,11 @@ fn completions_and_the_manual_name_every_command() {
     }
     let page = run(desk.agentd(&["man"]));
     assert!(page.out.contains(".TH agentd"), "{}", page.out);
-    assert!(page.out.contains("Exit codes"), "{}", page.out);
+    assert!(page.out.contains(".SH \"EXIT CODES\""), "{}", page.out);
     let page = run(desk.agentd(&["man", "attach"]));
     assert!(page.out.contains("read\\-only"), "{}", page.out);
+    let page = run(desk.agentd(&["man", "undo"]));
+    assert!(page.out.contains(".TH agentd-undo 7"), "{}", page.out);
     assert_eq!(run(desk.agentd(&["man", "nonsense"])).code, 2);
 }
 

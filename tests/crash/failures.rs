@@ -58,7 +58,7 @@ const ELSEWHERE: [(u32, &str, &str); 23] = [
     ),
     (50, "crates/session/tests/turns.rs", "words_about_another_request_are_ignored"),
     (51, "crates/session/tests/turns.rs", "prompts_wait_for_their_turn_in_order"),
-    (52, "crates/client/src/plain.rs", "control_codes_become_marks"),
+    (52, "crates/client/src/sanitize.rs", "control_codes_become_marks"),
     (
         53,
         "crates/supervise/src/route_tests.rs",

@@ -173,8 +173,8 @@ fn the_examples_of_the_manual_are_tried_and_one_that_is_wrong_is_named() {
     let desk = Desk::new();
     let file = desk.home().join(".config/agentd/config.toml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let help = run(desk.agentd(&["rules", "--help"])).out;
-    let examples = &help[help.find("# Rules by example").unwrap()..];
+    let help = run(desk.agentd(&["help", "rules"])).out;
+    let examples = &help[help.find("    # Rules by example").unwrap()..];
     fs::write(&file, examples).unwrap();
     let listed = run(desk.agentd(&["rules", "ls", "--json"]));
     assert_eq!(listed.code, 0, "{listed:?}");
@@ -205,5 +205,8 @@ fn the_examples_of_the_manual_are_tried_and_one_that_is_wrong_is_named() {
     let ran = run(prompt);
     assert_eq!(ran.code, 16, "no session by such rules: {ran:?}");
     let page = run(desk.agentd(&["man", "rules"])).out;
-    assert!(page.contains(".SH EXAMPLES") && page.contains("bash:rm \\-rf /*"), "{page}");
+    assert!(
+        page.contains(".SS \"Rules by example\"") && page.contains("bash:rm \\-rf /*"),
+        "{page}"
+    );
 }

@@ -27,6 +27,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 pub use terminal::LeaderKey;
+pub(crate) use terminal::size as terminal_size;
 
 /// Inputs held for a screen that is slower than the supervisor, before the supervisor waits.
 const QUEUE: usize = 256;

@@ -41,11 +41,11 @@ pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{LineView, LiveArea};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use run_view::{Moment, RunView, ViewOutput};
-pub use sanitize::{display_width, mark_hidden, one_line, sanitize};
+pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::{AttachOptions, KeyPress, LeaveReason, Screen, ScreenEffect, ScreenInput};
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use spawn::{
-    PrivateSupervisor, StartError, SupervisorLaunch, become_daemon, key_of_command,
+    PrivateSupervisor, StartError, SupervisorLaunch, become_daemon, key_of_command, page,
     sibling_executable,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};

@@ -7,7 +7,7 @@
 
 use serde::Deserialize;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -61,6 +61,30 @@ pub fn key_of_command(line: &str) -> io::Result<OwnedFd> {
         true => crate::sealed_key::sealed(memory),
         false => Err(io::Error::other(format!("it ended with {status}"))),
     }
+}
+
+/// Shows a text that is longer than the terminal in the user's pager: `$PAGER`, by default `less`.
+/// Returns false, with nothing shown, where the text fits or the pager cannot be started.
+#[must_use]
+pub fn page(text: &str) -> bool {
+    let (_, rows) = crate::attach::terminal_size();
+    let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+    if text.lines().count() < usize::from(rows) || pager.trim().is_empty() {
+        return false;
+    }
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(&pager).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // Colours, no clearing of the screen, no paging of a short text.
+        command.env("LESS", "FRX");
+    }
+    let Ok(mut child) = command.spawn() else { return false };
+    if let Some(mut input) = child.stdin.take() {
+        // A pager that is closed early has shown enough.
+        let _ = input.write_all(text.as_bytes());
+    }
+    // The shell reports a missing program with this code.
+    child.wait().is_ok_and(|status| status.code() != Some(127))
 }
 
 /// Starts the daemon and waits until it can be connected to. It outlives this process.
@@ -328,7 +352,7 @@ mod tests {
             .spawn()
             .unwrap();
         let script = format!("#!/bin/sh\n{text}\n");
-        io::Write::write_all(&mut writer.stdin.take().unwrap(), script.as_bytes()).unwrap();
+        writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
         assert!(writer.wait().unwrap().success());
         path
     }

@@ -143,7 +143,7 @@ impl ToolDeclaration {
         match (self.profile, self.kind) {
             (Profile::Command | Profile::Git | Profile::GitLook, _) => format!(
                 "`{name}:WORDS` is matched with the words of its command, as `bash:WORDS` is; see \
-                 `agentd rules --help`"
+                 `agentd help rules`"
             ),
             (Profile::Web, _) => format!("`{name}:HOST/PATH`; a person is asked about each host"),
             (Profile::Store | Profile::Session, _) => {

@@ -29,7 +29,8 @@ pub(crate) enum CliExit {
 }
 
 impl CliExit {
-    /// All of them, in the order of their numbers.
+    /// All codes, in order; each is a row of `help/exit-codes.md`.
+    #[cfg(test)]
     pub(crate) const ALL: [Self; 16] = [
         Self::Done,
         Self::Failed,
@@ -48,37 +49,6 @@ impl CliExit {
         Self::Interrupted,
         Self::Terminated,
     ];
-
-    /// For the table in the help.
-    pub(crate) fn meaning(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Usage => "wrong usage",
-            Self::Detached => "detached; the session goes on",
-            Self::ApprovalNeeded => "a call needed an approval and nobody could be asked",
-            Self::SandboxUnavailable => "no cage can be made, so a call was refused",
-            Self::BudgetUsedUp => "the rounds or calls of the turn are used up",
-            Self::KeyRefused => "no key, or the provider refused it",
-            Self::ProviderUnreachable => "the provider cannot be reached, or is overloaded",
-            Self::SupervisorUnreachable => "no supervisor, or it was lost",
-            Self::Configuration => "wrong configuration",
-            Self::ProcessDied => {
-                "a process died again and again without progress; --resume ID goes on"
-            }
-            Self::SessionLocked => "another process holds this session; try again",
-            Self::TimeLimit => "the time limit was reached",
-            Self::Interrupted => "interrupted (SIGINT)",
-            Self::Terminated => "terminated (SIGTERM)",
-        }
-    }
-
-    /// The table, for the end of the help.
-    pub(crate) fn table() -> String {
-        let line = |exit: Self| format!("  {:>3}  {}", exit as u8, exit.meaning());
-        let lines: Vec<_> = Self::ALL.into_iter().map(line).collect();
-        format!("Exit codes:\n{}", lines.join("\n"))
-    }
 
     /// How a run ended. What a script would act on first comes first: what stopped it, then a cage
     /// that could not be made, the provider, an approval, the budget.
@@ -212,14 +182,6 @@ mod tests {
         ] {
             let exit = CliExit::of_run(&finished(end.clone(), code, stopped));
             assert_eq!(exit as u8, want, "{end:?} {code:?} {stopped:?}");
-        }
-    }
-
-    #[test]
-    fn the_table_names_every_code_once() {
-        let table = CliExit::table();
-        for exit in CliExit::ALL {
-            assert_eq!(table.matches(exit.meaning()).count(), 1, "{exit:?}");
         }
     }
 }

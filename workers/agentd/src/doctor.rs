@@ -9,7 +9,6 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag};
 use crate::output::print;
 use crate::query;
-use crate::sandbox_page;
 use client::{Colour, Terminal, sanitize, sibling_executable};
 use config::{KeySource, ValueOrigin};
 use protocol::confinement::Tier;
@@ -208,7 +207,7 @@ fn cage(host: &HostProbe, forced: Option<&ValueOrigin>) -> Vec<DoctorFinding> {
         Tier::B => {
             let mut findings =
                 vec![DoctorFinding::note("cage", format!("tier B: Landlock and seccomp; {abi}"))];
-            findings.push(DoctorFinding::note("in tier B", sandbox_page::lost_in_b()));
+            findings.push(DoctorFinding::note("in tier B", tiers::missing_in_b()));
             findings.extend(
                 failed(Tier::A)
                     .map(|why| DoctorFinding::note("no tier A", why).hint(tiers::way_to_a())),

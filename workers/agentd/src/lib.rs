@@ -9,6 +9,7 @@ mod context;
 mod daemon;
 mod demo;
 mod doctor;
+mod help;
 mod init;
 mod interactive;
 mod logs;
@@ -22,7 +23,6 @@ mod query;
 mod restart;
 mod rules;
 mod run;
-mod sandbox_page;
 mod session_commands;
 mod sessions;
 mod settings;
@@ -90,7 +90,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             session_commands::fork(&session, at, json)
         }
         (Some(CliCommand::Completions { shell }), _) => Ok(man_page::completions(shell)),
-        (Some(CliCommand::Man { command }), _) => man_page::man(command.as_deref()),
+        (Some(CliCommand::Man { name }), _) => man_page::man(name.as_deref()),
         (Some(CliCommand::Run { prompt, flags }), _) => run::main(prompt.as_deref(), &flags),
         (Some(CliCommand::Audit { command }), _) => {
             let all = AuditCommand::Ls { filter: AuditFilter::default(), json: false };
@@ -108,7 +108,8 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (Some(CliCommand::Config { command }), _) => settings::main(&command),
         (Some(CliCommand::Rules { command }), _) => rules::main(&command),
         (Some(CliCommand::Tools { name }), _) => tools_page::main(name.as_deref()),
-        (Some(CliCommand::Sandbox), _) => Ok(sandbox_page::main()),
+        (Some(CliCommand::Sandbox), _) => help::main(&["sandbox".to_owned()]),
+        (Some(CliCommand::Help { words }), _) => help::main(&words),
         (Some(CliCommand::Init { project }), _) => init::main(&project),
         (Some(CliCommand::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
         (Some(CliCommand::Demo { keep, reach: None }), _) => {

@@ -1,14 +1,15 @@
-//! `agentd completions` and `agentd man`: both from the definition of the command line, so that
-//! they say what it says.
+//! `agentd completions` and `agentd man`: both from the definition of the command line and the help
+//! topics, so that they cannot differ from the program.
 
-use crate::cli::{Cli, EXAMPLES, ShellFlag};
+use crate::cli::{Cli, ShellFlag};
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
+use crate::help;
 use crate::output::print;
 use crate::tools_page;
 use clap::CommandFactory;
 
-/// Completions for a shell, on standard output.
+/// Prints the completions for a shell.
 pub(crate) fn completions(shell: ShellFlag) -> CliExit {
     let shell = match shell {
         ShellFlag::Bash => clap_complete::Shell::Bash,
@@ -21,41 +22,45 @@ pub(crate) fn completions(shell: ShellFlag) -> CliExit {
     CliExit::Done
 }
 
-/// The manual page of the program, or of one command, as roff.
+/// Prints the manual page of the program, a command, a help topic or a tool, as roff. A topic with the
+/// name of a command is the second part of the command's page.
 pub(crate) fn man(name: Option<&str>) -> Result<CliExit, CliError> {
     let mut program = Cli::command();
     program.build();
-    let is_command = |name: &str| program.find_subcommand(name).is_some();
-    if let Some(tool) = name.filter(|name| !is_command(name)).and_then(tools::named) {
-        let title = format!(".TH agentd-{} 1\n", tool.name.replace('-', "\\-"));
-        print(&format!("{title}{}", as_written("TOOL", &tools_page::page(tool))));
-        return Ok(CliExit::Done);
-    }
     let command = match name {
-        None => program,
-        Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
-            CliError::user(format!("there is no command and no tool {name:?}"))
-                .hint("`agentd --help` lists the commands, `agentd tools` the tools")
-        })?,
+        None => Some(program.clone()),
+        Some(name) => program.find_subcommand(name).cloned(),
     };
-    // As text of the page the lines of examples would run together.
-    let command = match name {
-        Some("rules") => command.after_long_help(None::<&str>),
-        Some(_) | None => command,
-    };
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command)
-        .render(&mut page)
-        .map_err(|error| CliError::internal(format!("the page cannot be written: {error}")))?;
-    let mut page = String::from_utf8_lossy(&page).into_owned();
-    if name == Some("rules") {
-        page.push_str(&as_written("EXAMPLES", EXAMPLES));
+    // The program's page ends with the exit codes.
+    let topic = help::find(name.unwrap_or("exit-codes"));
+    let tool = name.and_then(tools::named);
+    match (command, topic, tool) {
+        (Some(command), topic, _) => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page).map_err(|error| {
+                CliError::internal(format!("the page cannot be written: {error}"))
+            })?;
+            let sections = topic.map(help::man::sections).unwrap_or_default();
+            print(&format!("{}{sections}", String::from_utf8_lossy(&page)));
+        }
+        (None, Some(topic), _) => print(&help::man::page(topic)),
+        (None, None, Some(tool)) => {
+            let title = format!(".TH agentd-{} 1\n", tool.name.replace('-', "\\-"));
+            print(&format!("{title}{}", as_written("TOOL", &tools_page::page(tool))));
+        }
+        (None, None, None) => {
+            let name = name.unwrap_or_default();
+            return Err(CliError::user(format!("no command, topic or tool is named {name:?}"))
+                .hint(format!(
+                    "`agentd --help` lists the commands, `agentd tools` the tools; the topics are {}",
+                    help::names()
+                )));
+        }
     }
-    print(&page);
     Ok(CliExit::Done)
 }
 
-/// A section whose lines stay as they are.
+/// A section whose lines are not filled.
 fn as_written(title: &str, text: &str) -> String {
     let lines: String = text
         .lines()

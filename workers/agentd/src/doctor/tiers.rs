@@ -3,7 +3,8 @@
 
 use super::DoctorFinding;
 use crate::context::{CliContext, TrustFlag};
-use crate::sandbox_page;
+use crate::help;
+use crate::help::markdown::{Block, parse, plain};
 use config::ValueOrigin;
 use protocol::confinement::Tier;
 use sandbox::HostProbe;
@@ -49,10 +50,21 @@ pub(super) fn lowered(host: &HostProbe, by: &ValueOrigin) -> DoctorFinding {
         "tier B: Landlock and seccomp; Landlock ABI {}; forced by {by}, this machine allows tier A",
         host.landlock_abi
     );
-    DoctorFinding::note("cage", text).hint(format!(
-        "take that setting out to have namespaces too. {}",
-        sandbox_page::lost_in_b()
-    ))
+    DoctorFinding::note("cage", text)
+        .hint(format!("take that setting out to have namespaces too. {}", missing_in_b()))
+}
+
+/// What tier B lacks, as one sentence: the last column of the table in `agentd help sandbox`.
+pub(super) fn missing_in_b() -> String {
+    let blocks = help::find("sandbox").map(|topic| parse(topic.text)).unwrap_or_default();
+    let mut missing = Vec::new();
+    for block in blocks {
+        if let Block::Table(table) = block {
+            let cells = table.rows.iter().filter_map(|row| row.get(3)).map(|cell| plain(cell));
+            missing.extend(cells.filter(|cell| !cell.is_empty()));
+        }
+    }
+    format!("Tier B lacks: {} (`agentd help sandbox`).", missing.join("; "))
 }
 
 /// What this kernel's Landlock does not enforce, where it enforces anything.
@@ -87,6 +99,14 @@ fn switched_off(read: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_losses_of_tier_b_are_those_of_the_help_page() {
+        let missing = missing_in_b();
+        for words in ["a writable home", "servers on 127.0.0.1", "private shared memory"] {
+            assert!(missing.contains(words), "{missing}");
+        }
+    }
 
     #[test]
     fn the_setting_that_keeps_namespaces_away_is_named() {

@@ -1,0 +1,194 @@
+//! The flags of a session and of a run, and their values.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use config::ProviderName;
+use protocol::judgement::Mode;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Flags of a session.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SessionFlags {
+    /// Vendor interface of the model.
+    #[arg(long, value_parser = providers(), value_name = "VENDOR", hide_possible_values = true)]
+    pub(crate) provider: Option<ProviderName>,
+    /// Vendor's name of the model, or one of [models].
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The project directory.
+    #[arg(short = 'C', long = "project-dir", value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Grant tools one more directory; repeatable.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// Pin a file: the model sees its current text.
+    ///
+    /// Repeatable. Each request to the model has the file's current text.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) context: Vec<PathBuf>,
+    /// What to do with calls that match no rule.
+    ///
+    /// One of ask, accept-edits, plan, auto and dont-ask.
+    #[arg(long, value_parser = mode, value_name = "MODE")]
+    pub(crate) permission_mode: Option<Mode>,
+    /// Network of commands: off, on, or allow (a list).
+    ///
+    /// With `allow`, commands reach the hosts of `net.allow` and --allow-host, and no others.
+    #[arg(long, value_enum, hide_possible_values = true)]
+    pub(crate) net: Option<NetFlag>,
+    /// Let commands reach this host; repeatable.
+    ///
+    /// Such as crates.io, '*.crates.io' or example.org:8443. Switches the network to the list of
+    /// allowed hosts.
+    #[arg(long, value_name = "HOST", conflicts_with = "net")]
+    pub(crate) allow_host: Vec<String>,
+    /// Let the model read web pages of this host.
+    ///
+    /// Repeatable. Such as docs.rs, '*.docs.rs', docs.rs/serde/* or 10.0.0.7:8080. A web search
+    /// needs the host of `web.search_url`.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_web: Vec<String>,
+    /// Add an allow rule such as 'bash:cargo *'.
+    ///
+    /// Repeatable.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allowed_tools: Vec<String>,
+    /// Most requests to the model in one turn.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// Record the provider's answers into this file, for --replay.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) record: Option<PathBuf>,
+    /// Play this recording instead of asking a provider.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) replay: Option<PathBuf>,
+    /// Speed of the recording.
+    #[arg(long, value_enum, value_name = "SPEED", requires = "replay", hide_short_help = true)]
+    pub(crate) replay_speed: Option<ReplaySpeedFlag>,
+    /// Trust the project's configuration for this run.
+    ///
+    /// Its settings then take effect even where they allow more than yours.
+    #[arg(long)]
+    pub(crate) trust_project: bool,
+    /// Run calls unsandboxed, with all your rights.
+    ///
+    /// Only on a machine that can make no sandbox; every screen and record then shows NONE. Cannot
+    /// be set in a configuration file; repeat it for every command that opens the session;
+    /// conflicts with the mode `auto`.
+    #[arg(long)]
+    pub(crate) unsafe_no_sandbox: bool,
+}
+
+/// Flags of a run.
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunFlags {
+    #[command(flatten)]
+    pub(crate) session: SessionFlags,
+    /// text, json or stream-json.
+    #[arg(
+        long,
+        value_enum,
+        default_value = "text",
+        value_name = "FORMAT",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) output_format: OutputFormat,
+    /// Standard input: text or stream-json.
+    ///
+    /// With stream-json each line is a JSON object with one prompt.
+    #[arg(
+        long,
+        value_enum,
+        default_value = "text",
+        value_name = "FORMAT",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) input_format: InputFormat,
+    /// Longest time for the whole run, in seconds.
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Continue the project's newest session.
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(crate) continue_newest: bool,
+    /// Continue this session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// Continue with a copy of the session.
+    #[arg(long)]
+    pub(crate) fork: bool,
+}
+
+/// Formats of standard input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    #[default]
+    Text,
+    StreamJson,
+}
+
+/// Formats of an exported session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    #[default]
+    Markdown,
+    Json,
+}
+
+/// Shells with completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShellFlag {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// The values of `--provider`: each vendor, and a recording.
+fn providers() -> impl TypedValueParser<Value = ProviderName> {
+    let vendors =
+        config::VENDORS.iter().map(|vendor| PossibleValue::new(vendor.name).help(vendor.title));
+    let recording =
+        PossibleValue::new(ProviderName::Replay.as_str()).help("A recording, with --replay");
+    PossibleValuesParser::new(vendors.chain([recording]))
+        .try_map(|name| ProviderName::parse(&name).ok_or("there is no such provider"))
+}
+
+/// Speeds of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplaySpeedFlag {
+    /// Without waiting
+    Full,
+    /// With the pauses of the recording
+    Recorded,
+}
+
+/// Formats of standard output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    #[default]
+    Text,
+    Json,
+    StreamJson,
+}
+
+/// Network of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetFlag {
+    Off,
+    On,
+    Allow,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    Mode::parse(text)
+        .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || "give a number of seconds above 0, such as 90 or 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+    if duration.is_zero() { Err(wrong()) } else { Ok(duration) }
+}
