@@ -1,6 +1,6 @@
 //! The audit actor: the one that writes the audit log.
 
-use crate::journal_writer::chain;
+use crate::error_chain::chain;
 use journal::{Audit, AuditRecord, Decided, Digest, Ended, Head};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::path::PathBuf;

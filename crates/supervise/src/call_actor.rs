@@ -12,14 +12,15 @@ use crate::hold::Hold;
 use crate::keeper::{self, Emptied};
 use crate::leftover::{Foreign, Listed};
 use crate::life::{Cause, Life, Report};
+use crate::messages::{BackupOf, CallMsg, CallToSession, FinishedCall, RunnerLimit, SessionMsg};
 use crate::overlays::{Overlays, Turn};
 use crate::proxy::{Attempt, Proxy};
 use crate::pulse::{Look, Pulse};
 use crate::repair::{self, Repairer, Saved};
-use crate::session_actor::{BackupOf, FinishedCall, SessionMsg};
 use crate::sign_in::WithKeys;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
+use crate::unix_time::now_ms;
 use crate::worker_log;
 use crate::worker_ref::WorkerRef;
 use protocol::broker::{BrokerLink, ToBroker};
@@ -36,7 +37,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// A runner ends a command at its own time limit; this much later it is taken for stuck. The
@@ -56,28 +57,6 @@ const BACKUP: Duration = Duration::from_secs(2);
 const CACHE_LOOKUP: Duration = Duration::from_millis(200);
 /// How long a runner may stay after its report.
 const EXIT: Duration = Duration::from_secs(5);
-
-/// What happens to a call.
-pub(crate) enum CallMsg {
-    Input(CallInput),
-    /// The broker died; this process of it has forgotten the case.
-    BrokerBack(Generation),
-    /// The store died; this process of it knows which calls were done.
-    StoreBack(Generation),
-    Runner(Generation, Report<ToolLink>),
-    /// That runner ended by this cause, and the keeper of its cage was waited for.
-    Emptied(Generation, Cause, Emptied),
-    /// Of the proxy beside that runner.
-    Proxy(Generation, Report<ToolLink>),
-    /// Time to see whether that runner still answers.
-    Ping(Generation),
-    /// The time of that runner for this is over.
-    LimitReached(Generation, RunnerLimit),
-    /// Time to look whether the question's deadline, in Unix time, is over.
-    QuestionDeadline(u64),
-    /// Its runner, and the proxy beside it.
-    Describe(oneshot::Sender<Vec<ProcessRow>>),
-}
 
 /// What a call is begun with.
 pub(crate) struct CallArgs {
@@ -119,19 +98,6 @@ enum RunnerPhase {
     /// It was asked to end the call.
     Cancelled,
     Reported,
-}
-
-/// What a runner, or its proxy, can be late with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunnerLimit {
-    Cage,
-    Probe,
-    Cancel,
-    Exit,
-    /// The proxy: its cage.
-    ProxyCage,
-    /// The proxy: its last word and its end.
-    ProxyExit,
 }
 
 struct RunnerProcess {
@@ -234,7 +200,7 @@ impl Actor for CallActor {
     ) -> Result<(), ActorProcessingErr> {
         let input = match message {
             CallMsg::Input(CallInput::Verdict(Verdict::Ask(mut question))) => {
-                question.deadline = now().saturating_add(state.plan.question_ms);
+                question.deadline = now_ms().saturating_add(state.plan.question_ms);
                 Some(CallInput::Verdict(Verdict::Ask(question)))
             }
             CallMsg::Input(input) => Some(input),
@@ -480,7 +446,7 @@ impl CallState {
     /// Timers stand still while the machine sleeps, and Unix time jumps: what counts is the clock
     /// when the timer fires.
     fn deadline(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) -> Option<CallInput> {
-        if now() >= deadline {
+        if now_ms() >= deadline {
             return Some(CallInput::Expired);
         }
         self.wait_until(myself, deadline);
@@ -488,7 +454,7 @@ impl CallState {
     }
 
     fn wait_until(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) {
-        let left = Duration::from_millis(deadline.saturating_sub(now()));
+        let left = Duration::from_millis(deadline.saturating_sub(now_ms()));
         self.timers.push(myself.send_after(left, move || CallMsg::QuestionDeadline(deadline)));
     }
 
@@ -527,7 +493,7 @@ impl CallState {
             CallEffect::Record(facts) => self.record(facts).await,
             CallEffect::Ask(question) => {
                 self.wait_until(myself, question.deadline);
-                let _ = self.plan.session.send_message(SessionMsg::Asked(question));
+                let _ = self.plan.session.send_message(CallToSession::Asked(question).into());
                 Ok(())
             }
             CallEffect::AuditDecided(verdict) => {
@@ -595,7 +561,7 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Show(event) => {
-                let _ = self.plan.session.send_message(SessionMsg::Show(event));
+                let _ = self.plan.session.send_message(CallToSession::Show(event).into());
                 Ok(())
             }
             CallEffect::Conclude(conclusion) => {
@@ -608,7 +574,8 @@ impl CallState {
     fn keep(&mut self, what: BackupOf) {
         let (done, copied) = oneshot::channel();
         let Call { id: call, tool, .. } = self.plan.facts.call.clone();
-        let _ = self.plan.session.send_message(SessionMsg::BackUp { call, tool, what, done });
+        let _ =
+            self.plan.session.send_message(CallToSession::BackUp { call, tool, what, done }.into());
         self.copied = Some(copied);
     }
 
@@ -746,7 +713,7 @@ impl CallState {
         let (call, kind) = (&self.plan.facts.call, self.plan.facts.kind);
         let records = facts.into_iter().map(|fact| to_disk::fact(call, kind, fact)).collect();
         let (done, written) = oneshot::channel();
-        let _ = self.plan.session.send_message(SessionMsg::Record { records, done });
+        let _ = self.plan.session.send_message(CallToSession::Record { records, done }.into());
         match written.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(reason)) => Err(CallInput::DiskFailed(reason)),
@@ -786,7 +753,7 @@ impl CallState {
     /// START is on disk, as before a runner is let go.
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
         self.decided().await?;
-        self.ran.started = Some(now());
+        self.ran.started = Some(now_ms());
         self.plan.store.send(ToStore::Do(call));
         ipc::step!("supervisor: store asked", after sent().await);
         Ok(())
@@ -801,7 +768,7 @@ impl CallState {
             let _ = tokio::time::timeout(BACKUP, copied).await;
         }
         ipc::step!("supervisor: start durable");
-        self.ran.started = Some(now());
+        self.ran.started = Some(now_ms());
         self.send_runner(&ToTool::Go(errand));
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
@@ -820,7 +787,7 @@ impl CallState {
             self.audit_decided(&Verdict::Deny(why, String::new()));
         }
         self.forget_runner();
-        self.ran.ended = now();
+        self.ran.ended = now_ms();
         let decided = self.proxy.take().map(|beside| beside.machine.decided().clone());
         self.ran.decided = decided.unwrap_or_default();
         let call = &self.plan.facts.call;
@@ -847,7 +814,7 @@ impl CallState {
         let result = conclusion.result;
         let concluded =
             FinishedCall { record, seen, did, call: id, tool, result, refused, left, unaudited };
-        let _ = self.plan.session.send_message(SessionMsg::CallFinished(Box::new(concluded)));
+        let _ = self.plan.session.send_message(CallToSession::Finished(Box::new(concluded)).into());
         myself.stop(None);
     }
 
@@ -927,10 +894,4 @@ fn in_words(refusal: &Refusal) -> String {
 #[cfg(agentd_hooks)]
 async fn sent() {
     tokio::time::sleep(Duration::from_millis(20)).await;
-}
-
-/// Milliseconds of Unix time.
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,65 +1,31 @@
-//! The client actor: one connected terminal or script, and what it may do.
+//! The client actor: one connected terminal or script, and its rights.
 //!
-//! What a client is told goes through a bounded queue. One that does not read misses words, is
-//! told so, and attaches again from the last number it saw. It never slows a session down.
+//! Messages to a client go through a bounded queue, its feed. A client that does not read misses
+//! events; the supervisor then reports `Behind`, and the client attaches again from the last event
+//! it saw. A slow client never delays a session.
 
+pub(crate) mod connection;
+pub(crate) mod feed;
 mod reader;
 mod writer;
 
-pub(crate) use reader::{ClientReader, ClientRequest};
-pub(crate) use writer::{Broadcast, Bytes, ClientWriter, Feed, FeedResult, FeedStatus, to_bytes};
-
-use crate::peer::Opener;
-use crate::root::{Order, RootMsg};
-use crate::session_actor::{AttachRequest, GivenAnswer, SessionMsg};
+use crate::messages::{
+    AttachRequest, ClientMsg, ClientToSession, GivenAnswer, OpenRequest, RootMsg, SessionMsg,
+};
+use connection::ClientStream;
+use feed::{Feed, FeedResult, to_bytes};
 use protocol::client::{Event, FailedKind, FromClient, Opening, Parting, Rights, ToClient};
 use protocol::ids::{CallId, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use reader::hear;
+use reader::read_requests;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use writer::tell;
+use writer::write_feed;
 
-/// A greeted connection.
-pub(crate) struct ClientStream {
-    pub(crate) reader: ClientReader,
-    pub(crate) writer: ClientWriter,
-}
-
-impl ClientStream {
-    pub(crate) fn new(stream: UnixStream, opener: Opener) -> Self {
-        #[cfg(agentd_hooks)]
-        ipc::hook::speaks_over(std::os::fd::AsFd::as_fd(&stream));
-        let (reader, writer) = stream.into_split();
-        Self { reader: ClientReader::of(reader, opener), writer: ClientWriter(writer) }
-    }
-}
-
-/// What a client's actor is told.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most are words to say, so a box would only add an allocation"
-)]
-pub(crate) enum ClientMsg {
-    /// Say this to the client.
-    Send(ToClient),
-    /// An event of this session found no room, and none that followed was put in.
-    Missed(SessionId),
-    /// It sees nothing more of a session, and why.
-    Dismissed { session: SessionId, parting: Parting, reason: String },
-    /// From the client.
-    Request(Box<ClientRequest>),
-    /// The actor of this session failed.
-    Lost(SessionId),
-    /// It is gone, or broke the protocol.
-    Gone(String),
-}
-
-/// What a client is begun with.
+/// Arguments of a client actor.
 pub(crate) struct ClientArgs {
     pub(crate) stream: ClientStream,
     pub(crate) root: ActorRef<RootMsg>,
@@ -71,15 +37,15 @@ pub(crate) struct ClientState {
     own: ActorRef<ClientMsg>,
     root: ActorRef<RootMsg>,
     name: String,
-    /// Words that belong together are one entry.
+    /// Messages that belong together are one entry.
     outbox: Feed,
-    /// What hears it, which must not outlive this actor.
-    hearing: AbortHandle,
-    /// What tells it, which says all that was put in unless the client is dropped.
-    telling: AbortHandle,
+    /// The reader task, which must not outlive this actor.
+    reader_task: AbortHandle,
+    /// The writer task. It writes all that was queued, unless the client is dropped.
+    writer_task: AbortHandle,
     attached: HashMap<SessionId, (ActorRef<SessionMsg>, Rights)>,
     opened: HashMap<SessionId, ActorRef<SessionMsg>>,
-    /// Sessions of which it has missed words.
+    /// Sessions of which the client has missed events.
     behind: HashSet<SessionId>,
 }
 
@@ -97,17 +63,19 @@ impl Actor for ClientActor {
         plan: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
         let ClientArgs { stream, root, name } = plan;
-        let (outbox, unread) = Feed::new();
-        let telling = tokio::spawn(tell(stream.writer, unread, myself.clone())).abort_handle();
-        let hearing = tokio::spawn(hear(stream.reader, myself.clone(), outbox.clone()));
-        let hearing = hearing.abort_handle();
+        let (outbox, queue) = Feed::new();
+        let writer_task =
+            tokio::spawn(write_feed(stream.writer, queue, myself.clone())).abort_handle();
+        let reader_task =
+            tokio::spawn(read_requests(stream.reader, myself.clone(), outbox.clone()));
+        let reader_task = reader_task.abort_handle();
         Ok(ClientState {
             own: myself,
             root,
             name,
             outbox,
-            hearing,
-            telling,
+            reader_task,
+            writer_task,
             attached: HashMap::new(),
             opened: HashMap::new(),
             behind: HashSet::new(),
@@ -121,17 +89,19 @@ impl Actor for ClientActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ClientMsg::Send(word) => state.pass_on(word),
-            ClientMsg::Missed(session) => state.missed(session),
+            ClientMsg::Send(message) => state.send_unless_behind(message),
+            ClientMsg::Missed(session) => state.on_missed(session),
             ClientMsg::Dismissed { session, parting, reason } => {
                 let attached = state.attached.remove(&session).is_some();
                 let opened = state.opened.remove(&session).is_some();
                 if attached || opened {
-                    state.pass_on(ToClient::Detached { session, parting, reason });
+                    state.send_unless_behind(ToClient::Detached { session, parting, reason });
                 }
             }
-            ClientMsg::Request(heard) => state.word(&myself, heard.word, heard.papers).await,
-            ClientMsg::Lost(session) => state.lost(&session),
+            ClientMsg::Request(request) => {
+                state.on_request(&myself, request.msg, request.passed_fds).await
+            }
+            ClientMsg::Lost(session) => state.on_session_lost(&session),
             ClientMsg::Gone(why) => {
                 tracing::info!(client = state.name, why, "left");
                 myself.stop(None);
@@ -145,26 +115,26 @@ impl Actor for ClientActor {
         myself: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        // Otherwise a client that was dropped would be answered its pings, and wait for ever.
-        state.hearing.abort();
+        // Otherwise a dropped client would still receive pongs, and wait for ever.
+        state.reader_task.abort();
         let attached = state.attached.values().map(|(session, _)| session);
         for session in attached.chain(state.opened.values()) {
-            let _ = session.send_message(SessionMsg::Detach(myself.clone()));
+            let _ = session.send_message(ClientToSession::Detach(myself.clone()).into());
         }
         Ok(())
     }
 }
 
 impl ClientState {
-    async fn word(
+    async fn on_request(
         &mut self,
         myself: &ActorRef<ClientMsg>,
-        word: FromClient,
-        papers: Vec<(Paper, OwnedFd)>,
+        msg: FromClient,
+        passed_fds: Vec<(Paper, OwnedFd)>,
     ) {
-        match word {
-            FromClient::Hello { .. } => self.fail(FailedKind::Usage, "Hello was said already"),
-            FromClient::Open(opening) => self.open(opening, papers).await,
+        match msg {
+            FromClient::Hello { .. } => self.fail(FailedKind::Usage, "Hello was sent already"),
+            FromClient::Open(opening) => self.open(opening, passed_fds).await,
             FromClient::Attach { session, from, rights, others } => {
                 let client = myself.clone();
                 let (name, feed) = (self.name.clone(), self.outbox.clone());
@@ -175,12 +145,13 @@ impl ClientState {
             FromClient::Page { session, before, most } => {
                 let client = myself.clone();
                 self.attached_to(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Page { client, before, most });
+                    let _ =
+                        actor.send_message(ClientToSession::Page { client, before, most }.into());
                 });
             }
             FromClient::Prompt { session, text } => {
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Prompt(text));
+                    let _ = actor.send_message(ClientToSession::Prompt(text).into());
                 });
             }
             FromClient::Answer { call, digest, answer } => {
@@ -188,17 +159,17 @@ impl ClientState {
                 let CallId { session, .. } = call.clone();
                 let answered = GivenAnswer { call, digest, answer, by, client };
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Answer(answered));
+                    let _ = actor.send_message(ClientToSession::Answer(answered).into());
                 });
             }
             FromClient::Interrupt { session } => {
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Interrupt);
+                    let _ = actor.send_message(ClientToSession::Interrupt.into());
                 });
             }
             FromClient::Compact { session } => {
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Compact);
+                    let _ = actor.send_message(ClientToSession::Compact.into());
                 });
             }
             FromClient::Ps => {
@@ -249,35 +220,36 @@ impl ClientState {
             FromClient::TakeBack { session } => {
                 let client = myself.clone();
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::TakeBack(client));
+                    let _ = actor.send_message(ClientToSession::TakeBack(client).into());
                 });
             }
             FromClient::Withdraw { session, text } => {
                 let client = myself.clone();
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Withdraw { client, text });
+                    let _ = actor.send_message(ClientToSession::Withdraw { client, text }.into());
                 });
             }
             FromClient::Change { session, change } => {
                 let (client, by) = (myself.clone(), self.name.clone());
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Change { client, change, by });
+                    let _ =
+                        actor.send_message(ClientToSession::Change { client, change, by }.into());
                 });
             }
         }
     }
 
-    async fn open(&mut self, opening: Opening, papers: Vec<(Paper, OwnedFd)>) {
+    async fn open(&mut self, opening: Opening, passed_fds: Vec<(Paper, OwnedFd)>) {
         let (reply, opened) = oneshot::channel();
         let client = self.own.get_id();
-        let order = Box::new(Order { opening, papers, client, reply });
+        let order = Box::new(OpenRequest { opening, passed_fds, client, reply });
         let _ = self.root.send_message(RootMsg::Open(order));
         match opened.await {
-            Ok(Ok((actor, word))) => {
-                if let ToClient::Opened { session, .. } = &word {
+            Ok(Ok((actor, message))) => {
+                if let ToClient::Opened { session, .. } = &message {
                     self.opened.insert(session.clone(), actor);
                 }
-                self.say(word);
+                self.send(message);
             }
             Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
             Err(_) => self.fail(FailedKind::Ending, "the supervisor is ending"),
@@ -297,7 +269,7 @@ impl ClientState {
             let message = format!("no session {session} is open here");
             return self.fail(FailedKind::NotFound, &message);
         };
-        if actor.send_message(SessionMsg::Attach(attachment)).is_err() {
+        if actor.send_message(ClientToSession::Attach(attachment).into()).is_err() {
             self.opened.remove(&session);
             let message = format!("session {session} has ended; open it again");
             return self.fail(FailedKind::NotFound, &message);
@@ -306,10 +278,10 @@ impl ClientState {
         self.attached.insert(session, (actor, rights));
     }
 
-    /// It sees nothing more of that session.
+    /// Sends the client nothing more of that session.
     fn detach(&mut self, session: &SessionId) {
         if let Some((actor, _)) = self.attached.remove(session) {
-            let _ = actor.send_message(SessionMsg::Detach(self.own.clone()));
+            let _ = actor.send_message(ClientToSession::Detach(self.own.clone()).into());
         }
     }
 
@@ -327,27 +299,27 @@ impl ClientState {
         let (reply, restarted) = oneshot::channel();
         let _ = self.root.send_message(RootMsg::Restart(session, reply));
         match restarted.await {
-            Ok(Ok(())) => self.say(ToClient::Done),
+            Ok(Ok(())) => self.send(ToClient::Done),
             Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
             Err(_) => self.fail(FailedKind::Ending, "the supervisor is ending"),
         }
     }
 
-    /// A client that waits for a session's words must not wait for ever.
-    fn lost(&mut self, session: &SessionId) {
+    /// Reports the failure of a session's actor, so that the client does not wait for its events.
+    fn on_session_lost(&mut self, session: &SessionId) {
         let opened = self.opened.remove(session).is_some();
         let attached = self.attached.remove(session).is_some();
         if !opened && !attached {
             return;
         }
         let reason = format!(
-            "a part of the supervisor failed and took session {session} with it. All that was \
-             recorded is on disk: open it again to go on"
+            "session {session} ended because a part of the supervisor failed. Everything recorded \
+             is on disk: open the session again to continue"
         );
         let event = Event::Degraded { reason: reason.clone() };
-        self.say(ToClient::Event { session: session.clone(), seq: 0, event });
+        self.send(ToClient::Event { session: session.clone(), seq: 0, event });
         let parting = Parting::Failed;
-        self.say(ToClient::Detached { session: session.clone(), parting, reason });
+        self.send(ToClient::Detached { session: session.clone(), parting, reason });
     }
 
     fn with_full_rights(&self, session: &SessionId, act: impl FnOnce(&ActorRef<SessionMsg>)) {
@@ -356,7 +328,7 @@ impl ClientState {
             Some((_, Rights::ReadOnly)) => {
                 self.fail(
                     FailedKind::Usage,
-                    "this terminal only watches; attach without -r to type",
+                    "this terminal is read-only; attach without -r to type",
                 );
             }
             None => {
@@ -366,23 +338,24 @@ impl ClientState {
         }
     }
 
-    /// A client that missed events of a session hears nothing of it that would hide the gap.
-    fn pass_on(&mut self, word: ToClient) {
-        let hidden = about(&word).is_some_and(|session| self.behind.contains(session));
+    /// Sends a message, unless the client missed earlier events of the session: a later event would
+    /// hide the gap.
+    fn send_unless_behind(&mut self, message: ToClient) {
+        let hidden = about(&message).is_some_and(|session| self.behind.contains(session));
         if !hidden {
-            self.say(word);
+            self.send(message);
         }
     }
 
     fn drop_client(&self, why: &str) {
         tracing::warn!(client = self.name, why, "dropped");
-        self.telling.abort();
+        self.writer_task.abort();
         self.own.stop(None);
     }
 
-    /// It is told so when it reads on, and attaches again from the last number it saw.
-    fn missed(&mut self, session: SessionId) {
-        tracing::warn!(client = self.name, %session, "behind: it does not read");
+    /// Reports `Behind` once the client reads again; it then attaches from the last event it saw.
+    fn on_missed(&mut self, session: SessionId) {
+        tracing::warn!(client = self.name, %session, "behind: the client does not read");
         self.behind.insert(session.clone());
         self.detach(&session);
         let Ok(behind) = to_bytes(&[ToClient::Behind { session }]) else { return };
@@ -393,27 +366,27 @@ impl ClientState {
     }
 
     fn fail(&self, kind: FailedKind, message: &str) {
-        self.say(ToClient::Failed { kind, message: message.to_owned() });
+        self.send(ToClient::Failed { kind, message: message.to_owned() });
     }
 
-    fn say(&self, word: ToClient) {
-        // A client that waits for this answer is better off without its connection.
-        match to_bytes(&[word]).map(|bytes| self.outbox.put(bytes)) {
+    fn send(&self, message: ToClient) {
+        // A client waits for this answer: without it, disconnecting lets the client react.
+        match to_bytes(&[message]).map(|bytes| self.outbox.put(bytes)) {
             Ok(FeedResult::Done) => {}
-            Ok(FeedResult::Full) => self.drop_client("it does not read"),
+            Ok(FeedResult::Full) => self.drop_client("the client does not read"),
             Err(error) => self.drop_client(&error.to_string()),
         }
     }
 }
 
-/// Tells the client that it was done, or why not.
+/// Sends the client `Done`, or the reason of a failure.
 fn answer_done(
     client: &ActorRef<ClientMsg>,
     done: oneshot::Receiver<Result<(), crate::plan::OpenFailure>>,
 ) {
     let client = client.clone();
     tokio::spawn(async move {
-        let word = match done.await {
+        let message = match done.await {
             Ok(Ok(())) => ToClient::Done,
             Ok(Err(failure)) => ToClient::Failed { kind: failure.kind, message: failure.message },
             Err(_) => {
@@ -421,13 +394,13 @@ fn answer_done(
                 ToClient::Failed { kind: FailedKind::Ending, message }
             }
         };
-        let _ = client.send_message(ClientMsg::Send(word));
+        let _ = client.send_message(ClientMsg::Send(message));
     });
 }
 
-/// The session whose events a word is of: one whose client may miss words and see them again.
-fn about(word: &ToClient) -> Option<&SessionId> {
-    if let ToClient::Event { session, .. } | ToClient::Attached { session } = word {
+/// The session of an event, which a client may miss and receive again.
+fn about(message: &ToClient) -> Option<&SessionId> {
+    if let ToClient::Event { session, .. } | ToClient::Attached { session } = message {
         return Some(session);
     }
     None

@@ -5,7 +5,7 @@
 //! another process says over its connection ends that connection.
 
 use crate::claim::{self, Claim};
-use crate::client_actor::ClientStream;
+use crate::client_actor::connection::ClientStream;
 use crate::peer::{self, Opener};
 use config::{Dirs, DirsError};
 use interprocess::local_socket::tokio::{Listener, Stream};
@@ -239,10 +239,10 @@ async fn greet(
     };
     if !known {
         let reason = "the token does not match; it is in a file beside the socket".to_owned();
-        client.writer.say(&ToClient::Refused { build, reason }).await?;
+        client.writer.send(&ToClient::Refused { build, reason }).await?;
         return Err("the token does not match".into());
     }
-    client.writer.say(&ToClient::Welcome { build, pid: std::process::id() }).await?;
+    client.writer.send(&ToClient::Welcome { build, pid: std::process::id() }).await?;
     Ok(client)
 }
 

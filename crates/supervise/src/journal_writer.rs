@@ -1,6 +1,7 @@
 //! The session's journal, off the event loop: a sync may take as long as the disk likes without
 //! holding anybody else up. Used by the session actor, its only writer.
 
+use crate::error_chain::chain;
 use journal::{Journal, Record};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,16 +41,4 @@ impl JournalWriter {
 fn append(journal: &Mutex<Journal>, records: &[Record]) -> Result<u64, String> {
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     journal.append_all(records).map_err(|error| chain(&error))
-}
-
-/// An error with its sources, in one sentence.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }

@@ -7,8 +7,8 @@ mod uncaged;
 
 use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
+use crate::error_chain::chain;
 use crate::git_signing::Signing;
-use crate::journal_writer::chain;
 use crate::never::Kept;
 use crate::project_caches;
 use crate::sign_in;

@@ -9,100 +9,33 @@ mod roll;
 
 use crate::SupervisorSettings;
 use crate::audit_actor::{AuditActor, AuditFailure, AuditMsg};
-use crate::call_actor::now;
-use crate::client_actor::{ClientActor, ClientArgs, ClientMsg, ClientStream};
+use crate::client_actor::connection::ClientStream;
+use crate::client_actor::{ClientActor, ClientArgs};
+use crate::messages::{
+    BrokerToSession, ClientMsg, OpenRequest, RootMsg, RootToSession, SessionMsg, SessionSummary,
+};
 use crate::overlays::Projects;
-use crate::plan::OpenFailure;
 use crate::project_caches;
 use crate::remover::Remover;
-use crate::session_actor::{SessionMsg, SessionSummary};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::temp;
 use crate::times::SlotTimes;
+use crate::unix_time::now_ms;
 use crate::worker_log;
 use crate::worker_ref::WorkerRef;
 use ending::{Ended, LOOK, REMOVAL, SILENT};
 use protocol::broker::{BrokerLink, FromBroker};
-use protocol::client::{
-    DaemonStatus, Ending, Opening, ProcessRow, SessionRow, SessionState, ToClient, Unfinished,
-};
+use protocol::client::{DaemonStatus, ProcessRow, SessionState, Unfinished};
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
-use protocol::provider::Paper;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use retiring::Retiring;
-use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-
-/// An open session and the word that says so.
-pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
-
-/// What a client wants opened.
-pub(crate) struct Order {
-    pub(crate) opening: Opening,
-    pub(crate) papers: Vec<(Paper, OwnedFd)>,
-    /// Who will attach to it.
-    pub(crate) client: ActorId,
-    pub(crate) reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
-}
-
-/// What the root is told.
-pub(crate) enum RootMsg {
-    Broker(SlotEvent<BrokerLink>),
-    /// A peer that was let in.
-    Client(ClientStream),
-    /// A client asks for a session.
-    Open(Box<Order>),
-    /// It is open, or cannot be.
-    Opened {
-        session: SessionId,
-        opened: Result<ActorRef<SessionMsg>, OpenFailure>,
-        order: Box<Order>,
-    },
-    List(oneshot::Sender<Vec<SessionRow>>),
-    EndSession {
-        session: SessionId,
-        ending: Ending,
-        reply: oneshot::Sender<Result<(), OpenFailure>>,
-    },
-    /// From a session: nobody needs it any more.
-    Retire(SessionId),
-    /// From a session that was to retire: somebody does.
-    Stays(SessionId),
-    Remove(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
-    Find(SessionId, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
-    Describe(oneshot::Sender<Vec<ProcessRow>>),
-    /// Start what has failed of a session again.
-    Restart(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
-    /// How is the supervisor?
-    Status(oneshot::Sender<DaemonStatus>),
-    /// A client asks for the end.
-    End {
-        unfinished: Unfinished,
-        by: ActorRef<ClientMsg>,
-    },
-    /// Nothing runs in these sessions, and nothing will until they are told: this client's end may
-    /// come, if there are no others by now.
-    EndFor {
-        by: ActorRef<ClientMsg>,
-        paused: HashSet<ActorId>,
-    },
-    /// Nobody has come for as long as a daemon stays unused, if this is still the wait that began.
-    Unused(u64),
-    /// The same, and nothing runs or waits.
-    Idle(u64),
-    /// End everything, in order, and then this actor.
-    Shutdown,
-    /// A session that was to end with everything has.
-    Gone,
-    /// Those that have not by now are left to their disks.
-    Overdue,
-}
 
 pub(crate) struct RootState {
     settings: Arc<SupervisorSettings>,
@@ -114,7 +47,7 @@ pub(crate) struct RootState {
     audit_closed: AuditFailure,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
     /// Sessions that are being opened, and who else waits for them.
-    opening: HashMap<SessionId, Vec<Order>>,
+    opening: HashMap<SessionId, Vec<OpenRequest>>,
     /// Sessions that end by themselves, and who waits for them to have.
     retiring: HashMap<SessionId, Retiring>,
     /// Why the broker will not come back.
@@ -186,7 +119,7 @@ impl Actor for Root {
             ending: Ended::No,
             wait: 0,
             waiting: None,
-            began: now(),
+            began: now_ms(),
         };
         root.await_somebody(&myself);
         Ok(root)
@@ -213,7 +146,7 @@ impl Actor for Root {
                 state.end_session(&session, ending, reply);
             }
             RootMsg::Retire(session) => state.retire(session),
-            RootMsg::Stays(session) => state.stays(&myself, session),
+            RootMsg::RetireRefused(session) => state.stays(&myself, session),
             RootMsg::Remove(session, reply) => state.remove(session, reply),
             RootMsg::Describe(reply) => state.describe(reply),
             RootMsg::Restart(session, reply) => state.restart(&session, reply),
@@ -222,17 +155,17 @@ impl Actor for Root {
                 state.shutdown(&myself, Some(by.get_id()));
             }
             RootMsg::End { unfinished: Unfinished::Refuse, by } => state.end_if_idle(&myself, by),
-            RootMsg::EndFor { by, paused } => state.end_paused(&myself, by, &paused),
-            RootMsg::Unused(wait) => state.unused(&myself, wait),
-            RootMsg::Idle(wait) => {
+            RootMsg::ShutdownIfPaused { by, paused } => state.end_paused(&myself, by, &paused),
+            RootMsg::IdleTimer(wait) => state.unused(&myself, wait),
+            RootMsg::IdleConfirmed(wait) => {
                 if wait == state.wait && state.clients.is_empty() {
                     tracing::info!("nobody uses it any more");
                     state.shutdown(&myself, None);
                 }
             }
             RootMsg::Shutdown => state.shutdown(&myself, None),
-            RootMsg::Gone => state.gone(&myself),
-            RootMsg::Overdue => state.overdue(&myself),
+            RootMsg::SessionEnded => state.gone(&myself),
+            RootMsg::ShutdownTimeout => state.overdue(&myself),
         }
         Ok(())
     }
@@ -281,12 +214,12 @@ impl RootState {
         match event {
             SlotEvent::Up(generation) => {
                 self.broker.up(generation);
-                self.tell_sessions(|| SessionMsg::BrokerBack(generation));
+                self.tell_sessions(|| BrokerToSession::Back(generation));
             }
             SlotEvent::Word { word, heard: _heard } => self.broker_word(word),
             SlotEvent::Down { cause: _, failed: None } => self.broker_cage = None,
             SlotEvent::Down { cause: _, failed: Some(why) } => {
-                self.tell_sessions(|| SessionMsg::BrokerFailed(why.clone()));
+                self.tell_sessions(|| BrokerToSession::Failed(why.clone()));
                 (self.broker_failed, self.broker_cage) = (Some(why), None);
             }
         }
@@ -298,13 +231,14 @@ impl RootState {
             FromBroker::Pong(_) => {}
             FromBroker::Verdict { call, verdict } => match self.sessions.get(&call.session) {
                 Some(session) => {
-                    let _ = session.send_message(SessionMsg::Verdict(call, verdict));
+                    let _ = session.send_message(BrokerToSession::Verdict(call, verdict).into());
                 }
                 None => tracing::warn!(%call, "a verdict for a session that is not open"),
             },
             FromBroker::Rejected { call, reason } => match self.sessions.get(&call.session) {
                 Some(session) => {
-                    let _ = session.send_message(SessionMsg::AnswerRejected(call, reason));
+                    let _ =
+                        session.send_message(BrokerToSession::AnswerRejected(call, reason).into());
                 }
                 None => tracing::warn!(%call, reason, "an answer did not count"),
             },
@@ -313,10 +247,10 @@ impl RootState {
     }
 
     /// Also those that are about to end: somebody may come, and they stay.
-    fn tell_sessions(&self, message: impl Fn() -> SessionMsg) {
+    fn tell_sessions(&self, message: impl Fn() -> BrokerToSession) {
         let retiring = self.retiring.values().map(|retiring| &retiring.actor);
         for session in self.sessions.values().chain(retiring) {
-            let _ = session.send_message(message());
+            let _ = session.send_message(message().into());
         }
     }
 
@@ -342,7 +276,7 @@ impl RootState {
         let _ = self.broker.slot().send_message(SlotMsg::Describe(row));
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (rows, answer) = oneshot::channel();
-            let _ = session.send_message(SessionMsg::Describe(rows));
+            let _ = session.send_message(RootToSession::Describe(rows).into());
             (id.clone(), answer)
         };
         let asked: Vec<_> = self.sessions.iter().map(ask).collect();
@@ -411,7 +345,7 @@ impl RootState {
     fn glances(&self) -> Vec<(SessionId, oneshot::Receiver<SessionSummary>)> {
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (reply, glance) = oneshot::channel();
-            let _ = session.send_message(SessionMsg::Summarize(reply));
+            let _ = session.send_message(RootToSession::Summarize(reply).into());
             (id.clone(), glance)
         };
         self.sessions.iter().map(ask).collect()

@@ -1,8 +1,18 @@
-//! The session actor: owns one session's journal, workers, calls and attached.
+//! The session actor: owns one session's journal, its workers, its calls and its attached clients.
 //!
-//! Where words go is decided in `route`; this file carries the steps out, with `keeping` for the
-//! journal, whose only writer it is, `replay` for a conversation that comes back, `calls` for its
-//! calls, `watching` for those who look on and `degraded` for what stops it from taking anything more.
+//! This file creates the actor, dispatches its messages and carries out the router's steps (`route`
+//! decides where each message of a worker goes). The state is in `state`; the files beside it each hold
+//! one part of the actor's work:
+//!
+//! | File | Work |
+//! |---|---|
+//! | `records` | journal records: on disk first, then shown |
+//! | `replay`, `backlog` | the journal, sent to a new conversation process or a new client |
+//! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
+//! | `store`, `provider` | two workers that may be away |
+//! | `clients`, `wishes` | attached clients; prompts and changed settings |
+//! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
+//! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
 
 mod answers;
 mod backlog;
@@ -17,6 +27,8 @@ mod records;
 mod remembered_rules;
 mod replay;
 mod rights;
+mod shutdown;
+mod state;
 mod store;
 mod tampered_files;
 mod unjudged;
@@ -24,177 +36,51 @@ mod wishes;
 
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallInput, PendingQuestion};
-use crate::call_actor::CallMsg;
-use crate::client_actor::ClientMsg;
 use crate::file_versions::FileVersions;
 use crate::hold::Hold;
 use crate::journal_writer::JournalWriter;
+use crate::messages::{
+    BrokerToSession, CallToSession, ClientToSession, RootMsg, RootToSession, SessionMsg,
+    SessionTimer,
+};
 use crate::plan::{Plan, kind_of};
 use crate::project_caches::InUse;
-use crate::root::{Order, RootMsg};
 use crate::route::{RouteStep, Router, is_progress};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::times::SlotTimes;
-use crate::to_disk::{self};
+use crate::to_disk;
 use crate::worker_log;
 use crate::worker_ref::WorkerRef;
-pub(crate) use answers::GivenAnswer;
-use answers::PendingAnswers;
-pub(crate) use clients::AttachRequest;
-use clients::AttachedClient;
 use journal::Record;
-use problems::Problems;
 use protocol::broker::{BrokerLink, ToBroker};
-use protocol::call::ToolResult;
-use protocol::client::{Change, Ending, Event, Parting, ProcessRow};
-use protocol::confinement::Tier;
-use protocol::ids::{CallId, Generation};
-use protocol::judgement::{Audience, Question, Rule, Verdict};
+use protocol::client::{Change, Event};
+use protocol::judgement::Rule;
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{Deaths, Happened, OpenTurn, SessionLink, ToSession};
-use protocol::store::{Did, StoreLink, ToStore};
+use protocol::store::{StoreLink, ToStore};
 use protocol::tool::Identity;
-use provider::ProviderState;
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use replay::ReplayState;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use state::{
+    PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
+    SessionClients, SessionJournal, SessionResources, SessionTimers, SessionTurn, SessionWorkers,
+    StoreState, Unjudged,
+};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use store::StoreState;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tokio::task::AbortHandle;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
-/// How long the end of a session waits for its journal to say so. A disk that takes longer answers
-/// nobody; the turn then counts as cut short.
+/// How long the end of a session waits for its last journal record. With a slower disk the open turn
+/// counts as cut short.
 const CLOSING: Duration = Duration::from_secs(1);
-/// How long the end of a session waits for what is put right in place of runners that were killed.
-const REPAIR: Duration = Duration::from_secs(3);
-/// How long a runner has of which a person does not want to wait for the end. It takes a third of that.
-const KILL_GRACE: Duration = Duration::from_secs(1);
 
-/// What a session is told.
-pub(crate) enum SessionMsg {
-    Conversation(SlotEvent<SessionLink>),
-    Provider(SlotEvent<ProviderLink>),
-    /// What the conversation is to be told cannot be read, and why.
-    ReplayFailed(String),
-    Store(SlotEvent<StoreLink>),
-    /// From a call: keep what it may change; answered when that is done, dropped if it cannot be.
-    BackUp {
-        call: CallId,
-        tool: String,
-        what: BackupOf,
-        done: oneshot::Sender<()>,
-    },
-    /// The store has not said what the project says of itself.
-    InstructionsTimeout,
-    /// From the broker, about a call of this session.
-    Verdict(CallId, Verdict),
-    /// The broker lives, as this process, and knows nothing of this session.
-    BrokerBack(Generation),
-    /// The broker's slot has failed for good.
-    BrokerFailed(String),
-    /// From a call: keep these; answered when they are on disk.
-    Record {
-        records: Vec<Record>,
-        done: oneshot::Sender<Result<(), String>>,
-    },
-    /// From a call: it is over.
-    CallFinished(Box<FinishedCall>),
-    /// For the screens; not kept.
-    Show(Event),
-    /// From a call: put this question to people.
-    Asked(Question),
-    /// From the broker: the answer that came last for this call did not count.
-    AnswerRejected(CallId, String),
-    /// A client asked for this session, live or just opened.
-    Join(Box<Order>),
-    Attach(AttachRequest),
-    /// It sees nothing more, or has gone.
-    Detach(ActorRef<ClientMsg>),
-    Page {
-        client: ActorRef<ClientMsg>,
-        before: u64,
-        most: u32,
-    },
-    Prompt(String),
-    TakeBack(ActorRef<ClientMsg>),
-    Withdraw {
-        client: ActorRef<ClientMsg>,
-        text: String,
-    },
-    /// From the root, which lets nobody in meanwhile: end, unless somebody needs the session.
-    Retire,
-    Change {
-        client: ActorRef<ClientMsg>,
-        change: Change,
-        by: String,
-    },
-    Answer(GivenAnswer),
-    Interrupt,
-    /// A person wants room in the model's context.
-    Compact,
-    /// Time to see whether the workers still answer.
-    Ping,
-    /// Nobody has asked the model for as long as a provider stays unused.
-    ProviderIdle,
-    /// A person asks for another try of what has failed.
-    Restart(oneshot::Sender<Result<(), String>>),
-    /// Fail, as a fault of ours would make it.
-    #[cfg(test)]
-    Fail,
-    Describe(oneshot::Sender<Vec<ProcessRow>>),
-    /// How is it?
-    Summarize(oneshot::Sender<SessionSummary>),
-    /// The same, and it begins no turn from now on.
-    Pause(oneshot::Sender<SessionSummary>),
-    /// It may again.
-    Resume,
-    /// End everything of this session; answered when its processes are gone.
-    Close(Ending, oneshot::Sender<()>),
-}
-
-/// What a call may change.
-pub(crate) enum BackupOf {
-    /// What is at these real paths.
-    Paths(Vec<String>),
-    /// Anything: it runs this command.
-    Project { command: String },
-}
-
-/// How a live session is.
-pub(crate) struct SessionSummary {
-    pub(crate) state: protocol::client::SessionState,
-    /// Attached clients.
-    pub(crate) clients: u32,
-    /// Prompts so far.
-    pub(crate) turns: u32,
-}
-
-/// A call's end.
-pub(crate) struct FinishedCall {
-    pub(crate) record: Record,
-    /// What it saw of files, which is kept too.
-    pub(crate) seen: Option<Record>,
-    /// What it says it did to files, if it can.
-    pub(crate) did: Option<Did>,
-    pub(crate) call: CallId,
-    pub(crate) tool: String,
-    pub(crate) result: ToolResult,
-    pub(crate) refused: Vec<String>,
-    /// Protected names that it changed and that could not be put right.
-    pub(crate) left: Vec<String>,
-    /// Why it is not in the audit log.
-    pub(crate) unaudited: Option<String>,
-}
-
-/// What a session is begun with.
+/// Arguments of a session actor.
 pub(crate) struct SessionArgs {
     pub(crate) plan: Plan,
     /// That the package caches of its project stay.
@@ -202,7 +88,7 @@ pub(crate) struct SessionArgs {
     /// That cleaners of `/tmp` leave its private directories alone.
     pub(crate) private: Option<File>,
     pub(crate) opened: OpenedJournal,
-    pub(crate) papers: Vec<(Paper, OwnedFd)>,
+    pub(crate) passed_fds: Vec<(Paper, OwnedFd)>,
     /// What its proxies show commands in place of hosts that they sign in to.
     pub(crate) identity: Option<Arc<Identity>>,
     pub(crate) spawner: Spawner,
@@ -239,66 +125,6 @@ pub(crate) struct OpenedJournal {
     pub(crate) put_right: Vec<String>,
 }
 
-pub(crate) struct SessionActorState {
-    own: ActorRef<SessionMsg>,
-    plan: Plan,
-    caches: Option<InUse>,
-    _private: Option<File>,
-    hold: Hold,
-    book: JournalWriter,
-    directory: PathBuf,
-    papers: Vec<(Paper, OwnedFd)>,
-    identity: Option<Arc<Identity>>,
-    spawner: Spawner,
-    times: SlotTimes,
-    conversation: WorkerRef<SessionLink>,
-    provider: WorkerRef<ProviderLink>,
-    /// Whether the provider's process lives and knows whom to speak to.
-    reach: ProviderState,
-    /// The provider's rest, while it is to come.
-    resting: Option<AbortHandle>,
-    store: StoreState,
-    broker: WorkerRef<BrokerLink>,
-    audit: ActorRef<AuditMsg>,
-    root: ActorRef<RootMsg>,
-    /// Clients that opened it and have yet to attach.
-    expected: HashSet<ActorId>,
-    router: Router,
-    /// Calls that may end without a verdict.
-    unjudged: unjudged::Unjudged,
-    calls: HashMap<CallId, ActorRef<CallMsg>>,
-    /// What the model knows of files.
-    seen: FileVersions,
-    /// Protected names that are not as they were: a person is asked before the next command.
-    tampered: Vec<String>,
-    attached: Vec<AttachedClient>,
-    /// Questions that wait for a person.
-    questions: BTreeMap<CallId, Question>,
-    /// PendingAnswers that the broker has not settled yet.
-    answers: PendingAnswers,
-    /// Questions of an earlier life whose calls have not come back yet.
-    standing: HashMap<u32, PendingQuestion>,
-    /// The cage of commands: what this host and the configuration allow, and then what the last one had.
-    cage: Tier,
-    last_seq: u64,
-    /// The next look at the workers, while there is one to come.
-    ping_timer: Option<AbortHandle>,
-    /// A person came while a script's turn ran: from the next turn on somebody can be asked.
-    next_audience: Option<Audience>,
-    /// The conversation is told everything once the calls of its earlier life are over.
-    told: ReplayState,
-    /// Why nothing can judge calls.
-    broker_failure: Option<String>,
-    /// What keeps it from taking more.
-    problems: Problems,
-    /// People were told which command behind edits does not run for want of trust.
-    untrusted_named: bool,
-    /// How many want it to begin no turn.
-    pauses: u32,
-    /// Who waits for its end, once it is ending.
-    closing: Vec<oneshot::Sender<()>>,
-}
-
 /// The actor.
 pub(crate) struct SessionActor;
 
@@ -317,7 +143,7 @@ impl Actor for SessionActor {
             caches,
             private,
             opened,
-            papers,
+            passed_fds,
             identity,
             spawner,
             times,
@@ -326,89 +152,89 @@ impl Actor for SessionActor {
             root,
         } = args;
         let spawner = spawner.with(&plan.worker_env);
-        let id = plan.id.clone();
         broker.send(rules(&plan));
-        let owner = myself.clone();
-        let conversation = SlotPlan {
-            worker: Permanent::Session,
-            session: Some(id.clone()),
-            spawner: spawner.clone(),
-            times: times.replaying(),
-            owner: Arc::new(move |event| {
-                let _ = owner.send_message(SessionMsg::Conversation(event));
-            }),
-        };
-        let owner = myself.clone();
-        let provider = SlotPlan {
-            worker: Permanent::Provider,
-            session: Some(id.clone()),
-            spawner: spawner.clone(),
-            times,
-            owner: Arc::new(move |event| {
-                let _ = owner.send_message(SessionMsg::Provider(event));
-            }),
-        };
-        let owner = myself.clone();
-        let store = SlotPlan {
-            worker: Permanent::Store,
-            session: Some(id),
-            spawner: spawner.clone(),
-            times,
-            owner: Arc::new(move |event| {
-                let _ = owner.send_message(SessionMsg::Store(event));
-            }),
-        };
-        let cell = myself.get_cell();
-        let (store, _) =
-            Slot::<StoreLink>::spawn_linked(None, Slot::new(), store, cell.clone()).await?;
-        let (conversation, _) =
-            Slot::<SessionLink>::spawn_linked(None, Slot::new(), conversation, cell.clone())
-                .await?;
-        let (provider, _) =
-            Slot::<ProviderLink>::spawn_linked(None, Slot::new(), provider, cell).await?;
+        let (store, _) = Slot::<StoreLink>::spawn_linked(
+            None,
+            Slot::new(),
+            worker_args(Permanent::Store, &plan, &spawner, times, &myself, SessionMsg::Store),
+            myself.get_cell(),
+        )
+        .await?;
+        let (conversation, _) = Slot::<SessionLink>::spawn_linked(
+            None,
+            Slot::new(),
+            worker_args(
+                Permanent::Session,
+                &plan,
+                &spawner,
+                times.replaying(),
+                &myself,
+                SessionMsg::Conversation,
+            ),
+            myself.get_cell(),
+        )
+        .await?;
+        let (provider, _) = Slot::<ProviderLink>::spawn_linked(
+            None,
+            Slot::new(),
+            worker_args(Permanent::Provider, &plan, &spawner, times, &myself, SessionMsg::Provider),
+            myself.get_cell(),
+        )
+        .await?;
         let last_seq = opened.journal.last_seq();
-        let cage = plan.confinement.highest_tier;
         let state = SessionActorState {
             own: myself,
-            plan,
-            caches,
-            _private: private,
-            hold: opened.hold,
-            book: JournalWriter::new(opened.journal),
-            directory: opened.directory,
-            papers,
-            identity,
-            spawner,
-            times,
-            conversation: WorkerRef::new(conversation),
-            provider: WorkerRef::new(provider),
-            reach: ProviderState::Down,
-            resting: None,
-            store: StoreState::of(WorkerRef::new(store)),
-            broker,
-            audit,
             root,
-            expected: HashSet::new(),
-            router: Router::resumed(opened.turns, opened.last, opened.cut_short)
-                .with_queue(opened.queue),
-            calls: HashMap::new(),
-            seen: opened.seen,
-            tampered: opened.tampered,
-            attached: Vec::new(),
-            questions: BTreeMap::new(),
-            answers: PendingAnswers::default(),
-            standing: opened.open.into_iter().collect(),
-            cage,
-            last_seq,
-            ping_timer: None,
-            next_audience: None,
-            told: ReplayState::NoProcess,
-            broker_failure: None,
-            unjudged: unjudged::Unjudged::default(),
+            audit,
+            resources: SessionResources {
+                caches,
+                _private: private,
+                hold: opened.hold,
+                passed_fds,
+                identity,
+                spawner,
+                times,
+            },
+            journal: SessionJournal {
+                writer: JournalWriter::new(opened.journal),
+                directory: opened.directory,
+                last_seq,
+            },
+            workers: SessionWorkers {
+                conversation: WorkerRef::new(conversation),
+                replay: ReplayState::NoProcess,
+                provider: WorkerRef::new(provider),
+                provider_state: ProviderState::Down,
+                store: WorkerRef::new(store),
+                broker,
+                broker_failure: None,
+            },
+            store: StoreState::new(),
+            calls: SessionCalls {
+                running: HashMap::new(),
+                unjudged: Unjudged::default(),
+                pending_questions: opened.open.into_iter().collect(),
+                file_versions: opened.seen,
+                tampered: opened.tampered,
+                tier: plan.confinement.highest_tier,
+            },
+            clients: SessionClients {
+                attached: Vec::new(),
+                expected: HashSet::new(),
+                questions: BTreeMap::new(),
+                answers: PendingAnswers::default(),
+                untrusted_hook_shown: false,
+            },
+            turn: SessionTurn {
+                router: Router::resumed(opened.turns, opened.last, opened.cut_short)
+                    .with_queue(opened.queue),
+                pauses: 0,
+                next_audience: None,
+            },
+            timers: SessionTimers::default(),
             problems: Problems::default(),
-            untrusted_named: false,
-            pauses: 0,
             closing: Vec::new(),
+            plan,
         };
         state.limit_instructions_wait(&state.own);
         Ok(state)
@@ -420,11 +246,21 @@ impl Actor for SessionActor {
         message: Self::Msg,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        state.take(&myself, message).await;
+        match message {
+            SessionMsg::Conversation(event) => state.on_conversation_event(&myself, event).await,
+            SessionMsg::Provider(event) => state.on_provider_event(&myself, event).await,
+            SessionMsg::Store(event) => state.on_store_event(&myself, event).await,
+            SessionMsg::Broker(message) => state.on_broker_msg(&myself, message).await,
+            SessionMsg::Call(message) => state.on_call_msg(&myself, message).await,
+            SessionMsg::Client(message) => state.on_client_msg(&myself, message).await,
+            SessionMsg::Root(message) => state.on_root_msg(&myself, message).await,
+            SessionMsg::Timer(timer) => state.on_timer(&myself, timer).await,
+            SessionMsg::ReplayFailed(why) => state.enter_read_only(why),
+        }
         Ok(())
     }
 
-    /// A child that ends is reported by its own words; nobody ends because a child did.
+    /// The messages of a child report its end. The session goes on when a child ends.
     async fn handle_supervisor_evt(
         &self,
         _: ActorRef<Self::Msg>,
@@ -433,7 +269,7 @@ impl Actor for SessionActor {
     ) -> Result<(), ActorProcessingErr> {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.plan.id, %error, "an actor of the session failed");
-            // Whoever waits for it waits in vain. Opening the session again ends what is open.
+            // Its answers never come. Opening the session again closes what is open.
             state.enter_read_only(format!("a part of it failed: {error}"));
         }
         Ok(())
@@ -444,12 +280,14 @@ impl Actor for SessionActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        // A turn that is open here did not die.
-        if state.router.turn_is_open() {
+        // Records that the supervisor ended the open turn; without it, the turn would count as cut
+        // short by a death.
+        if state.turn.router.turn_is_open() {
             let kept = state.record(vec![Record::Closed]);
             let _ = tokio::time::timeout(CLOSING, kept).await;
         }
-        for timer in [state.ping_timer.take(), state.resting.take()].into_iter().flatten() {
+        let SessionTimers { ping, provider_idle } = std::mem::take(&mut state.timers);
+        for timer in [ping, provider_idle].into_iter().flatten() {
             timer.abort();
         }
         for done in state.closing.drain(..) {
@@ -460,124 +298,167 @@ impl Actor for SessionActor {
 }
 
 impl SessionActorState {
-    async fn take(&mut self, myself: &ActorRef<SessionMsg>, message: SessionMsg) {
-        match message {
-            SessionMsg::Conversation(SlotEvent::Up(generation)) => {
-                self.conversation.up(generation);
-                self.told = ReplayState::NotStarted;
+    async fn on_conversation_event(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        event: SlotEvent<SessionLink>,
+    ) {
+        match event {
+            SlotEvent::Up(generation) => {
+                self.workers.conversation.up(generation);
+                self.workers.replay = ReplayState::NotStarted;
                 self.replay_if_quiet(myself).await;
             }
-            SessionMsg::Conversation(SlotEvent::Word { word, heard: _heard }) => {
-                let steps = self.router.on_session_msg(word);
+            SlotEvent::Word { word, heard: _heard } => {
+                let steps = self.turn.router.on_session_msg(word);
                 self.carry_out(myself, steps).await;
                 self.start_next_turn(myself).await;
             }
-            SessionMsg::BackUp { call, tool, what, done } => self.keep(call, tool, what, done),
-            SessionMsg::Store(event) => self.on_store_event(myself, event).await,
-            SessionMsg::InstructionsTimeout => self.on_instructions_settled(myself).await,
-            SessionMsg::ReplayFailed(why) => self.enter_read_only(why),
-            SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
-                self.told = ReplayState::NoProcess;
-                let calls: Vec<_> = self.calls.keys().map(|call| call.number).collect();
-                let steps = self.router.session_down(&cause, &calls);
+            SlotEvent::Down { cause, failed } => {
+                self.workers.replay = ReplayState::NoProcess;
+                let calls: Vec<_> = self.calls.running.keys().map(|call| call.number).collect();
+                let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
                     self.conversation_failed(myself, why).await;
                 }
                 tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
             }
-            SessionMsg::Provider(SlotEvent::Up(generation)) => {
-                self.provider.up(generation);
+        }
+    }
+
+    async fn on_provider_event(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        event: SlotEvent<ProviderLink>,
+    ) {
+        match event {
+            SlotEvent::Up(generation) => {
+                self.workers.provider.up(generation);
                 self.configure_provider();
-                let steps = self.router.provider_up();
+                let steps = self.turn.router.provider_up();
                 self.carry_out(myself, steps).await;
                 self.suspend_later(myself);
             }
-            SessionMsg::Provider(SlotEvent::Word { word, heard }) => {
+            SlotEvent::Word { word, heard } => {
                 ipc::step!("supervisor: route", if matches!(word, FromProvider::Delta { .. }));
-                let steps = self.router.on_provider_msg(word);
-                self.pass_on(myself, steps, heard).await;
+                let steps = self.turn.router.on_provider_msg(word);
+                self.forward_to_conversation(myself, steps, heard).await;
                 self.suspend_later(myself);
             }
-            SessionMsg::Provider(SlotEvent::Down { cause, failed }) => {
-                self.reach = ProviderState::Down;
-                let steps = self.router.provider_down(&cause, failed.as_deref());
+            SlotEvent::Down { cause, failed } => {
+                self.workers.provider_state = ProviderState::Down;
+                let steps = self.turn.router.provider_down(&cause, failed.as_deref());
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
                     self.provider_failed(why);
                 }
             }
-            SessionMsg::Verdict(call, verdict) => self.judged(myself, call, verdict).await,
-            SessionMsg::Asked(question) => self.asked(question),
-            SessionMsg::AnswerRejected(call, reason) => self.rejected(&call, &reason),
-            SessionMsg::Join(order) => self.join(*order),
-            SessionMsg::BrokerBack(generation) => self.broker_back(generation),
-            SessionMsg::BrokerFailed(why) => self.broker_failed(why),
-            SessionMsg::Record { records, done } => {
-                let _ = done.send(self.record(records).await);
-            }
-            SessionMsg::CallFinished(concluded) => self.concluded(myself, *concluded).await,
-            SessionMsg::Show(event) => {
-                if let Event::Started { enforced, .. } = &event {
-                    self.cage = enforced.of_command().unwrap_or(self.cage);
-                }
-                self.tell(&event);
-            }
-            SessionMsg::Attach(attachment) => self.attach(myself, attachment).await,
-            SessionMsg::Page { client, before, most } => self.page(client, before, most),
-            SessionMsg::Detach(client) => {
-                self.remove_client(&client);
-                self.retire_if_unused();
-            }
-            SessionMsg::Prompt(text) => self.prompt(myself, text).await,
-            SessionMsg::TakeBack(client) => self.take_back(&client).await,
-            SessionMsg::Withdraw { client, text } => self.withdraw(&client, &text).await,
-            SessionMsg::Retire => self.retire(myself),
-            SessionMsg::Change { client, change, by } => self.change(&client, change, by).await,
-            SessionMsg::Answer(answered) => self.answer(answered),
-            SessionMsg::Interrupt => {
-                let steps = self.router.interrupt();
-                self.carry_out(myself, steps).await;
-            }
-            SessionMsg::Compact => {
-                let steps = self.router.compact();
-                self.carry_out(myself, steps).await;
-            }
-            SessionMsg::Ping => self.ping_workers(myself),
-            SessionMsg::ProviderIdle => self.on_provider_idle(),
-            SessionMsg::Restart(reply) => {
-                let _ = reply.send(self.restart());
-            }
-            #[cfg(test)]
-            SessionMsg::Fail => panic!("a test wants it to fail"),
-            SessionMsg::Describe(reply) => self.describe(reply),
-            SessionMsg::Summarize(reply) => {
-                let _ = reply.send(self.glance());
-            }
-            SessionMsg::Pause(reply) => {
-                let _ = reply.send(self.pause());
-            }
-            SessionMsg::Resume => self.resume(myself).await,
-            SessionMsg::Close(ending, done) => self.close(myself, ending, done),
         }
     }
 
-    /// Carries out the steps of a provider's word. It speaks on when the conversation has taken
-    /// what is for it, so that a fast stream never fills the conversation's queue.
-    async fn pass_on(
+    async fn on_broker_msg(&mut self, myself: &ActorRef<SessionMsg>, message: BrokerToSession) {
+        match message {
+            BrokerToSession::Verdict(call, verdict) => self.on_verdict(myself, call, verdict).await,
+            BrokerToSession::AnswerRejected(call, reason) => {
+                self.on_answer_rejected(&call, &reason);
+            }
+            BrokerToSession::Back(generation) => self.on_broker_back(generation),
+            BrokerToSession::Failed(why) => self.on_broker_failed(why),
+        }
+    }
+
+    async fn on_call_msg(&mut self, myself: &ActorRef<SessionMsg>, message: CallToSession) {
+        match message {
+            CallToSession::BackUp { call, tool, what, done } => {
+                self.back_up(call, tool, what, done);
+            }
+            CallToSession::Record { records, done } => {
+                let _ = done.send(self.record(records).await);
+            }
+            CallToSession::Show(event) => {
+                if let Event::Started { enforced, .. } = &event {
+                    self.calls.tier = enforced.of_command().unwrap_or(self.calls.tier);
+                }
+                self.show(&event);
+            }
+            CallToSession::Asked(question) => self.on_question(question),
+            CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
+        }
+    }
+
+    async fn on_client_msg(&mut self, myself: &ActorRef<SessionMsg>, message: ClientToSession) {
+        match message {
+            ClientToSession::Attach(request) => self.attach(myself, request).await,
+            ClientToSession::Detach(client) => {
+                self.remove_client(&client);
+                self.retire_if_unused();
+            }
+            ClientToSession::Page { client, before, most } => self.page(client, before, most),
+            ClientToSession::Prompt(text) => self.prompt(myself, text).await,
+            ClientToSession::TakeBack(client) => self.take_back(&client).await,
+            ClientToSession::Withdraw { client, text } => self.withdraw(&client, &text).await,
+            ClientToSession::Change { client, change, by } => {
+                self.change(&client, change, by).await;
+            }
+            ClientToSession::Answer(answer) => self.answer(answer),
+            ClientToSession::Interrupt => {
+                let steps = self.turn.router.interrupt();
+                self.carry_out(myself, steps).await;
+            }
+            ClientToSession::Compact => {
+                let steps = self.turn.router.compact();
+                self.carry_out(myself, steps).await;
+            }
+        }
+    }
+
+    async fn on_root_msg(&mut self, myself: &ActorRef<SessionMsg>, message: RootToSession) {
+        match message {
+            RootToSession::Join(request) => self.join(*request),
+            RootToSession::Retire => self.retire(myself),
+            RootToSession::Restart(reply) => {
+                let _ = reply.send(self.restart());
+            }
+            RootToSession::Describe(reply) => self.describe(reply),
+            RootToSession::Summarize(reply) => {
+                let _ = reply.send(self.summary());
+            }
+            RootToSession::Pause(reply) => {
+                let _ = reply.send(self.pause());
+            }
+            RootToSession::Resume => self.resume(myself).await,
+            RootToSession::Close(ending, done) => self.close(myself, ending, done),
+            #[cfg(test)]
+            RootToSession::Fail => panic!("a test wants it to fail"),
+        }
+    }
+
+    async fn on_timer(&mut self, myself: &ActorRef<SessionMsg>, timer: SessionTimer) {
+        match timer {
+            SessionTimer::Ping => self.ping_workers(myself),
+            SessionTimer::ProviderIdle => self.on_provider_idle(),
+            SessionTimer::InstructionsTimeout => self.on_instructions_settled(myself).await,
+        }
+    }
+
+    /// Carries out the steps of a provider's message. The permit goes along with the message for the
+    /// conversation: the provider is read on once the conversation has taken that message, so a fast
+    /// stream never fills the conversation's queue.
+    async fn forward_to_conversation(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         steps: Vec<RouteStep>,
-        heard: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) {
-        let mut heard = Some(heard);
+        let mut permit = Some(permit);
         for step in steps {
-            match (step, heard.take()) {
-                (RouteStep::ToSession(word), Some(heard)) => {
-                    self.conversation.forward(vec![word], heard);
+            match (step, permit.take()) {
+                (RouteStep::ToSession(message), Some(permit)) => {
+                    self.workers.conversation.forward(vec![message], permit);
                 }
-                (step, permit) => {
-                    heard = permit;
+                (step, unused) => {
+                    permit = unused;
                     self.carry_out(myself, vec![step]).await;
                 }
             }
@@ -591,7 +472,7 @@ impl SessionActorState {
                     let progress = is_progress(&happened);
                     let answered = matches!(happened, Happened::Answer { .. });
                     let ended = matches!(happened, Happened::TurnEnded { .. });
-                    let record = match self.unjudged.take_in(&happened) {
+                    let record = match self.calls.unjudged.take_in(&happened) {
                         Some((call, result)) => self.audited(&call, result).await,
                         None => to_disk::happened(happened, kind_of),
                     };
@@ -600,10 +481,10 @@ impl SessionActorState {
                         return;
                     }
                     if progress {
-                        let _ = self.conversation.slot().send_message(SlotMsg::Progressed);
+                        let _ = self.workers.conversation.slot().send_message(SlotMsg::Progressed);
                     }
                     if answered {
-                        let _ = self.provider.slot().send_message(SlotMsg::Progressed);
+                        let _ = self.workers.provider.slot().send_message(SlotMsg::Progressed);
                     }
                     if ended {
                         self.show_failed_workers();
@@ -611,7 +492,8 @@ impl SessionActorState {
                 }
                 RouteStep::ToSession(word) => self.send_conversation(word),
                 RouteStep::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
-                    let steps = self.router.provider_gone("has failed and is not started again");
+                    let steps =
+                        self.turn.router.provider_gone("has failed and is not started again");
                     Box::pin(self.carry_out(myself, steps)).await;
                 }
                 RouteStep::ToProvider(word) => self.send_provider(word),
@@ -620,91 +502,62 @@ impl SessionActorState {
                 }
                 RouteStep::StatPinned { check, files } => {
                     let project = self.plan.confinement.project.to_path();
-                    pinning::stat(self.conversation.clone(), project, check, files);
+                    pinning::stat(self.workers.conversation.clone(), project, check, files);
                 }
                 RouteStep::CancelCall(call) => self.send_call(&call, CallInput::Cancel),
                 RouteStep::CancelCalls => {
-                    self.calls.keys().for_each(|call| self.send_call(call, CallInput::Cancel));
+                    self.calls
+                        .running
+                        .keys()
+                        .for_each(|call| self.send_call(call, CallInput::Cancel));
                 }
-                RouteStep::Show(event) => self.tell(&event),
+                RouteStep::Show(event) => self.show(&event),
                 RouteStep::Log(worker, line) => worker_log::write(worker, &self.plan.id, &line),
             }
         }
     }
 
-    /// Asks the workers for a sign of life, while somebody waits for them. Nothing wakes up for a
-    /// session that is idle.
+    /// Pings the workers while a turn is open. An idle session wakes no process up.
     fn ping_workers(&mut self, myself: &ActorRef<SessionMsg>) {
-        self.ping_timer = None;
-        // Nobody waits for what has failed.
-        if !self.router.is_busy() || self.degraded().is_some() {
+        self.timers.ping = None;
+        if !self.turn.router.is_busy() || self.degraded().is_some() {
             return;
         }
-        self.conversation.ping(ToSession::Ping(0));
-        self.provider.ping(ToProvider::Ping(0));
-        self.broker.ping(ToBroker::Ping(0));
-        self.store.worker.ping(ToStore::Ping(0));
+        self.workers.conversation.ping(ToSession::Ping(0));
+        self.workers.provider.ping(ToProvider::Ping(0));
+        self.workers.broker.ping(ToBroker::Ping(0));
+        self.workers.store.ping(ToStore::Ping(0));
         self.ping_later(myself);
     }
 
     fn ping_later(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.ping_timer.is_none() {
-            let later = myself.send_after(self.times.ping, || SessionMsg::Ping);
-            self.ping_timer = Some(later.abort_handle());
+        if self.timers.ping.is_none() {
+            let later = myself
+                .send_after(self.resources.times.ping, || SessionMsg::Timer(SessionTimer::Ping));
+            self.timers.ping = Some(later.abort_handle());
         }
-    }
-
-    /// Ends the calls, then the workers, then this actor. Calls that were let go and do not end in
-    /// time are closed as `may have run` when the session is opened again.
-    fn close(&mut self, myself: &ActorRef<SessionMsg>, ending: Ending, done: oneshot::Sender<()>) {
-        let first = self.closing.is_empty();
-        self.closing.push(done);
-        if !first {
-            return;
-        }
-        self.detach_all(Parting::Ended, "the session was ended; it is on disk");
-        for call in self.calls.values() {
-            let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
-        }
-        let calls: Vec<_> = self.calls.values().cloned().collect();
-        let (conversation, provider) = (self.conversation.clone(), self.provider.clone());
-        let store = self.store.worker.clone();
-        let (myself, patience) = (myself.clone(), self.times.shutdown);
-        let for_runners = match ending {
-            Ending::Stop => patience,
-            Ending::Kill => patience.min(KILL_GRACE),
-        };
-        tokio::spawn(async move {
-            // Their commands end at once; their runners have this time to put right what those
-            // changed, all of them together, however many there are.
-            wait_for(&calls, for_runners).await;
-            for call in &calls {
-                let _ = call.send_message(CallMsg::Input(CallInput::Overdue));
-            }
-            // Then others do it. What they do not come to is done when the session is opened again.
-            wait_for(&calls, REPAIR).await;
-            calls.iter().for_each(|call| call.stop(None));
-            for stopped in [stop(&conversation), stop(&provider), stop(&store)] {
-                let _ = tokio::time::timeout(patience + Duration::from_secs(1), stopped).await;
-            }
-            myself.stop(None);
-        });
     }
 }
 
-/// Waits until all of them are over, or this time is.
-async fn wait_for(calls: &[ActorRef<CallMsg>], time: Duration) {
-    let until = Instant::now() + time;
-    for call in calls {
-        let left = until.saturating_duration_since(Instant::now());
-        let _ = call.wait(Some(left)).await;
+/// Arguments of one of the session's workers, whose events become messages of the session.
+fn worker_args<L: protocol::Link + 'static>(
+    worker: Permanent,
+    plan: &Plan,
+    spawner: &Spawner,
+    times: SlotTimes,
+    session: &ActorRef<SessionMsg>,
+    message: fn(SlotEvent<L>) -> SessionMsg,
+) -> SlotPlan<L> {
+    let session = session.clone();
+    SlotPlan {
+        worker,
+        session: Some(plan.id.clone()),
+        spawner: spawner.clone(),
+        times,
+        owner: Arc::new(move |event| {
+            let _ = session.send_message(message(event));
+        }),
     }
-}
-
-fn stop<L: protocol::Link + 'static>(worker: &WorkerRef<L>) -> oneshot::Receiver<()> {
-    let (done, stopped) = oneshot::channel();
-    let _ = worker.slot().send_message(SlotMsg::Stop(done));
-    stopped
 }
 
 fn rules(plan: &Plan) -> ToBroker {

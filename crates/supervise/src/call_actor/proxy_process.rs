@@ -1,10 +1,11 @@
 //! The process of a command's proxy: started beside the runner, heard, and ended with it. What follows
 //! from its words is decided in `proxy`.
 
-use super::{CallMsg, CallState, RunnerLimit, RunningProxy, not_started};
+use super::{CallState, RunningProxy, not_started};
 use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::life::{Cause, Life, Report};
+use crate::messages::{CallMsg, RunnerLimit};
 use crate::proxy::{Attempt, Decided, Proxy, ProxyEffect, ProxyInput};
 use crate::worker_log;
 use protocol::client::ProcessRow;

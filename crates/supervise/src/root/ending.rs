@@ -1,9 +1,8 @@
 //! How a supervisor ends: its sessions in order, also those that are being opened, then the broker,
 //! then the root. All of it has a bound: a disk that does not answer holds nobody up for ever.
 
-use super::{RootMsg, RootState};
-use crate::client_actor::ClientMsg;
-use crate::session_actor::{SessionMsg, SessionSummary};
+use super::RootState;
+use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
 use crate::slot::SlotMsg;
 use protocol::client::{Ending, FailedKind, SessionState, ToClient};
 use ractor::{ActorId, ActorRef};
@@ -52,11 +51,11 @@ impl RootState {
             }
             if busy.is_empty() {
                 let paused = paused.iter().map(|session| session.get_id()).collect();
-                let _ = myself.send_message(RootMsg::EndFor { by, paused });
+                let _ = myself.send_message(RootMsg::ShutdownIfPaused { by, paused });
                 return;
             }
             for session in paused {
-                let _ = session.send_message(SessionMsg::Resume);
+                let _ = session.send_message(RootToSession::Resume.into());
             }
             let message = format!(
                 "work is not finished in session {}; wait for it, or end it with --force, which \
@@ -82,7 +81,7 @@ impl RootState {
         self.end_if_idle(myself, by);
         let again = self.sessions.values().filter(|session| !came(session));
         for session in again {
-            let _ = session.send_message(SessionMsg::Resume);
+            let _ = session.send_message(RootToSession::Resume.into());
         }
     }
 
@@ -104,7 +103,7 @@ impl RootState {
         for session in sessions {
             self.end_with_all(myself, &session);
         }
-        myself.send_after(SESSIONS, || RootMsg::Overdue);
+        myself.send_after(SESSIONS, || RootMsg::ShutdownTimeout);
         self.end_if_alone(myself);
     }
 
@@ -118,12 +117,12 @@ impl RootState {
             *count += 1;
         }
         let (done, gone) = oneshot::channel();
-        let _ = session.send_message(SessionMsg::Close(Ending::Stop, done));
+        let _ = session.send_message(RootToSession::Close(Ending::Stop, done).into());
         let myself = myself.clone();
         tokio::spawn(async move {
             // Dropped unanswered where its actor failed: it is gone too.
             let _ = gone.await;
-            let _ = myself.send_message(RootMsg::Gone);
+            let _ = myself.send_message(RootMsg::SessionEnded);
         });
     }
 
@@ -187,7 +186,7 @@ async fn at_work(
 
 fn pause(session: &ActorRef<SessionMsg>) -> oneshot::Receiver<SessionSummary> {
     let (reply, glance) = oneshot::channel();
-    let _ = session.send_message(SessionMsg::Pause(reply));
+    let _ = session.send_message(RootToSession::Pause(reply).into());
     glance
 }
 

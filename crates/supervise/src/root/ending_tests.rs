@@ -4,7 +4,7 @@
 use super::super::described;
 use super::super::rig::{Peer, live, root_in, shut_down};
 use super::{at_work, pause};
-use crate::session_actor::SessionMsg;
+use crate::messages::{ClientToSession, RootToSession};
 use journal::Record;
 use protocol::client::{
     Ending, Event, FromClient, Others, Rights, SessionState, Since, Start, ToClient,
@@ -74,7 +74,7 @@ async fn what_is_said_while_a_daemon_looks_whether_it_may_end_waits_on_disk() {
     assert_eq!(hears_the_queue(&mut peer).await, [text.as_str()]);
     assert_eq!(pause(&actor).await.unwrap().state, SessionState::Idle, "no turn began");
     let (done, closed) = oneshot::channel();
-    actor.send_message(SessionMsg::Close(Ending::Stop, done)).unwrap();
+    actor.send_message(RootToSession::Close(Ending::Stop, done).into()).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), [text.as_str()]);
     // Whoever opens it next finds it there.
@@ -95,8 +95,8 @@ async fn a_prompt_behind_the_end_of_its_session_waits_on_disk() {
     let session = peer.open(&project, Start::New).await;
     let actor = live(&root, &session).await.unwrap();
     let (done, closed) = oneshot::channel();
-    actor.send_message(SessionMsg::Close(Ending::Stop, done)).unwrap();
-    actor.send_message(SessionMsg::Prompt("too late".to_owned())).unwrap();
+    actor.send_message(RootToSession::Close(Ending::Stop, done).into()).unwrap();
+    actor.send_message(ClientToSession::Prompt("too late".to_owned()).into()).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), ["too late"]);
     shut_down(&root, ended).await;
@@ -118,7 +118,11 @@ async fn a_session_that_does_not_answer_holds_no_end_up_for_ever() {
     // Nor does it hide the processes of the others.
     let (_held, silent) = oneshot::channel();
     let (reply, answer) = oneshot::channel();
-    live(&root, &session).await.unwrap().send_message(SessionMsg::Describe(reply)).unwrap();
+    live(&root, &session)
+        .await
+        .unwrap()
+        .send_message(RootToSession::Describe(reply).into())
+        .unwrap();
     let stuck = SessionId("stuck".to_owned());
     let asked = vec![(stuck.clone(), silent), (session.clone(), answer)];
     let rows = described(Instant::now() + Duration::from_secs(1), asked).await;

@@ -1,7 +1,8 @@
 //! When a daemon ends by itself: nobody is attached, and nothing runs or waits for an answer. One
 //! timer while nobody is there, and none while somebody is.
 
-use super::{RootMsg, RootState};
+use super::RootState;
+use crate::messages::RootMsg;
 use protocol::client::SessionState;
 use ractor::ActorRef;
 
@@ -11,7 +12,7 @@ impl RootState {
         self.stop_waiting();
         let (Some(time), true) = (self.settings.idle_exit, self.clients.is_empty()) else { return };
         let wait = self.wait;
-        let timer = myself.send_after(time, move || RootMsg::Unused(wait));
+        let timer = myself.send_after(time, move || RootMsg::IdleTimer(wait));
         self.waiting = Some(timer.abort_handle());
     }
 
@@ -45,7 +46,7 @@ impl RootState {
                     | Err(_) => {}
                 }
             }
-            let _ = myself.send_message(RootMsg::Idle(wait));
+            let _ = myself.send_message(RootMsg::IdleConfirmed(wait));
         });
     }
 }

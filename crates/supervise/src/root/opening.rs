@@ -1,29 +1,30 @@
 //! How a session is opened: off the root's event loop, since it reads files and waits for what is
 //! left of an earlier life. Whoever asks meanwhile for the same session waits for the same opening.
 
+use super::RootState;
 use super::ending::Ended;
-use super::{Order, RootMsg, RootState};
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
-use crate::call_actor::now;
 use crate::clean_settings::hand_over;
 use crate::command_env::write_editor;
+use crate::error_chain::chain;
 use crate::file_versions::FileVersions;
 use crate::hold::Hold;
-use crate::journal_writer::chain;
 use crate::mend::{Mended, mend};
+use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
 use crate::never::Kept;
 use crate::overlays::Projects;
 use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
 use crate::project_caches::{self, InUse};
 use crate::remover::Remover;
 use crate::repair::{self, Repairer, Saved};
-use crate::session_actor::{OpenedJournal, SessionActor, SessionArgs, SessionMsg};
+use crate::session_actor::{OpenedJournal, SessionActor, SessionArgs};
 use crate::sign_in;
 use crate::spawn::Spawner;
 use crate::times::SlotTimes;
 use crate::to_disk::Place;
+use crate::unix_time::now_ms;
 use crate::worker_ref::WorkerRef;
 use crate::{from_disk, temp, to_disk};
 use journal::{Header, Journal, OpenCall, Progress, Record};
@@ -45,7 +46,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl RootState {
-    pub(super) fn open(&mut self, myself: &ActorRef<RootMsg>, order: Box<Order>) {
+    pub(super) fn open(&mut self, myself: &ActorRef<RootMsg>, order: Box<OpenRequest>) {
         if self.ending != Ended::No {
             return refuse(*order, ending());
         }
@@ -54,7 +55,7 @@ impl RootState {
             Err(failure) => return refuse(*order, failure),
         };
         if let Some(session) = self.sessions.get(&id) {
-            let _ = session.send_message(SessionMsg::Join(order));
+            let _ = session.send_message(RootToSession::Join(order).into());
             return;
         }
         if let Some(waiting) = self.opening.get_mut(&id) {
@@ -73,7 +74,7 @@ impl RootState {
         };
         tokio::spawn(async move {
             let mut order = order;
-            let papers = std::mem::take(&mut order.papers);
+            let papers = std::mem::take(&mut order.passed_fds);
             let opened = opener.open(id.clone(), &order.opening, papers, begin).await;
             let _ = opener.root.send_message(RootMsg::Opened { session: id, opened, order });
         });
@@ -85,7 +86,7 @@ impl RootState {
         myself: &ActorRef<RootMsg>,
         id: SessionId,
         opened: Result<ActorRef<SessionMsg>, OpenFailure>,
-        order: Order,
+        order: OpenRequest,
     ) {
         let waiting = self.opening.remove(&id).unwrap_or_default();
         match opened {
@@ -95,15 +96,16 @@ impl RootState {
             }
             Ok(actor) if actor.get_status() != ActorStatus::Stopped => {
                 if let Some(why) = self.broker_failed.clone() {
-                    let _ = actor.send_message(SessionMsg::BrokerFailed(why));
+                    let _ = actor.send_message(BrokerToSession::Failed(why).into());
                 }
                 self.sessions.insert(id, actor.clone());
                 // Until now no word of the broker found it: neither that it lives anew nor a
                 // verdict. This has both said again.
                 if self.broker_failed.is_none() {
-                    let _ = actor.send_message(SessionMsg::BrokerBack(self.broker.generation()));
+                    let _ =
+                        actor.send_message(BrokerToSession::Back(self.broker.generation()).into());
                 }
-                let _ = actor.send_message(SessionMsg::Join(Box::new(order)));
+                let _ = actor.send_message(RootToSession::Join(Box::new(order)).into());
             }
             Ok(_) => {
                 let message = format!("session {id} ended as it began; the log says why");
@@ -186,7 +188,7 @@ async fn keep(mut journal: Journal, changes: &[Change]) -> Result<Journal, OpenF
     kept.await
 }
 
-fn refuse(order: Order, failure: OpenFailure) {
+fn refuse(order: OpenRequest, failure: OpenFailure) {
     // Gone already, it is told nothing.
     let _ = order.reply.send(Err(failure));
 }
@@ -280,7 +282,7 @@ impl Opener {
             caches,
             private,
             opened,
-            papers,
+            passed_fds: papers,
             identity,
             spawner: self.spawner.clone(),
             times,
@@ -481,7 +483,7 @@ impl Opener {
         let decided = Box::new(to_disk::lost_decision(&plan.id, place, call));
         // As it was proposed: what it would have run is kept, whether it ran or not.
         let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
-        let ended = Box::new(to_disk::lost(&plan.id, call, tampered, now()));
+        let ended = Box::new(to_disk::lost(&plan.id, call, tampered, now_ms()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {

@@ -4,9 +4,8 @@
 use super::RootState;
 use super::ending::{LOOK, SILENT};
 use crate::audit_actor::AuditMsg;
-use crate::client_actor::ClientMsg;
+use crate::messages::{ClientMsg, RootToSession};
 use crate::plan::OpenFailure;
-use crate::session_actor::SessionMsg;
 use crate::slot::SlotMsg;
 use protocol::client::{FailedKind, Parting};
 use protocol::ids::SessionId;
@@ -38,7 +37,7 @@ impl RootState {
             let restarted = async {
                 takes_records(&audit).await?;
                 let (done, restarted) = oneshot::channel();
-                let _ = actor.send_message(SessionMsg::Restart(done));
+                let _ = actor.send_message(RootToSession::Restart(done).into());
                 let silent = |_| format!("session {session} does not answer: {SILENT}");
                 let answered = timeout(LOOK, restarted).await.map_err(silent)?;
                 answered.unwrap_or_else(|_| Err(format!("session {session} has ended")))

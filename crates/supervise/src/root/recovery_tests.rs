@@ -3,6 +3,7 @@
 
 use super::super::rig::{Peer, live, root_in, shut_down};
 use super::*;
+use crate::messages::RootToSession;
 use protocol::client::{Ending, Event, FromClient, Start, ToClient};
 use protocol::session::OpenTurn;
 
@@ -14,7 +15,7 @@ async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again
     let lost = one.open(&project, Start::New).await;
     let kept = other.open(&project, Start::New).await;
 
-    live(&root, &lost).await.unwrap().send_message(SessionMsg::Fail).unwrap();
+    live(&root, &lost).await.unwrap().send_message(RootToSession::Fail.into()).unwrap();
     let word = one.hear().await;
     let ToClient::Event { event: Event::Degraded { reason }, .. } = &word else {
         panic!("{word:?}")

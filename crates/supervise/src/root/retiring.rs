@@ -1,16 +1,16 @@
 //! Sessions that end by themselves. Whoever asks for one meanwhile waits until it has ended, and then
 //! has it opened again: nobody finds a session that is on its way out.
 
+use super::RootState;
 use super::ending::Ended;
-use super::{Order, RootMsg, RootState};
-use crate::session_actor::SessionMsg;
+use crate::messages::{OpenRequest, RootMsg, RootToSession, SessionMsg};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
 
 /// A session on its way out.
 pub(super) struct Retiring {
     pub(super) actor: ActorRef<SessionMsg>,
-    waiting: Vec<Order>,
+    waiting: Vec<OpenRequest>,
 }
 
 impl RootState {
@@ -21,13 +21,13 @@ impl RootState {
         }
         if let Some(actor) = self.sessions.remove(&session) {
             // Behind all whom it was promised to before.
-            let _ = actor.send_message(SessionMsg::Retire);
+            let _ = actor.send_message(RootToSession::Retire.into());
             self.retiring.insert(session, Retiring { actor, waiting: Vec::new() });
         }
     }
 
     /// Whether the session is on its way out; the order waits then.
-    pub(super) fn waits(&mut self, session: &SessionId, order: Order) -> Option<Order> {
+    pub(super) fn waits(&mut self, session: &SessionId, order: OpenRequest) -> Option<OpenRequest> {
         match self.retiring.get_mut(session) {
             Some(retiring) => {
                 retiring.waiting.push(order);

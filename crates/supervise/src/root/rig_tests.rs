@@ -2,11 +2,11 @@
 //! tests of the root's files.
 #![allow(clippy::unwrap_used)]
 
-use super::{Root, RootMsg};
+use super::Root;
 use crate::SupervisorSettings;
-use crate::client_actor::ClientStream;
+use crate::client_actor::connection::ClientStream;
+use crate::messages::{RootMsg, SessionMsg};
 use crate::peer::{Opener, name_writers};
-use crate::session_actor::SessionMsg;
 use config::Dirs;
 use ipc::{Hello, Joiner, codec, frames};
 use protocol::Link;

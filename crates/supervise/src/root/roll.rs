@@ -2,10 +2,10 @@
 
 use super::RootState;
 use super::ending::{LOOK, SILENT};
+use crate::error_chain::chain;
 use crate::from_disk;
-use crate::journal_writer::chain;
+use crate::messages::RootToSession;
 use crate::plan::OpenFailure;
-use crate::session_actor::SessionMsg;
 use crate::{stores, temp};
 use journal::{Journal, OpenError};
 use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
@@ -64,7 +64,7 @@ impl RootState {
             return;
         };
         let (done, mut gone) = oneshot::channel();
-        let _ = actor.send_message(SessionMsg::Close(ending, done));
+        let _ = actor.send_message(RootToSession::Close(ending, done).into());
         let (state, session) = (self.settings.dirs.state.clone(), session.clone());
         tokio::spawn(async move {
             if timeout(ENDS, &mut gone).await.is_err() {

@@ -1,38 +1,16 @@
 //! Questions to people and their answers: each open question is shown to whoever looks on, the
 //! first answer counts, and whoever was late is told so.
 
-use super::{SessionActorState, SessionMsg};
+use super::state::{PendingAnswers, SentAnswer, SessionActorState};
 use crate::call::CallInput;
-use crate::call_actor::now;
-use crate::client_actor::ClientMsg;
+use crate::messages::{ClientMsg, GivenAnswer, SessionMsg};
 use crate::slot::SlotMsg;
+use crate::unix_time::now_ms;
 use protocol::broker::ToBroker;
 use protocol::client::Event;
 use protocol::ids::CallId;
 use protocol::judgement::{Answer, Basis, Question, Verdict};
 use ractor::ActorRef;
-use std::collections::VecDeque;
-
-/// An answer and who gave it.
-pub(crate) struct GivenAnswer {
-    pub(crate) call: CallId,
-    pub(crate) digest: String,
-    pub(crate) answer: Answer,
-    /// By the name of their terminal.
-    pub(crate) by: String,
-    pub(crate) client: ActorRef<ClientMsg>,
-}
-
-/// PendingAnswers on their way to the broker, which settles them in their order.
-#[derive(Default)]
-pub(super) struct PendingAnswers(VecDeque<SentAnswer>);
-
-struct SentAnswer {
-    call: CallId,
-    by: String,
-    answer: Answer,
-    client: ActorRef<ClientMsg>,
-}
 
 impl PendingAnswers {
     fn settled(&mut self, call: &CallId) -> Option<SentAnswer> {
@@ -42,14 +20,15 @@ impl PendingAnswers {
 }
 
 impl SessionActorState {
-    pub(super) fn asked(&mut self, question: Question) {
-        self.questions.insert(question.call.clone(), question.clone());
-        self.tell(&Event::Asked { question });
+    pub(super) fn on_question(&mut self, question: Question) {
+        self.clients.questions.insert(question.call.clone(), question.clone());
+        self.show(&Event::Asked { question });
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
         let GivenAnswer { call, digest, answer, by, client } = answered;
-        let over = self.questions.get(&call).is_some_and(|question| question.deadline <= now());
+        let over =
+            self.clients.questions.get(&call).is_some_and(|question| question.deadline <= now_ms());
         if over {
             // The timer has slept with the machine.
             self.send_call(&call, CallInput::Expired);
@@ -57,13 +36,13 @@ impl SessionActorState {
         }
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
-        self.answers.0.push_back(sent);
+        self.clients.answers.0.push_back(sent);
         let word = ToBroker::Answer { call, digest, answer, by };
-        self.broker.send(word);
+        self.workers.broker.send(word);
     }
 
     /// A verdict, by itself or because of an answer.
-    pub(super) async fn judged(
+    pub(super) async fn on_verdict(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         call: CallId,
@@ -73,27 +52,27 @@ impl SessionActorState {
             Verdict::Allow(Basis::Person(by)) | Verdict::Deny(Basis::Person(by), _) => Some(by),
             Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
         };
-        let settled = person.is_some().then(|| self.answers.settled(&call)).flatten();
+        let settled = person.is_some().then(|| self.clients.answers.settled(&call)).flatten();
         let settled = settled.filter(|sent| Some(&sent.by) == person);
         if !matches!(verdict, Verdict::Ask(_)) {
-            let question = self.questions.remove(&call);
+            let question = self.clients.questions.remove(&call);
             if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
                 self.accept_tampered(&question).await;
             }
-            let _ = self.broker.slot().send_message(SlotMsg::Progressed);
+            let _ = self.workers.broker.slot().send_message(SlotMsg::Progressed);
         }
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;
         }
         self.send_call(&call, CallInput::Verdict(verdict));
         if settled.is_some_and(|sent| sent.answer == Answer::Stop) {
-            let steps = self.router.interrupt();
+            let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;
         }
     }
 
-    pub(super) fn rejected(&mut self, call: &CallId, reason: &str) {
-        match self.answers.settled(call) {
+    pub(super) fn on_answer_rejected(&mut self, call: &CallId, reason: &str) {
+        match self.clients.answers.settled(call) {
             Some(sent) => self.show_rejected(&sent.client, call, reason),
             None => tracing::warn!(%call, reason, "an answer of nobody did not count"),
         }
@@ -101,7 +80,7 @@ impl SessionActorState {
 
     /// The broker has died with what was on its way. Its questions come again.
     pub(super) fn reject_lost_answers(&mut self) {
-        for sent in std::mem::take(&mut self.answers).0 {
+        for sent in std::mem::take(&mut self.clients.answers).0 {
             let reason = "the judge of calls was lost before it heard it; answer again";
             self.show_rejected(&sent.client, &sent.call, reason);
         }

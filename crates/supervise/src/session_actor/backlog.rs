@@ -1,9 +1,9 @@
 //! A long past, told to a client that comes: read from the disk piece by piece, each when few of those
 //! before it are unread. A client that does not read holds neither memory nor a thread.
 
-use crate::client_actor::{Bytes, Feed, FeedStatus, to_bytes};
+use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
+use crate::error_chain::chain;
 use crate::from_disk;
-use crate::journal_writer::chain;
 use journal::{Entry, Reader};
 use protocol::client::{Numbered, ToClient};
 use protocol::ids::SessionId;

@@ -1,11 +1,12 @@
 //! The calls of a session, from the conversation's word to the result it is told.
 
-use super::replay::ReplayState;
 use super::rights;
-use super::{FinishedCall, SessionActorState, SessionMsg, rules};
+use super::rules;
+use super::state::{ReplayState, SessionActorState};
 use crate::call::{CachePolicy, CallFacts, CallInput, Executor, NeedsProbe, Protects, UndoBy};
-use crate::call_actor::{CallActor, CallArgs, CallMsg};
+use crate::call_actor::{CallActor, CallArgs};
 use crate::file_versions::FileVersions;
+use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::plan::{in_words, read_chars};
 use crate::repair::Saved;
 use crate::route::is_pinned_read;
@@ -42,9 +43,9 @@ impl SessionActorState {
             // that when the session is opened again.
             return;
         }
-        self.unjudged.begun(&call.id);
-        let standing = self.standing.remove(&call.id.number);
-        let (facts, confinement, runner) = match self.facts(call.clone(), answerer).await {
+        self.calls.unjudged.begun(&call.id);
+        let standing = self.calls.pending_questions.remove(&call.id.number);
+        let (facts, confinement, runner) = match self.call_facts(call.clone(), answerer).await {
             Ok(found) => found,
             Err(result) => {
                 let record = self.audited(&call, result.clone()).await;
@@ -61,7 +62,7 @@ impl SessionActorState {
                     left,
                     unaudited,
                 };
-                let _ = myself.send_message(SessionMsg::CallFinished(Box::new(concluded)));
+                let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
                 return;
             }
         };
@@ -71,7 +72,11 @@ impl SessionActorState {
             Network::Off | Network::On => Vec::new(),
         };
         let sign_in = match confinement.network {
-            Network::Listed => WithKeys::of(&self.plan, self.identity.as_ref(), &self.papers),
+            Network::Listed => WithKeys::of(
+                &self.plan,
+                self.resources.identity.as_ref(),
+                &self.resources.passed_fds,
+            ),
             Network::Off | Network::On => None,
         };
         let plan = CallArgs {
@@ -81,32 +86,32 @@ impl SessionActorState {
             sign_in,
             runner,
             place,
-            hello: self.times.hello,
-            ping: self.times.ping,
+            hello: self.resources.times.hello,
+            ping: self.resources.times.ping,
             question_ms: self.plan.config.daemon.question_deadline_ms,
-            hold: self.hold.clone(),
-            saved: Saved::of(&self.directory),
-            overlays: self.caches.as_ref().map(|caches| caches.overlays.clone()),
-            spawner: self.spawner.clone(),
+            hold: self.resources.hold.clone(),
+            saved: Saved::of(&self.journal.directory),
+            overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),
+            spawner: self.resources.spawner.clone(),
             session: myself.clone(),
-            broker: self.broker.clone(),
-            store: self.store.worker.clone(),
+            broker: self.workers.broker.clone(),
+            store: self.workers.store.clone(),
             audit: self.audit.clone(),
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
             Ok((actor, _)) => {
-                if let Some(why) = self.broker_failure.clone() {
+                if let Some(why) = self.workers.broker_failure.clone() {
                     let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
                 }
                 self.send_store_failure(&actor);
-                self.calls.insert(id, actor);
+                self.calls.running.insert(id, actor);
             }
             Err(error) => self.enter_read_only(format!("call {id} could not begin: {error}")),
         }
     }
 
     /// What is known of a call before anything is done for it, or why it is none.
-    pub(super) async fn facts(
+    pub(super) async fn call_facts(
         &self,
         call: Call,
         answerer: Executor,
@@ -186,13 +191,13 @@ impl SessionActorState {
             },
             known,
             seen: match found.spec.requires_read {
-                true => self.seen.clone(),
+                true => self.calls.file_versions.clone(),
                 false => FileVersions::default(),
             },
             web: (found.spec.profile == Profile::Web)
                 .then(|| (self.plan.config.web.clone(), approval::page_rules(&self.plan.rules))),
             configured,
-            tampered: self.tampered.clone(),
+            tampered: self.calls.tampered.clone(),
             note: None,
             hint,
         };
@@ -234,23 +239,23 @@ impl SessionActorState {
         by.all(|other| other.is_some()).then_some(first)
     }
 
-    pub(super) async fn concluded(
+    pub(super) async fn on_call_finished(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         concluded: FinishedCall,
     ) {
         let FinishedCall { mut record, seen, did, call, tool, result, refused, left, unaudited } =
             concluded;
-        self.calls.remove(&call);
+        self.calls.running.remove(&call);
         self.name_untrusted_hooks(did.as_ref());
         self.end_backup(&call, did);
-        self.questions.remove(&call);
+        self.clients.questions.remove(&call);
         let pinned = matches!(&record, Record::Result { use_id, .. }
             if is_pinned_read(&tool, use_id));
         let shown = shown(&mut record, &tool, &result);
         let event = Event::CallEnded { call: call.clone(), result: shown, refused };
         if let Some(seen) = &seen {
-            self.seen.take_in(seen);
+            self.calls.file_versions.take_in(seen);
         }
         // What it saw goes first, and what it left: no result is on disk without it.
         let mut records: Vec<_> = seen.into_iter().chain(self.add_tampered(left)).collect();
@@ -263,12 +268,12 @@ impl SessionActorState {
             return self.enter_read_only(format!("the audit log cannot be written: {why}"));
         }
         if kept.is_ok() {
-            Saved::of(&self.directory).remove(call.number);
+            Saved::of(&self.journal.directory).remove(call.number);
         }
-        if kept.is_ok() && !pinned && !matches!(self.told, ReplayState::Started { .. }) {
+        if kept.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. }) {
             // The next conversation finds more than the one before it had seen.
-            self.router.progressed();
-            let _ = self.conversation.slot().send_message(SlotMsg::Progressed);
+            self.turn.router.progressed();
+            let _ = self.workers.conversation.slot().send_message(SlotMsg::Progressed);
         }
         if kept.is_ok() {
             // One that was told nothing yet finds it among the records.
@@ -280,7 +285,7 @@ impl SessionActorState {
 
     /// Tells people once which command behind edits does not run for want of trust.
     fn name_untrusted_hooks(&mut self, did: Option<&Did>) {
-        if self.untrusted_named || self.plan.confinement.level == Level::Uncaged {
+        if self.clients.untrusted_hook_shown || self.plan.confinement.level == Level::Uncaged {
             return;
         }
         let changed = |effect: &Effect| match effect {
@@ -293,38 +298,38 @@ impl SessionActorState {
         let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
         let hook = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)));
         if let Some(known) = hook {
-            self.untrusted_named = true;
+            self.clients.untrusted_hook_shown = true;
             let command = &known.hook.command;
             let text = format!(
                 "`{command}` does not run after edits, since this project is not trusted: trust it with \
                  `agentd init`, or for one run with --trust-project"
             );
             tracing::info!(session = %self.plan.id, "{text}");
-            self.tell(&Event::Notice { text });
+            self.show(&Event::Notice { text });
         }
     }
 
     /// Tells this process of the broker all that the one before it was told.
-    pub(super) fn broker_back(&mut self, generation: Generation) {
-        self.broker.up(generation);
-        self.broker_failure = None;
+    pub(super) fn on_broker_back(&mut self, generation: Generation) {
+        self.workers.broker.up(generation);
+        self.workers.broker_failure = None;
         self.reject_lost_answers();
-        self.broker.send(rules(&self.plan));
-        for call in self.calls.values() {
+        self.workers.broker.send(rules(&self.plan));
+        for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::BrokerBack(generation));
         }
     }
 
     /// Fails closed, now and for every call to come.
-    pub(super) fn broker_failed(&mut self, why: String) {
-        for call in self.calls.values() {
+    pub(super) fn on_broker_failed(&mut self, why: String) {
+        for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.clone())));
         }
-        self.broker_failure = Some(why);
+        self.workers.broker_failure = Some(why);
     }
 
     pub(super) fn send_call(&self, call: &CallId, input: CallInput) {
-        match self.calls.get(call) {
+        match self.calls.running.get(call) {
             Some(actor) => {
                 let _ = actor.send_message(CallMsg::Input(input));
             }

@@ -1,12 +1,14 @@
 //! Those who look on: what they are told, and what they missed.
 
 use super::backlog::{self, numbered};
-use super::{SessionActorState, SessionMsg, SessionSummary, rules};
-use crate::call_actor::CallMsg;
-use crate::client_actor::{Broadcast, ClientMsg, Feed, FeedResult, FeedStatus};
-use crate::journal_writer::chain;
+use super::rules;
+use super::state::{AttachedClient, SessionActorState};
+use crate::client_actor::feed::{Broadcast, Feed, FeedResult, FeedStatus};
+use crate::error_chain::chain;
+use crate::messages::{
+    AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, SessionMsg, SessionSummary,
+};
 use crate::plan::{OpenFailure, in_words};
-use crate::root::Order;
 use crate::slot::SlotMsg;
 use ipc::ChannelError;
 use protocol::client::{
@@ -26,15 +28,6 @@ const INLINE_RECORDS: u64 = 512;
 /// Most events of one page; a screen shows a hundred.
 const MAX_PAGE: u32 = 2000;
 
-/// A client that looks on.
-pub(crate) struct AttachedClient {
-    client: ActorRef<ClientMsg>,
-    feed: Feed,
-    /// Whether it missed something: it is told nothing more until it attaches again, so that the
-    /// last number that it saw is where its gap begins.
-    behind: AtomicBool,
-}
-
 impl AttachedClient {
     fn is(&self, client: &ActorRef<ClientMsg>) -> bool {
         self.client.get_id() == client.get_id()
@@ -52,34 +45,25 @@ impl AttachedClient {
     }
 }
 
-/// A client that wants to see a session.
-pub(crate) struct AttachRequest {
-    pub(crate) client: ActorRef<ClientMsg>,
-    /// Its name in records.
-    pub(crate) name: String,
-    pub(crate) from: Since,
-    pub(crate) others: Others,
-    pub(crate) feed: Feed,
-}
-
 impl SessionActorState {
-    pub(super) fn tell(&self, event: &Event) {
-        if self.attached.is_empty() {
+    pub(super) fn show(&self, event: &Event) {
+        if self.clients.attached.is_empty() {
             return;
         }
-        let told = Broadcast::new(&self.plan.id, self.last_seq, event.clone());
-        self.attached.iter().for_each(|client_feed| client_feed.tell(&self.plan.id, &told));
+        let told = Broadcast::new(&self.plan.id, self.journal.last_seq, event.clone());
+        self.clients.attached.iter().for_each(|client_feed| client_feed.tell(&self.plan.id, &told));
     }
 
     /// The same to one client, which may still be on its way through what was before.
     pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: Event) {
-        match self.attached.iter().find(|client_feed| client_feed.is(client)) {
+        match self.clients.attached.iter().find(|client_feed| client_feed.is(client)) {
             Some(client_feed) => {
-                let told = Broadcast::new(&self.plan.id, self.last_seq, event);
+                let told = Broadcast::new(&self.plan.id, self.journal.last_seq, event);
                 client_feed.tell(&self.plan.id, &told);
             }
             None => {
-                let _ = client.send_message(ClientMsg::Send(self.word(self.last_seq, event)));
+                let _ =
+                    client.send_message(ClientMsg::Send(self.word(self.journal.last_seq, event)));
             }
         }
     }
@@ -96,20 +80,20 @@ impl SessionActorState {
 
     pub(super) fn show_if(&self, event: Option<Event>) {
         if let Some(event) = event {
-            self.tell(&event);
+            self.show(&event);
         }
     }
 
     pub(super) fn show_degraded(&self, reason: Option<String>) {
         if let Some(reason) = reason {
             tracing::error!(session = %self.plan.id, %reason, "degraded");
-            self.tell(&Event::Degraded { reason });
+            self.show(&Event::Degraded { reason });
         }
     }
 
     /// PendingAnswers a client that asked for this session. Papers replace older ones of their kind, so
     /// that a key is there again.
-    pub(super) fn join(&mut self, order: Order) {
+    pub(super) fn join(&mut self, order: OpenRequest) {
         if let Err(failure) = self.plan.lets_in(&order.opening) {
             let _ = order.reply.send(Err(failure));
             return;
@@ -125,16 +109,16 @@ impl SessionActorState {
                 let _ = order.reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
                 return;
             }
-            (Audience::Person, Audience::Nobody) if self.router.must_queue() => {
-                self.next_audience = Some(Audience::Person);
+            (Audience::Person, Audience::Nobody) if self.turn.router.must_queue() => {
+                self.turn.next_audience = Some(Audience::Person);
             }
             (audience, before) if audience != before => self.set_audience(audience),
             (Audience::Nobody | Audience::Person, _) => {}
         }
-        for (paper, descriptor) in order.papers {
-            self.papers.retain(|(kind, _)| *kind != paper);
+        for (paper, descriptor) in order.passed_fds {
+            self.resources.passed_fds.retain(|(kind, _)| *kind != paper);
             let of_provider = !matches!(paper, Paper::Credential(_));
-            self.papers.push((paper, descriptor));
+            self.resources.passed_fds.push((paper, descriptor));
             if of_provider {
                 self.on_new_keys();
             }
@@ -147,8 +131,12 @@ impl SessionActorState {
             mode: self.plan.mode,
             network: self.plan.network,
             hosts: self.plan.confinement.hosts.clone(),
-            sandbox: format!("{}; {}", self.cage.in_words(), in_words(&self.plan.confinement)),
-            last_seq: self.last_seq,
+            sandbox: format!(
+                "{}; {}",
+                self.calls.tier.in_words(),
+                in_words(&self.plan.confinement)
+            ),
+            last_seq: self.journal.last_seq,
             warnings: self
                 .plan
                 .config
@@ -161,20 +149,20 @@ impl SessionActorState {
         };
         // Gone already, it is told nothing.
         if order.reply.send(Ok((self.own.clone(), word))).is_ok() {
-            self.expected.insert(order.client);
+            self.clients.expected.insert(order.client);
         }
     }
 
     /// Whether a turn runs, a prompt waits, or anybody looks on.
     pub(super) fn is_used(&self) -> bool {
-        self.router.must_queue() || !self.attached.is_empty()
+        self.turn.router.must_queue() || !self.clients.attached.is_empty()
     }
 
     /// Who can be asked from now on.
     pub(super) fn set_audience(&mut self, audience: Audience) {
-        self.next_audience = None;
+        self.turn.next_audience = None;
         self.plan.set_audience(audience);
-        self.broker.send(rules(&self.plan));
+        self.workers.broker.send(rules(&self.plan));
     }
 
     /// Shows a client what it missed and then all that happens. What is long is read and sent
@@ -199,81 +187,83 @@ impl SessionActorState {
                 return self.show_newest(client, feed, most.min(MAX_PAGE)).await;
             }
         };
-        if self.last_seq.saturating_sub(from) > INLINE_RECORDS {
-            let (up_to, directory) = (self.last_seq, self.directory.clone());
+        if self.journal.last_seq.saturating_sub(from) > INLINE_RECORDS {
+            let (up_to, directory) = (self.journal.last_seq, self.journal.directory.clone());
             let (session, myself) = (self.plan.id.clone(), myself.clone());
-            self.expected.insert(client.get_id());
+            self.clients.expected.insert(client.get_id());
             tokio::spawn(async move {
                 match backlog::tell(&directory, &session, from..=up_to, &feed).await {
                     Ok(FeedStatus::Open) => {
                         let (from, others) = (Since::Seq(up_to + 1), Others::Stay);
                         let again = AttachRequest { client, name, from, others, feed };
-                        let _ = myself.send_message(SessionMsg::Attach(again));
+                        let _ = myself.send_message(ClientToSession::Attach(again).into());
                     }
                     // Its actor says that it is gone.
                     Ok(FeedStatus::Gone) => {}
                     Err(why) => {
                         refuse(&client, why);
-                        let _ = myself.send_message(SessionMsg::Detach(client));
+                        let _ = myself.send_message(ClientToSession::Detach(client).into());
                     }
                 }
             });
             return;
         }
-        let before = self.last_seq + 1;
-        let (directory, session) = (self.directory.clone(), self.plan.id.clone());
+        let before = self.journal.last_seq + 1;
+        let (directory, session) = (self.journal.directory.clone(), self.plan.id.clone());
         let read =
             tokio::task::spawn_blocking(move || read_range(&directory, &session, from..before));
-        self.show(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
+        self.attach_now(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
     }
 
     async fn show_newest(&mut self, client: ActorRef<ClientMsg>, feed: Feed, most: u32) {
-        let (directory, session) = (self.directory.clone(), self.plan.id.clone());
+        let (directory, session) = (self.journal.directory.clone(), self.plan.id.clone());
         let read = tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             journal::newest(&directory, most, |entry| numbered(&session, entry))
                 .map_err(|error| chain(&error))
         });
-        self.show(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
+        self.attach_now(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
     }
 
-    fn show(
+    fn attach_now(
         &mut self,
         client: ActorRef<ClientMsg>,
         feed: Feed,
         missed: Result<Vec<Numbered>, String>,
     ) {
-        self.expected.remove(&client.get_id());
+        self.clients.expected.remove(&client.get_id());
         let missed = match missed {
             Ok(missed) => missed,
             Err(why) => return refuse(&client, why),
         };
         let mut words: Vec<_> =
             missed.into_iter().map(|Numbered { seq, event }| self.word(seq, event)).collect();
-        let asked = self.questions.values().cloned();
-        words.extend(asked.map(|question| self.word(self.last_seq, Event::Asked { question })));
-        let texts = self.router.queue();
+        let asked = self.clients.questions.values().cloned();
+        words.extend(
+            asked.map(|question| self.word(self.journal.last_seq, Event::Asked { question })),
+        );
+        let texts = self.turn.router.queue();
         if !texts.is_empty() {
-            words.push(self.word(self.last_seq, Event::Queue { texts }));
+            words.push(self.word(self.journal.last_seq, Event::Queue { texts }));
         }
-        words.push(self.word(self.last_seq, self.model_event()));
+        words.push(self.word(self.journal.last_seq, self.model_event()));
         words.push(ToClient::Attached { session: self.plan.id.clone() });
-        self.attached.retain(|client_feed| !client_feed.is(&client));
+        self.clients.attached.retain(|client_feed| !client_feed.is(&client));
         let client_feed = AttachedClient { client, feed, behind: AtomicBool::new(false) };
-        client_feed.tell(&self.plan.id, &Broadcast::past(&words));
-        self.attached.push(client_feed);
+        client_feed.tell(&self.plan.id, &Broadcast::backlog(&words));
+        self.clients.attached.push(client_feed);
         self.show_degraded(self.degraded());
     }
 
     /// A client sees nothing more, or has gone before it saw anything.
     pub(super) fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
-        self.attached.retain(|client_feed| !client_feed.is(client));
-        self.expected.remove(&client.get_id());
+        self.clients.attached.retain(|client_feed| !client_feed.is(client));
+        self.clients.expected.remove(&client.get_id());
     }
 
     /// Nobody of those who look on now sees anything more.
     pub(super) fn detach_all(&mut self, parting: Parting, reason: &str) {
-        for client_feed in self.attached.drain(..) {
+        for client_feed in self.clients.attached.drain(..) {
             let (session, reason) = (self.plan.id.clone(), reason.to_owned());
             let _ =
                 client_feed.client.send_message(ClientMsg::Dismissed { session, parting, reason });
@@ -281,7 +271,7 @@ impl SessionActorState {
     }
 
     pub(super) fn page(&self, client: ActorRef<ClientMsg>, before: u64, most: u32) {
-        let (directory, session) = (self.directory.clone(), self.plan.id.clone());
+        let (directory, session) = (self.journal.directory.clone(), self.plan.id.clone());
         tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most.min(MAX_PAGE)).unwrap_or(usize::MAX);
             let page = journal::page(&directory, before, most, |entry| numbered(&session, entry));
@@ -295,18 +285,24 @@ impl SessionActorState {
         });
     }
 
-    pub(super) fn glance(&self) -> SessionSummary {
+    pub(super) fn summary(&self) -> SessionSummary {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let state = match self.degraded() {
             Some(why) => SessionState::Degraded(why),
-            None if !self.questions.is_empty() => SessionState::Asking(count(self.questions.len())),
-            None if self.router.is_busy() => SessionState::Working,
-            None => match self.router.cut_short() {
+            None if !self.clients.questions.is_empty() => {
+                SessionState::Asking(count(self.clients.questions.len()))
+            }
+            None if self.turn.router.is_busy() => SessionState::Working,
+            None => match self.turn.router.cut_short() {
                 Some(deaths) => SessionState::IdleCutShort(deaths.to_string()),
                 None => SessionState::Idle,
             },
         };
-        SessionSummary { state, clients: count(self.attached.len()), turns: self.router.turns() }
+        SessionSummary {
+            state,
+            clients: count(self.clients.attached.len()),
+            turns: self.turn.router.turns(),
+        }
     }
 
     /// Asks all who know, without waiting for them here.
@@ -314,21 +310,21 @@ impl SessionActorState {
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
         let mut ask = |answer| asked.push(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.conversation.slot().send_message(SlotMsg::Describe(row));
+        let _ = self.workers.conversation.slot().send_message(SlotMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.provider.slot().send_message(SlotMsg::Describe(row));
+        let _ = self.workers.provider.slot().send_message(SlotMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.store.worker.slot().send_message(SlotMsg::Describe(row));
+        let _ = self.workers.store.slot().send_message(SlotMsg::Describe(row));
         ask(answer);
-        let calls = self.calls.values().map(|call| {
+        let calls = self.calls.running.values().map(|call| {
             let (rows, answer) = oneshot::channel();
             let _ = call.send_message(CallMsg::Describe(rows));
             answer
         });
         let calls: Vec<_> = calls.collect();
-        let cage = self.cage;
+        let cage = self.calls.tier;
         tokio::spawn(async move {
             for answer in asked {
                 answers.extend(answer.await);

@@ -2,8 +2,8 @@
 //! a person opened stays until they end it, or the daemon ends. A session that the disk has closed ends
 //! as soon as its last client leaves, so that the next client opens it anew.
 
-use super::{SessionActorState, SessionMsg};
-use crate::root::RootMsg;
+use super::state::SessionActorState;
+use crate::messages::{RootMsg, SessionMsg};
 use protocol::client::Ending;
 use protocol::judgement::Audience;
 use ractor::ActorRef;
@@ -20,7 +20,7 @@ impl SessionActorState {
     /// Nobody comes in any more. Whoever did meanwhile keeps it.
     pub(super) fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
         if self.is_needed() {
-            let _ = self.root.send_message(RootMsg::Stays(self.plan.id.clone()));
+            let _ = self.root.send_message(RootMsg::RetireRefused(self.plan.id.clone()));
             return;
         }
         tracing::info!(session = %self.plan.id, "its run is over, and nobody looks on");
@@ -28,16 +28,17 @@ impl SessionActorState {
     }
 
     fn is_needed(&self) -> bool {
-        let has_work =
-            !self.expected.is_empty() || !self.calls.is_empty() || !self.closing.is_empty();
+        let has_work = !self.clients.expected.is_empty()
+            || !self.calls.running.is_empty()
+            || !self.closing.is_empty();
         if self.problems.disk.is_some() {
             // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
-            return has_work || !self.attached.is_empty();
+            return has_work || !self.clients.attached.is_empty();
         }
         has_work
             || self.is_used()
             || self.plan.rules.audience == Audience::Person
-            || self.next_audience == Some(Audience::Person)
+            || self.turn.next_audience == Some(Audience::Person)
             // It can be read, and `agentd restart` finds it.
             || self.degraded().is_some()
     }

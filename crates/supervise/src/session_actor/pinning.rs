@@ -2,6 +2,7 @@
 //! refused at once, and its stamp, so that the conversation reads a file again only when it changed.
 //! Whether the model may see a file is judged when a call reads it, as for any file.
 
+use crate::unix_time::now_ns;
 use crate::worker_ref::WorkerRef;
 use protocol::call::Stamp;
 use protocol::confinement::Confinement;
@@ -10,7 +11,7 @@ use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// Most bytes of a file that is read whole; `read` refuses more.
@@ -63,8 +64,7 @@ fn look(project: &Path, granted: &[PathBuf], named: &Path) -> Result<(), String>
 
 /// Sends the stamps of these files to the conversation's process that asked for them, and to no later one.
 pub(super) fn stat(to: WorkerRef<SessionLink>, project: PathBuf, check: u32, files: Vec<String>) {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began = i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX);
+    let began = now_ns();
     tokio::spawn(async move {
         let unknown =
             files.iter().map(|file| PinnedStamp { file: file.clone(), stamp: FileStamp::Unknown });

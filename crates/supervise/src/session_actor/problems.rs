@@ -1,21 +1,11 @@
 //! What keeps a session from taking anything more: its disk, its conversation, its provider. It
 //! can be read all the while; the last two are given another try by `agentd restart`.
 
-use super::{SessionActorState, SessionMsg};
+use super::state::{Problems, SessionActorState};
+use crate::messages::SessionMsg;
 use crate::slot::SlotMsg;
 use protocol::ids::SessionId;
 use ractor::ActorRef;
-
-/// Why a session takes nothing more, each cause by itself.
-#[derive(Debug, Default)]
-pub(super) struct Problems {
-    /// The journal takes no more, and why.
-    pub(super) disk: Option<String>,
-    /// The conversation's process will not come back by itself, and why.
-    conversation: Option<String>,
-    /// The provider's likewise.
-    provider: Option<String>,
-}
 
 impl Problems {
     /// The sentence for people: what is wrong, what still works, and the way on.
@@ -51,10 +41,10 @@ impl SessionActorState {
 
     /// Ends the turn of a conversation that does not come back, once its calls are over, and says so.
     pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.problems.conversation.is_none() || !self.calls.is_empty() {
+        if self.problems.conversation.is_none() || !self.calls.running.is_empty() {
             return;
         }
-        let steps = self.router.close_turn();
+        let steps = self.turn.router.close_turn();
         match steps.is_empty() {
             true => self.show_failed_workers(),
             false => self.carry_out(myself, steps).await,
@@ -64,7 +54,7 @@ impl SessionActorState {
     /// A turn that waits for the model ends first, as the conversation was just told.
     pub(super) fn provider_failed(&mut self, why: String) {
         self.problems.provider = Some(why);
-        if !self.router.turn_is_open() {
+        if !self.turn.router.turn_is_open() {
             self.show_failed_workers();
         }
     }
@@ -92,9 +82,9 @@ impl SessionActorState {
         }
         self.problems.conversation = None;
         self.problems.provider = None;
-        let _ = self.conversation.slot().send_message(SlotMsg::Forgive);
-        let _ = self.provider.slot().send_message(SlotMsg::Forgive);
-        let _ = self.store.worker.slot().send_message(SlotMsg::Forgive);
+        let _ = self.workers.conversation.slot().send_message(SlotMsg::Forgive);
+        let _ = self.workers.provider.slot().send_message(SlotMsg::Forgive);
+        let _ = self.workers.store.slot().send_message(SlotMsg::Forgive);
         Ok(())
     }
 }

@@ -1,38 +1,28 @@
 //! The session's way to its model: a provider that is there while it is needed, and rests when
 //! nobody has asked it for a while.
 
-use super::{SessionActorState, SessionMsg};
+use super::state::{ProviderState, SessionActorState};
+use crate::messages::{SessionMsg, SessionTimer};
 use crate::slot::SlotMsg;
 use protocol::provider::{Paper, ToProvider};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Whether the provider's process can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProviderState {
-    /// It lives and was told whom to speak to.
-    Ready,
-    /// The same, but since then a client gave other papers: the next request is for a new process.
-    Stale,
-    /// None lives, or it was told nothing yet. It is told what is open when it is.
-    Down,
-}
-
 impl SessionActorState {
     /// Says it to the provider, which is started for a request where it rests.
     pub(super) fn send_provider(&mut self, word: ToProvider) {
         if matches!(word, ToProvider::Ask(_)) {
-            if let Some(resting) = self.resting.take() {
+            if let Some(resting) = self.timers.provider_idle.take() {
                 resting.abort();
             }
-            if self.reach == ProviderState::Stale {
+            if self.workers.provider_state == ProviderState::Stale {
                 self.suspend_provider();
             }
-            let _ = self.provider.slot().send_message(SlotMsg::Wake);
+            let _ = self.workers.provider.slot().send_message(SlotMsg::Wake);
         }
-        match self.reach {
-            ProviderState::Ready | ProviderState::Stale => self.provider.send(word),
+        match self.workers.provider_state {
+            ProviderState::Ready | ProviderState::Stale => self.workers.provider.send(word),
             // What is open is asked when it is up; what was to be given up died with it.
             ProviderState::Down => {}
         }
@@ -47,36 +37,37 @@ impl SessionActorState {
 
     /// The next request is for a process that is told anew whom to speak to.
     pub(super) fn replace_provider(&mut self) {
-        if self.reach == ProviderState::Ready {
-            self.reach = ProviderState::Stale;
+        if self.workers.provider_state == ProviderState::Ready {
+            self.workers.provider_state = ProviderState::Stale;
         }
     }
 
     /// Has the provider rest after a while, if nothing is asked of it.
     pub(super) fn suspend_later(&mut self, myself: &ActorRef<SessionMsg>) {
-        let idle = self.reach != ProviderState::Down && !self.router.awaits_answer();
-        if idle && self.resting.is_none() && self.may_suspend() {
+        let idle =
+            self.workers.provider_state != ProviderState::Down && !self.turn.router.awaits_answer();
+        if idle && self.timers.provider_idle.is_none() && self.may_suspend() {
             let time = Duration::from_millis(self.plan.config.daemon.idle_provider_ms);
-            let later = myself.send_after(time, || SessionMsg::ProviderIdle);
-            self.resting = Some(later.abort_handle());
+            let later = myself.send_after(time, || SessionMsg::Timer(SessionTimer::ProviderIdle));
+            self.timers.provider_idle = Some(later.abort_handle());
         }
     }
 
     pub(super) fn on_provider_idle(&mut self) {
-        self.resting = None;
-        if self.reach != ProviderState::Down && !self.router.awaits_answer() {
+        self.timers.provider_idle = None;
+        if self.workers.provider_state != ProviderState::Down && !self.turn.router.awaits_answer() {
             self.suspend_provider();
         }
     }
 
     fn suspend_provider(&mut self) {
-        self.reach = ProviderState::Down;
-        let _ = self.provider.slot().send_message(SlotMsg::Rest);
+        self.workers.provider_state = ProviderState::Down;
+        let _ = self.workers.provider.slot().send_message(SlotMsg::Rest);
     }
 
     /// Where a recording is played or made, the process knows how far it is.
     pub(super) fn may_suspend(&self) -> bool {
-        self.papers.iter().all(|(paper, _)| match paper {
+        self.resources.passed_fds.iter().all(|(paper, _)| match paper {
             Paper::Key | Paper::Credential(_) => true,
             Paper::Replay | Paper::Record => false,
         })
@@ -84,22 +75,22 @@ impl SessionActorState {
 
     /// Keys of hosts are for proxies.
     fn provider_fds(&self) -> impl Iterator<Item = &(Paper, OwnedFd)> {
-        self.papers.iter().filter(|(paper, _)| !matches!(paper, Paper::Credential(_)))
+        self.resources.passed_fds.iter().filter(|(paper, _)| !matches!(paper, Paper::Credential(_)))
     }
 
     /// Tells a provider that has just begun whom to speak to.
     pub(super) fn configure_provider(&mut self) {
-        self.reach = ProviderState::Ready;
+        self.workers.provider_state = ProviderState::Ready;
         let word = ToProvider::Configure {
             source: self.plan.source.clone(),
             patience: self.plan.config.provider.patience,
             proxy: self.plan.config.provider.proxy.clone(),
             papers: self.provider_fds().map(|(paper, _)| paper.clone()).collect(),
         };
-        self.provider.send(word);
+        self.workers.provider.send(word);
         for (_, descriptor) in self.provider_fds() {
             match descriptor.try_clone() {
-                Ok(copy) => self.provider.send_descriptor(copy),
+                Ok(copy) => self.workers.provider.send_descriptor(copy),
                 Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
             }
         }

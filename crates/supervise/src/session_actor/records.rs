@@ -1,6 +1,6 @@
 //! What a session keeps: records, on disk before anything they tell of.
 
-use super::SessionActorState;
+use super::state::SessionActorState;
 use crate::from_disk;
 use journal::Record;
 use protocol::client::Event;
@@ -22,11 +22,11 @@ impl SessionActorState {
         if let Some(why) = &self.problems.disk {
             return Err(why.clone());
         }
-        match self.book.append(records).await {
+        match self.journal.writer.append(records).await {
             Ok(last) => {
                 let first = last + 1 - events.len() as u64;
                 for (seq, event) in (first..).zip(events) {
-                    self.last_seq = seq;
+                    self.journal.last_seq = seq;
                     self.show_if(event);
                 }
                 Ok(())

@@ -2,8 +2,9 @@
 //! journal, and the broker is given the rules anew; all of it before the decision is carried out.
 //! Other sessions read the person's file when they are opened.
 
-use super::{SessionActorState, rules};
-use crate::journal_writer::chain;
+use super::rules;
+use super::state::SessionActorState;
+use crate::error_chain::chain;
 use crate::to_disk;
 use protocol::judgement::{Answer, Rule};
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ impl SessionActorState {
         let record = to_disk::learned(&rule, by.to_owned(), unwritten);
         if self.record(vec![record]).await.is_ok() {
             self.plan.rules.rules.push(rule);
-            self.broker.send(rules(&self.plan));
+            self.workers.broker.send(rules(&self.plan));
         }
     }
 }

@@ -2,9 +2,10 @@
 //! actor, a piece at a time and as fast as the conversation takes them, so that a long journal holds
 //! up neither the actor nor the memory.
 
-use super::{SessionActorState, SessionMsg};
+use super::state::{ReplayState, RunningReplay, SessionActorState};
+use crate::error_chain::chain;
 use crate::from_disk::Replay;
-use crate::journal_writer::chain;
+use crate::messages::SessionMsg;
 use journal::ReadError;
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, ToSession};
@@ -19,55 +20,41 @@ const BATCH: usize = 64;
 /// BatchSender that are read and not yet taken.
 const BATCHES_IN_FLIGHT: usize = 4;
 
-/// What the present life of the conversation knows.
-pub(super) enum ReplayState {
-    /// There is no such life, as far as is known.
-    NoProcess,
-    /// Nothing yet.
-    NotStarted,
-    /// All there was, or it is being told.
-    Started { _replaying: Replaying },
-}
-
-/// A replay that was begun; it stops when this is dropped.
-pub(super) struct Replaying(Arc<Semaphore>);
-
-impl Drop for Replaying {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
 impl SessionActorState {
     /// Says it to the conversation that knows the past. One that does not is told the same with its
     /// beginning, by its records or when it is ready.
     pub(super) fn send_conversation(&self, message: ToSession) {
-        if matches!(self.told, ReplayState::Started { .. }) {
-            self.conversation.send(message);
+        if matches!(self.workers.replay, ReplayState::Started { .. }) {
+            self.workers.conversation.send(message);
         }
     }
 
     /// Tells a new conversation everything, once no call of the earlier one runs: their results
     /// belong to what it is told.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
-        let (ReplayState::NotStarted, true) = (&self.told, self.calls.is_empty()) else { return };
+        let (ReplayState::NotStarted, true) = (&self.workers.replay, self.calls.running.is_empty())
+        else {
+            return;
+        };
         if self.awaits_instructions() {
             return;
         }
-        let then = self.router.open_turn();
+        let then = self.turn.router.open_turn();
         if then == OpenTurn::Waits {
-            let steps = self.router.close_turn();
+            let steps = self.turn.router.close_turn();
             self.carry_out(myself, steps).await;
         }
         if then == OpenTurn::GoesOn {
             self.ping_later(myself);
         }
         let begin = ToSession::Begin(self.plan.setup.clone());
-        self.conversation.send(begin);
+        self.workers.conversation.send(begin);
         let in_flight = Arc::new(Semaphore::new(BATCHES_IN_FLIGHT));
-        self.told = ReplayState::Started { _replaying: Replaying(Arc::clone(&in_flight)) };
-        let (conversation, directory) = (self.conversation.clone(), self.directory.clone());
-        let (session, last, myself) = (self.plan.id.clone(), self.last_seq, myself.clone());
+        self.workers.replay =
+            ReplayState::Started { _replay: RunningReplay(Arc::clone(&in_flight)) };
+        let (conversation, directory) =
+            (self.workers.conversation.clone(), self.journal.directory.clone());
+        let (session, last, myself) = (self.plan.id.clone(), self.journal.last_seq, myself.clone());
         tokio::task::spawn_blocking(move || {
             let say = |words, heard| conversation.forward(words, heard);
             match read(&directory, &session, last, then, BatchSender { in_flight, say }) {

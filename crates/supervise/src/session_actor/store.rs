@@ -1,68 +1,32 @@
 //! The session's store: a worker that the session can do without. While it is away, calls that need
 //! it wait a moment or say so; nothing else does.
 
-use super::{BackupOf, RouteStep, SessionActorState, SessionMsg};
+use super::state::{BackupState, CommandState, Instructions, SessionActorState, StoreState};
 use crate::call::{CallInput, WillRestart};
-use crate::call_actor::CallMsg;
+use crate::messages::{BackupOf, CallMsg, SessionMsg, SessionTimer};
+use crate::route::RouteStep;
 use crate::slot::{SlotEvent, SlotMsg};
-use crate::worker_ref::WorkerRef;
+use crate::unix_time::now_ns;
 use protocol::ids::CallId;
 use protocol::session::ToSession;
 use protocol::store::{Before, Command, Did, FromStore, StoreLink, ToStore};
 use ractor::ActorRef;
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long the conversation waits for what the project says of itself. It takes milliseconds; on a
 /// machine in trouble it is told later.
 const INSTRUCTIONS: Duration = Duration::from_secs(2);
 
-/// What is known of it.
-pub(super) struct StoreState {
-    pub(super) worker: WorkerRef<StoreLink>,
-    foreword: Instructions,
-    /// Why it does not come back by itself.
-    failed: Option<String>,
-    /// Calls that wait for their copies, and what the store was asked.
-    copying: HashMap<CallId, (ToStore, oneshot::Sender<()>)>,
-    /// Calls for which something is kept, and of which the store has not seen the end.
-    kept: HashMap<CallId, BackupState>,
-    /// The same of calls that run a command.
-    ran: HashMap<CallId, (Command, CommandState)>,
-}
-
-/// Whether a call for which something is kept is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BackupState {
-    Running,
-    Ended,
-}
-
-/// How far a command is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommandState {
-    Running(Before),
-    /// It is over since that time, in nanoseconds of Unix time.
-    Ended(Before, i64),
-}
-
-/// Whether the conversation can begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Instructions {
-    Pending,
-    Settled,
-}
-
 impl StoreState {
-    pub(super) fn of(worker: WorkerRef<StoreLink>) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            worker,
-            foreword: Instructions::Pending,
+            instructions: Instructions::Pending,
             failed: None,
-            copying: HashMap::new(),
-            kept: HashMap::new(),
-            ran: HashMap::new(),
+            requested: HashMap::new(),
+            copies: HashMap::new(),
+            commands: HashMap::new(),
         }
     }
 }
@@ -70,16 +34,16 @@ impl StoreState {
 impl SessionActorState {
     /// Whether the conversation would begin without what the store is about to say.
     pub(super) fn awaits_instructions(&self) -> bool {
-        self.store.foreword == Instructions::Pending
+        self.store.instructions == Instructions::Pending
     }
 
     /// The conversation begins without it after a while.
     pub(super) fn limit_instructions_wait(&self, myself: &ActorRef<SessionMsg>) {
-        myself.send_after(INSTRUCTIONS, || SessionMsg::InstructionsTimeout);
+        myself.send_after(INSTRUCTIONS, || SessionMsg::Timer(SessionTimer::InstructionsTimeout));
     }
 
     pub(super) async fn on_instructions_settled(&mut self, myself: &ActorRef<SessionMsg>) {
-        self.store.foreword = Instructions::Settled;
+        self.store.instructions = Instructions::Settled;
         self.replay_if_quiet(myself).await;
     }
 
@@ -90,16 +54,16 @@ impl SessionActorState {
     ) {
         match event {
             SlotEvent::Up(generation) => {
-                self.store.worker.up(generation);
+                self.workers.store.up(generation);
                 self.store.failed = None;
                 let begin = ToStore::Begin(self.plan.store.clone());
-                self.store.worker.send(begin);
+                self.workers.store.send(begin);
                 self.send_commands();
                 self.repeat_backup_requests();
                 self.send_calls(|| CallMsg::StoreBack(generation));
                 // What calls left that ended without it, somebody else may have changed meanwhile:
                 // that would pass for theirs, and be undone with it.
-                self.store.kept.retain(|_, seen| *seen == BackupState::Running);
+                self.store.copies.retain(|_, seen| *seen == BackupState::Running);
             }
             SlotEvent::Word { word, heard: _heard } => self.on_store_msg(myself, word).await,
             SlotEvent::Down { cause, failed } => {
@@ -110,7 +74,7 @@ impl SessionActorState {
                 self.send_calls(|| CallMsg::Input(lost()));
                 if failed.is_some() {
                     // Their calls go on without them.
-                    self.store.copying.clear();
+                    self.store.requested.clear();
                     tracing::error!(session = %self.plan.id, ?failed, "the store has failed");
                     self.store.failed = failed;
                     self.on_instructions_settled(myself).await;
@@ -121,7 +85,7 @@ impl SessionActorState {
 
     async fn on_store_msg(&mut self, myself: &ActorRef<SessionMsg>, word: FromStore) {
         if serves_a_call(&word) {
-            let _ = self.store.worker.slot().send_message(SlotMsg::Progressed);
+            let _ = self.workers.store.slot().send_message(SlotMsg::Progressed);
         }
         match word {
             FromStore::Ready | FromStore::Pong(_) => {}
@@ -142,15 +106,15 @@ impl SessionActorState {
                 self.send_call(&call, CallInput::CacheAnswer(found));
             }
             FromStore::Kept(call) => {
-                if let Some((_, done)) = self.store.copying.remove(&call)
+                if let Some((_, done)) = self.store.requested.remove(&call)
                     && done.send(()).is_err()
                 {
                     self.discard_backup(&call);
                 }
             }
             FromStore::Settled(call) => {
-                self.store.kept.remove(&call);
-                self.store.ran.remove(&call);
+                self.store.copies.remove(&call);
+                self.store.commands.remove(&call);
             }
             FromStore::Fetched { call, files } => {
                 self.send_call(&call, CallInput::RestoreFetched(files));
@@ -162,7 +126,7 @@ impl SessionActorState {
     }
 
     /// Has what a call will change kept first.
-    pub(super) fn keep(
+    pub(super) fn back_up(
         &mut self,
         call: CallId,
         tool: String,
@@ -174,45 +138,45 @@ impl SessionActorState {
         }
         let word = match what {
             BackupOf::Paths(paths) => {
-                self.store.kept.insert(call.clone(), BackupState::Running);
+                self.store.copies.insert(call.clone(), BackupState::Running);
                 ToStore::Keep { call: call.clone(), tool, paths }
             }
             BackupOf::Project { command: text } => {
                 let command = Command { call: call.clone(), tool, text };
                 self.store
-                    .ran
+                    .commands
                     .insert(call.clone(), (command.clone(), CommandState::Running(Before::Looked)));
                 ToStore::KeepAll(command)
             }
         };
-        self.store.copying.insert(call, (word.clone(), done));
-        self.store.worker.send(word);
+        self.store.requested.insert(call, (word.clone(), done));
+        self.workers.store.send(word);
     }
 
     /// A call is over: what it left can be seen.
     pub(super) fn end_backup(&mut self, call: &CallId, did: Option<Did>) {
-        if self.store.copying.remove(call).is_some() {
+        if self.store.requested.remove(call).is_some() {
             // A store that was asked and has not answered looks at the files only now.
             self.discard_backup(call);
         }
-        if let Some((command, run)) = self.store.ran.get_mut(call)
+        if let Some((command, run)) = self.store.commands.get_mut(call)
             && let CommandState::Running(before) = *run
         {
-            *run = CommandState::Ended(before, nanoseconds());
+            *run = CommandState::Ended(before, now_ns());
             if let Some(word) = ran(command, *run) {
-                self.store.worker.send(word);
+                self.workers.store.send(word);
             }
         }
-        if let Some(seen) = self.store.kept.get_mut(call) {
+        if let Some(seen) = self.store.copies.get_mut(call) {
             *seen = BackupState::Ended;
             let word = ToStore::Ended { call: call.clone(), did };
-            self.store.worker.send(word);
+            self.workers.store.send(word);
         }
     }
 
     /// The call went on without its copies: some of them may be what the call itself wrote.
     fn discard_backup(&mut self, call: &CallId) {
-        self.store.kept.remove(call);
+        self.store.copies.remove(call);
         self.mark_snapshot_late(call);
     }
 
@@ -221,29 +185,29 @@ impl SessionActorState {
         let late = |(call, (_, done)): (&CallId, &(_, oneshot::Sender<()>))| {
             done.is_closed().then(|| call.clone())
         };
-        let late: Vec<_> = self.store.copying.iter().filter_map(late).collect();
+        let late: Vec<_> = self.store.requested.iter().filter_map(late).collect();
         for call in late {
-            self.store.copying.remove(&call);
+            self.store.requested.remove(&call);
             self.discard_backup(&call);
         }
-        for (word, _) in self.store.copying.values() {
-            self.store.worker.send(word.clone());
+        for (word, _) in self.store.requested.values() {
+            self.workers.store.send(word.clone());
         }
     }
 
     /// Some of what the store found before this command may be what the command did.
     fn mark_snapshot_late(&mut self, call: &CallId) {
-        if let Some((_, CommandState::Running(before))) = self.store.ran.get_mut(call) {
+        if let Some((_, CommandState::Running(before))) = self.store.commands.get_mut(call) {
             *before = Before::Late;
         }
     }
 
     /// A new life hears which commands it is to hear the end of, and of those that ended without it.
     fn send_commands(&self) {
-        let running = self.store.ran.keys().map(|call| call.number).collect();
-        let ended = self.store.ran.values().filter_map(|(command, run)| ran(command, *run));
+        let running = self.store.commands.keys().map(|call| call.number).collect();
+        let ended = self.store.commands.values().filter_map(|(command, run)| ran(command, *run));
         for word in std::iter::once(ToStore::Running(running)).chain(ended) {
-            self.store.worker.send(word);
+            self.workers.store.send(word);
         }
     }
 
@@ -256,7 +220,7 @@ impl SessionActorState {
     }
 
     fn send_calls(&self, message: impl Fn() -> CallMsg) {
-        for call in self.calls.values() {
+        for call in self.calls.running.values() {
             let _ = call.send_message(message());
         }
     }
@@ -282,10 +246,4 @@ fn ran(command: &Command, run: CommandState) -> Option<ToStore> {
             Some(ToStore::Ran { command: command.clone(), ended, before })
         }
     }
-}
-
-/// Nanoseconds of Unix time.
-fn nanoseconds() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

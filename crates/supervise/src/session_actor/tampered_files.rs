@@ -2,28 +2,29 @@
 //! person is asked before the next command, with their names, until they let one run knowing that.
 //! What is to be asked about is on disk, so that it outlives the session's processes.
 
-use super::SessionActorState;
+use super::state::SessionActorState;
 use journal::Record;
 use protocol::judgement::Question;
 
 impl SessionActorState {
     /// What is to be kept of these besides those that are known, if that is anything.
     pub(super) fn add_tampered(&mut self, left: Vec<String>) -> Option<Record> {
-        let known = self.tampered.len();
+        let known = self.calls.tampered.len();
         for name in left {
-            if !self.tampered.contains(&name) {
-                self.tampered.push(name);
+            if !self.calls.tampered.contains(&name) {
+                self.calls.tampered.push(name);
             }
         }
-        (self.tampered.len() > known).then(|| Record::Tampered { names: self.tampered.clone() })
+        (self.calls.tampered.len() > known)
+            .then(|| Record::Tampered { names: self.calls.tampered.clone() })
     }
 
     /// A person let this run: what they were told by the question is accepted.
     pub(super) async fn accept_tampered(&mut self, question: &Question) {
-        let known = self.tampered.len();
-        self.tampered.retain(|name| !question.reason.contains(name));
-        if self.tampered.len() < known {
-            let names = self.tampered.clone();
+        let known = self.calls.tampered.len();
+        self.calls.tampered.retain(|name| !question.reason.contains(name));
+        if self.calls.tampered.len() < known {
+            let names = self.calls.tampered.clone();
             // A failure closes the session, and nothing runs.
             let _ = self.record(vec![Record::Tampered { names }]).await;
         }

@@ -1,23 +1,18 @@
 //! Calls that end without a verdict: no tool of that name, arguments that are none, a budget that is used
 //! up. They run nothing, and the audit log has each of them all the same.
 
-use super::SessionActorState;
+use super::state::{SessionActorState, Unjudged};
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallConclusion, Cut};
-use crate::call_actor::now;
 use crate::plan::kind_of;
 use crate::to_disk::{self, Ran};
+use crate::unix_time::now_ms;
 use journal::Record;
 use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
 use protocol::session::Happened;
-use std::collections::HashMap;
 use tokio::sync::oneshot;
-
-/// Calls that have a name and were not begun.
-#[derive(Default)]
-pub(super) struct Unjudged(HashMap<CallId, Call>);
 
 impl Unjudged {
     /// A word of the conversation on its way to disk; the call that it ends without a verdict.
@@ -46,7 +41,7 @@ impl SessionActorState {
     pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> Record {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
         let verdict = Verdict::Deny(why, String::new());
-        let (kind, place) = (kind_of(&call.tool), self.router.place());
+        let (kind, place) = (kind_of(&call.tool), self.turn.router.place());
         let decided = to_disk::decided(call, kind, place, &verdict, &self.plan.confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
@@ -58,7 +53,7 @@ impl SessionActorState {
             cut: Cut::No,
             repaired: Vec::new(),
         };
-        let ran = Ran { ended: now(), ..Ran::default() };
+        let ran = Ran { ended: now_ms(), ..Ran::default() };
         let ended = to_disk::ended(call, &conclusion, &ran);
         let head = match decided {
             Some(decided) => self.write_audit(decided, ended).await,

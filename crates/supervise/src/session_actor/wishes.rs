@@ -1,9 +1,11 @@
 //! What people want of a session beside answers: prompts, which wait on disk while a turn runs, and
 //! changes of its settings, which hold for calls that start later.
 
-use super::{SessionActorState, SessionMsg, pinning, rules};
-use crate::client_actor::ClientMsg;
-use crate::journal_writer::chain;
+use super::pinning;
+use super::rules;
+use super::state::SessionActorState;
+use crate::error_chain::chain;
+use crate::messages::{ClientMsg, SessionMsg};
 use crate::plan::OpenFailure;
 use crate::to_disk;
 use journal::Record;
@@ -20,17 +22,17 @@ impl SessionActorState {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
-        if self.router.must_queue() || self.is_paused() {
+        if self.turn.router.must_queue() || self.is_paused() {
             // A failed disk is said to all, and the words are still the person's.
-            let records = self.router.queued_with(&text).into_iter();
+            let records = self.turn.router.queued_with(&text).into_iter();
             let records = records.map(|text| Record::Queued { text }).collect();
             if self.record(records).await.is_ok() {
-                self.router.enqueue(text);
+                self.turn.router.enqueue(text);
                 self.show_queue();
             }
             return;
         }
-        let steps = self.router.prompt(text);
+        let steps = self.turn.router.prompt(text);
         self.carry_out(myself, steps).await;
         self.ping_later(myself);
     }
@@ -40,10 +42,10 @@ impl SessionActorState {
         if self.is_paused() {
             return;
         }
-        if let (Some(audience), false) = (self.next_audience, self.router.is_busy()) {
+        if let (Some(audience), false) = (self.turn.next_audience, self.turn.router.is_busy()) {
             self.set_audience(audience);
         }
-        if let Some(steps) = self.router.next_queued() {
+        if let Some(steps) = self.turn.router.next_queued() {
             self.show_queue();
             self.carry_out(myself, steps).await;
             self.ping_later(myself);
@@ -54,7 +56,7 @@ impl SessionActorState {
     /// Takes back these words alone, the newest of them where they wait more than once.
     pub(super) async fn withdraw(&mut self, client: &ActorRef<ClientMsg>, text: &str) {
         let mut texts = Vec::new();
-        let mut rest = self.router.queue();
+        let mut rest = self.turn.router.queue();
         if let Some(place) = rest.iter().rposition(|waiting| waiting == text) {
             rest.remove(place);
             // All are taken back on disk, and the others wait again behind that.
@@ -62,7 +64,7 @@ impl SessionActorState {
             let records = std::iter::once(Record::TakenBack).chain(again).collect();
             if self.record(records).await.is_ok() {
                 texts.push(text.to_owned());
-                self.router.requeue(rest);
+                self.turn.router.requeue(rest);
                 self.show_queue();
             }
         }
@@ -72,8 +74,10 @@ impl SessionActorState {
 
     pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
         let mut texts = Vec::new();
-        if !self.router.queue().is_empty() && self.record(vec![Record::TakenBack]).await.is_ok() {
-            texts = self.router.take_back();
+        if !self.turn.router.queue().is_empty()
+            && self.record(vec![Record::TakenBack]).await.is_ok()
+        {
+            texts = self.turn.router.take_back();
             self.show_queue();
         }
         let word = ToClient::TakenBack { session: self.plan.id.clone(), texts };
@@ -81,7 +85,7 @@ impl SessionActorState {
     }
 
     fn show_queue(&self) {
-        self.tell(&Event::Queue { texts: self.router.queue() });
+        self.show(&Event::Queue { texts: self.turn.router.queue() });
     }
 
     /// Changes a setting, first on disk.
@@ -152,7 +156,7 @@ impl SessionActorState {
                 self.send_conversation(word);
             }
             Change::Mode(_) => {
-                self.broker.send(rules(&self.plan));
+                self.workers.broker.send(rules(&self.plan));
             }
             Change::Pin(_) | Change::Unpin(_) => {
                 let files = self.plan.setup.pinned.clone();
@@ -187,7 +191,7 @@ impl SessionActorState {
         }
         let word = self.plan.model_word();
         self.send_conversation(word);
-        self.tell(&self.model_event());
+        self.show(&self.model_event());
     }
 
     /// Whether there is room for one more file, and this one is none of those there.

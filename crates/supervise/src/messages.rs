@@ -1,0 +1,24 @@
+//! The messages that actors send to each other. They are declared apart from the actors, so that no
+//! actor's file imports another actor.
+//!
+//! | Message | Received by | Sent by |
+//! |---|---|---|
+//! | [`RootMsg`] | the supervisor actor | the control socket, clients, sessions, timers |
+//! | [`SessionMsg`] | a session actor | its workers and calls, clients, the supervisor actor, timers |
+//! | [`CallMsg`] | a call actor | its session, its runner and proxy, timers |
+//! | [`ClientMsg`] | a client actor | its reader and writer, sessions, the supervisor actor |
+//!
+//! Worker actors and the audit actor import no other actor: their messages are in their own files.
+
+mod call;
+mod client;
+mod root;
+mod session;
+
+pub(crate) use call::{CallMsg, RunnerLimit};
+pub(crate) use client::{ClientMsg, ClientRequest};
+pub(crate) use root::RootMsg;
+pub(crate) use session::{
+    AttachRequest, BackupOf, BrokerToSession, CallToSession, ClientToSession, FinishedCall,
+    GivenAnswer, OpenRequest, RootToSession, SessionMsg, SessionSummary, SessionTimer,
+};

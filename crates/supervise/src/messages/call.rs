@@ -1,0 +1,48 @@
+//! Messages to a call actor.
+
+use crate::call::CallInput;
+use crate::keeper::Emptied;
+use crate::life::{Cause, Report};
+use protocol::client::ProcessRow;
+use protocol::ids::Generation;
+use protocol::tool::ToolLink;
+use tokio::sync::oneshot;
+
+/// What happens to a call.
+pub(crate) enum CallMsg {
+    Input(CallInput),
+    /// The broker restarted as this process, which does not know the call.
+    BrokerBack(Generation),
+    /// The store restarted as this process, which knows which calls were done.
+    StoreBack(Generation),
+    Runner(Generation, Report<ToolLink>),
+    /// That runner ended by this cause, and the keeper of its cage was waited for.
+    Emptied(Generation, Cause, Emptied),
+    /// From the proxy of that runner's command.
+    Proxy(Generation, Report<ToolLink>),
+    /// Time to ping that runner.
+    Ping(Generation),
+    /// That runner, or its proxy, has used up its time for this.
+    LimitReached(Generation, RunnerLimit),
+    /// Time to compare the clock with the question's deadline, in milliseconds of Unix time.
+    QuestionDeadline(u64),
+    /// Asks for the rows of its runner and of the proxy.
+    Describe(oneshot::Sender<Vec<ProcessRow>>),
+}
+
+/// A step of a runner, or of its proxy, that has a time limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunnerLimit {
+    /// The runner builds its cage.
+    Cage,
+    /// The runner inspects the call's paths.
+    Probe,
+    /// The runner ends a cancelled call.
+    Cancel,
+    /// The runner exits after its report.
+    Exit,
+    /// The proxy builds its cage.
+    ProxyCage,
+    /// The proxy reports its last connections and exits.
+    ProxyExit,
+}

@@ -1,0 +1,66 @@
+//! Messages to the supervisor actor, the root of the tree of actors.
+
+use super::client::ClientMsg;
+use super::session::{OpenRequest, SessionMsg};
+use crate::client_actor::connection::ClientStream;
+use crate::plan::OpenFailure;
+use crate::slot::SlotEvent;
+use protocol::broker::BrokerLink;
+use protocol::client::{DaemonStatus, Ending, ProcessRow, SessionRow, Unfinished};
+use protocol::ids::SessionId;
+use ractor::{ActorId, ActorRef};
+use std::collections::HashSet;
+use tokio::sync::oneshot;
+
+/// What happens to the supervisor as a whole.
+pub(crate) enum RootMsg {
+    Broker(SlotEvent<BrokerLink>),
+    /// From the control socket: a connection that was authenticated.
+    Client(ClientStream),
+    /// A client asks for a session.
+    Open(Box<OpenRequest>),
+    /// The session is open, or could not be opened.
+    Opened {
+        session: SessionId,
+        opened: Result<ActorRef<SessionMsg>, OpenFailure>,
+        order: Box<OpenRequest>,
+    },
+    List(oneshot::Sender<Vec<SessionRow>>),
+    EndSession {
+        session: SessionId,
+        ending: Ending,
+        reply: oneshot::Sender<Result<(), OpenFailure>>,
+    },
+    /// From a session: it is idle and may end.
+    Retire(SessionId),
+    /// From a session that was asked to end because it was idle: it is in use again.
+    RetireRefused(SessionId),
+    Remove(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
+    Find(SessionId, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
+    Describe(oneshot::Sender<Vec<ProcessRow>>),
+    /// Start the failed workers of a session again.
+    Restart(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
+    /// Asks for the supervisor's own state.
+    Status(oneshot::Sender<DaemonStatus>),
+    /// A client asks the supervisor to shut down.
+    End {
+        unfinished: Unfinished,
+        by: ActorRef<ClientMsg>,
+    },
+    /// These sessions are paused and do no work: shut down for this client, if no other session is
+    /// open by now.
+    ShutdownIfPaused {
+        by: ActorRef<ClientMsg>,
+        paused: HashSet<ActorId>,
+    },
+    /// The idle time of the daemon is over, if this is still the number of its timer.
+    IdleTimer(u64),
+    /// The same, and no session has work.
+    IdleConfirmed(u64),
+    /// End everything, in order, and then this actor.
+    Shutdown,
+    /// A session ended in the course of a shutdown.
+    SessionEnded,
+    /// The sessions' time to end is over: the supervisor goes without those that wait for a disk.
+    ShutdownTimeout,
+}

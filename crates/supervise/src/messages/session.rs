@@ -1,0 +1,214 @@
+//! Messages to a session actor, by sender, and what they carry.
+
+use super::client::ClientMsg;
+use crate::client_actor::feed::Feed;
+use crate::plan::OpenFailure;
+use crate::slot::SlotEvent;
+use journal::Record;
+use protocol::call::ToolResult;
+use protocol::client::{
+    Change, Ending, Event, Opening, Others, ProcessRow, SessionState, Since, ToClient,
+};
+use protocol::ids::{CallId, Generation};
+use protocol::judgement::{Answer, Question, Verdict};
+use protocol::provider::{Paper, ProviderLink};
+use protocol::session::SessionLink;
+use protocol::store::{Did, StoreLink};
+use ractor::{ActorId, ActorRef};
+use std::os::fd::OwnedFd;
+use tokio::sync::oneshot;
+
+/// What happens to a session, by sender.
+pub(crate) enum SessionMsg {
+    Conversation(SlotEvent<SessionLink>),
+    Provider(SlotEvent<ProviderLink>),
+    Store(SlotEvent<StoreLink>),
+    Broker(BrokerToSession),
+    Call(CallToSession),
+    Client(ClientToSession),
+    Root(RootToSession),
+    Timer(SessionTimer),
+    /// The journal could not be read for the conversation, and why.
+    ReplayFailed(String),
+}
+
+/// From the broker, which judges the calls of every session; the supervisor actor passes it on.
+pub(crate) enum BrokerToSession {
+    Verdict(CallId, Verdict),
+    /// The broker did not accept the answer that was sent last for this call, and why.
+    AnswerRejected(CallId, String),
+    /// The broker restarted as this process, which knows nothing of this session.
+    Back(Generation),
+    /// The broker has failed and is not started again, and why.
+    Failed(String),
+}
+
+/// From a call of this session.
+pub(crate) enum CallToSession {
+    /// Keep a copy of what it may change. Answered when that is done, dropped if it cannot be.
+    BackUp { call: CallId, tool: String, what: BackupOf, done: oneshot::Sender<()> },
+    /// Write these records. Answered when they are on disk.
+    Record { records: Vec<Record>, done: oneshot::Sender<Result<(), String>> },
+    /// Show this to clients; it is not recorded.
+    Show(Event),
+    /// Put this question to people.
+    Asked(Question),
+    /// The call has ended.
+    Finished(Box<FinishedCall>),
+}
+
+/// From a client.
+pub(crate) enum ClientToSession {
+    Attach(AttachRequest),
+    /// The client detached, or its connection ended.
+    Detach(ActorRef<ClientMsg>),
+    Page {
+        client: ActorRef<ClientMsg>,
+        before: u64,
+        most: u32,
+    },
+    Prompt(String),
+    TakeBack(ActorRef<ClientMsg>),
+    Withdraw {
+        client: ActorRef<ClientMsg>,
+        text: String,
+    },
+    Change {
+        client: ActorRef<ClientMsg>,
+        change: Change,
+        by: String,
+    },
+    Answer(GivenAnswer),
+    Interrupt,
+    /// Shrink the model's context.
+    Compact,
+}
+
+/// From the supervisor actor.
+pub(crate) enum RootToSession {
+    /// A client asked for this session, which was open already or has just been opened.
+    Join(Box<OpenRequest>),
+    /// End, unless the session is in use. No client can join meanwhile.
+    Retire,
+    /// A person asks to start failed workers again.
+    Restart(oneshot::Sender<Result<(), String>>),
+    Describe(oneshot::Sender<Vec<ProcessRow>>),
+    Summarize(oneshot::Sender<SessionSummary>),
+    /// Start no turn from now on, and answer with the summary.
+    Pause(oneshot::Sender<SessionSummary>),
+    /// Turns may start again.
+    Resume,
+    /// End everything of this session. Answered when its processes have ended.
+    Close(Ending, oneshot::Sender<()>),
+    /// Panic, as a bug would make it.
+    #[cfg(test)]
+    Fail,
+}
+
+/// From the session's own timers.
+pub(crate) enum SessionTimer {
+    /// Ping the workers.
+    Ping,
+    /// The provider was not asked for as long as an idle one is kept.
+    ProviderIdle,
+    /// The store did not send the project's instructions in time.
+    InstructionsTimeout,
+}
+
+impl From<BrokerToSession> for SessionMsg {
+    fn from(message: BrokerToSession) -> Self {
+        Self::Broker(message)
+    }
+}
+
+impl From<CallToSession> for SessionMsg {
+    fn from(message: CallToSession) -> Self {
+        Self::Call(message)
+    }
+}
+
+impl From<ClientToSession> for SessionMsg {
+    fn from(message: ClientToSession) -> Self {
+        Self::Client(message)
+    }
+}
+
+impl From<RootToSession> for SessionMsg {
+    fn from(message: RootToSession) -> Self {
+        Self::Root(message)
+    }
+}
+
+impl From<SessionTimer> for SessionMsg {
+    fn from(message: SessionTimer) -> Self {
+        Self::Timer(message)
+    }
+}
+
+/// An open session and the message that reports it to the client.
+pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
+
+/// A client's request to open a session.
+pub(crate) struct OpenRequest {
+    pub(crate) opening: Opening,
+    pub(crate) passed_fds: Vec<(Paper, OwnedFd)>,
+    /// The client that will attach to the session.
+    pub(crate) client: ActorId,
+    pub(crate) reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
+}
+
+/// A client's request to see a session.
+pub(crate) struct AttachRequest {
+    pub(crate) client: ActorRef<ClientMsg>,
+    /// The client's name in records.
+    pub(crate) name: String,
+    pub(crate) from: Since,
+    pub(crate) others: Others,
+    pub(crate) feed: Feed,
+}
+
+/// A person's answer to a question.
+pub(crate) struct GivenAnswer {
+    pub(crate) call: CallId,
+    pub(crate) digest: String,
+    pub(crate) answer: Answer,
+    /// The name of the terminal that it came from.
+    pub(crate) by: String,
+    pub(crate) client: ActorRef<ClientMsg>,
+}
+
+/// What a call may change, and the store keeps a copy of.
+pub(crate) enum BackupOf {
+    /// The files at these real paths.
+    Paths(Vec<String>),
+    /// Any file of the project: the call runs this command.
+    Project { command: String },
+}
+
+/// The state of an open session.
+pub(crate) struct SessionSummary {
+    pub(crate) state: SessionState,
+    /// Attached clients.
+    pub(crate) clients: u32,
+    /// Prompts so far.
+    pub(crate) turns: u32,
+}
+
+/// A call that has ended, with its records and its result.
+pub(crate) struct FinishedCall {
+    /// Its last record in the journal.
+    pub(crate) record: Record,
+    /// The record of the file versions that it read or wrote.
+    pub(crate) seen: Option<Record>,
+    /// The changes to files that it reported.
+    pub(crate) did: Option<Did>,
+    pub(crate) call: CallId,
+    pub(crate) tool: String,
+    pub(crate) result: ToolResult,
+    /// What its cage and its proxy refused, as clients show it.
+    pub(crate) refused: Vec<String>,
+    /// Protected files that it changed and that could not be restored.
+    pub(crate) left: Vec<String>,
+    /// Why the audit log could not take its end.
+    pub(crate) unaudited: Option<String>,
+}

@@ -1,0 +1,76 @@
+//! The end of a session: its calls, then its workers, then its actor.
+
+use super::state::SessionActorState;
+use crate::call::CallInput;
+use crate::messages::{CallMsg, SessionMsg};
+use crate::slot::SlotMsg;
+use crate::worker_ref::WorkerRef;
+use protocol::client::{Ending, Parting};
+use ractor::ActorRef;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long the end of a session waits for the repair of protected files whose runners were killed.
+const REPAIR: Duration = Duration::from_secs(3);
+/// How long runners may take to end when a person kills the session. They use a third of it.
+const KILL_GRACE: Duration = Duration::from_secs(1);
+
+impl SessionActorState {
+    /// Ends the calls, then the workers, then this actor. Calls that began and do not end in time are
+    /// recorded as `may have run` when the session is opened again.
+    pub(super) fn close(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        ending: Ending,
+        done: oneshot::Sender<()>,
+    ) {
+        let first = self.closing.is_empty();
+        self.closing.push(done);
+        if !first {
+            return;
+        }
+        self.detach_all(Parting::Ended, "the session was ended; it is on disk");
+        for call in self.calls.running.values() {
+            let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
+        }
+        let calls: Vec<_> = self.calls.running.values().cloned().collect();
+        let (conversation, provider) =
+            (self.workers.conversation.clone(), self.workers.provider.clone());
+        let store = self.workers.store.clone();
+        let (myself, patience) = (myself.clone(), self.resources.times.shutdown);
+        let for_runners = match ending {
+            Ending::Stop => patience,
+            Ending::Kill => patience.min(KILL_GRACE),
+        };
+        tokio::spawn(async move {
+            // Commands end at once. All runners together have this time to restore protected files.
+            wait_for(&calls, for_runners).await;
+            for call in &calls {
+                let _ = call.send_message(CallMsg::Input(CallInput::Overdue));
+            }
+            // Repair processes restore the rest; files that they do not reach are restored when the
+            // session is opened again.
+            wait_for(&calls, REPAIR).await;
+            calls.iter().for_each(|call| call.stop(None));
+            for stopped in [stop(&conversation), stop(&provider), stop(&store)] {
+                let _ = tokio::time::timeout(patience + Duration::from_secs(1), stopped).await;
+            }
+            myself.stop(None);
+        });
+    }
+}
+
+/// Waits until all of these calls have ended, for at most this time.
+async fn wait_for(calls: &[ActorRef<CallMsg>], time: Duration) {
+    let until = Instant::now() + time;
+    for call in calls {
+        let left = until.saturating_duration_since(Instant::now());
+        let _ = call.wait(Some(left)).await;
+    }
+}
+
+fn stop<L: protocol::Link + 'static>(worker: &WorkerRef<L>) -> oneshot::Receiver<()> {
+    let (done, stopped) = oneshot::channel();
+    let _ = worker.slot().send_message(SlotMsg::Stop(done));
+    stopped
+}

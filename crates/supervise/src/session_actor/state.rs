@@ -1,0 +1,238 @@
+//! The state of a session actor, in parts. The files beside this one hold what the actor does with it.
+
+use crate::audit_actor::AuditMsg;
+use crate::call::PendingQuestion;
+use crate::client_actor::feed::Feed;
+use crate::file_versions::FileVersions;
+use crate::hold::Hold;
+use crate::journal_writer::JournalWriter;
+use crate::messages::{CallMsg, ClientMsg, RootMsg, SessionMsg};
+use crate::plan::Plan;
+use crate::project_caches::InUse;
+use crate::route::Router;
+use crate::spawn::Spawner;
+use crate::times::SlotTimes;
+use crate::worker_ref::WorkerRef;
+use protocol::broker::BrokerLink;
+use protocol::call::Call;
+use protocol::confinement::Tier;
+use protocol::ids::CallId;
+use protocol::judgement::{Answer, Audience, Question};
+use protocol::provider::{Paper, ProviderLink};
+use protocol::session::SessionLink;
+use protocol::store::{Before, Command, StoreLink, ToStore};
+use protocol::tool::Identity;
+use ractor::{ActorId, ActorRef};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::AbortHandle;
+
+/// One open session.
+pub(crate) struct SessionActorState {
+    pub(super) own: ActorRef<SessionMsg>,
+    pub(super) root: ActorRef<RootMsg>,
+    pub(super) audit: ActorRef<AuditMsg>,
+    pub(super) plan: Plan,
+    pub(super) resources: SessionResources,
+    pub(super) journal: SessionJournal,
+    pub(super) workers: SessionWorkers,
+    pub(super) store: StoreState,
+    pub(super) calls: SessionCalls,
+    pub(super) clients: SessionClients,
+    pub(super) turn: SessionTurn,
+    pub(super) timers: SessionTimers,
+    /// Failures that keep it from accepting input.
+    pub(super) problems: Problems,
+    /// Answered when the session has ended; not empty once it is ending.
+    pub(super) closing: Vec<oneshot::Sender<()>>,
+}
+
+/// Files, locks and settings that the session was opened with.
+pub(super) struct SessionResources {
+    /// Keeps the package caches of its project.
+    pub(super) caches: Option<InUse>,
+    /// Keeps cleaners of `/tmp` away from its private directories.
+    pub(super) _private: Option<File>,
+    pub(super) hold: Hold,
+    /// Keys and recordings that clients passed as descriptors.
+    pub(super) passed_fds: Vec<(Paper, OwnedFd)>,
+    /// The certificate of its proxies, for hosts that they sign in to.
+    pub(super) identity: Option<Arc<Identity>>,
+    pub(super) spawner: Spawner,
+    pub(super) times: SlotTimes,
+}
+
+/// The session's journal.
+pub(super) struct SessionJournal {
+    pub(super) writer: JournalWriter,
+    pub(super) directory: PathBuf,
+    /// The number of the last record.
+    pub(super) last_seq: u64,
+}
+
+/// The processes that serve the session. The broker serves every session.
+pub(super) struct SessionWorkers {
+    pub(super) conversation: WorkerRef<SessionLink>,
+    /// How far the journal was replayed to the conversation.
+    pub(super) replay: ReplayState,
+    pub(super) provider: WorkerRef<ProviderLink>,
+    pub(super) provider_state: ProviderState,
+    pub(super) store: WorkerRef<StoreLink>,
+    pub(super) broker: WorkerRef<BrokerLink>,
+    /// Why the broker is not started again, if it is not.
+    pub(super) broker_failure: Option<String>,
+}
+
+/// The replay of the journal to the present process of the conversation.
+pub(super) enum ReplayState {
+    /// There is no process, as far as the session knows.
+    NoProcess,
+    NotStarted,
+    /// Complete or under way: the process gets every message from now on.
+    Started {
+        _replay: RunningReplay,
+    },
+}
+
+/// A replay that was started. It stops when this is dropped.
+pub(super) struct RunningReplay(pub(super) Arc<Semaphore>);
+
+impl Drop for RunningReplay {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// The provider's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProviderState {
+    /// It runs and is configured.
+    Ready,
+    /// The same, but its server or a key has changed since: the next request starts another process.
+    Stale,
+    /// It does not run, or is not configured. An open request is sent once it is.
+    Down,
+}
+
+/// The state that the store's process depends on.
+pub(super) struct StoreState {
+    pub(super) instructions: Instructions,
+    /// Why the store is not started again, if it is not.
+    pub(super) failed: Option<String>,
+    /// Calls that wait for their copies: the request to the store, and whom to answer.
+    pub(super) requested: HashMap<CallId, (ToStore, oneshot::Sender<()>)>,
+    /// Calls with copies, until the store has recorded their end.
+    pub(super) copies: HashMap<CallId, BackupState>,
+    /// Commands with a snapshot, until the store has recorded their end.
+    pub(super) commands: HashMap<CallId, (Command, CommandState)>,
+}
+
+/// The project's instructions, which the store reads and the conversation begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Instructions {
+    Pending,
+    /// They were received, or did not come in time.
+    Settled,
+}
+
+/// A call whose files were copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BackupState {
+    Running,
+    Ended,
+}
+
+/// A command whose project was captured in a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandState {
+    Running(Before),
+    /// It ended at that time, in nanoseconds of Unix time.
+    Ended(Before, i64),
+}
+
+/// The session's calls, and facts about files that outlast them.
+pub(super) struct SessionCalls {
+    pub(super) running: HashMap<CallId, ActorRef<CallMsg>>,
+    /// Calls that may end without a verdict.
+    pub(super) unjudged: Unjudged,
+    /// Questions that the journal has for calls which have not come back yet.
+    pub(super) pending_questions: HashMap<u32, PendingQuestion>,
+    /// The versions of files that the model has read or written.
+    pub(super) file_versions: FileVersions,
+    /// Protected files that a call changed: a person is asked before the next command.
+    pub(super) tampered: Vec<String>,
+    /// The tier of commands: at first the highest that the host and the configuration allow, then
+    /// that of the last command.
+    pub(super) tier: Tier,
+}
+
+/// Calls that were proposed and have no actor.
+#[derive(Default)]
+pub(super) struct Unjudged(pub(super) HashMap<CallId, Call>);
+
+/// The session's clients.
+pub(super) struct SessionClients {
+    pub(super) attached: Vec<AttachedClient>,
+    /// Clients that opened the session and have yet to attach.
+    pub(super) expected: HashSet<ActorId>,
+    /// Questions that wait for a person.
+    pub(super) questions: BTreeMap<CallId, Question>,
+    pub(super) answers: PendingAnswers,
+    /// Clients were shown the hook that does not run because the project is not trusted.
+    pub(super) untrusted_hook_shown: bool,
+}
+
+/// An attached client.
+pub(super) struct AttachedClient {
+    pub(super) client: ActorRef<ClientMsg>,
+    pub(super) feed: Feed,
+    /// It missed an event and gets no more until it attaches again: its gap begins after the last
+    /// event that it got.
+    pub(super) behind: AtomicBool,
+}
+
+/// Answers that were sent to the broker, which settles them in their order.
+#[derive(Default)]
+pub(super) struct PendingAnswers(pub(super) VecDeque<SentAnswer>);
+
+/// An answer, the terminal that gave it, and the client to tell if it does not count.
+pub(super) struct SentAnswer {
+    pub(super) call: CallId,
+    pub(super) by: String,
+    pub(super) answer: Answer,
+    pub(super) client: ActorRef<ClientMsg>,
+}
+
+/// Turns and prompts.
+pub(super) struct SessionTurn {
+    pub(super) router: Router,
+    /// How many times the session was paused and not resumed. A paused session starts no turn.
+    pub(super) pauses: u32,
+    /// A person joined while a script's turn ran: people can be asked from the next turn on.
+    pub(super) next_audience: Option<Audience>,
+}
+
+/// Timers that are running.
+#[derive(Default)]
+pub(super) struct SessionTimers {
+    /// The next ping of the workers.
+    pub(super) ping: Option<AbortHandle>,
+    /// The end of an idle provider.
+    pub(super) provider_idle: Option<AbortHandle>,
+}
+
+/// Failures that make a session read-only, each by itself.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    /// The journal cannot be written, and why.
+    pub(super) disk: Option<String>,
+    /// The conversation's process is not started again, and why.
+    pub(super) conversation: Option<String>,
+    /// The provider's likewise.
+    pub(super) provider: Option<String>,
+}
