@@ -280,7 +280,7 @@ fn without_a_cage_nothing_runs_unless_a_person_says_so_and_then_every_surface_sa
     assert!(system.contains("There is no sandbox"), "{system}");
     let enforced = desk.ended(1)["enforced"].clone();
     assert_eq!((&enforced["tier"], &enforced["seccomp"]), (&json!("C"), &json!(false)));
-    for lost in ["Nothing confines", "has the network", "signal, trace", "Held all the same"] {
+    for lost in ["Nothing confines", "has the network", "signal, trace", "Still enforced"] {
         assert!(enforced["limits"].to_string().contains(lost), "{lost}: {enforced:#}");
     }
     let session = begun["session_id"].as_str().unwrap().to_owned();

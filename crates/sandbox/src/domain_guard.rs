@@ -1,10 +1,11 @@
-//! Killing everything in this process's Landlock domain at once, and a guard that does so when the
-//! runner dies. For `tree` and `cage` only.
+//! Kills every process in this process's Landlock domain at once, and provides a guard process that
+//! does so when the runner dies.
 //!
-//! `kill(-1)` reaches every process that the caller may signal, under one lock that fork takes
-//! too, so nothing slips through by forking. From inside a domain with the signal scope that is
-//! the domain itself and what nests in it: the command's tree, wherever it hid. Without the scope
-//! it would be every process of the user, so the call needs a proof that only this file makes.
+//! `kill(-1)` reaches every process that the caller may signal. The kernel holds a lock that fork
+//! takes too, so a process that forks cannot escape. In a domain with Landlock's signal scope,
+//! `kill(-1)` reaches only this domain and the domains nested in it: the command's process tree.
+//! Without the scope it would reach every process of the user. So the call requires a
+//! [`SignalScope`], which only this file can create.
 
 use crate::error::{CageError, CageStep};
 use crate::launch::open_dev_null;
@@ -21,22 +22,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the kernel gets to end what the guard killed.
+/// How long the processes killed by the guard may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two looks at what is left.
+/// Interval of the check for remaining processes.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Proof that this process's signals end at its Landlock domain, which can never grow again.
+/// Proof that this process's signals end at its Landlock domain. A domain can never grow again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SignalScope(());
 
 impl SignalScope {
-    /// Locks this process, and looks whether the lock really holds signals back: its parent could
-    /// be signalled before, and not after. `None` where the kernel cannot do that (before ABI 6)
-    /// or where it could not be shown.
+    /// Locks this process, and tests that the lock confines signals: it could signal its parent
+    /// before, and cannot after. `None` before Landlock ABI 6, or if the test was not conclusive.
     ///
     /// # Errors
-    /// `Step::Layer` where the lock itself fails.
+    /// `CageStep::Layer` if the lock itself fails.
     pub(crate) fn enter(rules: RulesetCreated) -> Result<Option<Self>, CageError> {
         let parent = getppid();
         let reached = parent.as_raw() > 0 && kill(parent, None).is_ok();
@@ -46,13 +46,13 @@ impl SignalScope {
         Ok((reached && stopped && same).then_some(Self(())))
     }
 
-    /// Ends every process in the domain but this one.
+    /// Kills every other process in the domain.
     pub(crate) fn kill_all(self) {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Ends every process in the domain but this one, and waits until none is left. Not for ever: a
-    /// process stuck in a driver does not end. Whether none is left.
+    /// Kills every other process in the domain, and waits up to [`KILL_TIMEOUT`] until none is
+    /// left: a process stuck in a driver may never end. True if none is left.
     fn kill_until_empty(self) -> bool {
         let until = Instant::now() + KILL_TIMEOUT;
         loop {
@@ -67,14 +67,14 @@ impl SignalScope {
         }
     }
 
-    /// Sends it to every process in the domain but this one.
+    /// Sends a signal to every other process in the domain.
     pub(crate) fn signal(self, signal: Signal) {
-        // ESRCH says that there is none.
+        // ESRCH: there is no other process.
         let _ = kill(Pid::from_raw(-1), signal);
     }
 }
 
-/// Whether another process of this domain lives. Only those can be signalled from here.
+/// True if another process of this domain lives. Only those can be signalled from here.
 fn others_inside() -> bool {
     let me = getpid().as_raw();
     proc_stat::all_pids()
@@ -82,22 +82,22 @@ fn others_inside() -> bool {
         .any(|pid| kill(Pid::from_raw(pid), None).is_ok() && proc_stat::lives(pid))
 }
 
-/// A process inside the domain that outlives the runner just long enough to empty it. The command
-/// is in a deeper domain and cannot signal it.
+/// A process in the domain that outlives the runner just long enough to kill all others. The
+/// command is in a nested domain and cannot signal it.
 #[derive(Debug)]
 pub(crate) struct DomainGuard {
     pid: Pid,
-    /// Its end of file is the sign; held by the runner alone.
+    /// Only the runner holds this write end: end of file tells the guard that the runner is gone.
     _lifeline: PipeWriter,
 }
 
 impl DomainGuard {
-    /// Starts it. To be called after the command's process was forked, which must not hold the
-    /// lifeline. Where this process has threads, the C library keeps its allocator usable in the
-    /// copy, which takes no other lock.
+    /// Starts the guard. Call it after the command's process was forked, which must not hold the
+    /// lifeline. If this process has threads, the C library keeps the allocator usable in the
+    /// forked copy, which takes no other lock.
     ///
     /// # Errors
-    /// `Step::Fork`.
+    /// `CageStep::Fork`.
     pub(crate) fn start(fence: SignalScope) -> Result<Self, CageError> {
         let failed = |error| CageError::os(CageStep::Fork, "the guard", error);
         let (sign, lifeline) = std::io::pipe()
@@ -111,34 +111,35 @@ impl DomainGuard {
         Ok(Self { pid, _lifeline: lifeline })
     }
 
-    /// Its number, as the runner sees it.
+    /// Its process ID as the runner sees it.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Whether it has ended, which it does before the runner only where somebody killed it.
+    /// True if it has ended. It ends before the runner only if another process killed it.
     pub(crate) fn is_lost(&self) -> bool {
         // ECHILD: it was reaped with the command's processes.
         waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) != Ok(WaitStatus::StillAlive)
     }
 
-    /// Lets it run on where it was stopped with all others.
+    /// Continues the guard after all processes of the domain were stopped.
     pub(crate) fn resume(&self) {
         let _ = kill(self.pid, Signal::SIGCONT);
     }
 }
 
-/// Returns when the runner is gone. A guard that was stopped meanwhile is continued by that.
+/// Returns when the runner is gone. The same event continues a stopped guard.
 fn wait_for_runner(mut sign: PipeReader, nothing: OwnedFd) -> Result<(), Errno> {
     let _ = setsid();
     sys::continue_at_event(sign.as_fd())?;
-    // The runner's own streams, its channel above all, must end with the runner.
+    // The guard must not hold the runner's own streams open, above all its channel, once the runner
+    // has ended.
     for stream in 0..3 {
         sys::put_at(nothing.as_fd(), stream)?;
     }
     drop(nothing);
     sys::close_all_but(&[sign.as_fd()])?;
-    // Nothing is ever written, so any answer means that the runner is gone.
+    // The runner never writes, so any result means that it is gone.
     let _ = sign.read(&mut [0]);
     Ok(())
 }

@@ -1,52 +1,52 @@
-//! Why a cage could not be made: the step, the reason, and a way on. For every caller of this crate.
+//! Why a cage could not be made: the step, the reason, and a hint.
 
 use std::fmt;
 use std::io;
 
-/// One step on the way to a caged process, in the order in which they are taken.
+/// One step of making a cage, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CageStep {
-    /// No thread besides this one exists.
+    /// The process has no other thread.
     Threads,
-    /// The kernel has Landlock, and enough of it.
+    /// The kernel supports Landlock in a sufficient version.
     Landlock,
-    /// Who is who in the user namespace.
+    /// User and group ID maps of the user namespace.
     Maps,
-    /// What is granted is there.
+    /// Every granted path exists.
     Grants,
-    /// A process of our own could be started.
+    /// A process of agentd could be forked.
     Fork,
     /// User, PID, IPC and network namespaces.
     Namespaces,
-    /// The root built by allow.
+    /// The new root directory, which contains only what is allowed.
     Root,
     /// A `/proc` that shows only the namespace's own processes.
     Proc,
     /// Loopback in the network namespace.
     Loopback,
-    /// Descriptors and words between the three processes.
+    /// Messages and descriptors between the three processes of a cage.
     Handover,
-    /// No capabilities, no new privileges.
+    /// Capabilities dropped, `no_new_privs` set.
     Privileges,
-    /// Bounds on processes, files and sizes.
+    /// Resource limits.
     Limits,
-    /// The Landlock layer.
+    /// The Landlock ruleset.
     Layer,
     /// The seccomp filter.
     Filter,
-    /// The descriptor that refused system calls are reported to.
+    /// The descriptor for seccomp user notifications.
     Listener,
-    /// What protected names hold is kept for whoever puts them right if the runner cannot.
+    /// A copy of the protected files, to restore them if the runner cannot.
     Saved,
     /// The program itself.
     Program,
-    /// A process of the cage died before the program began: killed, as by the kernel for memory.
+    /// A process of the cage died before the program began, for example killed for lack of memory.
     /// Another try may succeed.
     Lost,
 }
 
 impl CageStep {
-    /// All of them, in order.
+    /// Every step, in order.
     pub const ALL: [Self; 18] = [
         Self::Threads,
         Self::Landlock,
@@ -93,7 +93,7 @@ impl CageStep {
         }
     }
 
-    /// Whether only tier A takes it.
+    /// True if only tier A has this step.
     pub(crate) const fn needs_namespaces(self) -> bool {
         match self {
             Self::Maps | Self::Namespaces | Self::Root | Self::Proc | Self::Loopback => true,
@@ -113,10 +113,10 @@ impl CageStep {
         }
     }
 
-    /// What to try when this step fails.
+    /// A hint for the user if this step fails.
     const fn hint(self) -> &'static str {
         match self {
-            Self::Threads => "this is a mistake in agentd: a cage must be made before any thread",
+            Self::Threads => "this is a bug in agentd: a cage must be made before any thread",
             Self::Landlock => {
                 "a kernel of 5.13 or newer with Landlock switched on is needed; `agentd doctor` says what is missing"
             }
@@ -146,28 +146,28 @@ impl fmt::Display for CageStep {
     }
 }
 
-/// A cage that could not be made, or a program that could not be started in it. Nothing was run.
+/// The cage could not be made, or the program could not be started in it. Nothing was run.
 #[derive(Debug, thiserror::Error)]
 #[error("the cage could not be made at the step `{step}`: {reason}; {hint}")]
 pub struct CageError {
-    /// Where it stopped.
+    /// The failed step.
     pub step: CageStep,
-    /// What happened, in plain words.
+    /// The reason, in plain words.
     pub reason: String,
-    /// A way on.
+    /// What the user can do.
     pub hint: String,
-    /// What the kernel said, where it was the kernel.
+    /// The error from the kernel, if there was one.
     #[source]
     pub source: Option<io::Error>,
 }
 
 impl CageError {
-    /// A failure that we found ourselves.
+    /// A failure without an error from the kernel.
     pub(crate) fn new(step: CageStep, reason: impl Into<String>) -> Self {
         Self { step, reason: reason.into(), hint: step.hint().to_owned(), source: None }
     }
 
-    /// A failure of a system call; `what` is what was tried.
+    /// A failed system call; `what` names the attempted action.
     pub(crate) fn os(step: CageStep, what: impl fmt::Display, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self {
@@ -178,13 +178,13 @@ impl CageError {
         }
     }
 
-    /// The same failure with a better way on.
+    /// The same failure with a better hint.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
 
-    /// The errno behind it, 0 where there is none.
+    /// The errno of the source, 0 without one.
     pub(crate) fn errno(&self) -> i32 {
         self.source.as_ref().and_then(io::Error::raw_os_error).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! The command's process: locked at once, then still until it is told what to run. For `cage`.
+//! The command's process before exec: it locks itself at once, then waits for the program to run.
 
 use crate::error::{CageError, CageStep};
 use crate::launch::filter_error;
@@ -20,27 +20,27 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Where a program without a slash in its name is looked for when the environment has no PATH.
+/// Search path for a program name without a slash if the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// What to run in a cage. The environment is all of it: nothing is inherited.
+/// A program to run in a cage. It gets this environment only and inherits none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Name or path, then the arguments. A name without a slash is looked for in `env`'s PATH.
+    /// Name or path, then the arguments. A name without a slash is searched in `env`'s PATH.
     pub argv: Vec<OsString>,
-    /// Name and value.
+    /// Names and values.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it starts; an absolute path inside the grants.
+    /// Working directory; an absolute path inside the grants.
     pub cwd: PathBuf,
 }
 
 impl Program {
-    /// Where it will look for programs.
+    /// The PATH in which it will search programs.
     pub(crate) fn path(&self) -> Option<&OsStr> {
         self.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
     }
 
-    /// Sends it to the process that will become it.
+    /// Sends it to the process that will execute it.
     pub(crate) fn send(&self, line: &SetupChannel) -> Result<(), CageError> {
         if self.argv.is_empty() {
             return Err(CageError::new(CageStep::Program, "there is nothing to run"));
@@ -54,7 +54,7 @@ impl Program {
         if parts.iter().skip(2).any(|part| part.contains(&0)) {
             return Err(CageError::new(
                 CageStep::Program,
-                "an argument or a variable contains a NUL byte, which no program can be given",
+                "an argument or a variable contains a NUL byte, which exec does not allow",
             ));
         }
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
@@ -62,7 +62,7 @@ impl Program {
     }
 }
 
-/// All that the process needs to lock itself.
+/// Everything that the process needs to lock itself.
 pub(crate) struct PendingExec {
     pub input: OwnedFd,
     pub output: OwnedFd,
@@ -71,28 +71,28 @@ pub(crate) struct PendingExec {
     pub root: Option<OwnedFd>,
     /// `None` without a cage.
     pub rules: Option<RulesetCreated>,
-    /// With what it was made from, for a kernel that gives no listener; `None` without a cage.
+    /// With its spec, for a kernel that gives no notification descriptor; `None` without a cage.
     pub filter: Option<(CompiledFilter, FilterSpec)>,
     pub limits: Limits,
     pub counting: NprocScope,
 }
 
 impl PendingExec {
-    /// Runs in the forked process; the result is its exit code where no program took its place.
+    /// Runs in the forked process. Returns the exit code if no program was executed.
     pub(crate) fn run(self, line: &SetupChannel) -> i32 {
-        // Without a filter nobody reads it.
+        // Without a filter nothing reads the marker.
         let mark = self.filter.as_ref().and_then(|(_, plan)| plan.marker());
         match self.lock(line).and_then(|()| await_program(line, mark)) {
             Ok(()) => 0,
             Err(error) => {
-                // Where the runner is gone there is nobody to tell.
+                // The send fails if the runner is gone; then no process needs the error.
                 let _ = line.send_error(&error);
                 127
             }
         }
     }
 
-    /// The steps of the lock; the order is the one of the crate's note.
+    /// Locks the process, in the order that the crate's README describes.
     fn lock(self, line: &SetupChannel) -> Result<(), CageError> {
         let handover = |error: Errno| CageError::os(CageStep::Handover, "standard streams", error);
         prctl::set_pdeathsig(Signal::SIGKILL)
@@ -110,12 +110,13 @@ impl PendingExec {
         privileges::set_limits(&self.limits, self.counting)?;
         privileges::drop_all()?;
         self.rules.map(ruleset::enforce).transpose()?;
-        // What this structure owns is closed before the rest, which belongs to the runner's code.
+        // Close the descriptors of this structure first; the remaining ones belong to the runner's
+        // code.
         drop((self.input, self.output, self.errors, self.root));
         sys::close_all_but(&[line.as_fd()])
             .map_err(|error| CageError::os(CageStep::Handover, "closing descriptors", error))?;
-        // The runner reads this process's memory to say what was refused, which the kernel allows
-        // only for dumpable ones; exec would set it anyway.
+        // The runner reads this process's memory to describe refused calls. The kernel allows that
+        // for dumpable processes only; exec would set the flag anyway.
         prctl::set_dumpable(true)
             .map_err(|error| CageError::os(CageStep::Privileges, "dumpable", error))?;
         let Some((filter, plan)) = self.filter else { return line.send_ready(&[], &[]) };
@@ -132,12 +133,12 @@ impl PendingExec {
     }
 }
 
-/// Waits for a program and becomes it. `Ok` where the runner went away instead.
+/// Waits for a program and executes it. `Ok` if the runner closed the channel instead.
 fn await_program(line: &SetupChannel, mark: Option<ExecMarker>) -> Result<(), CageError> {
     let Some(parts) = line.receive_parts()? else {
         return Ok(());
     };
-    let nonsense = || CageError::new(CageStep::Handover, "the program arrived garbled");
+    let nonsense = || CageError::new(CageStep::Handover, "the message with the program is invalid");
     let [cwd, count, strings @ ..] = parts.as_slice() else {
         return Err(nonsense());
     };
@@ -159,7 +160,8 @@ fn await_program(line: &SetupChannel, mark: Option<ExecMarker>) -> Result<(), Ca
     Err(execute(argv, env, mark.map_or(0, ExecMarker::register)))
 }
 
-/// Tries the places where the program may lie; returns only with the reason why none worked.
+/// Tries to execute the program in each directory of the search path. Returns only on failure, with
+/// the reason.
 fn execute(argv: &[CString], env: &[CString], mark: u64) -> CageError {
     let Some(name) = argv.first() else {
         return CageError::new(CageStep::Program, "there is nothing to run");
@@ -172,7 +174,7 @@ fn execute(argv: &[CString], env: &[CString], mark: u64) -> CageError {
         .iter()
         .find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="))
         .unwrap_or(DEFAULT_PATH);
-    // A place that may not be looked into is only worth a word where no other has the program.
+    // A directory without search permission matters only if no other directory has the program.
     let mut worst = Errno::ENOENT;
     for folder in path.split(|byte| *byte == b':') {
         let folder = if folder.is_empty() { b"." } else { folder };
@@ -196,16 +198,18 @@ fn execute(argv: &[CString], env: &[CString], mark: u64) -> CageError {
     refused(&shown, worst)
 }
 
-/// Why exec refused, in plain words.
+/// The reason why exec failed, in plain words.
 fn refused(name: &str, errno: Errno) -> CageError {
     let why = if errno == Errno::ENOENT {
-        format!("`{name}` does not exist in the cage, or what its first line names does not")
+        format!(
+            "`{name}` does not exist in the cage, or the interpreter that its first line names does not"
+        )
     } else if errno == Errno::EACCES {
         format!(
-            "`{name}` may not be executed: it is not executable, or it lies outside what the cage grants"
+            "`{name}` may not be executed: it is not executable, or it is outside the directories that the cage grants"
         )
     } else if errno == Errno::ENOEXEC {
-        format!("`{name}` is no program: a script needs a first line such as #!/bin/sh")
+        format!("`{name}` is not a program: a script needs a first line such as #!/bin/sh")
     } else if errno == Errno::E2BIG {
         format!("the arguments and environment of `{name}` are longer than the kernel takes")
     } else {

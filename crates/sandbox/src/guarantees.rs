@@ -1,4 +1,5 @@
-//! What a tier promises and what it does not, as the record tells it. Words alone; for `cage` only.
+//! The guarantees of each tier and their limits, as sentences for the record. Text only; used by
+//! `cage`.
 
 use crate::grants::Grants;
 use crate::policy::ConfinementPolicy;
@@ -9,69 +10,69 @@ use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network,
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the host let us do, as far as the words of the record depend on it.
+/// The facts about a cage on this host that the sentences depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CageFacts {
     pub tier: Tier,
     pub abi: u32,
     pub network: Network,
-    /// Who bounds the number of processes.
+    /// Enforces the limit on processes.
     pub processes: LimitedBy,
-    /// Who bounds memory.
+    /// Enforces the limit on memory.
     pub memory: LimitedBy,
-    /// Whether the command has root's number.
+    /// Whether the command has user ID 0.
     pub runs_as_root: RunsAsRoot,
     /// Whether refused calls reach the record.
     pub observed: RefusalsObserved,
-    /// Whether a signal takes back a call that is looked at.
+    /// Whether a signal interrupts a call that waits for the notify supervisor.
     pub waits: NotifyWait,
-    /// Who keeps mode, owner, times and attributes of files outside the grants.
+    /// Whether mode, owner, times and attributes of files outside the grants can be changed.
     pub metadata: MetadataChanges,
-    /// Whether the death of the runner ends the tree.
+    /// Kills the process tree if the runner dies.
     pub ended_by: TreeEndedBy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitedBy {
     Kernel,
-    /// By the runner, which looks from time to time.
+    /// The runner, which measures at intervals.
     Runner,
     Nothing,
 }
 
-/// What becomes of changes of mode, owner, times and attributes outside the grants.
+/// Whether a command can change mode, owner, times and attributes outside the grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataChanges {
-    /// They are refused.
+    /// Such calls are refused.
     Refused,
-    /// Nobody refuses them in tier B.
+    /// Nothing refuses them in tier B.
     Allowed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TreeEndedBy {
-    /// By a PID namespace or by the guard.
+    /// A PID namespace, or the domain guard.
     Kernel,
-    /// Only while the runner lives.
+    /// The runner alone, so only while it lives.
     Runner,
-    /// By its cgroup, which the supervisor ends when the runner cannot.
+    /// The command's cgroup, which the supervisor kills if the runner cannot.
     Cgroup,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunsAsRoot {
-    /// It has, and none of its powers.
+    /// User ID 0 without capabilities.
     Yes,
-    /// It is somebody else.
+    /// Another user ID.
     No,
 }
 
-/// How a call waits for the listener.
+/// How a call waits for the notify supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotifyWait {
-    /// Until it is answered.
+    /// Until it is answered, or the caller is killed.
     UntilAnswered,
-    /// Until it is answered or a signal comes.
+    /// Until it is answered or any signal arrives.
     UntilSignal,
 }
 
@@ -81,47 +82,47 @@ pub(crate) enum RefusalsObserved {
     No,
 }
 
-/// Said where more is protected than can be watched.
-pub(crate) const TOO_MANY_PROTECTED: &str = "More is protected in the project than can be watched: of files above 256 KiB a change is told and not undone, beyond 20,000 names none is noticed.";
-/// Said where the kernel is older than ABI 6.
+/// For a project with more protected files than agentd can watch.
+pub(crate) const TOO_MANY_PROTECTED: &str = "The project has more protected files than agentd can watch: changes of files above 256 KiB are reported and not undone, and beyond 20,000 names changes are not noticed.";
+/// For a kernel without Landlock ABI 6.
 pub(crate) const NO_SCOPES: &str =
-    "This kernel's Landlock does not hold back signals and abstract sockets.";
+    "This kernel's Landlock does not restrict signals and abstract sockets.";
 
-/// Said where the kernel is older than ABI 2.
+/// For a kernel without Landlock ABI 2.
 pub(crate) const NO_MOVES: &str = "This kernel's Landlock refuses to move or link a file from one directory to another (EXDEV): `mv` copies it, other programs fail.";
-/// Said of a command in tier B where the kernel is older than ABI 3.
-pub(crate) const NO_TRUNCATION: &str = "This kernel's Landlock does not hold back truncation, so the system call filter does: `openat2` is answered as missing, and opening with O_TRUNC but not for writing is refused everywhere.";
-/// Said besides where nobody can carry it out.
+/// For a command in tier B on a kernel without Landlock ABI 3.
+pub(crate) const NO_TRUNCATION: &str = "This kernel's Landlock does not restrict truncation, so the system call filter does: `openat2` fails as if it were missing, and O_TRUNC without write access is refused everywhere.";
+/// In addition, if there is no notify supervisor to make the call.
 const NO_TRUNCATE: &str = "`truncate` is refused everywhere; `ftruncate` works.";
-/// Said of a tool's own process where the kernel is older than ABI 3.
-const NO_TRUNCATION_IN_PROCESS: &str = "This kernel's Landlock does not hold back truncation: the tool's own process could empty files outside the grants by `openat2`.";
-/// Said where the kernel is older than 5.19.
-const INTERRUPTED_CALLS: &str = "A signal takes back a call that is being looked at, which is then made again or fails with EINTR; a connection that was made meanwhile is answered EISCONN.";
+/// For a tool's own process on a kernel without Landlock ABI 3.
+const NO_TRUNCATION_IN_PROCESS: &str = "This kernel's Landlock does not restrict truncation: the tool's own process could empty files outside the grants by `openat2`.";
+/// For a kernel older than 5.19.
+const INTERRUPTED_CALLS: &str = "A signal interrupts a call that waits for the notify supervisor: the call restarts or fails with EINTR. If its connection was made meanwhile, it fails with EISCONN.";
 
-/// Whether signals of a command in this tier end at its cage: by the namespace, or by the scopes of
-/// this version of Landlock.
+/// True if signals of a command in this tier cannot leave its cage: because of the PID namespace,
+/// or because of Landlock's signal scope in this ABI.
 #[must_use]
 pub fn signals_are_confined(tier: Tier, abi: u32) -> bool {
     tier == Tier::A || abi >= ruleset::SCOPE_ABI
 }
 
-/// What a process of ours that locked itself does not promise on this kernel.
+/// Limits on this kernel of a process of agentd that locked itself.
 pub(crate) fn in_process_limits(abi: u32) -> Vec<String> {
     let old = [(ruleset::SCOPE_ABI, NO_SCOPES), (ruleset::TRUNCATE_ABI, NO_TRUNCATION_IN_PROCESS)];
     old.into_iter().filter(|(from, _)| abi < *from).map(|(_, said)| said.to_owned()).collect()
 }
 
-/// Said of the network where nothing holds it off.
+/// The network if nothing restricts it.
 pub(crate) const UNRESTRICTED_NETWORK: &str = "on (nothing holds it off)";
 
-/// What is lost without any cage, and what holds all the same, each a sentence.
+/// The protections that are missing without a cage, and the ones that remain; one sentence each.
 pub(crate) fn unsandboxed(limits: Limits, held: TreeEndedBy) -> Vec<String> {
     let mut said: Vec<String> = [
-        "Nothing confines this call: it can read, change and delete all that this user can, outside the project too.",
-        "It has the network, whatever the session's setting says.",
-        "It can signal, trace and read this user's other processes, agentd's among them, and speak to every socket of this user, agentd's own too.",
-        "Refused system calls are not observable: none is refused.",
-        "Held all the same: the time and the output of the call, its environment and descriptors, no new privileges, and the end of what it leaves running.",
+        "Nothing confines this call: it can read, change and delete every file that this user can, also outside the project.",
+        "It has the network, whatever the session's setting.",
+        "It can signal, trace and read this user's other processes, including agentd's, and connect to every socket of this user, including agentd's.",
+        "No system call is refused, so the record shows no refusals.",
+        "Still enforced: limits on time and output, a clean environment, no inherited descriptors, no new privileges, and the end of background processes.",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -133,36 +134,36 @@ pub(crate) fn unsandboxed(limits: Limits, held: TreeEndedBy) -> Vec<String> {
     let bounds = [
         ("processes", limits.processes),
         ("memory", limits.memory_bytes),
-        ("processor time", limits.cpu_seconds),
-        ("size of a file", limits.file_bytes),
+        ("CPU time", limits.cpu_seconds),
+        ("file size", limits.file_bytes),
         ("open files", limits.open_files),
     ];
     let held: Vec<_> = bounds.iter().filter(|(_, most)| *most > 0).map(|(name, _)| *name).collect();
     if !held.is_empty() {
-        said.push(format!("Bounded all the same: {}.", held.join(", ")));
+        said.push(format!("Still limited: {}.", held.join(", ")));
     }
     said
 }
 
-/// Said of a command in tier B where nothing keeps them.
+/// For a command in tier B if nothing refuses such changes.
 const STATUS_OPEN: &str =
     "Mode, times and attributes of this user's files outside the grants can be changed.";
-/// Said of a command in tier B that changes nothing of the project.
-const STATUS_KEPT: &str = "Mode, owner and times can be changed within the grants alone, and extended attributes nowhere: the runner makes these calls in the command's place.";
+/// For a command in tier B that may not change the project.
+const STATUS_KEPT: &str = "Mode, owner and times can be changed only within the grants, and extended attributes nowhere: the runner makes these calls in the command's place.";
 
-/// Said of a command in tier B.
-const LEFT_IN_MEMORY: &str = "What the command makes in /dev/shm under new names there, and its System V memory, are removed after the call: not where its runner was killed, nor what it made there by a link or in another program's folder. Semaphores and message queues stay.";
-/// Said where no listener sees what it makes.
-const ALL_LEFT_IN_MEMORY: &str = "What the command leaves in /dev/shm and of System V memory, semaphores and message queues stays.";
+/// For a command in tier B.
+const LEFT_IN_MEMORY: &str = "Files that the command creates under new names in /dev/shm, and its System V memory, are removed after the call. They remain if the runner was killed. Files that it created through a link or in another program's directory remain too, as do semaphores and message queues.";
+/// If no notify supervisor observes the command.
+const ALL_LEFT_IN_MEMORY: &str = "Files that the command leaves in /dev/shm, and its System V memory, semaphores and message queues, remain.";
 
-/// Said where nothing but the runner ends them.
+/// If only the runner kills them.
 const SURVIVORS: &str =
     "Processes that left the command's session survive when the runner is killed.";
 
-/// Said where it has a cgroup and no cage that keeps it there.
-const LEAVES_CGROUP: &str = "The command can leave its cgroup: what does is bound by nothing, and survives when it left the command's session and the runner is killed.";
+/// For a command with a cgroup and without a cage that keeps it there.
+const LEAVES_CGROUP: &str = "A process of the command can leave its cgroup. It then has no limits; if it also left the command's session, it survives when the runner is killed.";
 
-/// Network as enforced.
+/// The network access that is enforced.
 pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
     match (network, tier) {
         (Network::On, Tier::A | Tier::B | Tier::C) => "on",
@@ -172,31 +173,32 @@ pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
     }
 }
 
-/// What it was given beyond what its policy says of protected names.
+/// A grant beyond the policy's rules for protected files.
 pub(crate) fn git_settings(git: GitSettings) -> Option<String> {
     match git {
         GitSettings::Kept => None,
         GitSettings::Writable => Some(
-            "It may change git's settings and hooks in the project (git-admin); what it changed is told."
+            "It may change git's settings and hooks in the project (git-admin); its changes are reported."
                 .to_owned(),
         ),
     }
 }
 
-/// Said where the whole home is granted, since it is the project or lies in it.
+/// For a project or added directory that contains the whole home directory.
 pub(crate) fn home(wanted: &Confinement) -> Option<String> {
     let home = wanted.home.as_ref()?.to_path();
     let holds = |dir: &FilePath| home.starts_with(dir.to_path());
     [&wanted.project].into_iter().chain(&wanted.added).any(holds).then(|| {
-        "The person's home lies in what was granted: keys and passwords in it can be read and changed."
+        "The grants include the user's home directory: keys and passwords in it can be read and changed."
             .to_owned()
     })
 }
 
-/// Most places of keys that a record names.
+/// Maximum number of key paths that a record names.
 const NAMED: usize = 6;
 
-/// Said of keys that lie in what was granted, and of those that were taken out of it.
+/// For credential files in the grants: those the command can read, and those that are hidden from
+/// it.
 pub(crate) fn keys(grants: &Grants) -> Vec<String> {
     let say = |places: &[PathBuf], what: &str| {
         let named = places.iter().take(NAMED).map(|place| place.display().to_string());
@@ -207,61 +209,63 @@ pub(crate) fn keys(grants: &Grants) -> Vec<String> {
         };
         (!places.is_empty()).then(|| format!("{what}: {named}{more}."))
     };
-    let open = say(
-        &grants.keys,
-        "Keys are kept in the project, as readable and writable as the rest of it",
-    );
+    let open =
+        say(&grants.keys, "Keys are kept in the project, and the command can read and write them");
     let hidden = say(
         &grants.hidden,
-        "Keys are kept in the project and were taken out: for this command, and for git in it, their places are empty",
+        "Keys are kept in the project and are hidden: this command, and git in it, find these paths empty",
     );
     open.into_iter().chain(hidden).collect()
 }
 
-/// Where a package manager keeps all that it has: which of it git needs, only that manager knows.
+/// Package stores. Only the package manager knows which of their files git needs.
 const STORES: [&str; 3] = ["/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew"];
 
-/// What is left where git is the only program.
+/// Programs that can still be started where git is the only allowed one.
 pub(crate) fn programs(profile: Profile, grants: &Grants) -> Vec<String> {
     if !matches!(profile, Profile::Git | Profile::GitLook) {
         return Vec::new();
     }
-    let loader = "Beside git the system's loader can be started, and by it a program that can be read here: with no more than this cage.";
+    let loader = "Besides git, the system's dynamic loader can be started, and with it any program that is readable here. It runs in this same cage.";
     let stores = STORES.into_iter().filter(|store| {
         grants.list.iter().any(|grant| grant.path == Path::new(store) && grant.access.runs())
     });
     let stores = stores.map(|store| {
-        format!("The programs in {store} can be started too: git of this host comes from there.")
+        format!(
+            "The programs in {store} can be started too, since this host's git is installed there."
+        )
     });
     std::iter::once(loader.to_owned()).chain(stores).collect()
 }
 
-/// What becomes of protected names in tier A that a program outside replaces; the errno says why it is not seen.
+/// For protected files in tier A that a program outside replaces; `unseen` says why the kernel does
+/// not report it.
 pub(crate) fn replaced_names(unseen: Option<Errno>) -> String {
     match unseen {
-        None => "A protected name that a program outside of the call replaces meanwhile is open to the command until it is closed again, some milliseconds.".to_owned(),
-        Some(errno) => format!("A protected name that a program outside of the call replaces meanwhile is open to the command from then on: the kernel does not watch it ({errno})."),
+        None => "If a program outside replaces a protected file during the call, the command can change the new file for some milliseconds, until it is protected again.".to_owned(),
+        Some(errno) => format!("If a program outside replaces a protected file during the call, the command can change the new file from then on: the kernel does not report the replacement ({errno})."),
     }
 }
 
-/// Why programs that take no proxy reach no host of an allow-list.
+/// Why programs without proxy support reach no host of the allow-list.
 pub(crate) fn no_redirects(error: &io::Error) -> String {
-    format!("Programs that take no proxy reach no host of the allow-list: {error}.")
+    format!("Programs without proxy support reach no host of the allow-list: {error}.")
 }
 
-/// What a read-only mount does not hold, where Landlock grants writing to what is around it.
-pub(crate) const SPECIAL_FILES: &str = "FIFOs in places of the home, /tmp and /var/tmp that are granted for reading can be written to, and sockets there connected to.";
+/// Writes that a read-only mount does not stop if Landlock grants writing to the directory around
+/// it.
+pub(crate) const SPECIAL_FILES: &str = "In directories of the home, /tmp and /var/tmp that are granted for reading, FIFOs can be written to and sockets connected to.";
 
-/// What this process itself may do that the command may not.
+/// Rights of the runner that the command does not have.
 pub(crate) fn runner_rights(policy: &ConfinementPolicy) -> Option<String> {
     let writes = policy.runner.iter().any(|rule| rule.access.writes());
     writes.then(|| {
-        "The program cannot write in the project; the runner outside of its cage can, to put what it printed in one file's place."
+        "The program cannot write in the project; the runner outside its cage can, to replace one file with the program's output."
             .to_owned()
     })
 }
 
-/// What a command's cage does not promise, each a sentence.
+/// The limits of a command's cage, one sentence each.
 pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
     let mut limits = Vec::new();
     let mut say = |sentence: &str| limits.push(sentence.to_owned());
@@ -269,12 +273,12 @@ pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
         Tier::A => {
             if ground.network == Network::Listed {
                 say(
-                    "A host of the allow-list may pass on what it is sent. The name that TLS asks for in the open has to be the listed one; what is said inside is not looked at, so another host at the same address may be meant by a request's Host line, by an encrypted hello, or where no name is said.",
+                    "A host of the allow-list may forward the data that it is sent. The proxy checks the server name that TLS sends in clear text, and nothing inside the connection. So a command can reach another host at the same address by a Host header, by an encrypted ClientHello, or without a server name.",
                 );
             }
             if ground.abi < ruleset::UNIX_SOCKET_ABI {
                 say(
-                    "Sockets that other programs keep in readable places (/usr, /opt, tool chains) can be connected to.",
+                    "Sockets that other programs keep in readable directories (/usr, /opt, tool chains) can be connected to.",
                 );
             }
         }
@@ -284,12 +288,14 @@ pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
                 MetadataChanges::Refused => say(STATUS_KEPT),
             }
             say(
-                "Changes of protected names inside the project (.git/hooks, .git/config, .agentd and others) are detected after the call and undone, not prevented.",
+                "Changes of protected files inside the project (.git/hooks, .git/config, .agentd and others) are detected after the call and undone, not prevented.",
             );
-            say("Programs cannot open terminals of their own, since the person's are beside them.");
+            say(
+                "Programs cannot open terminals of their own, since the user's terminals are in the same directory.",
+            );
             say("Names and command lines of other processes can be seen in /proc.");
             say(
-                "Outside the grants names can be followed and watched, and sizes, times, link targets and extended attributes of files seen.",
+                "Outside the grants, paths can be resolved and watched, and sizes, times, link targets and extended attributes of files can be read.",
             );
             say(
                 "/dev/shm, System V memory, semaphores and message queues are shared with this user's other processes.",
@@ -305,7 +311,7 @@ pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
     }
     if ground.observed == RefusalsObserved::Yes {
         say(
-            "A start of a program, or an opening for writing, fails with EINTR where a signal comes before it was looked at and the program's handler asks for no restart.",
+            "Starting a program or opening a file for writing fails with EINTR if a signal arrives before the notify supervisor has seen the call, and the signal's handler does not request a restart.",
         );
     }
     if ground.observed == RefusalsObserved::Yes && ground.waits == NotifyWait::UntilSignal {
@@ -313,39 +319,39 @@ pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
     }
     old_landlock(ground).into_iter().for_each(&mut say);
     say(
-        "Protected names that the command makes anew, and those in folders of the project, are put right after the call. In folders named node_modules or target only repositories are looked for.",
+        "Protected files that the command creates, and those in subdirectories of the project, are restored after the call. In directories named node_modules or target, only repositories are searched for.",
     );
     say(
-        "Files made in the grants can be marked setuid: another user who starts them then acts as this one.",
+        "Files created in the grants can be marked setuid: another user who starts them then acts as this one.",
     );
     if ground.runs_as_root == RunsAsRoot::Yes {
         say(
             "Started as root, the command has no capabilities: it cannot change other users' files.",
         );
-        say(
-            "Root's own files in /etc can be read, but for those that the policy takes out by name.",
-        );
+        say("Root's own files in /etc can be read, except those that the policy excludes by name.");
     }
     match ground.processes {
         LimitedBy::Kernel => {}
         LimitedBy::Runner => say(
-            "The number of processes is counted up to ten times a second: between two looks it can be above its bound.",
+            "The number of processes is counted up to ten times a second: between two counts it can exceed its limit.",
         ),
-        LimitedBy::Nothing => say("The number of processes is not bounded."),
+        LimitedBy::Nothing => say("The number of processes is not limited."),
     }
     match ground.memory {
         LimitedBy::Kernel => {}
         LimitedBy::Runner => say(
-            "Memory is measured up to ten times a second: between two looks it can be above its bound. Shared memory counts once, the larger of what is mapped and what is in files; not counted are files in memory that are in flight between two sockets, files in memory in the project or TMPDIR, message queues, and what the kernel buffers for pipes and sockets.",
+            "Memory is measured up to ten times a second: between two measurements it can exceed its limit. Shared memory counts once, as the larger of the amount mapped and the amount in files. Not counted: files in memory that are in transit between two sockets, files in memory in the project or TMPDIR, message queues, and kernel buffers of pipes and sockets.",
         ),
-        LimitedBy::Nothing => say("Memory is not bounded."),
+        LimitedBy::Nothing => say("Memory is not limited."),
     }
     if ground.observed == RefusalsObserved::No {
-        say("Refused system calls are not observable: this kernel gives no listener.");
+        say(
+            "Refused system calls are not observable: this kernel gives no notification descriptor.",
+        );
         match ground.tier {
             Tier::A => {}
             Tier::B | Tier::C => say(
-                "Priority, scheduling and processors of this user's other processes can be changed.",
+                "Priority, scheduling and CPU affinity of this user's other processes can be changed.",
             ),
         }
     }
@@ -361,7 +367,7 @@ pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
     limits
 }
 
-/// What is lost to a version of Landlock that lacks it.
+/// Protections that an older version of Landlock lacks.
 fn old_landlock(ground: CageFacts) -> Vec<&'static str> {
     let lengths = TruncateGuard::of(ground.tier, ground.abi) == TruncateGuard::ByFilter;
     [
@@ -379,7 +385,7 @@ fn old_landlock(ground: CageFacts) -> Vec<&'static str> {
 mod tests {
     use super::*;
 
-    /// What the record says of each version of Landlock, tier by tier.
+    /// The sentences for each version of Landlock, tier by tier.
     #[test]
     fn each_version_is_claimed_for_what_it_does() {
         for abi in ruleset::MIN_ABI..=10 {

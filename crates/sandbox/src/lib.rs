@@ -1,11 +1,12 @@
-//! Locks this process or a command, and says what was really enforced.
+//! The sandbox: confines this process or a command, and reports the protections that are in force.
 //!
-//! Two doors: [`Cage::enter`] locks the calling process for good (workers and file tools);
-//! [`Cage::prepare`] and [`Cage::spawn`] run a command in a cage of its own. Beside them
-//! [`harden`], the first line of every worker, [`host`], which tries what this host allows, and
-//! [`settle`], which gives each command a cgroup of its own where one was delegated.
+//! [`Cage::enter`] locks the calling process for good (workers and file tools). [`Cage::prepare`]
+//! and [`Cage::spawn`] run a command in its own cage. Every worker calls [`harden`] first. [`host`]
+//! tests what this host allows, and [`set_up_cgroups`] prepares a delegated cgroup so that each
+//! command gets one.
 //!
-//! The README beside this crate has the order of steps, what fails otherwise, and what it costs.
+//! The crate's README describes the order of steps, the failures of other orders, and the measured
+//! costs.
 
 mod cage;
 mod cgroup;

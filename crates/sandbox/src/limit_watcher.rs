@@ -1,5 +1,5 @@
-//! Bounds on a call as a whole, which the kernel keeps for single processes at best: its tree is
-//! looked at from time to time. Judging is pure. For `caged` only.
+//! Watches the limits of a whole call where no cgroup enforces them: the kernel's own limits apply
+//! to single processes only. It measures the process tree at intervals. The judging is pure.
 
 use crate::cgroup::{CommandCgroup, Controller};
 use crate::proc_usage::{self, ProcSnapshot, ProcUsage};
@@ -7,57 +7,60 @@ use crate::shared_memory::SharedMemory;
 use protocol::confinement::Limits;
 use std::time::{Duration, Instant};
 
-/// Before the first look, and between two that count nothing but the machine's processes.
+/// Delay before the first check, and between two checks that only read the machine's process count.
 const GLANCE: Duration = Duration::from_millis(25);
-/// The shortest time between two counts of what the call uses.
+/// Shortest time between two measurements of a call.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest, however many processes the machine has.
+/// Longest time between two measurements, however many processes the machine has.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// A count may take this part of a processor, so that many processes cost no more than few.
+/// A measurement may use one part in this many of a CPU, so that many processes cost no more than
+/// few.
 const SHARE: u32 = 50;
-/// Before the second count of memory that seems too much.
+/// Delay before the second measurement when the first found too much memory.
 const DOUBT: Duration = Duration::from_millis(10);
 
-/// Something that a call may use only so much of.
+/// A resource with a limit per call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitKind {
-    /// Bytes.
+    /// In bytes.
     Memory,
     /// Processes and threads at once.
     Processes,
-    /// Seconds of all processors together.
+    /// In seconds, over all CPUs.
     CpuTime,
 }
 
-/// A bound that a call went over.
+/// A limit that a call exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitExceeded {
-    /// Which.
+    /// The resource.
     pub bound: LimitKind,
-    /// How much was found: no more than is allowed where the kernel held it there.
+    /// The amount found; equal to the limit if the kernel enforced it.
     pub used: u64,
-    /// How much is allowed.
+    /// The limit.
     pub most: u64,
 }
 
-/// The bounds of one call, and when to look next.
+/// The limits of one call, and the times of the next checks.
 #[derive(Debug)]
 pub(crate) struct LimitWatcher {
-    /// Without those that the kernel keeps for the call's cgroup: there it is read what it had to do.
+    /// Without the limits that the call's cgroup enforces: for these only the kernel's counters are
+    /// read.
     limits: Limits,
-    /// When to look next, and when to count.
+    /// Time of the next check; `next_count` is the time of the next measurement.
     next_check: Option<Instant>,
     next_count: Instant,
-    /// Processes of the whole machine when this call began, or when it was last found blameless.
+    /// Processes of the whole machine when the call began, or when the call was last found within
+    /// its limits.
     system_processes: u64,
-    /// The last count found too much memory.
+    /// The last measurement found too much memory.
     memory_suspected: bool,
-    /// What it may have in memory without mapping it.
+    /// Memory that the command may use without mapping it.
     shared: SharedMemory,
 }
 
 impl LimitWatcher {
-    /// From the program's start on.
+    /// Starts watching when the program starts.
     pub(crate) fn new(
         mut limits: Limits,
         group: Option<&CommandCgroup>,
@@ -84,18 +87,19 @@ impl LimitWatcher {
         }
     }
 
-    /// Removes what the command left in memory, when none of its processes is left.
+    /// Removes shared memory that the command left. Call it after all its processes have ended.
     pub(crate) fn remove_shared_memory(&self) {
         self.shared.remove();
     }
 
-    /// When to look next; `None` where nothing is bounded.
+    /// Time of the next check; `None` if nothing is limited.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.next_check
     }
 
-    /// Whether the machine has so many more processes that this call may be a fork bomb: one short
-    /// read, since a count takes longer than a bomb needs to grow. It is to be counted now.
+    /// True if the machine has so many more processes that this call may be a fork bomb. This is
+    /// one short read, because a full measurement takes longer than a fork bomb needs to grow. The
+    /// next check measures at once.
     pub(crate) fn suspects_fork_bomb(&mut self) -> bool {
         if self.limits.processes == 0 {
             return false;
@@ -109,7 +113,7 @@ impl LimitWatcher {
         crowded
     }
 
-    /// Counts, where it is time for it. `own` is the cage's own process.
+    /// Measures if it is time to. `own` is the cage's own process.
     pub(crate) fn check(
         &mut self,
         group: Option<&CommandCgroup>,
@@ -120,7 +124,8 @@ impl LimitWatcher {
         if found.is_none() && begun >= self.next_count {
             let spent = proc_usage::thread_cpu_time();
             found = match group {
-                // Nothing else is left to count: what it took is told without a look at each process.
+                // Only CPU time is left to measure, and the cgroup reports it without a look at
+                // each process.
                 Some(group) if self.limits.memory_bytes == 0 && self.limits.processes == 0 => {
                     self.judge(ProcUsage { cpu_ms: group.cpu_ms(), ..ProcUsage::default() }, |_| 0)
                 }
@@ -132,7 +137,7 @@ impl LimitWatcher {
                     }
                     self.judge(used, |shared| {
                         let mapped = census.mapped();
-                        // Shared memory is found twice: where it is mapped, and as a file.
+                        // Shared memory is found twice: as a mapping and as a file.
                         mapped.own + mapped.shared.max(shared.bytes(&census.live_pids(own)))
                     })
                 }
@@ -152,7 +157,7 @@ impl LimitWatcher {
         found
     }
 
-    /// What is too much of what is used. `exact` tells the memory, at a price.
+    /// The limit that this usage exceeds. `exact` measures memory exactly, which is expensive.
     fn judge(
         &mut self,
         used: ProcUsage,
@@ -169,7 +174,7 @@ impl LimitWatcher {
         }
         let memory = over(LimitKind::Memory, used.resident, memory_bytes)
             .and_then(|_| over(LimitKind::Memory, exact(&mut self.shared), memory_bytes));
-        // One look may fall between vfork and exec, where two processes are one memory.
+        // One measurement may fall between vfork and exec, when two processes share one memory.
         let twice = std::mem::replace(&mut self.memory_suspected, memory.is_some());
         memory.filter(|_| twice)
     }

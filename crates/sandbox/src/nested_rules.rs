@@ -1,5 +1,5 @@
-//! The two layers of a command's cage: this process's own, and the command's within it. They are the
-//! same unless the runner does something itself that the command may not. For `runner` only.
+//! The two Landlock rulesets of a command's cage: the runner's own, and the command's nested in it.
+//! They are the same unless the policy gives the runner more rights.
 
 use crate::error::{CageError, CageStep};
 use crate::grants::{GrantVia, Grants};
@@ -10,14 +10,14 @@ use protocol::confinement::Confinement;
 use std::os::fd::AsFd;
 
 pub(crate) struct NestedRules {
-    /// For this process.
+    /// The ruleset of this process.
     pub own: RulesetCreated,
-    /// For the command.
+    /// The ruleset of the command.
     pub command: RulesetCreated,
     same: SharedRuleset,
 }
 
-/// Whether both are one set of rules in the kernel.
+/// Whether both are the same ruleset in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SharedRuleset {
     Yes,
@@ -25,10 +25,10 @@ enum SharedRuleset {
 }
 
 impl NestedRules {
-    /// Of what was granted to the command, and of what the policy grants to this process beyond that.
+    /// From the command's grants, and from the policy's additional grants to this process.
     ///
     /// # Errors
-    /// `Step::Grants` and `Step::Layer`.
+    /// `CageStep::Grants` and `CageStep::Layer`.
     pub(crate) fn new(
         wanted: &Confinement,
         policy: &ConfinementPolicy,
@@ -50,10 +50,10 @@ impl NestedRules {
         Ok(Self { own, command: ruleset::rules(grants, tcp)?, same: SharedRuleset::No })
     }
 
-    /// Adds one place to both.
+    /// Adds one path to both.
     ///
     /// # Errors
-    /// `Step::Layer` where the kernel refuses it.
+    /// `CageStep::Layer` where the kernel refuses it.
     pub(crate) fn add(self, place: impl AsFd, access: Access) -> Result<Self, CageError> {
         let inner = match self.same {
             SharedRuleset::Yes => self.command,

@@ -1,5 +1,5 @@
-//! The first process of the PID namespace: builds the root, reaps orphans, and ends with its line,
-//! and the whole namespace with it. For `runner` and `tree`.
+//! PID 1 of the PID namespace: builds the root, reaps orphans, and exits when its channel closes.
+//! The kernel then kills the whole namespace.
 
 use crate::error::{CageError, CageStep};
 use crate::launch::open_dev_null;
@@ -21,32 +21,33 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Said instead of a loss where the kernel does not bound the number of processes.
+/// Sent in place of a lost protection if the kernel does not limit the number of processes.
 pub(crate) const NO_PROCESS_LIMIT: &str = "unbounded";
 
-/// How long the namespace of a cage that was given up gets to end.
+/// How long the namespace of an abandoned cage may take to end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the runner is handed, before the places that are fresh in the root.
+/// Files that the runner is sent, before the new mounts in the root.
 const OPENED: [&str; 2] = ["/proc/self/ns/pid", "/proc/self/ns/mnt"];
 
-/// Pids that the kernel keeps for itself once numbers start again from below.
+/// PIDs that the kernel reserves when numbers wrap around.
 const RESERVED_PIDS: u64 = 300;
 
-/// The first process, as the runner sees it. Dropping it ends the namespace.
+/// Handle of the runner on PID 1. Dropping it ends the namespace.
 #[derive(Debug)]
 pub(crate) struct Pid1 {
     pid: Pid,
     line: Option<SetupChannel>,
-    /// Whether it makes files read-only when it is asked.
+    /// True if it makes files read-only on request.
     seals: bool,
 }
 
 impl Pid1 {
-    /// Starts it, in a PID and a mount namespace of its own. The runner locks itself after.
+    /// Starts PID 1 in a new PID namespace and a new mount namespace. The runner locks itself
+    /// afterwards.
     ///
     /// # Errors
-    /// `Step::Namespaces`.
+    /// `CageStep::Namespaces`.
     pub(crate) fn start(
         plan: MountPlan,
         mounted: Option<OwnedFd>,
@@ -59,15 +60,15 @@ impl Pid1 {
         let pid = sys::fork_into(apart, move || {
             run((&plan, mounted.as_ref()), processes, nothing, &its_line)
         })
-        .map_err(|error| CageError::os(CageStep::Namespaces, "its first process", error))?;
+        .map_err(|error| CageError::os(CageStep::Namespaces, "PID 1 of the namespace", error))?;
         Ok(Self { pid, line: Some(line), seals })
     }
 
-    /// Waits until the root stands. The descriptors are the two namespaces, the root, what was
-    /// mounted fresh (`/proc`, `/dev/pts`, `/dev/shm`), and copies of the overlays.
+    /// Waits until the root is complete. The descriptors are the two namespaces, the root, the new
+    /// mounts (`/proc`, `/dev/pts`, `/dev/shm`), and copies of the overlays.
     ///
     /// # Errors
-    /// The step that failed in it.
+    /// The step that failed in PID 1.
     pub(crate) fn await_root(&self) -> Result<ReadyMsg, CageError> {
         match &self.line {
             Some(line) => line.await_ready(),
@@ -75,22 +76,22 @@ impl Pid1 {
         }
     }
 
-    /// By which it is asked for mounts while the command runs, if it may make any.
+    /// A handle to request read-only mounts while the command runs, if PID 1 may make any.
     ///
     /// # Errors
-    /// `Step::Handover`.
+    /// `CageStep::Handover`.
     pub(crate) fn seals(&self) -> Result<Option<ReadOnlyMounter>, CageError> {
         let line = self.line.as_ref().filter(|_| self.seals);
         Ok(line.map(SetupChannel::try_clone).transpose()?.map(ReadOnlyMounter::new))
     }
 
-    /// Its number, as the runner sees it.
+    /// Its process ID as the runner sees it.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Lets the namespace end; the kernel then kills all in it. A stopped first process runs on for
-    /// that.
+    /// Ends PID 1, whereupon the kernel kills the whole namespace. This works for a stopped PID 1
+    /// too: the event continues it.
     pub(crate) fn shut_down(&mut self) {
         if let Some(line) = self.line.take() {
             line.shut_down();
@@ -101,8 +102,8 @@ impl Pid1 {
 impl Drop for Pid1 {
     fn drop(&mut self) {
         self.shut_down();
-        // ECHILD where the tree has reaped it. Not for ever: a process stuck in a driver keeps
-        // the namespace, and the call must end all the same.
+        // ECHILD: the process tree has reaped it. The wait has a limit: a process stuck in a driver
+        // keeps the namespace alive, and the call must end all the same.
         let deadline = Instant::now() + EXIT_TIMEOUT;
         while waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive)
             && Instant::now() < deadline
@@ -112,7 +113,7 @@ impl Drop for Pid1 {
     }
 }
 
-/// The process itself.
+/// The main function of PID 1.
 fn run(
     root: (&MountPlan, Option<&OwnedFd>),
     processes: u64,
@@ -125,7 +126,7 @@ fn run(
             0
         }
         Err(error) => {
-            // Where the runner is gone there is nobody to tell.
+            // The send fails if the runner is gone; then no process needs the error.
             let _ = line.send_error(&error);
             1
         }
@@ -163,8 +164,8 @@ fn set_up(
     let descriptors: Vec<_> = opened.iter().chain(&mounted).map(AsFd::as_fd).collect();
     line.send_root_ready(&descriptors, &losses, &plain)?;
     drop((opened, mounted));
-    // The death signal above is lost once the runner has a signal scope: a first process that was
-    // stopped would outlive it.
+    // The death signal set above no longer arrives once the runner has a signal scope, and a
+    // stopped PID 1 would outlive the runner.
     sys::continue_at_event(line.as_fd()).map_err(handover)?;
     let kept: Vec<_> = rooms.iter().map(|room| room.place.as_fd()).chain([line.as_fd()]).collect();
     sys::close_all_but(&kept).map_err(handover)?;
@@ -175,12 +176,12 @@ fn set_up(
     Ok(rooms)
 }
 
-/// Bounds the number of processes in this namespace, which holds for root too.
+/// Limits the number of processes in this namespace. The limit binds root too.
 fn limit_processes(processes: u64) -> Result<(), &'static str> {
     if processes == 0 {
         return Ok(());
     }
-    // Before 6.14 this file is the whole host's. A release of doubt is left.
+    // Before Linux 6.14 this file belongs to the whole host. 6.14 itself is excluded as a margin.
     if !newer_than(6, 14) {
         return Err(NO_PROCESS_LIMIT);
     }
@@ -188,7 +189,7 @@ fn limit_processes(processes: u64) -> Result<(), &'static str> {
     std::fs::write("/proc/sys/kernel/pid_max", most).map_err(|_| NO_PROCESS_LIMIT)
 }
 
-/// Whether the kernel's release is above `major.minor`.
+/// True if the kernel release is above `major.minor`.
 fn newer_than(major: u32, minor: u32) -> bool {
     let Ok(name) = uname() else { return false };
     let release = name.release().to_string_lossy();
@@ -199,8 +200,8 @@ fn newer_than(major: u32, minor: u32) -> bool {
     }
 }
 
-/// Reaps what was orphaned, so that its usage counts and its number is free, and makes files read-only,
-/// until the line ends.
+/// Reaps orphans, so that their usage counts and their PIDs are free, and makes files read-only on
+/// request, until the channel closes.
 fn reap_until_closed(line: &SetupChannel, rooms: &[StagingDir]) {
     // SIGCHLD is ignored by default; with a handler it interrupts the wait below.
     if sys::handle(Signal::SIGCHLD, SigHandler::Handler(on_sigchld)).is_err() {

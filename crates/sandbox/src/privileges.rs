@@ -1,4 +1,4 @@
-//! Giving privileges away for good, and what every process of ours does at its start.
+//! Drops privileges for good, and hardens every process of agentd at its start.
 
 use crate::error::{CageError, CageStep};
 use crate::proc_usage;
@@ -13,15 +13,15 @@ use std::io;
 const CAP_SETPCAP: u32 = 8;
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Every secure bit but KEEP_CAPS itself, each with its lock: uid 0 is no reason for a capability,
-/// not at exec either, and ambient ones cannot be raised.
+/// Every secure bit except KEEP_CAPS itself, each with its lock: user ID 0 gains no capability, not
+/// at exec either, and ambient capabilities cannot be raised.
 const SECURE_BITS: u64 = 0b1110_1111;
 
-/// Hardens this process against others of the same user: not traceable, no core file, and dead
-/// when the thread that started it ends. For the first lines of every worker.
+/// Hardens this process against other processes of the same user: it cannot be traced, writes no
+/// core file, and dies when the thread that started it ends. Every worker calls this first.
 ///
 /// # Errors
-/// What the kernel answers; a worker must not go on without it.
+/// The error from the kernel; a worker must not continue after one.
 pub fn harden() -> io::Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     prctl::set_dumpable(false)?;
@@ -29,17 +29,17 @@ pub fn harden() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets go of every descriptor but the standard three. The first line of a process that outlives
-/// its starter: a pipe or a lock that it inherited would be held for as long as it lives. Nothing
-/// may have been opened before.
+/// Closes every descriptor except the standard three. A process that outlives its starter calls
+/// this first, since it would keep inherited pipes and locks as long as it lives. Call it before
+/// anything is opened.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The error from the kernel.
 pub fn close_inherited_fds() -> io::Result<()> {
     Ok(sys::close_inherited()?)
 }
 
-/// Whether this process may make namespaces without a user namespace.
+/// True if this process may create namespaces without a user namespace.
 pub(crate) fn may_administer() -> bool {
     holds(CAP_SYS_ADMIN) && holds(CAP_SETPCAP)
 }
@@ -48,33 +48,33 @@ fn holds(capability: u32) -> bool {
     sys::capabilities().is_ok_and(|[low, _]| low.effective & (1 << capability) != 0)
 }
 
-/// Gives every capability away, so that neither this process nor what it executes has one again.
+/// Drops every capability. Neither this process nor a program that it executes can regain one.
 ///
 /// # Errors
-/// `Step::Privileges` where the kernel refuses, or where one is left.
+/// `CageStep::Privileges` if the kernel refuses, or if a capability is left.
 pub(crate) fn drop_all() -> Result<(), CageError> {
     keep(0)
 }
 
-/// The same but for mounting in the namespaces of this process, which nobody of the same user may trace
-/// from here on. What it executes has none.
+/// Drops every capability except the one for mounting in this process's namespaces, and makes the
+/// process untraceable for its user. Programs that it executes get none.
 ///
 /// # Errors
-/// As above.
+/// As for [`drop_all`].
 pub(crate) fn keep_mounting() -> Result<(), CageError> {
     let failed = |error| CageError::os(CageStep::Privileges, "not to be traced", error);
     prctl::set_dumpable(false).map_err(failed)?;
     keep(1 << CAP_SYS_ADMIN)
 }
 
-/// Gives away all but these of the first 32.
+/// Drops every capability except these of the first 32.
 fn keep(kept: u32) -> Result<(), CageError> {
     let failed =
         |what: &'static str| move |error: Errno| CageError::os(CageStep::Privileges, what, error);
     prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
     if holds(CAP_SETPCAP) {
         for capability in 0..64 {
-            // EINVAL: the kernel knows no more of them.
+            // EINVAL: the kernel knows no capability with this number.
             if sys::prctl(libc::PR_CAPBSET_DROP, capability, 0) == Err(Errno::EINVAL) {
                 break;
             }
@@ -88,29 +88,29 @@ fn keep(kept: u32) -> Result<(), CageError> {
     if left.fold(0, |all, one| all | one) != 0 {
         return Err(CageError::new(
             CageStep::Privileges,
-            "capabilities are left after they were given away",
+            "capabilities remain after they were dropped",
         ));
     }
     Ok(())
 }
 
-/// Whether RLIMIT_NPROC counts this cage's processes alone.
+/// Which processes RLIMIT_NPROC counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NprocScope {
-    /// It counts in a user namespace of the cage's own.
+    /// Those of the cage, which has its own user namespace.
     Own,
-    /// It counts all of the user's processes, and does not bind root.
+    /// All of the user's; it does not bind root.
     Shared,
 }
 
-/// What the kernel allows above the wanted number: the runner's own threads count too, and who
-/// goes over the number is to be seen above it and ended, not only held back.
+/// Added to the limit for RLIMIT_NPROC: the runner's own threads count too. It also lets a command
+/// exceed its limit by a little, so that the runner sees it and kills the command.
 const SPARE_PROCESSES: u64 = 32;
 
-/// Sets the bounds of a command on this process.
+/// Sets the resource limits of a command on this process.
 ///
 /// # Errors
-/// `Step::Limits` with the name of the bound.
+/// `CageStep::Limits` with the name of the limit.
 pub(crate) fn set_limits(limits: &Limits, counting: NprocScope) -> Result<(), CageError> {
     lower(Resource::RLIMIT_CORE, "core file", 0)?;
     if limits.file_bytes > 0 {
@@ -120,8 +120,9 @@ pub(crate) fn set_limits(limits: &Limits, counting: NprocScope) -> Result<(), Ca
         lower(Resource::RLIMIT_NOFILE, "open files", limits.open_files)?;
     }
     if limits.processes > 0 {
-        // No more of them can be this user's than the machine has. That leaves room for what the
-        // person starts meanwhile, and still ends a bomb that outruns its counting.
+        // The user cannot have more processes than the machine has. This leaves room for processes
+        // that the user starts meanwhile, and still stops a fork bomb that grows faster than the
+        // runner counts.
         let others = match counting {
             NprocScope::Own => 0,
             NprocScope::Shared => proc_usage::system_process_count(),
@@ -131,7 +132,7 @@ pub(crate) fn set_limits(limits: &Limits, counting: NprocScope) -> Result<(), Ca
     Ok(())
 }
 
-/// Sets a bound, never above the one that holds already.
+/// Sets a limit, never above the present hard limit.
 fn lower(resource: Resource, name: &'static str, most: u64) -> Result<(), CageError> {
     let failed = |error| CageError::os(CageStep::Limits, name, error);
     let (_, hard) = getrlimit(resource).map_err(failed)?;

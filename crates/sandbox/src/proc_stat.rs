@@ -1,39 +1,39 @@
-//! What `/proc/PID/stat` says of one process: whether it lives, whose child it is, and whether it
-//! has become a program. For `fence`, `tree` and `cage`.
+//! Reads `/proc/PID/stat` of one process: whether it lives, its parent, and whether it has executed
+//! a program.
 
 use nix::unistd::Pid;
 
-/// The kernel's mark of a process that was forked and has executed nothing since. It clears it
-/// before it closes the close-on-exec descriptors.
+/// The kernel sets this flag on a forked process until it executes a program. It clears the flag
+/// before it closes close-on-exec descriptors.
 const FORKED_ONLY: u64 = 0x40;
 
-/// Whether it lives; a process that has ended and was not waited for does not.
+/// True if it lives. A zombie does not.
 pub(crate) fn lives(pid: i32) -> bool {
     of(pid, |fields| !has_ended(fields)).unwrap_or(false)
 }
 
-/// Whether a child of this process that was not waited for has executed a program. Also true of
-/// one that has ended since.
+/// True if an unreaped child of this process has executed a program, even if the child has ended
+/// since.
 pub(crate) fn became_a_program(pid: Pid) -> bool {
     of(pid.as_raw(), executed).unwrap_or(true)
 }
 
-/// All processes that can be seen.
+/// All visible processes.
 pub(crate) fn all_pids() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether it lives and `parent` is its parent.
+/// True if it lives and `parent` is its parent.
 pub(crate) fn is_living_child(pid: i32, parent: u32) -> bool {
     let parent = parent.to_string();
     of(pid, |fields| !has_ended(fields) && fields.get(1) == Some(&parent.as_str())).unwrap_or(false)
 }
 
-/// Most steps from a process up to this one.
+/// Maximum number of steps from a process up to this one.
 const GENERATIONS: usize = 4096;
 
-/// Whether it is this process or descends from it: of a runner, whether it is one of its call.
+/// True for this process and its descendants. In a runner: for every process of its call.
 #[must_use]
 pub fn is_own_process(pid: i32) -> bool {
     let own = std::process::id().cast_signed();
@@ -49,7 +49,7 @@ fn of<T>(pid: i32, found: impl FnOnce(&[&str]) -> T) -> Option<T> {
     Some(found(&fields(&String::from_utf8_lossy(&stat))))
 }
 
-/// The fields behind the name, which may itself hold any character: counted from its end.
+/// The fields after the name, which may contain any character: so the split is at its end.
 fn fields(stat: &str) -> Vec<&str> {
     stat.rsplit_once(')').map_or_else(Vec::new, |(_, rest)| rest.split_ascii_whitespace().collect())
 }
@@ -58,7 +58,7 @@ fn has_ended(fields: &[&str]) -> bool {
     matches!(fields.first(), None | Some(&("Z" | "X")))
 }
 
-/// proc(5) counts from 1; the state is the third field, the flags are the ninth.
+/// proc(5) numbers fields from 1: the state is the third field, the flags are the ninth.
 fn executed(fields: &[&str]) -> bool {
     let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok());
     flags.is_none_or(|flags| flags & FORKED_ONLY == 0)
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_copy_that_died_has_executed_nothing_and_a_program_has() {
         let copy = sys::fork(|| 3).unwrap();
-        // Ended, and not waited for.
+        // Ended and not reaped.
         while lives(copy.as_raw()) {
             std::thread::yield_now();
         }

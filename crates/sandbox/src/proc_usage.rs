@@ -1,4 +1,5 @@
-//! Counts the processes below this one and what they use, from `/proc`. For `bounds` only.
+//! Measures from `/proc` how many processes descend from this one and the memory and CPU time that
+//! they use.
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -7,37 +8,37 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::Duration;
 
-/// The cage's own process among them: the namespace's first one, or the guard.
+/// The cage's own process is among them: PID 1 of the namespace, or the guard.
 const OWN: u64 = 1;
 
-/// What one call's processes use, at one moment.
+/// Resource usage of a call's processes at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ProcUsage {
     /// Processes and threads.
     pub processes: u64,
-    /// Resident bytes. What two processes share counts twice, so it is never too low.
+    /// Resident bytes. Memory shared by two processes counts twice, so the figure is never too low.
     pub resident: u64,
-    /// Processor time, with that of those which ended, in milliseconds.
+    /// CPU time in milliseconds, including ended processes.
     pub cpu_ms: u64,
 }
 
-/// Memory that processes have mapped, in bytes.
+/// Memory mapped by processes, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MappedMemory {
-    /// Their own, and files on disks.
+    /// Private memory and files on disks.
     pub own: u64,
     /// Shared memory, which may also be found as a file.
     pub shared: u64,
 }
 
-/// The processes found by one look.
+/// The descendants of this process at one moment.
 #[derive(Debug)]
 pub(crate) struct ProcSnapshot {
     pub used: ProcUsage,
     members: Vec<ProcStat>,
 }
 
-/// A line of `/proc/PID/stat`, as far as it is needed. Times in clock ticks, memory in pages.
+/// The needed fields of `/proc/PID/stat`. Times in clock ticks, memory in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProcStat {
     pid: u32,
@@ -48,7 +49,7 @@ struct ProcStat {
 }
 
 impl ProcSnapshot {
-    /// Looks now. A process that comes or goes meanwhile is seen or not.
+    /// Reads `/proc` now. A process that starts or ends meanwhile may or may not be included.
     pub(crate) fn now() -> Self {
         let members = descendants(std::process::id(), &all_processes());
         let sum = |of: fn(&ProcStat) -> u64| members.iter().map(of).sum::<u64>();
@@ -62,8 +63,9 @@ impl ProcSnapshot {
         Self { used, members }
     }
 
-    /// Bytes in memory, what is shared counted once. Walks each process's tables, so it is asked
-    /// only where `resident` leaves a doubt. A process that hides its memory counts whole.
+    /// Bytes in memory, with shared memory counted once. It makes the kernel walk each process's
+    /// page tables, so call it only if `resident` is over the limit. A process that hides its
+    /// memory counts in full.
     pub(crate) fn mapped(&self) -> MappedMemory {
         let page = sysconf_or(SysconfVar::PAGE_SIZE, 4096);
         let share = |entry: &ProcStat| {
@@ -79,20 +81,20 @@ impl ProcSnapshot {
         })
     }
 
-    /// The numbers of those that have memory, without the cage's own process.
+    /// The PIDs of processes that have memory, without the cage's own process.
     pub(crate) fn live_pids(&self, own: Option<u32>) -> Vec<u32> {
         let living = self.members.iter().filter(|entry| entry.pages > 0);
         living.map(|entry| entry.pid).filter(|pid| Some(*pid) != own).collect()
     }
 }
 
-/// Whether a process has memory: not where it has ended, or is about to.
+/// True if a process has memory; false if it has ended or is about to.
 pub(crate) fn has_memory(pid: u32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok();
     stat.and_then(|stat| parse(&stat)).is_some_and(|entry| entry.pages > 0)
 }
 
-/// The names of the processes below this one that have not ended, without that of the cage.
+/// The names of live descendants of this process, without the cage's own process.
 pub(crate) fn live_names(own: Option<u32>) -> Vec<String> {
     descendants(std::process::id(), &all_processes())
         .iter()
@@ -101,7 +103,7 @@ pub(crate) fn live_names(own: Option<u32>) -> Vec<String> {
         .collect()
 }
 
-/// The name of a process that has not ended.
+/// The name of a process, unless it has ended.
 fn name(stat: &[u8]) -> Option<String> {
     let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;
@@ -109,17 +111,17 @@ fn name(stat: &[u8]) -> Option<String> {
     (!has_ended).then(|| String::from_utf8_lossy(&stat[open + 1..close]).into_owned())
 }
 
-/// Processes and threads of the whole machine; 0 where it does not say.
+/// Processes and threads of the whole machine; 0 if `/proc/loadavg` does not say.
 pub(crate) fn system_process_count() -> u64 {
     fs::read_to_string("/proc/loadavg").ok().and_then(|text| total(&text)).unwrap_or(0)
 }
 
-/// `0.20 0.18 0.12 1/80 11206`: the number behind the slash.
+/// Parses `0.20 0.18 0.12 1/80 11206`: the number after the slash.
 fn total(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Every process that can be seen.
+/// Every visible process.
 fn all_processes() -> Vec<ProcStat> {
     let Ok(listed) = fs::read_dir("/proc") else { return Vec::new() };
     listed
@@ -129,13 +131,13 @@ fn all_processes() -> Vec<ProcStat> {
         .collect()
 }
 
-/// The name in parentheses may itself hold any byte: counted from its end.
+/// Fields are counted from the closing parenthesis, since the name may contain any byte.
 fn parse(stat: &[u8]) -> Option<ProcStat> {
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let pid = stat.split(|byte| *byte == b' ').next()?;
     let fields: Vec<&str> =
         std::str::from_utf8(&stat[close + 1..]).ok()?.split_ascii_whitespace().collect();
-    // proc(5) counts from 1, and the state behind the name is its third.
+    // proc(5) numbers fields from 1; the state after the name is the third.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(ProcStat {
         pid: std::str::from_utf8(pid).ok()?.parse().ok()?,
@@ -146,7 +148,7 @@ fn parse(stat: &[u8]) -> Option<ProcStat> {
     })
 }
 
-/// All that descend from `root`, without it.
+/// All descendants of `root`, without it.
 fn descendants(root: u32, all: &[ProcStat]) -> Vec<ProcStat> {
     let mut children: HashMap<u32, Vec<ProcStat>> = HashMap::new();
     for entry in all {
@@ -154,7 +156,7 @@ fn descendants(root: u32, all: &[ProcStat]) -> Vec<ProcStat> {
     }
     let mut found = Vec::new();
     let mut parents = vec![root];
-    // A number that was given anew between two reads could make a circle.
+    // A PID that was reused between two reads could form a cycle.
     let mut seen = HashSet::from([root]);
     while let Some(parent) = parents.pop() {
         for child in children.get(&parent).into_iter().flatten() {
@@ -167,7 +169,7 @@ fn descendants(root: u32, all: &[ProcStat]) -> Vec<ProcStat> {
     found
 }
 
-/// The lines `Pss:` and `Pss_Shmem:` of a `smaps_rollup`, in bytes.
+/// Parses the lines `Pss:` and `Pss_Shmem:` of `smaps_rollup`, in bytes.
 fn mapped(text: &str) -> Option<MappedMemory> {
     let bytes = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -177,12 +179,12 @@ fn mapped(text: &str) -> Option<MappedMemory> {
     Some(MappedMemory { own: bytes("Pss:")?.saturating_sub(shared), shared })
 }
 
-/// Processor time of this thread: what a look costs, whatever else keeps the processors busy.
+/// CPU time of this thread: the cost of a measurement, independent of the machine's load.
 pub(crate) fn thread_cpu_time() -> Duration {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(Duration::ZERO, |used| time(&used))
 }
 
-/// Processor time of the children that were waited for already.
+/// CPU time of children that were already reaped.
 fn reaped_ms() -> u64 {
     let used = getrusage(UsageWho::RUSAGE_CHILDREN).map_or(Duration::ZERO, |used| time(&used));
     u64::try_from(used.as_millis()).unwrap_or(u64::MAX)
@@ -258,7 +260,7 @@ mod tests {
     fn this_process_has_its_child() {
         let mut command = std::process::Command::new("cat");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Its answer proves that its program runs: between fork and exec it has no memory of its own.
+        // The echo proves that the program runs: between fork and exec it has no memory of its own.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let census = ProcSnapshot::now();

@@ -1,7 +1,7 @@
-//! All processes of one command: waiting for it, and ending every one of them. For `caged` only.
+//! The process tree of one command: waits for the command, and kills every process.
 //!
-//! The runner waits for any child (`waitpid(-1)`), which is right here alone: it is a process of
-//! one purpose, and every child it has belongs to this tree.
+//! The runner reaps any child (`waitpid(-1)`). That is safe here, because a runner has one purpose
+//! and all its children belong to this tree.
 
 use crate::cgroup::CommandCgroup;
 use crate::domain_guard::{DomainGuard, SignalScope};
@@ -17,41 +17,41 @@ use protocol::tool::{Keeper, KeeperKind};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the kernel gets to end what was killed; only a process stuck in a driver needs more.
+/// How long killed processes may take to end; only a process stuck in a driver needs more.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two blows, at first and at last.
+/// Shortest and longest pause between two rounds of kills.
 const SHORT: Duration = Duration::from_micros(50);
 const LONG: Duration = Duration::from_millis(50);
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandExit {
-    /// It returned this.
+    /// It exited with this code.
     Code(i32),
-    /// This signal ended it; 31 (SIGSYS) where it used a foreign system call interface.
+    /// This signal killed it; 31 (SIGSYS) if it used the 32-bit system call interface.
     Signal(i32),
 }
 
-/// What holds the tree together.
+/// How all processes of the tree can be reached.
 #[derive(Debug)]
 pub(crate) enum Containment {
-    /// A PID namespace, which ends with its first process.
+    /// A PID namespace, which ends with its PID 1.
     Namespace { first: Pid1, fence: Option<SignalScope> },
-    /// This process as the subreaper, and the Landlock domain where it is proven.
+    /// This process as the subreaper, plus the Landlock domain if its signal scope was proven.
     Domain { fence: Option<SignalScope>, guard: Option<DomainGuard> },
 }
 
 /// Whether all processes were stopped.
 #[derive(Debug)]
 pub(crate) enum StoppedTree {
-    /// By this fence.
+    /// Stopped, through this signal scope.
     Yes(SignalScope),
     No,
 }
 
 impl StoppedTree {
-    /// Lets them go on.
+    /// Continues them.
     pub(crate) fn resume(self) {
         match self {
             Self::Yes(fence) => fence.signal(Signal::SIGCONT),
@@ -67,25 +67,26 @@ pub(crate) struct ProcessTree {
     containment: Containment,
     cgroup: Option<CommandCgroup>,
     exit: Option<CommandExit>,
-    /// `Some` once it was ended: how many processes are still there.
+    /// `Some` after it was killed: the number of processes that remain.
     survivors: Option<u32>,
 }
 
 impl ProcessTree {
-    /// A tree that grows from `command`.
+    /// A tree whose root is `command`.
     pub(crate) fn new(command: Pid, bond: Containment, group: Option<CommandCgroup>) -> Self {
         Self { command, containment: bond, cgroup: group, exit: None, survivors: None }
     }
 
-    /// The cgroup that it is in, where it has one of its own.
+    /// The command's cgroup, if it has one.
     pub(crate) fn group(&self) -> Option<&CommandCgroup> {
         self.cgroup.as_ref()
     }
 
-    /// Starts the guard, where the domain is fenced; again where the last one was lost.
+    /// Starts the domain guard if the domain has a signal scope; starts another if the last one was
+    /// lost.
     ///
     /// # Errors
-    /// `Step::Fork`.
+    /// `CageStep::Fork`.
     pub(crate) fn ensure_guard(&mut self) -> Result<(), CageError> {
         match &mut self.containment {
             Containment::Domain { fence: Some(fence), guard } => {
@@ -98,7 +99,7 @@ impl ProcessTree {
         }
     }
 
-    /// Whether its processes have a PID namespace of their own, and with it a root.
+    /// True if its processes have a PID namespace, and therefore a root, of their own.
     pub(crate) fn is_namespace(&self) -> bool {
         match &self.containment {
             Containment::Namespace { .. } => true,
@@ -106,8 +107,7 @@ impl ProcessTree {
         }
     }
 
-    /// The process that ends the tree where the runner does not; `None` where the kernel has no
-    /// means for one.
+    /// The process that kills the tree if the runner does not; `None` if the kernel supports none.
     pub(crate) fn keeper(&self) -> Option<Keeper> {
         let (pid, kind) = match &self.containment {
             Containment::Namespace { first, .. } => (first.pid(), KeeperKind::FirstProcess),
@@ -118,30 +118,32 @@ impl ProcessTree {
         Some(Keeper { pid: pid.as_raw().unsigned_abs(), kind, command })
     }
 
-    /// The command's process, as the runner numbers it.
+    /// The command's process ID as the runner sees it.
     pub(crate) fn command(&self) -> Pid {
         self.command
     }
 
-    /// How the command ended; known after `end`.
+    /// How the command ended; known after `kill_all`.
     pub(crate) fn exit(&self) -> Option<CommandExit> {
         self.exit
     }
 
-    /// Whether `end` was called.
+    /// True if `kill_all` was called.
     pub(crate) fn was_killed(&self) -> bool {
         self.survivors.is_some()
     }
 
-    /// Asks the command's group to end.
+    /// Sends SIGTERM to the command's process group.
     pub(crate) fn terminate(&self) {
         let group = Pid::from_raw(-self.command.as_raw());
-        // ESRCH: none is left in the group. A stopped process must run on to hear the request.
+        // ESRCH: the group has no process left. A stopped process must continue to handle the
+        // signal.
         let _ = kill(group, Signal::SIGTERM);
         let _ = kill(group, Signal::SIGCONT);
     }
 
-    /// Ends every process and waits until none is left; returns how many are. Does so once.
+    /// Kills every process and waits until none is left; returns the number of survivors. Only the
+    /// first call does anything.
     pub(crate) fn kill_all(&mut self) -> u32 {
         if let Some(survivors) = self.survivors {
             return survivors;
@@ -158,8 +160,8 @@ impl ProcessTree {
             if Instant::now() > deadline {
                 break u32::try_from(living_children().len()).unwrap_or(u32::MAX).max(1);
             }
-            // The usual end takes the kernel some hundred microseconds. Thousands take long, and
-            // each blow holds a lock that they need to end.
+            // A usual end takes the kernel some hundred microseconds. Thousands of processes take
+            // long, and each round of kills holds a lock that they need to end.
             sleep(pause);
             pauses += 1;
             if pauses > 20 {
@@ -170,8 +172,8 @@ impl ProcessTree {
         survivors
     }
 
-    /// Collects what ended, so that its number is free and it counts no more. In tier A the
-    /// namespace's first process does.
+    /// Reaps ended processes, so that their PIDs are free and they no longer count. In tier A, PID
+    /// 1 of the namespace does this.
     pub(crate) fn reap_orphans(&mut self) {
         match self.containment {
             Containment::Namespace { .. } => {}
@@ -179,12 +181,12 @@ impl ProcessTree {
         }
     }
 
-    /// The names of its processes that live.
+    /// The names of its live processes.
     pub(crate) fn live_names(&self) -> Vec<String> {
         proc_usage::live_names(self.guard_pid())
     }
 
-    /// The cage's own process among them.
+    /// The cage's own process in the tree.
     pub(crate) fn guard_pid(&self) -> Option<u32> {
         let own = match &self.containment {
             Containment::Namespace { first, .. } => Some(first.pid()),
@@ -193,7 +195,8 @@ impl ProcessTree {
         own.map(|pid| pid.as_raw().unsigned_abs())
     }
 
-    /// Stops every process, so that a bomb cannot outrun its counting. Not without a fence.
+    /// Stops every process, so that a fork bomb cannot outrun the measurement. Impossible without a
+    /// signal scope.
     pub(crate) fn stop(&self) -> StoppedTree {
         match &self.containment {
             Containment::Domain { fence: Some(fence), guard } => {
@@ -212,7 +215,7 @@ impl ProcessTree {
         }
     }
 
-    /// One blow with the strongest means there is.
+    /// One round of kills with the strongest available means.
     fn kill_once(&mut self) {
         if let Some(group) = &self.cgroup {
             group.kill();
@@ -231,7 +234,7 @@ impl ProcessTree {
         }
     }
 
-    /// Collects what ended; true once no child is left.
+    /// Reaps ended children; true once no child is left.
     fn reap(&mut self) -> bool {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -263,8 +266,8 @@ impl Drop for ProcessTree {
     }
 }
 
-/// The children of this process that have not ended; orphans of the command are among them, since
-/// the runner is their subreaper.
+/// The live children of this process. Orphans of the command are among them, since the runner is
+/// their subreaper.
 fn living_children() -> Vec<Pid> {
     let me = std::process::id();
     proc_stat::all_pids()

@@ -1,5 +1,5 @@
-//! Mounts that keep a file read-only, made while the command runs. The runner asks for them and may
-//! mount nothing itself; the first process of the namespaces makes them. For `init` and `listener`.
+//! Read-only mounts that are made while the command runs. The runner requests them and may mount
+//! nothing itself; PID 1 of the namespace makes them.
 
 use crate::error::{CageError, CageStep};
 use crate::root::{self, StagingDir};
@@ -13,29 +13,31 @@ use std::time::Duration;
 /// How long the runner waits for a mount, which takes 50 us.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The runner's way to the first process.
+/// The runner's handle for requests to PID 1.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyMounter {
     line: SetupChannel,
-    /// An answer was missed. It may come later, and would then be taken for that to the next word.
+    /// A reply was missed. It may still arrive, and would be taken for the reply to the next
+    /// request.
     broken: Cell<bool>,
 }
 
 impl ReadOnlyMounter {
-    /// Over this line, which nothing else is said on.
+    /// Uses this channel, which must carry nothing else.
     pub(crate) fn new(line: SetupChannel) -> Self {
         Self { line, broken: Cell::new(false) }
     }
 
-    /// Makes what lies at this path of the root read-only there; right in a room, wherever it is moved.
+    /// Makes the file at this path of the root read-only. In a staging directory the mount then
+    /// moves with the file.
     ///
     /// # Errors
-    /// What failed; then it is not.
+    /// The reason why the file is not read-only.
     pub(crate) fn make_read_only(&self, path: &Path) -> Result<(), CageError> {
         if self.broken.get() {
             return Err(CageError::new(
                 CageStep::Handover,
-                "the first process did not answer before",
+                "PID 1 of the namespace did not answer an earlier request",
             ));
         }
         let asked = || {
@@ -49,7 +51,7 @@ impl ReadOnlyMounter {
                 let why: Vec<_> = why.iter().map(|part| String::from_utf8_lossy(part)).collect();
                 Err(CageError::new(CageStep::Root, why.concat()))
             }
-            Ok(None) => Err(CageError::new(CageStep::Lost, "the first process has ended")),
+            Ok(None) => Err(CageError::new(CageStep::Lost, "PID 1 of the namespace has ended")),
             Err(error) => {
                 self.broken.set(true);
                 Err(error)
@@ -58,7 +60,7 @@ impl ReadOnlyMounter {
     }
 }
 
-/// The first process's part: one word, if there is one, and its answer. False where the line has ended.
+/// Handles one request in PID 1. False if the channel is closed.
 pub(crate) fn handle_request(line: &SetupChannel, rooms: &[StagingDir]) -> bool {
     let Ok(Some(parts)) = line.receive_parts() else { return false };
     let mut paths = parts.iter().map(|part| Path::new(OsStr::from_bytes(part)));

@@ -1,4 +1,4 @@
-//! The Landlock layer: which rights a grant means, and which of them this kernel knows.
+//! Landlock rulesets: the rights that a grant means, and the rights that this kernel supports.
 
 use crate::error::{CageError, CageStep};
 use crate::grants::Grants;
@@ -10,34 +10,34 @@ use landlock::{
 };
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The oldest interface that a cage is built on (Linux 5.13).
+/// The oldest Landlock ABI that a cage can be built on (Linux 5.13).
 pub(crate) const MIN_ABI: u32 = 1;
-/// From here on files can be moved and linked between directories of the grants (Linux 5.19).
+/// From this ABI on, files can be moved and linked between directories of the grants (Linux 5.19).
 pub(crate) const REFER_ABI: u32 = 2;
-/// From here on a file's length belongs to the grants (Linux 6.2).
+/// From this ABI on, Landlock restricts truncation (Linux 6.2).
 pub(crate) const TRUNCATE_ABI: u32 = 3;
-/// From here on signals and abstract sockets end at the domain.
+/// From this ABI on, signals and abstract sockets can be confined to the domain.
 pub(crate) const SCOPE_ABI: u32 = 6;
-/// From here on connections to sockets in the file system need a right of their own.
+/// From this ABI on, connecting to a socket in the file system needs a right of its own.
 pub(crate) const UNIX_SOCKET_ABI: u32 = 9;
-/// The newest interface that the rights below were written for.
+/// The newest ABI that the rights below were written for.
 const NEWEST_ABI: ABI = ABI::V9;
 
-/// What the layer does with TCP.
+/// Whether the ruleset restricts TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TcpAccess {
-    /// Refused here too, beside the filter.
+    /// Refused here too, in addition to the filter.
     Refused,
-    /// Left to the namespace or the filter.
+    /// Left to the network namespace or to the filter.
     Unrestricted,
 }
 
-/// The kernel's version of Landlock's interface.
+/// The kernel's Landlock ABI version.
 ///
 /// # Errors
-/// `Step::Landlock` where it is missing, off, or too old for any tier.
+/// `CageStep::Landlock` if Landlock is missing, switched off, or too old for any tier.
 pub(crate) fn abi() -> Result<u32, CageError> {
-    // Applies nothing: the crate has no other door to the version.
+    // This applies nothing; the landlock crate has no other way to read the version.
     let status = RestrictSelf::default()
         .no_new_privs(false)
         .apply()
@@ -60,10 +60,10 @@ pub(crate) fn abi() -> Result<u32, CageError> {
     check_abi(u32::try_from(found).unwrap_or(0))
 }
 
-/// The version again, where a tier can be built on it.
+/// Returns the version if a tier can be built on it.
 ///
 /// # Errors
-/// `Step::Landlock` where it is older.
+/// `CageStep::Landlock` if it is too old.
 pub(crate) fn check_abi(found: u32) -> Result<u32, CageError> {
     if found < MIN_ABI {
         return Err(CageError::new(
@@ -74,7 +74,7 @@ pub(crate) fn check_abi(found: u32) -> Result<u32, CageError> {
     Ok(found)
 }
 
-/// The rights of the newest interface that a kernel of version `abi` does not enforce.
+/// The rights of the newest ABI that a kernel with this ABI does not enforce.
 pub(crate) fn missing_rights(abi: u32) -> Vec<String> {
     let known = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
     let files = AccessFs::from_all(NEWEST_ABI) & !AccessFs::from_all(known);
@@ -86,10 +86,10 @@ pub(crate) fn missing_rights(abi: u32) -> Vec<String> {
         .collect()
 }
 
-/// Makes the rules of `grants`; nothing is restricted yet.
+/// Creates a ruleset from `grants`. Nothing is restricted yet.
 ///
 /// # Errors
-/// `Step::Layer` where the kernel refuses a rule.
+/// `CageStep::Layer` where the kernel refuses a rule.
 pub(crate) fn rules(grants: &Grants, tcp: TcpAccess) -> Result<RulesetCreated, CageError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -110,10 +110,10 @@ pub(crate) fn rules(grants: &Grants, tcp: TcpAccess) -> Result<RulesetCreated, C
     Ok(rules)
 }
 
-/// Makes rules that leave nothing to do with files but to remove and rename those below `root`.
+/// Creates a ruleset that allows only to remove and rename files below `roots`.
 ///
 /// # Errors
-/// `Step::Layer` where the kernel refuses a rule.
+/// `CageStep::Layer` where the kernel refuses a rule.
 pub(crate) fn removal_rules(roots: &[OwnedFd]) -> Result<RulesetCreated, CageError> {
     let renames = AccessFs::Refer | AccessFs::MakeDir;
     let rights = AccessFs::ReadDir | AccessFs::RemoveDir | AccessFs::RemoveFile | renames;
@@ -131,10 +131,10 @@ pub(crate) fn removal_rules(roots: &[OwnedFd]) -> Result<RulesetCreated, CageErr
     })
 }
 
-/// Adds one place to the rules.
+/// Adds one path to the ruleset.
 ///
 /// # Errors
-/// `Step::Layer` where the kernel refuses it.
+/// `CageStep::Layer` where the kernel refuses it.
 pub(crate) fn add(
     rules: RulesetCreated,
     place: impl AsFd,
@@ -143,10 +143,10 @@ pub(crate) fn add(
     rules.add_rule(PathBeneath::new(place, rights(access))).map_err(layer_error)
 }
 
-/// Locks this process into a new domain, for good.
+/// Locks this process into a new domain. This cannot be undone.
 ///
 /// # Errors
-/// `Step::Layer` where the kernel refuses, or enforces nothing.
+/// `CageStep::Layer` if the kernel refuses, or enforces nothing.
 pub(crate) fn enforce(rules: RulesetCreated) -> Result<(), CageError> {
     let status = rules.restrict_self().map_err(layer_error)?;
     match status.ruleset {
@@ -162,8 +162,8 @@ pub(crate) fn enforce(rules: RulesetCreated) -> Result<(), CageError> {
     }
 }
 
-/// The rights behind a word of the policy. No grant makes device nodes, and only terminals may
-/// be controlled.
+/// The Landlock rights of an access level of the policy. No grant allows device nodes to be made,
+/// and only terminals may be controlled by ioctl.
 fn rights(access: Access) -> BitFlags<AccessFs> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = read
@@ -216,7 +216,7 @@ mod tests {
         assert!(missing_rights(99).is_empty(), "a newer kernel drops nothing");
     }
 
-    /// Every version there is and one more: whether it is enough, and what is not enforced.
+    /// Every existing version and one more: whether it is sufficient, and which rights it lacks.
     #[test]
     fn each_version_has_its_losses() {
         let sockets = "ResolveUnix";

@@ -1,4 +1,4 @@
-//! A command that runs in its cage: its output, its end, and what it leaves behind. For `tools`.
+//! A command that runs in its cage: its output, its exit, and its leftovers. Used by `tools`.
 
 use crate::cgroup::CommandCgroup;
 use crate::error::{CageError, CageStep};
@@ -16,14 +16,14 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Between the request to end and the blow: long enough to remove a lock file, short enough that
-/// a person who cancels does not wait.
+/// Time between SIGTERM and SIGKILL: long enough to remove a lock file, short enough that a user
+/// who cancels does not wait.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// A running command. Dropping it ends all of its processes.
+/// A running command. Dropping it kills all its processes.
 #[derive(Debug)]
 pub struct RunningCommand {
-    // Ended before the listener, so that no call waits for an answer that never comes.
+    // Dropped before the notify supervisor, so that no call waits for an answer that never comes.
     pub(crate) tree: ProcessTree,
     pub(crate) notify: Option<NotifySupervisor>,
     pub(crate) pidfd: OwnedFd,
@@ -33,57 +33,58 @@ pub struct RunningCommand {
     pub(crate) limits: LimitWatcher,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutcome {
     /// How the command itself ended.
     pub exit: CommandExit,
-    /// What the kernel refused, the first ones in order.
+    /// The first refused system calls, in order.
     pub refusals: Vec<Refusal>,
-    /// How many more were refused after those.
+    /// Number of refused calls after those.
     pub refusals_uncounted: u64,
-    /// Protected names that it changed or made, and what was done about each.
+    /// Protected files that it changed or created, and how each was handled.
     pub tampered: Vec<Tampered>,
-    /// What all its processes used.
+    /// Resources used by all its processes.
     pub usage: ProcessUsage,
-    /// Its process id, as the runner numbers it.
+    /// Its process ID as the runner sees it.
     pub pid: u32,
-    /// Processes that could not be ended; 0 unless the kernel is stuck.
+    /// Processes that could not be killed; 0 unless the kernel is stuck.
     pub survivors: u32,
 }
 
 impl RunningCommand {
-    /// The read end of its standard output; `None` the second time. End of file comes when every
-    /// process that holds the other end is gone: after `exit_fd` is readable, read what is there,
-    /// `kill`, then read to the end, or a process in the background holds up the call.
+    /// The read end of its standard output; `None` at the second call. End of file comes when every
+    /// process with the write end is gone. So, once `exit_fd` is readable, read the available
+    /// bytes, call `kill`, then read to the end. Otherwise a background process would block the
+    /// call.
     pub fn stdout(&mut self) -> Option<File> {
         self.output.take()
     }
 
-    /// The same for standard error.
+    /// The read end of its standard error; see `stdout`.
     pub fn stderr(&mut self) -> Option<File> {
         self.errors.take()
     }
 
-    /// Readable when the command itself has ended. Its last bytes may still be in the pipes.
+    /// Readable once the command itself has ended. Its last bytes may still be in the pipes.
     #[must_use]
     pub fn exit_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// When to ask `exceeded` next; `None` where the call as a whole has no bound.
+    /// When to call `exceeded` next; `None` if the call as a whole has no limit.
     #[must_use]
     pub fn next_check(&self) -> Option<Instant> {
         self.limits.next()
     }
 
-    /// Whether the call as a whole uses more than it may; `kill_at_once` is the answer to that. Looks only
-    /// when it is time for it.
+    /// The limit that the call as a whole exceeds; then call `kill_now`. It measures only when it
+    /// is time to.
     pub fn exceeded(&mut self) -> Option<LimitExceeded> {
         if self.limits.next().is_none_or(|next| Instant::now() < next) {
             return None;
         }
-        // Without one the command goes on as well; the next look tries again.
+        // The command also runs without a guard; the next check tries again.
         let _ = self.tree.ensure_guard();
         let stopped =
             if self.limits.suspects_fork_bomb() { self.tree.stop() } else { StoppedTree::No };
@@ -95,27 +96,29 @@ impl RunningCommand {
         found
     }
 
-    /// The bound that the kernel ended it for, or held it back at, once the command itself has ended:
-    /// it may have been too quick for `exceeded`. Only where it has a cgroup.
+    /// The limit that the kernel enforced, known once the command itself has ended: it may have
+    /// ended before `exceeded` was called. Only with a cgroup.
     #[must_use]
     pub fn kernel_limit_hit(&self) -> Option<LimitExceeded> {
         self.tree.group().and_then(CommandCgroup::exceeded_limit)
     }
 
-    /// The command's process id, as the runner numbers it.
+    /// The command's process ID as the runner sees it.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.tree.command().as_raw().unsigned_abs()
     }
 
-    /// The names of its live processes: its background processes once the command itself has ended.
+    /// The names of its live processes. Once the command itself has ended, these are its background
+    /// processes.
     #[must_use]
     pub fn live_processes(&self) -> Vec<String> {
         self.tree.live_names()
     }
 
-    /// Ends every process of the command: asks its group first where the command still runs, waits
-    /// at most 300 ms, then ends all at once. On return none is left, so the pipes have an end.
+    /// Ends every process of the command. If the command still runs, it sends SIGTERM to its
+    /// process group and waits up to 300 ms; then it kills all. No process is left on return, so
+    /// the pipes reach end of file.
     pub fn kill(&mut self) {
         if !self.ended_within(Some(Duration::ZERO)) {
             self.tree.terminate();
@@ -124,17 +127,18 @@ impl RunningCommand {
         self.tree.kill_all();
     }
 
-    /// Ends every process of the command without asking it first: what went over a bound would use
-    /// the time to go further.
+    /// Kills every process of the command without SIGTERM first: a command over its limit would use
+    /// the time to grow further.
     pub fn kill_now(&mut self) {
         self.tree.kill_all();
     }
 
-    /// Waits for the command itself unless it was killed, ends what it left behind, and says what
-    /// happened.
+    /// Waits for the command itself unless it was killed, kills its leftover processes, and returns
+    /// the result.
     ///
     /// # Errors
-    /// `Step::Handover` where the kernel gave no account of the command: it was killed and cannot end.
+    /// `CageStep::Handover` if the command was killed and cannot end, so the kernel reports no exit
+    /// status.
     pub fn finish(mut self) -> Result<CommandOutcome, CageError> {
         if !self.tree.was_killed() {
             self.ended_within(None);
@@ -159,7 +163,7 @@ impl RunningCommand {
         })
     }
 
-    /// Whether the command itself ended within `time`; `None` waits as long as it takes.
+    /// True if the command itself ended within `time`; `None` waits without a limit.
     fn ended_within(&self, time: Option<Duration>) -> bool {
         let timeout = time.map_or(PollTimeout::NONE, |time| {
             PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX)
@@ -175,7 +179,7 @@ impl RunningCommand {
     }
 }
 
-/// What all reaped children of the runner used.
+/// Resources used by all reaped children of the runner.
 fn usage() -> ProcessUsage {
     let Ok(used) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
         return ProcessUsage::default();

@@ -1,5 +1,5 @@
-//! Words and descriptors between the three processes of a cage, which share one program and
-//! trust each other until the command's program starts. For `cage`, `init` and `inert` only.
+//! Channel for messages and descriptors between the three processes of a cage. They run the same
+//! program and trust each other until the command's program starts.
 
 use crate::error::{CageError, CageStep};
 use nix::errno::Errno;
@@ -13,64 +13,65 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longest word: a command line and an environment, which the kernel itself bounds to about 6 MiB.
+/// Maximum length of a message: a command line and an environment, which the kernel limits to about
+/// 6 MiB.
 const LONGEST: usize = 8 << 20;
-/// Most descriptors behind one word.
+/// Maximum number of descriptors in one message.
 const MOST_DESCRIPTORS: usize = 10;
 
 const READY: u8 = b'R';
 const FAILED: u8 = b'F';
-/// Parts of `READY`.
+/// Tags of the parts of a `READY` message.
 const LOSS: u8 = b'L';
 const WITHOUT_OVERLAY: u8 = b'P';
 
-/// One end of the line between the runner and a process it made.
+/// One end of the channel between the runner and a process that it forked.
 #[derive(Debug)]
 pub(crate) struct SetupChannel(UnixStream);
 
-/// What a process says when it is where it should be.
+/// The message of a process that has finished its setup.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyMsg {
     pub descriptors: Vec<OwnedFd>,
-    /// What the tier claims and this host refused, in plain words.
+    /// Protections of the tier that this host refused, in plain words.
     pub losses: Vec<String>,
-    /// Places that are shown without their overlay, and why.
+    /// Paths that are shown without their overlay, and the reason.
     pub without_overlay: Vec<(PathBuf, Errno)>,
 }
 
 impl SetupChannel {
-    /// Two ends.
+    /// Creates both ends.
     ///
     /// # Errors
-    /// `Step::Handover`.
+    /// `CageStep::Handover`.
     pub(crate) fn pair() -> Result<(Self, Self), CageError> {
         let (one, other) = UnixStream::pair().map_err(broken)?;
         Ok((Self(one), Self(other)))
     }
 
-    /// The same end once more.
+    /// A second handle on this end.
     ///
     /// # Errors
-    /// `Step::Handover`.
+    /// `CageStep::Handover`.
     pub(crate) fn try_clone(&self) -> Result<Self, CageError> {
         self.0.try_clone().map(Self).map_err(broken)
     }
 
-    /// How long it waits for a word, from here on; all who have this end share that.
+    /// Sets how long each receive may wait, for all holders of this end.
     ///
     /// # Errors
-    /// `Step::Handover`.
+    /// `CageStep::Handover`.
     pub(crate) fn set_timeout(&self, patience: Duration) -> Result<(), CageError> {
         self.0.set_read_timeout(Some(patience)).map_err(broken)
     }
 
-    /// Ends the line, whoever else has this end.
+    /// Closes the channel for all holders of this end.
     pub(crate) fn shut_down(self) {
-        // The other end has gone already.
+        // It only fails if the other end is already gone.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 
-    /// Says that all is well so far.
+    /// Reports that the setup has succeeded so far.
     pub(crate) fn send_ready(
         &self,
         descriptors: &[BorrowedFd<'_>],
@@ -79,7 +80,8 @@ impl SetupChannel {
         self.send_root_ready(descriptors, losses, &[])
     }
 
-    /// Says that the root stands, and which places of it are shown without their overlay.
+    /// Reports that the new root is complete, and which of its paths are shown without their
+    /// overlay.
     pub(crate) fn send_root_ready(
         &self,
         descriptors: &[BorrowedFd<'_>],
@@ -96,7 +98,7 @@ impl SetupChannel {
         self.send(READY, &parts, descriptors)
     }
 
-    /// Says what failed.
+    /// Reports an error.
     pub(crate) fn send_error(&self, error: &CageError) -> Result<(), CageError> {
         let step = error.step as u8;
         let errno = error.errno().to_le_bytes();
@@ -104,23 +106,23 @@ impl SetupChannel {
         self.send(FAILED, &parts, &[])
     }
 
-    /// Waits until the other end says that it is ready.
+    /// Waits until the other end reports that it is ready.
     ///
     /// # Errors
-    /// What the other end reports, or `Step::Lost` where it ended without a word.
+    /// The error that the other end reports, or `CageStep::Lost` if it ended without a message.
     pub(crate) fn await_ready(&self) -> Result<ReadyMsg, CageError> {
         match self.receive_ready()? {
             Some(ready) => Ok(ready),
             None => {
-                Err(CageError::new(CageStep::Lost, "a process of the cage ended without a word"))
+                Err(CageError::new(CageStep::Lost, "a process of the cage ended without a message"))
             }
         }
     }
 
-    /// Waits for a word or for the end of the line.
+    /// Waits for a message; `None` if the other end closed the channel.
     ///
     /// # Errors
-    /// What the other end reports.
+    /// The error that the other end reports.
     pub(crate) fn receive_ready(&self) -> Result<Option<ReadyMsg>, CageError> {
         let Some((tag, parts, descriptors)) = self.receive()? else {
             return Ok(None);
@@ -149,7 +151,7 @@ impl SetupChannel {
         self.send(READY, parts, &[])
     }
 
-    /// The list, or `None` where the other end went away.
+    /// Receives such a list; `None` if the other end is gone.
     pub(crate) fn receive_parts(&self) -> Result<Option<Vec<Vec<u8>>>, CageError> {
         Ok(self.receive()?.map(|(_, parts, _)| parts))
     }
@@ -169,8 +171,8 @@ impl SetupChannel {
         let raw: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
         let rights = [ControlMessage::ScmRights(&raw)];
         let control: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
-        // The descriptors ride on the first byte. All of it at once where it fits: each part that
-        // arrives by itself would wake the other end once more.
+        // The descriptors travel with the first byte. Prefix and message are sent in one call if
+        // they fit, since each separate write would wake the other end once more.
         let sent = sendmsg::<()>(
             self.0.as_raw_fd(),
             &[IoSlice::new(&prefix), IoSlice::new(&word)],
@@ -196,7 +198,7 @@ impl SetupChannel {
                 MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL,
             ) {
                 Err(nix::errno::Errno::EINTR) => {}
-                // A process that was killed with unread words resets the line: it is gone.
+                // A process that was killed with unread messages resets the connection: it is gone.
                 Err(nix::errno::Errno::ECONNRESET) => return Ok(None),
                 other => break other.map_err(|error| broken(error.into()))?,
             }
@@ -242,7 +244,7 @@ impl AsFd for SetupChannel {
     }
 }
 
-/// Takes a descriptor that came with a message.
+/// Takes ownership of a descriptor that came with a message.
 fn own(raw: RawFd) -> OwnedFd {
     // SAFETY: the kernel put it into this process's table with the message; nobody else has it.
     #[allow(unsafe_code)]
@@ -261,7 +263,7 @@ fn length(size: usize) -> Result<u32, CageError> {
     u32::try_from(size).map_err(|_| garbled())
 }
 
-/// The error that another process of the cage told.
+/// Decodes an error that another process of the cage reported.
 fn reported(parts: &[Vec<u8>]) -> CageError {
     let [step, errno, reason, hint] = parts else {
         return garbled();
@@ -281,16 +283,16 @@ fn reported(parts: &[Vec<u8>]) -> CageError {
     }
 }
 
-/// A broken line: the process at its other end is gone, or the system refused.
+/// Maps an I/O error: the process at the other end is gone, or the kernel refused the call.
 fn broken(error: io::Error) -> CageError {
     let gone =
         [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset, io::ErrorKind::UnexpectedEof];
     let step = if gone.contains(&error.kind()) { CageStep::Lost } else { CageStep::Handover };
-    CageError::os(step, "the line to a process of the cage", error)
+    CageError::os(step, "the channel to a process of the cage", error)
 }
 
 fn garbled() -> CageError {
-    CageError::new(CageStep::Handover, "a process of the cage spoke nonsense")
+    CageError::new(CageStep::Handover, "a process of the cage sent an invalid message")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Memory that no process needs to map: files in `/dev/shm`, files of `memfd_create`, System V segments.
-//! `bounds` counts it; `caged` removes what a command in tier B left of it.
+//! Measures and removes memory that no process needs to map: files in `/dev/shm`, files of
+//! `memfd_create` and System V segments. The limit watcher measures it; after a command in tier B
+//! its leftovers are removed.
 
 mod shm_creations;
 mod sysv_segments;
@@ -18,67 +19,68 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-/// Where programs share memory by names.
+/// The directory where programs share memory by name.
 pub(crate) const SHM: &str = "/dev/shm";
-/// Bytes of one block of `st_blocks`.
+/// Bytes per block of `st_blocks`.
 const BLOCK: u64 = 512;
-/// Entries below `/dev/shm` that one count looks at.
+/// Maximum number of entries below `/dev/shm` in one measurement.
 const ENTRIES: usize = 20_000;
 
 /// The shared memory of one command.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
     whose: ShmScope,
-    /// Shared memory of the whole machine when the command began, without what others took since.
+    /// The machine's shared memory when the command began, plus the growth since then that was not
+    /// the command's.
     machine: u64,
 }
 
-/// Beside whose memory the command's own lies.
+/// With which processes the command shares its shared memory.
 #[derive(Debug)]
 enum ShmScope {
-    /// Nobody's: `/dev/shm` is a fresh mount, and the IPC namespace is new (tier A).
+    /// With none: `/dev/shm` is a new mount, and the IPC namespace is new (tier A).
     Private(OwnedFd),
-    /// This user's other processes' (tier B).
+    /// With the user's other processes (tier B).
     Shared { seen: SharedShmCreations, segments_before: BTreeSet<u64> },
-    /// The same, and no listener sees what the command makes.
+    /// With the user's other processes, and no notify supervisor observes what the command creates.
     Unobserved,
 }
 
-/// A count.
+/// A measured amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemorySum {
-    /// All of it was looked at.
+    /// Everything was measured.
     Whole(u64),
-    /// At least this: a process hides its files, or there are too many.
+    /// A lower bound: a process hides its files, or there are too many.
     Part(u64),
 }
 
 impl SharedMemory {
-    /// Of a command with this mount at `/dev/shm` and with the runner's own IPC namespace.
+    /// For a command with this mount at `/dev/shm` and with the runner's own IPC namespace.
     pub(crate) fn private(shm: OwnedFd) -> Self {
         Self { whose: ShmScope::Private(shm), machine: system_shared_memory() }
     }
 
-    /// Of a command that shares both with this user's other processes.
+    /// For a command that shares both with the user's other processes.
     pub(crate) fn shared(seen: SharedShmCreations) -> Self {
         let segments_before = sysv_segments::all().iter().map(|segment| segment.id).collect();
         Self { whose: ShmScope::Shared { seen, segments_before }, machine: system_shared_memory() }
     }
 
-    /// The same without a listener.
+    /// The same without a notify supervisor.
     pub(crate) fn unobserved() -> Self {
         Self { whose: ShmScope::Unobserved, machine: system_shared_memory() }
     }
 
-    /// How much the machine's shared memory has grown: the command cannot have taken more. One short
-    /// read, where a count opens every process's list of files.
+    /// Growth of the machine's shared memory: an upper bound of the command's share. This is one
+    /// short read; an exact measurement opens the descriptor list of every process.
     pub(crate) fn grown(&self) -> u64 {
         system_shared_memory().saturating_sub(self.machine)
     }
 
-    /// Bytes that are the command's, mapped or not. `members` are its processes.
+    /// Bytes of the command's shared memory, mapped or not. `members` are its processes.
     pub(crate) fn bytes(&mut self, members: &[u32]) -> u64 {
-        // Read first: what is made meanwhile must not count as somebody else's.
+        // Read first, so that memory allocated meanwhile does not count as another process's.
         let now = system_shared_memory();
         match self.sum(members) {
             MemorySum::Whole(bytes) => {
@@ -118,8 +120,8 @@ impl SharedMemory {
         }
     }
 
-    /// Removes what the command left beside this user's other processes, as far as it is certain that the
-    /// command made it. To be called when none of its processes is left.
+    /// Removes shared memory that the command left, if it certainly created it. Call it after all
+    /// its processes have ended.
     pub(crate) fn remove(&self) {
         let ShmScope::Shared { seen, segments_before } = &self.whose else { return };
         let made = made(seen);
@@ -134,24 +136,24 @@ impl SharedMemory {
     }
 }
 
-/// What was seen so far.
+/// A copy of the creations observed so far.
 fn made(seen: &SharedShmCreations) -> ShmCreations {
     seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Shared memory of the whole machine, in bytes; 0 where it does not say.
+/// Shared memory of the whole machine, in bytes; 0 if `/proc/meminfo` does not say.
 fn system_shared_memory() -> u64 {
     fs::read_to_string("/proc/meminfo").ok().and_then(|text| shared(&text)).unwrap_or(0)
 }
 
-/// The line `Shmem:` of `/proc/meminfo`, in bytes.
+/// Parses the line `Shmem:` of `/proc/meminfo`, in bytes.
 fn shared(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("Shmem:"))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
 }
 
-/// What lies in a mount, files that are deleted and still open included.
+/// Bytes used in a mount, including deleted files that are still open.
 fn mounted(mount: &OwnedFd) -> MemorySum {
     match fstatvfs(mount.as_fd()) {
         Ok(it) => {
@@ -161,7 +163,7 @@ fn mounted(mount: &OwnedFd) -> MemorySum {
     }
 }
 
-/// What lies below the names in `/dev/shm` that the command made.
+/// Bytes below the names in `/dev/shm` that the command created.
 fn named(made: &ShmCreations) -> MemorySum {
     let mut waiting: Vec<PathBuf> = made.names().map(|name| Path::new(SHM).join(name)).collect();
     let (mut bytes, mut seen) = (0, 0);
@@ -183,8 +185,8 @@ fn named(made: &ShmCreations) -> MemorySum {
     if is_whole { MemorySum::Whole(bytes) } else { MemorySum::Part(bytes) }
 }
 
-/// What these processes have open of files in memory that have no name: those of `memfd_create`, and those
-/// in `/dev/shm` that were deleted.
+/// Bytes of nameless files in memory that these processes have open: files of `memfd_create`, and
+/// deleted files of `/dev/shm`.
 fn open_files(members: &[u32]) -> MemorySum {
     let shm = fs::metadata(SHM).map(|status| status.dev()).ok();
     let mut files = HashSet::new();
@@ -204,24 +206,24 @@ fn open_files(members: &[u32]) -> MemorySum {
     if is_whole { MemorySum::Whole(bytes) } else { MemorySum::Part(bytes) }
 }
 
-/// Device and number of a file, and its bytes.
+/// Device and inode of a file, and its bytes.
 type NamelessFile = ((u64, u64), u64);
 
-/// The files in memory without a name that a process has open; nothing where it hides them, or has ended.
+/// The nameless files in memory that a process has open; `None` if it hides them or has ended.
 fn nameless_of(pid: u32, shm: Option<u64>) -> Option<Vec<NamelessFile>> {
     let mut found = Vec::new();
     for file in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
         match fs::read_link(file.path()) {
             Ok(leads_to) => found.extend(nameless(&file.path(), &leads_to, shm)),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
-            // Closed meanwhile.
+            // The descriptor was closed meanwhile.
             Err(_) => {}
         }
     }
     Some(found)
 }
 
-/// One of them.
+/// Identity and size, if the descriptor is such a file.
 fn nameless(file: &Path, leads_to: &Path, shm: Option<u64>) -> Option<NamelessFile> {
     let leads_to = leads_to.as_os_str().as_bytes();
     let by_memfd = leads_to.starts_with(b"/memfd:");

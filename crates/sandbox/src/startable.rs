@@ -1,4 +1,5 @@
-//! Which programs a command could start, found before there is a cage: for what a session offers.
+//! Finds the programs that a command could start, before a cage exists: a session uses this to
+//! decide what to offer.
 
 use crate::grants::from_variable;
 use crate::policy::{self, GrantTarget};
@@ -7,10 +8,10 @@ use nix::unistd::{AccessFlags, access};
 use protocol::confinement::{Confinement, FilePath, Level};
 use std::path::{Path, PathBuf};
 
-/// The real path of `program`, where a command of this cage can start it by that path: it is
-/// executable, and it lies beneath a grant that lets programs start.
+/// The real path of `program`, if a command of this cage can start it by that path: it is
+/// executable, and it is below a grant that allows execution.
 ///
-/// The real path and not the given one: tier A shows a link only where the link itself is granted.
+/// The real path, since tier A shows a symbolic link only if the link itself is granted.
 #[must_use]
 pub fn startable(wanted: &Confinement, program: &Path) -> Option<PathBuf> {
     let real = program.canonicalize().ok()?;
@@ -22,8 +23,8 @@ pub fn startable(wanted: &Confinement, program: &Path) -> Option<PathBuf> {
     (executable && granted()).then_some(real)
 }
 
-/// Whether a command of this cage can start the program of that name in this folder by its name: the
-/// folder, and what a link there leads to, both lie beneath a grant that lets programs start.
+/// True if a command of this cage can start the program with this name in this directory. Both the
+/// directory and the target of a link in it must be below a grant that allows execution.
 #[must_use]
 pub fn startable_by_name(wanted: &Confinement, folder: &Path, name: &str) -> bool {
     let in_grants = || {
@@ -34,7 +35,7 @@ pub fn startable_by_name(wanted: &Confinement, folder: &Path, name: &str) -> boo
         && (wanted.level == Level::Uncaged || in_grants())
 }
 
-/// The real paths beneath which commands of this cage can start programs.
+/// The real paths below which commands of this cage can start programs.
 #[must_use]
 pub fn runnable_paths(wanted: &Confinement) -> Vec<PathBuf> {
     runnable_grants(wanted).collect()
@@ -50,7 +51,7 @@ fn runnable_grants(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
             GrantTarget::Temp => vec![wanted.temp.to_path()],
             GrantTarget::Added => wanted.added.iter().map(FilePath::to_path).collect(),
             GrantTarget::Caches => wanted.caches.iter().map(FilePath::to_path).collect(),
-            // Found by a path that leads elsewhere outside of the cage.
+            // These have other paths outside the cage.
             GrantTarget::Git | GrantTarget::Private => Vec::new(),
             GrantTarget::Path(path) => vec![path.into()],
             GrantTarget::Home(rest) => home.iter().map(|home| home.join(rest)).collect(),
@@ -60,7 +61,7 @@ fn runnable_grants(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
                 bases.filter_map(|base| from_variable(base, rest, home.as_deref())).collect()
             }
         })
-        // What a name leads to that commands can write is left out of the cage.
+        // The cage leaves out a grant that is reached through a link that commands can write.
         .filter(move |place| !is_redirectable_in(place, &written))
         .filter_map(|place| place.canonicalize().ok())
 }

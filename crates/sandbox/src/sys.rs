@@ -11,14 +11,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Starts a copy of this process that runs `body` and ends with the code it returns. The copy
-/// never comes back into the caller's code, not by a panic either.
+/// Forks this process. The child runs `body` and exits with the code that it returns; it never
+/// returns into the caller's code, not even by a panic.
 ///
-/// The process should have one thread only: then the copy may allocate. Where it has more (the
-/// guard, the host probe) `body` says why it is safe.
+/// The process should have only one thread, so that the child may allocate. Callers with more
+/// threads (the guard, the host probe) say why their `body` is safe.
 ///
 /// # Errors
-/// What fork answers.
+/// The errno of fork.
 pub(crate) fn fork(body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
     // SAFETY: the copy runs `body` alone and leaves by `_exit`, so no destructor, exit handler or
     // buffered output of this process runs twice.
@@ -32,11 +32,11 @@ pub(crate) fn fork(body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
     }
 }
 
-/// The same in new namespaces, as `flags` name them. This process keeps its own: `unshare` would
-/// take from it the right to make threads.
+/// Forks into the new namespaces that `flags` name. This process stays in its own: `unshare` would
+/// take from it the right to create threads.
 ///
 /// # Errors
-/// What clone answers.
+/// The errno of clone.
 pub(crate) fn fork_into(flags: CloneFlags, body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
     let flags = libc::c_long::from(flags.bits() | libc::SIGCHLD);
     // SAFETY: without a stack and without CLONE_VM this is fork, and the copy leaves by `_exit`.
@@ -44,7 +44,7 @@ pub(crate) fn fork_into(flags: CloneFlags, body: impl FnOnce() -> i32) -> Result
     copied(Errno::result(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })?, body)
 }
 
-/// Removes a System V segment, where that is allowed; it goes when no process has it attached.
+/// Removes a System V segment, if permitted. The kernel frees it once no process has it attached.
 pub(crate) fn remove_segment(id: u64) {
     let Ok(id) = i32::try_from(id) else { return };
     // SAFETY: with IPC_RMID the kernel reads no buffer.
@@ -53,7 +53,7 @@ pub(crate) fn remove_segment(id: u64) {
     }
 }
 
-/// What clone came back with: zero in the copy, which runs the body and ends.
+/// Handles the result of clone: in the child it is zero, and the child runs `body` and exits.
 pub(crate) fn copied(made: libc::c_long, body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
     match made {
         0 => {
@@ -65,7 +65,7 @@ pub(crate) fn copied(made: libc::c_long, body: impl FnOnce() -> i32) -> Result<P
     }
 }
 
-/// What the go-between of `fork_in` reads and writes in this process's memory.
+/// Arguments and result of the helper process of `fork_in`, in this process's memory.
 struct ForkRequest<'a, F> {
     namespace: BorrowedFd<'a>,
     group: Option<BorrowedFd<'a>>,
@@ -73,17 +73,17 @@ struct ForkRequest<'a, F> {
     outcome: Result<Pid, Errno>,
 }
 
-/// Room for the go-between and for the copy that goes on from its stack.
+/// Stack for the helper process, and for the child that continues on it.
 const STACK: usize = 512 << 10;
 
-/// Starts a copy of this process, as `fork` does, as a member of another PID namespace and still
-/// as our own child; where a cgroup's directory is given, as a member of that too.
+/// Forks, as `fork` does, a child of this process into another PID namespace, and into a cgroup if
+/// its directory is given.
 ///
-/// Only a process that has moved can fork into its new namespace, and this one must not move. A
-/// go-between in our memory, as in vfork, moves and forks in our name.
+/// Only a process that has joined a PID namespace can fork into it, and this process must not join.
+/// So a helper process in our memory, as in vfork, joins the namespace and forks a child of ours.
 ///
 /// # Errors
-/// What clone, setns or fork answer.
+/// The errno of clone, setns or fork.
 pub(crate) fn fork_in<F: FnOnce() -> i32>(
     namespace: BorrowedFd<'_>,
     group: Option<BorrowedFd<'_>>,
@@ -94,8 +94,8 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
         let errand = unsafe { &mut *errand.cast::<ForkRequest<'_, F>>() };
         let body = &mut errand.body;
         errand.outcome = setns(errand.namespace, CloneFlags::CLONE_NEWPID).and_then(|()| {
-            // The body stays where it is: dropped here, its descriptors would be closed in our
-            // table and stay open in the one of `fork_in`.
+            // The body must stay where it is. If it were dropped here, its descriptors would be
+            // closed in our table and stay open in that of `fork_in`.
             let body = || body.take().map_or(70, |body| body());
             match errand.group {
                 Some(group) => cgroup::fork_within(CloneFlags::CLONE_PARENT, group, body),
@@ -122,10 +122,10 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
     errand.outcome
 }
 
-/// A descriptor of the process `pid` that is readable once it has ended.
+/// A pidfd of the process `pid`: readable once it has ended.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn pidfd(pid: Pid) -> Result<OwnedFd, Errno> {
     // SAFETY: two numbers in; out comes a descriptor that nobody else knows yet.
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })?;
@@ -134,10 +134,10 @@ pub(crate) fn pidfd(pid: Pid) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Replaces the descriptor numbered `to` by a copy of `from` that survives exec.
+/// Makes descriptor `to` a copy of `from` that survives exec.
 ///
 /// # Errors
-/// What dup2 answers.
+/// The errno of dup2.
 pub(crate) fn put_at(from: BorrowedFd<'_>, to: RawFd) -> Result<(), Errno> {
     if from.as_raw_fd() == to {
         // dup2 onto itself would leave close-on-exec set.
@@ -149,12 +149,13 @@ pub(crate) fn put_at(from: BorrowedFd<'_>, to: RawFd) -> Result<(), Errno> {
     Errno::result(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
 }
 
-/// Has the kernel send SIGCONT to this process on every event at `end`, the closing of the other
-/// end included. A process that was stopped then runs on and sees it. Unlike the parent-death
-/// signal, no Landlock domain of the dying process stands between: the owner set it itself.
+/// Makes the kernel send SIGCONT to this process on every event at `end`, including the close of
+/// the other end. A stopped process then continues and sees the event. Unlike the parent-death
+/// signal, a Landlock domain of the dying process does not block this signal, because its receiver
+/// requested it.
 ///
 /// # Errors
-/// What fcntl answers.
+/// The errno of fcntl.
 pub(crate) fn continue_at_event(end: BorrowedFd<'_>) -> Result<(), Errno> {
     let (fd, me) = (end.as_raw_fd(), nix::unistd::getpid().as_raw());
     for (option, value) in [(libc::F_SETOWN, me), (F_SETSIG, libc::SIGCONT)] {
@@ -166,14 +167,14 @@ pub(crate) fn continue_at_event(end: BorrowedFd<'_>) -> Result<(), Errno> {
     nix::fcntl::fcntl(end, nix::fcntl::FcntlArg::F_SETFL(flags)).map(drop)
 }
 
-/// The libc crate lacks it; the same number on every architecture.
+/// The libc crate lacks it; the number is the same on every architecture.
 const F_SETSIG: libc::c_int = 10;
 
-/// Closes every descriptor from 3 up but those to keep. For a process that was just forked: what owned
-/// the others must not be used again.
+/// Closes every descriptor from 3 up except those in `keep`. For a forked process: the owners of
+/// the closed descriptors must not be used again.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn close_all_but(keep: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut kept: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect();
     kept.sort_unstable();
@@ -189,18 +190,18 @@ pub(crate) fn close_all_but(keep: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Closes every descriptor from 3 up. For the first lines of a program, before it has opened one:
-/// what is closed was inherited, and nothing here owns it.
+/// Closes every descriptor from 3 up. For the start of a program, before it opens anything: the
+/// closed descriptors were inherited and have no owner here.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn close_inherited() -> Result<(), Errno> {
     // SAFETY: numbers in; the caller has opened nothing yet, so that nothing owns what is closed.
     Errno::result(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }).map(drop)
 }
 
-/// Puts every signal back to its default and unblocks all: the Rust run-time ignores SIGPIPE,
-/// which a command must not inherit.
+/// Resets every signal to its default and unblocks all. The Rust run-time ignores SIGPIPE, and a
+/// command must not inherit that.
 pub(crate) fn default_signals() {
     for signal in 1..=64 {
         // SAFETY: SIG_DFL is no code of ours; KILL, STOP and libc's own two answer EINVAL.
@@ -213,10 +214,10 @@ pub(crate) fn default_signals() {
     }
 }
 
-/// Sends what this process prints nowhere.
+/// Discards everything that this process prints.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn silence() -> Result<(), Errno> {
     let nothing = std::fs::File::options().write(true).open("/dev/null");
     let nothing = nothing.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
@@ -224,15 +225,15 @@ pub(crate) fn silence() -> Result<(), Errno> {
     put_at(nothing.as_fd(), 2)
 }
 
-/// Opens a file so that programs started later have it too.
+/// Opens a file without close-on-exec, so that programs started later inherit it.
 pub(crate) fn open_inheritable(path: &Path) -> Option<OwnedFd> {
     nix::fcntl::open(path, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty()).ok()
 }
 
-/// Sets what a signal does.
+/// Sets the handler of a signal.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn handle(
     signal: nix::sys::signal::Signal,
     handler: nix::sys::signal::SigHandler,
@@ -241,8 +242,8 @@ pub(crate) fn handle(
     unsafe { nix::sys::signal::signal(signal, handler) }.map(drop)
 }
 
-/// Replaces this process by a program; returns only where that failed. `mark` goes into the fourth
-/// register, of which the kernel takes no notice and the filter does.
+/// Executes a program; returns only on failure. `mark` goes into the fourth argument register,
+/// which the kernel ignores and the filter reads.
 pub(crate) fn exec(path: &CStr, argv: &[CString], env: &[CString], mark: u64) -> Errno {
     let list = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
@@ -256,10 +257,10 @@ pub(crate) fn exec(path: &CStr, argv: &[CString], env: &[CString], mark: u64) ->
     Errno::last()
 }
 
-/// Opens a path with `O_PATH`, unless a symbolic link leads there.
+/// Opens a path with `O_PATH`, and fails if it contains a symbolic link.
 ///
 /// # Errors
-/// ELOOP where there is a link; what the kernel answers otherwise.
+/// ELOOP if there is a link; otherwise the errno from the kernel.
 pub(crate) fn open_without_links(path: &Path) -> Result<OwnedFd, Errno> {
     let path = c_path(path)?;
     // SAFETY: all of it is numbers, and zero is the right one for the mode.
@@ -307,7 +308,7 @@ const CAP_VERSION_3: u32 = 0x2008_0522;
 /// This thread's capabilities, low half first.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn capabilities() -> Result<[CapHalf; 2], Errno> {
     let mut header = CapHeader { version: CAP_VERSION_3, pid: 0 };
     let mut halves = [CapHalf::default(); 2];
@@ -318,10 +319,10 @@ pub(crate) fn capabilities() -> Result<[CapHalf; 2], Errno> {
     Ok(halves)
 }
 
-/// Gives all capabilities of this thread away but these of the first 32.
+/// Drops all capabilities of this thread except these of the first 32.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn keep_capabilities(low: u32) -> Result<(), Errno> {
     let mut header = CapHeader { version: CAP_VERSION_3, pid: 0 };
     let low = CapHalf { effective: low, permitted: low, ..CapHalf::default() };
@@ -331,10 +332,10 @@ pub(crate) fn keep_capabilities(low: u32) -> Result<(), Errno> {
         .map(drop)
 }
 
-/// A prctl whose arguments are numbers alone.
+/// A prctl whose arguments are all numbers.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn prctl(option: i32, first: u64, second: u64) -> Result<i32, Errno> {
     // SAFETY: callers in this crate name options that take numbers, no pointers.
     Errno::result(unsafe { libc::prctl(option, first, second, 0, 0) })
@@ -354,28 +355,28 @@ const MOUNT_ATTR_NODEV: u64 = 0x4;
 const MOUNT_ATTR_NOEXEC: u64 = 0x8;
 const AT_RECURSIVE: u32 = 0x8000;
 
-/// Whether what is mounted below changes too.
+/// Whether mounts below it change too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountDepth {
     This,
     AllBelow,
 }
 
-/// What a mount takes away from the tree that it shows.
+/// The actions that a mount forbids in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountRestriction {
-    /// Of files and directories: device nodes, FIFOs and sockets are written to all the same.
+    /// Changes of files and directories. Device nodes, FIFOs and sockets can still be written to.
     Writes,
-    /// The same, and no device can be opened.
+    /// Also opening devices.
     WritesAndDevices,
-    /// The same, and no program can be started.
+    /// Also starting programs.
     WritesDevicesAndPrograms,
 }
 
-/// Makes the mount whose root is open here read-only.
+/// Restricts the mount whose root directory is open here.
 ///
 /// # Errors
-/// What the kernel answers: ENOSYS before Linux 5.12.
+/// The errno from the kernel: ENOSYS before Linux 5.12.
 pub(crate) fn restrict(
     mount: BorrowedFd<'_>,
     taken: MountRestriction,
@@ -414,11 +415,11 @@ const OPEN_TREE_CLONE: u32 = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: u32 = 0x4;
 const MOVE_MOUNT_T_EMPTY_PATH: u32 = 0x40;
 
-/// A copy of the tree at an open place, with what is mounted below it, attached nowhere yet. Without
-/// what is mounted below the kernel makes none in a user namespace.
+/// A copy of the mount tree at an open directory, including the mounts below it, not attached
+/// anywhere yet. In a user namespace the kernel refuses a copy without the mounts below.
 ///
 /// # Errors
-/// What the kernel answers: ENOSYS before Linux 5.2.
+/// The errno from the kernel: ENOSYS before Linux 5.2.
 pub(crate) fn copied_tree(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let close = libc::O_CLOEXEC.unsigned_abs();
     let flags = OPEN_TREE_CLONE | close | AT_RECURSIVE | libc::AT_EMPTY_PATH.unsigned_abs();
@@ -431,10 +432,10 @@ pub(crate) fn copied_tree(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Attaches such a tree at an open place.
+/// Attaches such a tree at an open directory.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn attach(tree: BorrowedFd<'_>, place: BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: both paths are empty and null-terminated; the descriptors are borrowed.
@@ -454,7 +455,7 @@ pub(crate) fn attach(tree: BorrowedFd<'_>, place: BorrowedFd<'_>) -> Result<(), 
 /// Switches the loopback interface of this network namespace on.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The errno from the kernel.
 pub(crate) fn loopback_up() -> Result<(), Errno> {
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;

@@ -22,7 +22,7 @@ fn without_landlock_there_is_no_cage() {
 #[test]
 fn an_old_landlock_holds_a_command_and_its_losses_are_told() {
     const MOVES: &str = "from one directory to another";
-    const LENGTHS: &str = "does not hold back truncation";
+    const LENGTHS: &str = "does not restrict truncation";
     let here = Yard::new().shell("b", "true").one("abi").parse::<u32>().unwrap();
     for (kernel, abi) in [("abi-1", "1"), ("abi-2", "2"), ("abi-3", "3")] {
         if abi.parse::<u32>().unwrap() > here {

@@ -218,8 +218,8 @@ fn what_is_not_bounded_or_only_watched_is_said() {
             let limits = told.all("limit");
             assert!(limits.iter().any(|limit| limit.contains(words)), "{words}: {limits:?}");
         };
-        said(&[], "number of processes is not bounded");
-        said(&[], "Memory is not bounded");
+        said(&[], "number of processes is not limited");
+        said(&[], "Memory is not limited");
         said(&["memory", "1000000000"], "Memory is measured");
     }
     let told = Yard::new().cage("b", &["processes", "100"], &["true"]);

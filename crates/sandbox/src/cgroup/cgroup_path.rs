@@ -1,41 +1,41 @@
-//! Where this process's cgroup lies in the file system, from `/proc/self/cgroup` and
-//! `/proc/self/mountinfo`. Pure; for `find` only.
+//! Finds the directory of this process's cgroup from `/proc/self/cgroup` and
+//! `/proc/self/mountinfo`. Pure; used by `inspect`.
 
 use super::delegation::NoDelegation;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The leaf with our own processes.
+/// Name of the leaf that holds agentd's own processes.
 pub(crate) const OWN_LEAF: &str = "agentd-own";
 
-/// A directory that may have been delegated.
+/// A cgroup directory that may have been delegated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CgroupPath {
-    /// It: our own cgroup, or the one above it where we are in the leaf already.
+    /// This process's cgroup, or its parent if this process is already in the leaf.
     pub base: PathBuf,
     pub stage: SetupStage,
 }
 
-/// Whether it was arranged before.
+/// Whether agentd set the cgroup up before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SetupStage {
     Fresh,
-    /// This process is in the leaf.
+    /// This process is already in the leaf.
     SetUp,
 }
 
-/// A mount of the one hierarchy of version 2.
+/// A mount of the cgroup version 2 hierarchy.
 struct CgroupMount {
-    /// Which of its directories is mounted.
+    /// The directory of the hierarchy that is mounted.
     root: PathBuf,
     at: PathBuf,
 }
 
-/// Finds it.
+/// Finds the cgroup directory of this process.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is none.
 pub(crate) fn locate(cgroup: &str, mountinfo: &str) -> Result<CgroupPath, NoDelegation> {
     let own =
         cgroup.lines().find_map(|line| line.strip_prefix("0::")).ok_or(NoDelegation::NoVersion2)?;
@@ -44,7 +44,7 @@ pub(crate) fn locate(cgroup: &str, mountinfo: &str) -> Result<CgroupPath, NoDele
     if mounts.is_empty() {
         return Err(NoDelegation::NoVersion2);
     }
-    // Of a cgroup outside of the namespace's root the kernel says `/../…`.
+    // The kernel writes `/../…` for a cgroup outside the namespace's root.
     let below = |mount: &CgroupMount| Some(mount.at.join(own.strip_prefix(&mount.root).ok()?));
     let outside = own.components().any(|part| part.as_os_str() == "..");
     let found =
@@ -57,7 +57,7 @@ pub(crate) fn locate(cgroup: &str, mountinfo: &str) -> Result<CgroupPath, NoDele
     }
 }
 
-/// `38 31 0:36 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate`, see proc(5).
+/// Parses `38 31 0:36 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate`, see proc(5).
 fn mount(line: &str) -> Option<CgroupMount> {
     let (about, of) = line.split_once(" - ")?;
     if of.split(' ').next() != Some("cgroup2") {
@@ -68,7 +68,7 @@ fn mount(line: &str) -> Option<CgroupMount> {
     Some(CgroupMount { root, at })
 }
 
-/// A path of that file: blanks and backslashes stand there as three octal digits.
+/// Decodes a path of mountinfo, which writes blanks and backslashes as three octal digits.
 fn unescape(field: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = field.as_bytes();
@@ -96,7 +96,7 @@ mod tests {
     const UNIFIED: &str = "22 26 0:20 / /sys rw,nosuid shared:2 - sysfs sysfs rw
 27 22 0:24 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot
 ";
-    /// Version 1 for what counts, version 2 beside it, as systemd calls hybrid.
+    /// Controllers in version 1, an empty version 2 beside it: systemd calls this hybrid.
     const HYBRID: &str = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
@@ -129,7 +129,7 @@ mod tests {
     fn a_container_sees_its_own_root_or_nothing() {
         let private = "1 2 0:28 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw\n";
         assert_eq!(at("0::/\n", private).0, "/sys/fs/cgroup/");
-        // The host's namespace, of which the container has its own part mounted.
+        // The host's namespace, with the container's part of it mounted.
         let shared = "1 2 0:28 /docker/4f1c /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
         assert_eq!(at("0::/docker/4f1c\n", shared).0, "/sys/fs/cgroup/");
         assert_eq!(at("0::/docker/4f1c/own\n", shared).0, "/sys/fs/cgroup/own");

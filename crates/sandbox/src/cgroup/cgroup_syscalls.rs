@@ -1,4 +1,4 @@
-//! The two system calls about cgroups for which nix has no safe form. For this folder and `sys`.
+//! The two cgroup system calls for which nix has no safe form. Used by this folder and by `sys`.
 #![allow(unsafe_code)]
 
 use crate::sys;
@@ -10,11 +10,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Starts a copy of this process, as `sys::fork_into` does, as a member of the cgroup whose directory this is: no moment passes outside of it, and
-/// nobody has to be moved, which takes the kernel milliseconds.
+/// Forks this process, as `sys::fork_into` does, into the cgroup with this directory. The new
+/// process is a member from its first instruction on, and is never moved, which would take the
+/// kernel milliseconds.
 ///
 /// # Errors
-/// What clone3 answers; ENOSYS where a filter of a container refuses it.
+/// The errno of clone3; ENOSYS if a container's filter refuses it.
 pub(crate) fn fork_within(
     flags: CloneFlags,
     group: BorrowedFd<'_>,
@@ -24,7 +25,7 @@ pub(crate) fn fork_within(
     let mut how: libc::clone_args = unsafe { std::mem::zeroed() };
     how.flags = u64::from(flags.bits().unsigned_abs()) | CLONE_INTO_CGROUP;
     how.cgroup = u64::from(group.as_raw_fd().unsigned_abs());
-    // A brother ends with the signal that its maker was given; naming one is an error.
+    // With CLONE_PARENT the kernel takes the exit signal of the caller and refuses an explicit one.
     if !flags.contains(CloneFlags::CLONE_PARENT) {
         how.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
     }
@@ -35,10 +36,10 @@ pub(crate) fn fork_within(
     sys::copied(made, body)
 }
 
-/// Not in the C library's headers for all kernels that have it.
+/// The C library's headers do not define it for all kernels that have it.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
-/// The extended attribute of this name, where the file has one and this process may read it.
+/// The value of an extended attribute; `None` if the file has none or this process may not read it.
 pub(crate) fn attribute(path: &Path, name: &CStr) -> Option<Vec<u8>> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let mut value = vec![0_u8; 64];

@@ -1,8 +1,8 @@
-//! The cgroup of one command: its bounds, its members, what happened in it, and its end. For `runner`,
-//! `tree` and `bounds`.
+//! The cgroup of one command: it sets limits, starts the command in it, reports exceeded limits,
+//! and kills all members.
 //!
-//! All its files are opened before the runner locks itself: afterwards it may open none of them, and
-//! neither may the command, which is given none.
+//! All its files are opened before the runner locks itself, since afterwards the runner may not
+//! open them. The command has no grant for them either.
 
 use super::cgroup_syscalls::fork_within;
 use super::delegation::Controller;
@@ -19,33 +19,33 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Before the number and the start of its runner.
+/// Prefix of the directory name; PID and start time of the runner follow.
 pub(super) const PREFIX: &str = "agentd-call-";
 
-/// A command's cgroup. Dropping it removes nothing: the supervisor does.
+/// A command's cgroup. Dropping it does not remove the directory; the supervisor removes it.
 #[derive(Debug)]
 pub(crate) struct CommandCgroup {
     directory: File,
     kill: File,
     events: File,
-    /// `cpu.stat`, which each has.
+    /// `cpu.stat`, which every cgroup has.
     time: File,
     memory: Option<KernelLimit>,
     processes: Option<KernelLimit>,
 }
 
-/// A bound that the kernel keeps, and where it tells how often it had to.
+/// A limit that the kernel enforces, and the file that counts how often it did.
 #[derive(Debug)]
 struct KernelLimit {
     events: File,
-    /// The most there ever was, where the kernel counts it.
+    /// The highest value so far, where the kernel records it.
     peak: Option<File>,
     most: u64,
 }
 
 impl KernelLimit {
-    /// Whether it came to the bound at all: some kernels tell of a refusal here that the bound of a
-    /// cgroup above was the reason of.
+    /// True if usage ever reached this limit. Some kernels also count a refusal here that a parent
+    /// cgroup's limit caused.
     fn was_reached(&self) -> bool {
         let peak = self.peak.as_ref().and_then(text).and_then(|text| text.trim().parse().ok());
         peak.is_none_or(|peak: u64| peak >= self.most)
@@ -53,8 +53,9 @@ impl KernelLimit {
 }
 
 impl CommandCgroup {
-    /// The command's own, where one was delegated; or what is to be said of its failure. Its bounds are
-    /// watched then, as where there is none. To be called before this process locks itself.
+    /// Creates the command's cgroup if one was delegated; else returns a sentence about the
+    /// failure. Without a cgroup the runner watches the limits itself. Call it before this process
+    /// locks itself.
     pub(crate) fn for_command(wanted: &Confinement) -> (Option<Self>, Option<String>) {
         let Some(base) = &wanted.cgroup else { return (None, None) };
         match Self::make(&base.to_path(), &wanted.limits) {
@@ -63,10 +64,10 @@ impl CommandCgroup {
         }
     }
 
-    /// Makes this process's and sets what of `limits` it can hold.
+    /// Creates the cgroup of this process's command and sets the limits that it can enforce.
     ///
     /// # Errors
-    /// `Step::Limits`; nothing is left then.
+    /// `CageStep::Limits`; then no directory is left.
     pub(crate) fn make(base: &Path, limits: &Limits) -> Result<Self, CageError> {
         let failed = |error| CageError::os(CageStep::Limits, "its cgroup", error);
         let runner = RunnerId::own().ok_or_else(|| {
@@ -84,7 +85,7 @@ impl CommandCgroup {
         let write = |name: &str| File::options().write(true).open(path.join(name));
         let read = |name: &str| File::open(path.join(name));
         let held = |bound: &str, (events, peak): (&str, &str), most: u64| match write(bound) {
-            // Nobody has switched its controller on.
+            // Its controller is not switched on.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             _ if most == 0 => Ok(None),
             Err(error) => Err(error),
@@ -96,7 +97,7 @@ impl CommandCgroup {
         let memory = held("memory.max", ("memory.events", "memory.peak"), limits.memory_bytes)?;
         let processes = held("pids.max", ("pids.events", "pids.peak"), limits.processes)?;
         if memory.is_some() {
-            // All or none: half of a command that goes on helps nobody.
+            // The kernel kills all members or none: half a command is of no use.
             write("memory.oom.group")?.write_at(b"1", 0)?;
             match write("memory.swap.max") {
                 Ok(file) => drop(file.write_at(b"0", 0)?),
@@ -115,13 +116,13 @@ impl CommandCgroup {
         })
     }
 
-    /// What the kernel keeps, for the record.
+    /// The limits that the kernel enforces, for the record.
     pub(crate) fn enforced_limits(&self) -> Vec<String> {
         let held = Controller::ALL.into_iter().filter(|controller| self.enforces(*controller));
         held.map(|controller| controller.label().to_owned()).collect()
     }
 
-    /// Whether the kernel keeps this bound.
+    /// True if the kernel enforces this limit.
     pub(crate) fn enforces(&self, controller: Controller) -> bool {
         match controller {
             Controller::Memory => self.memory.is_some(),
@@ -129,10 +130,10 @@ impl CommandCgroup {
         }
     }
 
-    /// Starts a copy of this process as a member.
+    /// Forks this process into the cgroup.
     ///
     /// # Errors
-    /// What clone3 answers.
+    /// The errno of clone3.
     pub(crate) fn fork(&self, flags: CloneFlags, body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
         fork_within(flags, self.directory.as_fd(), body)
     }
@@ -142,46 +143,47 @@ impl CommandCgroup {
         self.directory.as_fd()
     }
 
-    /// The bound that it went against, as far as the kernel has noticed.
+    /// The limit that the command reached, as far as the kernel counted it.
     pub(crate) fn exceeded_limit(&self) -> Option<LimitExceeded> {
         let over = |held: &Option<KernelLimit>, bound, word: &str| {
             let held = held.as_ref()?;
             let times = number(&text(&held.events)?, word)?;
             (times > 0).then_some(LimitExceeded { bound, used: held.most, most: held.most })
         };
-        // `oom` is of this bound; `oom_kill` alone may be the whole machine's want of memory.
+        // `oom` counts this cgroup's limit; `oom_kill` alone may mean that the whole machine ran
+        // out of memory.
         over(&self.memory, LimitKind::Memory, "oom").or_else(|| {
             let reached = self.processes.as_ref().is_some_and(KernelLimit::was_reached);
             over(&self.processes, LimitKind::Processes, "max").filter(|_| reached)
         })
     }
 
-    /// Processor time of all that are or were in it.
+    /// CPU time of all present and former members.
     pub(crate) fn cpu_ms(&self) -> u64 {
         text(&self.time).and_then(|text| number(&text, "usage_usec")).unwrap_or(0) / 1000
     }
 
-    /// Ends all of it at once; nothing slips through by forking.
+    /// Kills all members at once. A process that forks meanwhile cannot escape.
     pub(crate) fn kill(&self) {
-        // It cannot fail but where the cgroup is gone.
+        // The write only fails if the cgroup is gone.
         let _ = self.kill.write_at(b"1", 0);
     }
 
-    /// Whether nothing lives in it.
+    /// True if no process lives in it.
     pub(crate) fn is_empty(&self) -> bool {
-        // ENODEV: it was removed, which takes an empty one.
+        // ENODEV: the cgroup was removed, so it was empty.
         text(&self.events).and_then(|text| number(&text, "populated")).unwrap_or(0) == 0
     }
 }
 
-/// All of a file of the kernel's that is made anew at each read.
+/// Reads a whole kernel file, which the kernel generates at each read.
 fn text(file: &File) -> Option<String> {
     let mut bytes = [0; 1024];
     let length = file.read_at(&mut bytes, 0).ok()?;
     Some(String::from_utf8_lossy(bytes.get(..length)?).into_owned())
 }
 
-/// The number behind a word at the beginning of a line.
+/// The number after `word` at the beginning of a line.
 fn number(text: &str, word: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' ')?.parse().ok())
 }

@@ -1,26 +1,28 @@
-//! Whether a cgroup is ours to arrange, and if not, why, in words. Pure; for `find` and `settle`.
+//! Decides whether agentd may arrange a cgroup, and explains a refusal. Pure; used by `inspect` and
+//! `setup`.
 //!
-//! A cgroup that nobody gave us is never touched, although root could write to each, and a user to
-//! those of all services that run as that user. Ours is one that a service manager marked as delegated, or
-//! that somebody else gave this user: it belongs to us, and the one above it does not.
+//! agentd changes only a cgroup that was delegated to it. Write access is not enough: root can
+//! write to every cgroup, and a user to the cgroups of all services that run as that user. A cgroup
+//! counts as delegated in two cases. A service manager marked it, or another user gave it to this
+//! user: then it belongs to this user and its parent does not.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a cgroup can hold of a command.
+/// A limit that a cgroup can enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
-    /// All that its processes keep in memory, files in memory included.
+    /// All memory of its processes, including files in memory.
     Memory,
-    /// Its processes and threads at once.
+    /// Number of its processes and threads at once.
     Processes,
 }
 
 impl Controller {
-    /// Both.
+    /// Both controllers.
     pub const ALL: [Self; 2] = [Self::Memory, Self::Processes];
 
-    /// As the kernel names it.
+    /// The kernel's name of the controller.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -29,7 +31,7 @@ impl Controller {
         }
     }
 
-    /// As records name what it holds.
+    /// The name of the limit in records.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -39,42 +41,42 @@ impl Controller {
     }
 }
 
-/// Whether commands get a cgroup each.
+/// Whether each command gets a cgroup of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delegation {
-    /// They do.
+    /// Each command gets one.
     Available {
-        /// In which they are made.
+        /// The directory in which they are created.
         base: PathBuf,
-        /// What they can hold: one of both, or both.
+        /// The limits that they can enforce: at least one.
         controllers: Vec<Controller>,
     },
-    /// They do not.
+    /// Commands get none.
     Unavailable(NoDelegation),
 }
 
 /// Why commands get no cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoDelegation {
-    /// The kernel has version 1 alone, or nothing of it is mounted.
+    /// The kernel offers only cgroup version 1, or version 2 is not mounted.
     NoVersion2,
-    /// Ours is not below what is mounted.
+    /// The cgroup of this process is not below a mount.
     OutOfSight,
-    /// It offers neither of the two.
+    /// It offers neither the memory nor the pids controller.
     NoControllers(PathBuf),
-    /// It is the whole machine's.
+    /// It is the root cgroup of the machine.
     Root,
-    /// It is for threads, which memory cannot be held of.
+    /// It is a threaded cgroup, which cannot limit memory.
     Threaded,
-    /// Mounted read-only, as in most containers.
+    /// It is mounted read-only, as in most containers.
     ReadOnly(PathBuf),
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     NotOwned(PathBuf),
-    /// It is this user's, and nobody said that it may be arranged.
+    /// It belongs to this user, but was not delegated.
     Unmarked(PathBuf),
-    /// Other programs run in it, which would have to be moved.
+    /// Other programs run in it, and agentd would have to move them.
     Shared(PathBuf, Vec<(u32, String)>),
-    /// It should have worked.
+    /// It was delegated, but setting it up failed.
     Failed(String),
 }
 
@@ -82,14 +84,14 @@ impl fmt::Display for NoDelegation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoVersion2 => f.write_str("this machine has no cgroup version 2"),
-            Self::OutOfSight => f.write_str("the one of this process is not mounted here"),
+            Self::OutOfSight => f.write_str("the cgroup of this process is not mounted here"),
             Self::NoControllers(base) => {
                 write!(f, "{} offers neither memory nor pids", base.display())
             }
             Self::Root => {
-                f.write_str("this process is in the whole machine's, which stays as it is")
+                f.write_str("this process is in the root cgroup, which agentd does not change")
             }
-            Self::Threaded => f.write_str("this process is in one for threads"),
+            Self::Threaded => f.write_str("this process is in a threaded cgroup"),
             Self::ReadOnly(base) => write!(f, "{} is mounted read-only", base.display()),
             Self::NotOwned(base) => write!(f, "{} belongs to another user", base.display()),
             Self::Unmarked(base) => write!(f, "{} was not delegated", base.display()),
@@ -105,15 +107,15 @@ impl fmt::Display for NoDelegation {
 }
 
 impl NoDelegation {
-    /// What a person can do about it.
+    /// What you can do about it.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoVersion2 | Self::NoControllers(_) => {
-                "with memory and pids in version 2 (systemd.unified_cgroup_hierarchy=1 at boot), `systemd-run --user --scope -p Delegate=yes agentd` gives each command its own"
+                "boot with memory and pids in version 2 (systemd.unified_cgroup_hierarchy=1); then `systemd-run --user --scope -p Delegate=yes agentd` gives each command its own cgroup"
             }
             Self::OutOfSight | Self::ReadOnly(_) => {
-                "in a container it takes a writable /sys/fs/cgroup with a directory of this user's for agentd"
+                "in a container, agentd needs a writable /sys/fs/cgroup and a directory in it that belongs to this user"
             }
             Self::Root
             | Self::Threaded
@@ -121,29 +123,29 @@ impl NoDelegation {
             | Self::Unmarked(_)
             | Self::Shared(..)
             | Self::Failed(_) => {
-                "`systemd-run --user --scope -p Delegate=yes agentd` gives each command its own, as does `Delegate=yes` in the unit of `agentd daemon run`; end a running daemon first"
+                "`systemd-run --user --scope -p Delegate=yes agentd` gives each command its own cgroup, as does `Delegate=yes` in the unit of `agentd daemon run`; stop a running daemon first"
             }
         }
     }
 }
 
-/// Who a directory belongs to.
+/// The owner of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CgroupOwner {
     Us,
     Root,
-    /// Somebody else, or nobody that can be seen.
+    /// Another user, or an unknown one.
     Other,
 }
 
-/// Whether a service manager says that it may be arranged.
+/// Whether a service manager marked the cgroup as delegated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelegationMark {
     Delegated,
     None,
 }
 
-/// What it lets us do.
+/// Whether this process may write to the cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteAccess {
     Allowed,
@@ -151,26 +153,26 @@ pub(super) enum WriteAccess {
     ReadOnly,
 }
 
-/// What was seen of a directory.
+/// The facts about a cgroup directory that `judge` needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CgroupFacts {
     pub base: PathBuf,
-    /// Its `cgroup.type`, which the root of all has not.
+    /// Content of `cgroup.type`, which the root cgroup does not have.
     pub kind: Option<String>,
     pub owner: CgroupOwner,
-    /// Whose the directory above is.
+    /// Owner of the parent directory.
     pub above: CgroupOwner,
     pub mark: DelegationMark,
     pub writing: WriteAccess,
-    /// Its `cgroup.controllers`.
+    /// Content of `cgroup.controllers`.
     pub controllers: String,
-    /// Processes in it that are not ours.
+    /// Processes in it that are not agentd's.
     pub others: Vec<(u32, String)>,
-    /// Whether this process is root, to whom all belong that nobody was given.
+    /// `Root` if this process is root, who owns every cgroup by default.
     pub user: CgroupOwner,
 }
 
-/// Whether it is ours to arrange.
+/// Decides whether agentd may arrange the cgroup.
 pub(super) fn judge(look: CgroupFacts) -> Delegation {
     let CgroupFacts { base, kind, owner, above, mark, writing, controllers, others, user } = look;
     let offered = |one: &Controller| controllers.split_whitespace().any(|name| name == one.name());
@@ -190,7 +192,7 @@ pub(super) fn judge(look: CgroupFacts) -> Delegation {
     }
     let given = match (mark, owner) {
         (DelegationMark::Delegated, CgroupOwner::Us) => true,
-        // What is root's belongs to root by itself: only the mark counts.
+        // root owns its cgroups by default, so only the mark counts.
         (DelegationMark::None, CgroupOwner::Us) => {
             user != CgroupOwner::Root && above != CgroupOwner::Us
         }
@@ -248,7 +250,7 @@ mod tests {
         assert_eq!(judge(scope()), here(&Controller::ALL));
         let pids = CgroupFacts { controllers: "cpuset pids".to_owned(), ..scope() };
         assert_eq!(judge(pids), here(&[Controller::Processes]));
-        // Root gave a user a directory by hand, or by the unit of a container.
+        // Root gave a directory to a user by hand, or a container's unit did.
         assert_eq!(
             reason(|look| (look.mark, look.above) = (DelegationMark::None, CgroupOwner::Root)),
             None
@@ -267,10 +269,11 @@ mod tests {
                 Some(NoDelegation::Threaded)
             );
         }
-        // A terminal's scope below the user's manager: this user's, and not for this.
+        // A terminal's scope below the user's manager: it belongs to this user and was not
+        // delegated.
         let unmarked = Some(NoDelegation::Unmarked(base.clone()));
         assert_eq!(reason(|look| look.mark = DelegationMark::None), unmarked);
-        // Root's shell, or a service without the mark: everything is root's.
+        // Root's shell, or a service without the mark: root owns everything.
         let roots = |look: &mut CgroupFacts| {
             (look.user, look.above, look.mark) =
                 (CgroupOwner::Root, CgroupOwner::Other, DelegationMark::None);

@@ -1,4 +1,4 @@
-//! The look at this process's cgroup that `place` and `delegation` judge. It changes nothing.
+//! Inspects this process's cgroup, for `cgroup_path` and `delegation` to judge. It changes nothing.
 
 use super::cgroup_path::{CgroupPath, SetupStage, locate};
 use super::cgroup_syscalls;
@@ -11,11 +11,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Our programs, as the kernel names their processes: what may run beside this one in a cgroup that is
-/// arranged.
+/// The kernel's name for agentd's processes. Only these may run in a cgroup that agentd arranges.
 const AGENTD: &str = "agentd";
 
-/// Whether commands of a supervisor that is started here get a cgroup each.
+/// Whether a supervisor that is started here gives each command a cgroup.
 #[must_use]
 pub fn delegation() -> Delegation {
     match inspect_own() {
@@ -24,7 +23,7 @@ pub fn delegation() -> Delegation {
     }
 }
 
-/// The same, and whether it was arranged before.
+/// The delegation, and whether an earlier supervisor set the cgroup up.
 pub(super) fn inspect_own() -> Result<(SetupStage, Delegation), NoDelegation> {
     let read = |path| fs::read_to_string(path).map_err(|error| failed(Path::new(path), &error));
     let CgroupPath { base, stage } =
@@ -32,7 +31,7 @@ pub(super) fn inspect_own() -> Result<(SetupStage, Delegation), NoDelegation> {
     Ok((stage, judge(gather(&base)?)))
 }
 
-/// What failed, and at what.
+/// The failed file and the error.
 pub(super) fn failed(at: &Path, error: &dyn std::error::Error) -> NoDelegation {
     NoDelegation::Failed(format!("{}: {error}", at.display()))
 }
@@ -54,7 +53,8 @@ fn gather(base: &Path) -> Result<CgroupFacts, NoDelegation> {
     })
 }
 
-/// Of the directory and of the two files in it that decide: a delegated one may leave us others.
+/// Checks the directory and the two files that matter: in a delegated cgroup other files may be
+/// writable and these not.
 fn write_access(base: &Path) -> WriteAccess {
     let places = [base.to_owned(), base.join("cgroup.procs"), base.join("cgroup.subtree_control")];
     let refused = places.iter().find_map(|place| access(place, AccessFlags::W_OK).err());
@@ -73,7 +73,7 @@ fn owner(place: &Path) -> CgroupOwner {
     }
 }
 
-/// systemd writes both; without its powers the first cannot be read.
+/// systemd writes both attributes; without privileges the first cannot be read.
 fn delegation_mark(base: &Path) -> DelegationMark {
     let marked = [c"trusted.delegate", c"user.delegate"]
         .into_iter()
@@ -81,16 +81,16 @@ fn delegation_mark(base: &Path) -> DelegationMark {
     if marked { DelegationMark::Delegated } else { DelegationMark::None }
 }
 
-/// The processes that are right in a cgroup, by number and name.
+/// The processes directly in a cgroup, by number and name.
 pub(super) fn processes(base: &Path) -> Vec<(u32, String)> {
     let listed = fs::read_to_string(base.join("cgroup.procs")).unwrap_or_default();
     let numbers = listed.lines().filter_map(|line| line.parse::<u32>().ok());
-    // One that has ended since is nobody's.
+    // A process that has ended since then does not count.
     let named = |pid| Some((pid, fs::read_to_string(format!("/proc/{pid}/comm")).ok()?));
     numbers.filter_map(named).map(|(pid, name)| (pid, name.trim_end().to_owned())).collect()
 }
 
-/// This process, whatever it is called, and each of ours.
+/// True for this process, whatever its name is, and for every process of agentd.
 fn is_agentd(name: &str) -> bool {
     let own = fs::read_to_string("/proc/self/comm").unwrap_or_default();
     name == AGENTD || name.starts_with("agentd-") || name == own.trim_end()

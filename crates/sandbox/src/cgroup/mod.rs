@@ -1,11 +1,12 @@
-//! A cgroup of its own for each command, where somebody has delegated one to us: the kernel then holds
-//! memory and number of processes of the call as a whole, and one word ends all of it.
+//! One cgroup per command, if a cgroup was delegated to agentd. The kernel then enforces memory and
+//! process limits of the whole call, and one write kills all its processes.
 //!
-//! The directory that was delegated is arranged once, by the supervisor at its start (`settle`): our
-//! own processes go into a leaf, `agentd-own`, since a cgroup that bounds others below it may hold none
-//! itself. Beside it each command gets `agentd-call-PID-START`, named after its runner, which makes it,
-//! sets its bounds, and lets the command's process be born in it (`group`). Once the runner is locked
-//! it cannot remove it; the supervisor does (`sweep`), and the next one clears what a killed one left.
+//! The supervisor sets the delegated directory up once, at its start (`setup`). It moves agentd's
+//! own processes into a leaf, `agentd-own`, since a cgroup with limited children may not hold
+//! processes itself. Next to the leaf each runner creates `agentd-call-PID-START`, named after
+//! itself, sets the limits, and starts the command's process in it (`command_cgroup`). A locked
+//! runner cannot remove the directory, so the supervisor does. After a supervisor was killed, the
+//! next one removes the leftovers.
 //!
 //! | File | What it holds |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Arranging what was delegated, and clearing what ended in it. For the supervisor only: `settle` at
-//! its start, before any thread, and `sweep` after each runner.
+//! Sets a delegated cgroup up, and removes the cgroups of ended commands. Used by the supervisor:
+//! once at its start, before any thread, and after each runner.
 
 use super::cgroup_path::{OWN_LEAF, SetupStage};
 use super::command_cgroup::{CommandCgroup, PREFIX};
@@ -18,14 +18,14 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the kernel gets to end what was killed.
+/// How long a killed process may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(1);
-/// Somebody of ours may start a process in the moment between two steps.
+/// Tries to empty the cgroup: a process of agentd may fork between two steps.
 const TRIES: usize = 3;
 
-/// Arranges what was delegated, if anything was, and tries it with a process. Calls that an earlier
-/// supervisor left are ended. What cannot be arranged in full is left as it was found.
+/// Sets the delegated cgroup up, if there is one, and tests it with a process. It kills the calls
+/// of an earlier supervisor. If the setup fails, the cgroup is left as it was.
 #[must_use]
 pub fn set_up_cgroups() -> Delegation {
     match inspect_own() {
@@ -66,7 +66,7 @@ fn set_up(
     arranged
 }
 
-/// Takes all of ours out of `base`, which cannot bound others while it controllers processes.
+/// Moves agentd's processes out of `base`, which cannot limit others while it holds processes.
 fn move_down(base: &Path) -> Result<(), NoDelegation> {
     let own = base.join(OWN_LEAF);
     match fs::create_dir(&own) {
@@ -87,7 +87,7 @@ fn move_down(base: &Path) -> Result<(), NoDelegation> {
     Ok(())
 }
 
-/// As it was. Where that fails too nothing is lost: the leaf bounds nothing.
+/// Undoes `move_down`. A failure does no harm: the leaf has no limits.
 fn move_back(base: &Path) {
     let _ = fs::write(base.join("cgroup.subtree_control"), "-memory -pids");
     for (pid, _) in processes(&base.join(OWN_LEAF)) {
@@ -96,7 +96,7 @@ fn move_back(base: &Path) {
     let _ = fs::remove_dir(base.join(OWN_LEAF));
 }
 
-/// Switches on what can be held of those below; what was switched on before stays.
+/// Switches the offered controllers on for child cgroups. Controllers that are already on stay on.
 fn enable(base: &Path, offered: &[Controller]) -> Result<Vec<Controller>, NoDelegation> {
     let control = base.join("cgroup.subtree_control");
     let mut refused = None;
@@ -113,13 +113,13 @@ fn enable(base: &Path, offered: &[Controller]) -> Result<Vec<Controller>, NoDele
     }
 }
 
-/// Whether a process can be born in a cgroup of this kind, and be ended with it.
+/// Tests whether a process can be started in such a cgroup and killed with it.
 fn try_out(base: &Path, controllers: &[Controller]) -> Result<(), NoDelegation> {
     let limits = Limits { processes: 10, memory_bytes: 64 << 20, ..Limits::NONE };
     let tried = |error: &dyn std::error::Error| failed(base, error);
     let group = CommandCgroup::make(base, &limits).map_err(|error| tried(&error))?;
     let complete = controllers.iter().all(|controller| group.enforces(*controller));
-    // It must be there to be seen: it waits until it is ended.
+    // The process waits until it is killed, so that it can be seen in the cgroup.
     let born = group.fork(CloneFlags::empty(), || {
         sleep(KILL_TIMEOUT);
         0
@@ -131,16 +131,16 @@ fn try_out(base: &Path, controllers: &[Controller]) -> Result<(), NoDelegation> 
     match ended {
         Err(error) => Err(tried(&error)),
         Ok(_) if seen && complete => Ok(()),
-        Ok(_) => Err(NoDelegation::Failed(format!("{} controllers nothing", base.display()))),
+        Ok(_) => Err(NoDelegation::Failed(format!("{} enforces no limits", base.display()))),
     }
 }
 
-/// Ends the calls of runners that have ended, and removes their cgroups: their names say whose they
-/// are, and where that process is gone nobody else has a right to what runs in them.
+/// Kills the calls of ended runners, and removes their cgroups. The directory name identifies the
+/// runner. Once it is gone, no other process is responsible for the call.
 fn remove_orphaned(base: &Path) {
     let dead = call_cgroups(base).into_iter().filter(|(_, runner)| runner.is_dead());
     let dead: Vec<_> = dead.map(|(name, _)| base.join(name)).collect();
-    // All at once, and then one patience for all: several may be stuck on one disk.
+    // Kill all first, then wait with one timeout for all: several may be blocked on one disk.
     for group in &dead {
         kill_members(group);
     }
@@ -150,9 +150,9 @@ fn remove_orphaned(base: &Path) {
     }
 }
 
-/// Ends what a runner left in its command's cgroup, if it had one, and removes it. To be called when
-/// the runner has ended and is not yet waited for, so that its number is nobody else's. Takes up to two
-/// seconds where a process is stuck in the kernel.
+/// Kills the leftover processes in the cgroup of a runner's command, if it has one, and removes the
+/// cgroup. Call it after the runner has ended and before it is reaped, so that its PID is not
+/// reused. Takes up to two seconds if a process is stuck in the kernel.
 pub fn remove_cgroup_of(base: &Path, runner: u32) {
     for (name, RunnerId { pid, .. }) in call_cgroups(base) {
         if pid == runner {
@@ -161,11 +161,12 @@ pub fn remove_cgroup_of(base: &Path, runner: u32) {
     }
 }
 
-/// Whose call it is.
+/// Identifies the runner of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunnerId {
     pub pid: u32,
-    /// In clock ticks since the machine started: its number comes again, both together do not.
+    /// Start time in clock ticks since boot. PIDs are reused; the pair of PID and start time is
+    /// not.
     pub start: u64,
 }
 
@@ -176,19 +177,19 @@ impl RunnerId {
         Some(Self { pid: std::process::id(), start })
     }
 
-    /// Whether it is known to have ended: one that nobody has waited for has. A `/proc` that hides it
-    /// proves nothing.
+    /// True if the runner is known to have ended; a zombie has. If `/proc` hides the process,
+    /// nothing is known.
     fn is_dead(self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok();
         match stat.and_then(|stat| start_and_liveness(&stat)) {
             Some((start, alive)) => !alive || start != self.start,
-            // A number that no process can have is nobody's.
+            // No process can have this PID.
             None => i32::try_from(self.pid)
                 .map_or(true, |pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH)),
         }
     }
 
-    /// The name of its command's cgroup.
+    /// The directory name of its command's cgroup.
     pub(super) fn name(self) -> String {
         format!("{PREFIX}{}-{}", self.pid, self.start)
     }
@@ -199,7 +200,8 @@ impl RunnerId {
     }
 }
 
-/// The start in a line of `/proc/PID/stat`, and whether the process lives. Its name may hold anything.
+/// Start time from a line of `/proc/PID/stat`, and whether the process lives. The process name may
+/// contain any byte.
 fn start_and_liveness(stat: &str) -> Option<(u64, bool)> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let alive = !matches!(fields.next()?, "Z" | "X");
@@ -213,7 +215,7 @@ fn call_cgroups(base: &Path) -> Vec<(String, RunnerId)> {
     names.filter_map(|name| RunnerId::parse(&name).map(|runner| (name, runner))).collect()
 }
 
-/// Ends all that is in it first: a cgroup with processes cannot be removed.
+/// Kills all members first: a cgroup with processes cannot be removed.
 fn remove(group: &Path, deadline: Instant) {
     while let Err(error) = fs::remove_dir(group) {
         match error.raw_os_error() {
@@ -223,13 +225,13 @@ fn remove(group: &Path, deadline: Instant) {
         if error.raw_os_error() == Some(libc::EACCES) {
             restore_modes(group);
         }
-        // Again each time: what was just born is not there at the first.
+        // Repeated, since a process may have been forked after the first kill.
         kill_members(group);
         sleep(PAUSE);
     }
 }
 
-/// Kills what is in it, as far as there is anything.
+/// Kills all members, if there are any.
 fn kill_members(group: &Path) {
     let _ = fs::File::options()
         .write(true)
@@ -237,7 +239,8 @@ fn kill_members(group: &Path) {
         .and_then(|mut kill| kill.write_all(b"1"));
 }
 
-/// A command in tier B can change the modes of what belongs to its user, these directories too.
+/// Repairs the modes: a command in tier B can change the mode of every file of its user, including
+/// these directories.
 fn restore_modes(group: &Path) {
     for directory in group.parent().into_iter().chain([group]) {
         let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o755));

@@ -1,9 +1,10 @@
-//! The decisive argument of a refused call, in words for a person.
+//! Describes a refused call for the record, from its decisive argument.
 
 use super::proc_reader::ProcReader;
 use crate::seccomp::{FilterAction, FilterRule, NAMESPACES, SOCKET_TYPE};
 
-/// What the call asked for. Memory is read for words only: the refusal stands on registers.
+/// Describes the requested action. Memory is read for this text only; the refusal depends on
+/// registers.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn describe(
     rule: &FilterRule,
@@ -33,7 +34,7 @@ pub(super) fn describe(
     }
 }
 
-/// `AF_INET stream socket`, with the protocol where it is not the usual one.
+/// For example `AF_INET stream socket`; names an unusual protocol.
 pub(super) fn socket(family: u32, kind: u32, protocol: u32) -> String {
     let family = match family {
         1 => "AF_UNIX".to_owned(),

@@ -1,10 +1,11 @@
-//! A `connect` carried out here instead of by the caller, on copies of its address and socket.
+//! Emulates `connect`: the notify supervisor makes the call in the caller's place, on copies of its
+//! address and socket.
 //!
-//! A filter cannot see an address, and looking at it and then letting the call run would let
-//! another thread swap it in between. So nothing is ever continued: unix sockets are connected
-//! when what the path really leads to lies beneath the granted roots, internet sockets as they
-//! ask. The server on the other end sees the runner as its peer, and the runner's rights on the
-//! socket file apply, not the command's. A signal does not interrupt a carried `connect`.
+//! A filter cannot read the address. If the supervisor read it and continued the call, another
+//! thread could replace it in between. So the call is never continued. A unix socket is connected
+//! if its real path is below the granted roots, an internet socket as requested. The server sees
+//! the runner as its peer. The runner's permissions on the socket file apply, not the command's. A
+//! signal does not interrupt an emulated `connect`.
 
 use super::notify_fd::Notification;
 use super::proc_reader::ProcReader;
@@ -18,33 +19,33 @@ use nix::sys::stat::Mode;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// What is to become of a call.
+/// The decision about an emulated call.
 #[derive(Debug)]
 pub(super) enum Emulated<T> {
-    /// Not allowed: errno and words for the record.
+    /// Refused by the cage: errno, and the description for the record.
     Refused(i32, String),
-    /// It fails for a reason that has nothing to do with the cage.
+    /// Fails for a reason other than the cage.
     Fails(i32),
-    /// To be done.
+    /// Allowed, and ready to be made.
     Ready(T),
 }
 
-/// All that a `connect` needs, ours alone.
+/// Everything that the `connect` needs, in this process's memory.
 #[derive(Debug)]
 pub(super) struct PendingConnect {
     socket: OwnedFd,
     address: Vec<u8>,
-    /// The socket file that the address names by its descriptor.
+    /// The socket file that the address names through its descriptor.
     _file: Option<OwnedFd>,
 }
 
 impl PendingConnect {
-    /// Whether it may take long.
+    /// True if the socket is blocking.
     pub(super) fn may_block(&self) -> bool {
         socket::waits(&self.socket)
     }
 
-    /// Does it: 0, or the errno.
+    /// Connects; returns 0 or the errno.
     pub(super) fn make(&self) -> i32 {
         match socket::connect(&self.socket, &self.address) {
             Ok(()) => 0,
@@ -53,7 +54,7 @@ impl PendingConnect {
     }
 }
 
-/// Copies socket and address, and decides.
+/// Copies the socket and the address, and decides.
 pub(super) fn prepare(
     notice: &Notification,
     processes: &ProcReader,
@@ -62,7 +63,7 @@ pub(super) fn prepare(
 ) -> Emulated<PendingConnect> {
     match copy(notice, processes) {
         Ok((socket, address)) => decide(notice.tid, processes, socket, address, inet, granted),
-        // Not dumpable: neither its sockets nor its memory may be looked at.
+        // The caller is not dumpable, so neither its sockets nor its memory may be read.
         Err(Errno::EPERM) => {
             Emulated::Refused(libc::EPERM, "by a program that hides its memory".to_owned())
         }
@@ -70,7 +71,7 @@ pub(super) fn prepare(
     }
 }
 
-/// In the order in which the kernel looks: the descriptor, then the address.
+/// In the kernel's order: the descriptor, then the address.
 #[allow(clippy::cast_possible_truncation)]
 fn copy(notice: &Notification, processes: &ProcReader) -> Result<(OwnedFd, Vec<u8>), Errno> {
     let fd = u32::try_from(notice.args[0] as i32).map_err(|_| Errno::EBADF)?;
@@ -109,7 +110,7 @@ fn decide(
                 Err(carried) => carried,
             },
             SocketAddress::Abstract(_) => Emulated::Refused(libc::EACCES, meant.to_string()),
-            // The kernel refuses these by itself: they lead nowhere.
+            // The kernel itself refuses these addresses.
             SocketAddress::Unnamed | SocketAddress::Inet(_) | SocketAddress::Other => {
                 Emulated::Ready(PendingConnect { socket, address, _file: None })
             }
@@ -121,7 +122,7 @@ fn decide(
     }
 }
 
-/// Opens what the path leads to, if that lies beneath a granted root.
+/// Opens the socket file, if its real path is below a granted root.
 fn unix(
     tid: u32,
     processes: &ProcReader,
@@ -145,7 +146,7 @@ fn unix(
     }
 }
 
-/// A unix address that means exactly this file, whatever its path has become meanwhile.
+/// A unix address for exactly this file, even if its path has changed meanwhile.
 fn by_descriptor(file: &OwnedFd) -> Vec<u8> {
     let family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or_default();
     let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());

@@ -1,12 +1,13 @@
-//! A change of git's settings, carried out here in the place of git's own rename.
+//! Emulates the rename by which git changes its configuration, if the change is harmless.
 //!
-//! Git writes `config.lock` and renames it over `config`, which a mount keeps in its place. So the new text
-//! is copied and judged here. What is harmless becomes a file of ours in a directory where the command cannot write
-//! (`hooks`), is made read-only there, and is renamed over `config` from outside the command's mounts: a
-//! mount moves with its file, so at no moment is there one that the command could change. In another
-//! command's cage the old file's mount would end with it, so nothing is replaced while there is one: each cage
-//! has a lock on the file, shared, and whoever replaces it has it alone. A runner that is
-//! killed leaves the old file or the new one. Zeroing a `struct flock` is unsafe code.
+//! Git writes `config.lock` and renames it over `config`, which a read-only mount prevents. So this
+//! process copies and judges the new text. A harmless text is written to a new file in a directory
+//! where the command cannot write (`hooks`). That file is mounted read-only there and then renamed
+//! over `config` from outside the command's mounts. A mount moves with its file, so the command can
+//! never change it. In another command's cage the mount of the old file would end with that file.
+//! Therefore each cage holds a shared lock on the file, and a replacement needs an exclusive lock.
+//! If the runner is killed, either the old or the new file remains. Zeroing a `struct flock` is
+//! unsafe code.
 #![allow(unsafe_code)]
 
 use super::emulated_connect::Emulated;
@@ -31,37 +32,38 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Longer settings are left to the kernel, which refuses to replace them.
+/// Longer files are left to the kernel, which refuses to replace them.
 const LONGEST: u64 = 1 << 20;
-/// How long a cage waits for another one to replace them, which takes a write to the disk.
+/// How long a cage waits for another one to replace the file, which takes one write to disk.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
-/// What git writes new settings to, beside them.
+/// Suffix of the file to which git writes the new configuration.
 const LOCK: &str = ".lock";
 
-/// Settings that the command may change by what is harmless.
+/// A git configuration file that the command may change in harmless ways.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitConfigFile {
     /// The file; a mount keeps it read-only.
     pub(crate) file: PathBuf,
-    /// A directory of the same repository in which the command can write nothing; where there is none, nothing
-    /// is replaced.
+    /// A directory of the same repository where the command cannot write. Without one the file is
+    /// never replaced.
     pub(crate) staging_dir: Option<PathBuf>,
-    /// The git folder that these are of.
+    /// The git directory that it belongs to.
     pub(crate) git_dir: PathBuf,
-    /// The project and added directories.
+    /// The project and the added directories.
     pub(crate) roots: Vec<PathBuf>,
 }
 
-/// Keeps others from replacing these, before mounts are made on them. Those that cannot be locked are left out.
+/// Locks these files against replacement, before mounts are made on them. Files that cannot be
+/// locked are left out.
 ///
 /// # Errors
-/// `Step::Listener` where another process is replacing one and does not end.
+/// `CageStep::Listener` if another process replaces one of them and does not finish.
 pub(crate) fn lock_all(kept: Vec<GitConfigFile>) -> Result<Vec<LockedGitConfig>, CageError> {
     let held = kept.into_iter().map(|kept| LockedGitConfig::of(kept).transpose());
     held.flatten().collect()
 }
 
-/// Which settings a call would replace by what git wrote beside them.
+/// The configuration file that a rename would replace by git's lock file.
 pub(super) fn find_replaced<'a>(
     held: &'a [LockedGitConfig],
     claims: &[PathClaim],
@@ -73,7 +75,7 @@ pub(super) fn find_replaced<'a>(
         PathAction::Name(role, FinalLink::NotFollowed) => Some(role),
         PathAction::Name(..) | PathAction::Open(_) => None,
     });
-    // Looked at before anything is resolved: nearly every rename ends here.
+    // Checked before any path is resolved, since nearly every rename ends here.
     let named = |held: &LockedGitConfig| to.path.file_name() == held.kept.file.file_name();
     if deeds != [Some(NameChange::Removed), Some(NameChange::Replaced)] || !held.iter().any(named) {
         return None;
@@ -94,7 +96,8 @@ pub(super) fn find_replaced<'a>(
     held.iter().find(|held| held.kept.file == to && lock_of(&held.kept.file) == from)
 }
 
-/// Replaces them if the change is harmless. `None` leaves the call to the kernel, which refuses it.
+/// Replaces the file if the change is harmless. `None` leaves the call to the kernel, which refuses
+/// it.
 pub(super) fn replace_if_harmless(
     held: &LockedGitConfig,
     seals: &ReadOnlyMounter,
@@ -112,30 +115,30 @@ pub(super) fn replace_if_harmless(
     }
 }
 
-/// What became of a change.
+/// The result of a replacement.
 enum ReplaceOutcome {
     Replaced,
-    /// It is not harmless, or there is no room for it.
+    /// The change is not harmless, or there is no staging directory.
     Harmful,
-    /// There is another cage with this file.
+    /// Another cage uses this file.
     Busy,
 }
 
-/// A file that nobody else replaces.
+/// A configuration file with a shared lock on it.
 #[derive(Debug)]
 pub(crate) struct LockedGitConfig {
     kept: GitConfigFile,
-    /// The file, with a lock on it that others share.
+    /// The file, with a lock that other cages share.
     lock: RefCell<File>,
 }
 
 impl LockedGitConfig {
-    /// Where it is made anew.
+    /// The directory where the new file is made.
     pub(crate) fn staging_dir(&self) -> Option<PathBuf> {
         self.kept.staging_dir.clone()
     }
 
-    /// `None` where it cannot be locked: a file of another user, a file system without locks.
+    /// `None` if it cannot be locked: another user's file, or a file system without locks.
     fn of(kept: GitConfigFile) -> Result<Option<Self>, CageError> {
         let end = Instant::now() + LOCK_TIMEOUT;
         while Instant::now() < end {
@@ -175,7 +178,7 @@ impl LockedGitConfig {
     }
 }
 
-/// Takes or changes a lock of this open file on its whole length; the lock that it has stays where that fails.
+/// Sets a lock on the whole open file. If that fails, its present lock remains.
 fn set_lock(file: &File, kind: i32) -> Result<(), Errno> {
     // SAFETY: all of it is numbers, and zero is the right one for the range: all of the file.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -183,7 +186,7 @@ fn set_lock(file: &File, kind: i32) -> Result<(), Errno> {
     fcntl(file, FcntlArg::F_OFD_SETLK(&lock)).map(drop)
 }
 
-/// Whether the file still lies there.
+/// True if the path still leads to this file.
 fn is_at(file: &File, path: &Path) -> bool {
     let ours = file.metadata().map(|found| (found.dev(), found.ino()));
     let there = path.symlink_metadata().map(|found| (found.dev(), found.ino()));
@@ -195,7 +198,8 @@ fn config_error(error: impl Into<io::Error>) -> CageError {
 }
 
 impl GitConfigFile {
-    /// The new file, locked, made ready in this room; `None` where the change is not harmless.
+    /// Makes the new file in the staging directory, locked, and moves it into place; `None` if the
+    /// change is not harmless.
     fn replace(&self, at: &Path, seals: &ReadOnlyMounter) -> Result<Option<File>, CageError> {
         let folder =
             directory(self.file.parent().unwrap_or(Path::new("/"))).map_err(config_error)?;
@@ -215,9 +219,9 @@ impl GitConfigFile {
             Ok(file)
         });
         match &replaced {
-            // As after git's own rename. Somebody else may have removed it meanwhile.
+            // As after git's own rename. Another process may have removed it meanwhile.
             Ok(_) => unlinkat(&folder, &lock_of(name), UnlinkatFlags::NoRemoveDir).unwrap_or(()),
-            // It may not have been made.
+            // The file may not exist.
             Err(_) => unlinkat(&room, &copy, UnlinkatFlags::NoRemoveDir).unwrap_or(()),
         }
         replaced.map(Some)
@@ -230,14 +234,14 @@ fn lock_of(path: &Path) -> PathBuf {
     lock.into()
 }
 
-/// A directory of the host.
+/// Opens a directory of the host.
 fn directory(path: &Path) -> io::Result<OwnedFd> {
     let found = sys::open_without_links(path)?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     Ok(openat(found, ".", flags, Mode::empty())?)
 }
 
-/// The text of a file, and its mode.
+/// The text and the mode of a file.
 fn read(folder: impl AsFd, name: &Path) -> io::Result<(String, u32)> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let file = File::from(openat(folder, name, flags, Mode::empty())?);
@@ -253,7 +257,7 @@ fn read(folder: impl AsFd, name: &Path) -> io::Result<(String, u32)> {
     }
 }
 
-/// A new file with this text, and a shared lock on it.
+/// Creates a file with this text, and takes a shared lock on it.
 fn write(folder: impl AsFd, name: &Path, text: &str, mode: u32) -> io::Result<File> {
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let mut file = File::from(openat(folder, name, flags, Mode::from_bits_truncate(0o600))?);

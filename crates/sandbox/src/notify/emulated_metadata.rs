@@ -1,9 +1,10 @@
-//! A change of mode, owner or times carried out here instead of by the caller, on copies of its arguments.
+//! Emulates changes of mode, owner and times: the notify supervisor makes the call in the caller's
+//! place, on copies of its arguments.
 //!
-//! Landlock has no right for these, so in tier B a path outside the grants, or a descriptor that was opened
-//! for reading, is enough. The path lies in memory, and a descriptor's number can be given to another file:
-//! so the call is never continued. The file is opened or copied here, judged by where it really lies, and
-//! changed by that very descriptor.
+//! Landlock has no right for such changes. In tier B a command could make them by a path outside
+//! the grants, or by a descriptor opened for reading. The path is in memory and a descriptor number
+//! can be reassigned, so the call is never continued. The supervisor opens or copies the file,
+//! checks its real path, and changes the file through that descriptor.
 
 use super::emulated_connect::Emulated;
 use super::notify_fd::Notification;
@@ -20,14 +21,14 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, fchownat};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// A file and what is to change.
+/// A file and the requested change.
 #[derive(Debug)]
 pub(super) struct MetadataChange {
     file: OwnedFd,
     to: NewMetadata,
 }
 
-/// Ours alone.
+/// The new values, copied from the caller.
 #[derive(Debug)]
 enum NewMetadata {
     Mode(Mode),
@@ -36,9 +37,9 @@ enum NewMetadata {
 }
 
 impl MetadataChange {
-    /// Makes it, with the rights of this process: 0, or the errno.
+    /// Makes the change with this process's permissions; returns 0 or the errno.
     pub(super) fn make(&self, own: BorrowedFd<'_>) -> i32 {
-        // The kernel's own link to the descriptor; it leads to a symbolic link itself as well.
+        // The kernel's link to the descriptor; it also works for a symbolic link itself.
         let name = self.file.as_raw_fd().to_string();
         let name = name.as_str();
         let made = match self.to {
@@ -78,7 +79,7 @@ fn find(
     let (to, what) = requested_change(notice, respect, processes).map_err(fails)?;
     let file = match file(notice, subject, processes) {
         Ok(file) => file,
-        // Not dumpable: neither its files nor its memory may be looked at.
+        // The caller is not dumpable, so neither its files nor its memory may be read.
         Err(Errno::EPERM) => {
             let words = "by a program that hides its memory".to_owned();
             return Err(Emulated::Refused(libc::EPERM, words));
@@ -92,7 +93,7 @@ fn find(
     }
 }
 
-/// What is to change, and the word for it.
+/// The requested change, and the name of the changed attribute.
 #[allow(clippy::cast_possible_truncation)]
 fn requested_change(
     notice: &Notification,
@@ -116,7 +117,7 @@ fn requested_change(
     }
 }
 
-/// Both times as the caller has them in memory; without any, now.
+/// Copies both times from the caller's memory; a null pointer means now.
 fn times(
     notice: &Notification,
     at: usize,
@@ -150,7 +151,7 @@ fn times(
     Ok((time(0)?, time(2)?))
 }
 
-/// The file that is meant, opened or copied here.
+/// Opens or copies the target file.
 #[allow(clippy::cast_possible_truncation)]
 fn file(
     notice: &Notification,

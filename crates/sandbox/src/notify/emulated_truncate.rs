@@ -1,9 +1,10 @@
-//! A `truncate` carried out here instead of by the caller, on a copy of its path.
+//! Emulates `truncate`: the notify supervisor makes the call in the caller's place, on a copy of
+//! its path.
 //!
-//! Landlock before its version 3 (Linux 6.2) lets any file of the user be emptied by its path. The path
-//! lies in the caller's memory, where another thread could swap it after a look, so the call is never
-//! continued: the file that our copy leads to is opened, judged by where it really lies, and changed by
-//! that very descriptor.
+//! Landlock before ABI 3 (Linux 6.2) lets a command empty any file of its user by path. The path is
+//! in the caller's memory, where another thread could change it after a check, so the call is never
+//! continued. The supervisor opens the file that its copy of the path leads to, checks its real
+//! path, and changes the file through that descriptor.
 
 use super::emulated_connect::Emulated;
 use super::notify_fd::Notification;
@@ -17,7 +18,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use std::fs::File;
 use std::os::fd::AsFd;
 
-/// A file and the length that it is to have.
+/// A file and its requested length.
 #[derive(Debug)]
 pub(super) struct PendingTruncate {
     file: File,
@@ -25,7 +26,7 @@ pub(super) struct PendingTruncate {
 }
 
 impl PendingTruncate {
-    /// Sets it: 0, or the errno.
+    /// Sets the length; returns 0 or the errno.
     pub(super) fn set(&self) -> i32 {
         match self.file.set_len(self.bytes) {
             Ok(()) => 0,
@@ -34,7 +35,7 @@ impl PendingTruncate {
     }
 }
 
-/// Copies path and length, opens what the path leads to, and decides.
+/// Copies the path and the length, opens the file, and decides.
 pub(super) fn prepare(
     notice: &Notification,
     processes: &ProcReader,
@@ -47,7 +48,7 @@ pub(super) fn prepare(
     }
 }
 
-/// In the order in which the kernel looks: the length, the path, the kind of file, the right to it.
+/// In the kernel's order: the length, the path, the kind of file, the permission.
 fn find(
     notice: &Notification,
     processes: &ProcReader,
@@ -73,7 +74,7 @@ fn find(
     if let Some(errno) = territory.write_refusal(&real) {
         return Err(Emulated::Refused(errno, format!("{}, its length", real.display())));
     }
-    // The bound is the command's; this process has none.
+    // The command's file size limit is checked here, since this process has none.
     let grows = u64::try_from(now.st_size).is_ok_and(|size| bytes > size);
     if most > 0 && grows && bytes > most {
         return Err(fails(Errno::EFBIG));

@@ -1,5 +1,5 @@
-//! Who listens on this machine's ports of TCP and UDP: of the host, looked up through descriptors opened
-//! before its network was left, and of the cage's own network.
+//! The listening TCP and UDP ports of the host and of the cage's network. The host's are read
+//! through descriptors that were opened before the process left its network.
 
 use super::socket;
 use nix::fcntl::{OFlag, openat};
@@ -9,13 +9,13 @@ use std::io::{self, BufRead, BufReader, Seek};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// `TCP_LISTEN`, as the table words it.
+/// `TCP_LISTEN` in the kernel's table.
 const LISTENING: &str = "0A";
-/// `TCP_CLOSE`: how the table words that a socket of UDP takes datagrams from anybody.
+/// `TCP_CLOSE`: in the UDP table it marks an unconnected socket, which receives from any sender.
 const UNCONNECTED: &str = "07";
 
-/// The kernel's tables of sockets, of the network that this process was in when they were
-/// opened. They stay that network's.
+/// The kernel's socket tables of one network namespace: the one that this process was in when it
+/// opened them.
 #[derive(Debug)]
 pub(crate) struct ListeningPorts {
     tcp: Vec<File>,
@@ -23,17 +23,17 @@ pub(crate) struct ListeningPorts {
 }
 
 impl ListeningPorts {
-    /// The tables of the network that this process is in.
+    /// Opens the tables of this process's network namespace.
     ///
     /// # Errors
-    /// Where `proc` does not show them.
+    /// `proc` does not contain them.
     pub(crate) fn open(proc: impl AsFd) -> io::Result<Self> {
         let table = |name: &str| {
             let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
             openat(&proc, name, flags, Mode::empty()).map(File::from)
         };
         let both = |first: &str, second: &str| {
-            // A kernel without IPv6 has no second one.
+            // A kernel without IPv6 has no second table.
             table(first)
                 .map(|first| [Some(first), table(second).ok()].into_iter().flatten().collect())
         };
@@ -43,13 +43,12 @@ impl ListeningPorts {
         })
     }
 
-    /// Whether a connection to this address of this host would find somebody; `None` where it
-    /// cannot be told.
+    /// True if a TCP socket listens at this address of this host; `None` if that is unknown.
     pub(super) fn has_tcp_listener(&self, address: &SocketAddr) -> Option<bool> {
         for mut table in &self.tcp {
             table.rewind().ok()?;
-            // The first line names the columns. Listening sockets come next, before all others, of
-            // which a busy test suite leaves thousands: they are not read.
+            // The first line names the columns. Listening sockets come next. All others come after
+            // them and are not read: a busy test suite leaves thousands.
             for line in BufReader::with_capacity(4096, table).lines().skip(1) {
                 match listener(&line.ok()?, LISTENING) {
                     Some(at) if accepts(&at, address) => return Some(true),
@@ -61,8 +60,8 @@ impl ListeningPorts {
         Some(false)
     }
 
-    /// Whether a datagram to this address of this host would find somebody; `None` where it cannot be
-    /// told.
+    /// True if a UDP socket receives datagrams at this address of this host; `None` if that is
+    /// unknown.
     pub(super) fn has_udp_receiver(&self, address: &SocketAddr) -> Option<bool> {
         for mut table in &self.udp {
             table.rewind().ok()?;
@@ -76,30 +75,30 @@ impl ListeningPorts {
     }
 }
 
-/// Whether it is a TCP socket: others may `connect` without anybody at the other end.
+/// True for a TCP socket. Other sockets can `connect` without a peer.
 pub(super) fn is_tcp(socket: &OwnedFd) -> bool {
     socket::protocol(socket) == Ok(libc::IPPROTO_TCP)
 }
 
-/// Whether it sends datagrams of UDP.
+/// True for a UDP socket.
 pub(super) fn is_udp(socket: &OwnedFd) -> bool {
     socket::protocol(socket) == Ok(libc::IPPROTO_UDP)
 }
 
-/// Whether a listener at `at` takes connections to `wanted`. One that listens on all of IPv6 is
-/// taken to listen on IPv4 too: the table does not say.
+/// True if a listener at `at` accepts connections to `wanted`. A listener on all IPv6 addresses is
+/// assumed to accept IPv4 too, because the table does not say.
 fn accepts(at: &SocketAddr, wanted: &SocketAddr) -> bool {
     let (own, other) = (at.ip().to_canonical(), wanted.ip().to_canonical());
     let everywhere = match own {
         IpAddr::V4(ip) => ip.is_unspecified() && other.is_ipv4(),
         IpAddr::V6(ip) => ip.is_unspecified(),
     };
-    // To `connect` the unspecified address is this host's loopback.
+    // `connect` treats the unspecified address as this host's loopback.
     let here = other.is_unspecified() && own.is_loopback() && own.is_ipv4() == other.is_ipv4();
     at.port() == wanted.port() && (everywhere || own == other || here)
 }
 
-/// The address of a line that stands for a socket in this state.
+/// The local address of a table line, if its socket is in the wanted state.
 fn listener(line: &str, wanted: &str) -> Option<SocketAddr> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (local, state) = (fields.next()?, fields.nth(1)?);
@@ -107,7 +106,7 @@ fn listener(line: &str, wanted: &str) -> Option<SocketAddr> {
         return None;
     }
     let (ip, port) = local.split_once(':')?;
-    // Words of the address in the processor's own order of bytes.
+    // The 32-bit words of the address, in the CPU's byte order.
     let words: Vec<[u8; 4]> = (0..ip.len() / 8)
         .map(|at| Some(u32::from_str_radix(ip.get(at * 8..at * 8 + 8)?, 16).ok()?.to_ne_bytes()))
         .collect::<Option<_>>()?;
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn a_listener_is_found_and_its_absence_too() {
         let ports = ListeningPorts::open(File::open("/proc").unwrap()).unwrap();
-        // More of them than one read takes.
+        // More sockets than one read returns.
         let _others: Vec<_> = (0..100).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         for bound in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(bound).unwrap();

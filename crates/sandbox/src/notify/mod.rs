@@ -1,23 +1,25 @@
-//! The listener: answers what the filter notifies, and writes down what was refused.
-//! Started by the runner, which is the parent of the confined command and outside its domain.
+//! The notify supervisor: answers seccomp user notifications, and records refused calls. The runner
+//! starts it, which is the parent of the confined command and outside its Landlock domain.
 //!
-//! One dedicated thread receives. A refused call gets its errno and a line in the record; a
-//! looked-at call is continued before anything is worked out about it, since the kernel decides;
-//! a carried `connect` or `truncate` is made here, on copies of address, socket and path. Registers
-//! decide, memory never does: another thread of the command could change it after the look.
+//! One dedicated thread receives notifications. A refused call gets its errno and an entry in the
+//! record. An observed call is continued before its result is predicted, since the kernel decides
+//! about it. An emulated call (`connect`, `truncate`) is made by this process on copies of address,
+//! socket and path. Decisions depend on registers only, never on memory, since another thread of
+//! the command could change memory after it was read.
 //!
-//! What is recorded as predicted was worked out from the same grants that the kernel was given:
-//! true where nothing else moves, but a command that swaps links under its own calls can make the
-//! record of its refusals wrong. It cannot make a refusal into a permission. Not predicted: reads,
-//! datagrams, abstract sockets where the network is on in tier A, signals
-//! to the first process of a tier A cage.
+//! Predictions use the same grants that the kernel was given. They are correct while no file moves.
+//! A command that replaces symbolic links during its own calls can make the record of its refusals
+//! wrong, but it cannot turn a refusal into a permission. There are no predictions for reads, for
+//! datagrams, for abstract sockets in tier A with the network on, and for signals to PID 1 of a
+//! tier A cage.
 //!
-//! Measured as the filter was: a refused call takes 6.5 us in all, an open for writing 15 us more
-//! than bare (19 us by a relative path), `kill` 23 us, a carried `connect` 20 to 35 us more, and
-//! 0.1 to 0.9 ms more where the socket waits, for which a thread is started. `cargo build` and
-//! `git status` took as long in the cage as outside; a shell loop that writes to `/dev/null` took
-//! 28 us a turn instead of 7. A shell loop that starts programs takes 45 to 70 us a turn more, of 600;
-//! the command's own program is not waited for (`seccomp::mark`).
+//! Measured as the filter was: a refused call takes 6.5 us in all. An open for writing takes 15 us
+//! more than without the filter (19 us by a relative path), `kill` 23 us more, an emulated
+//! `connect` 20 to 35 us more. A blocking `connect` takes 0.1 to 0.9 ms more, since it gets a
+//! thread. `cargo build` and `git status` took as long in the cage as outside. One iteration of a
+//! shell loop that writes to `/dev/null` took 28 us instead of 7; one that starts a program takes
+//! 45 to 70 us more than 600. The exec of the command's own program is not notified
+//! (`seccomp::exec_marker`).
 
 mod describe;
 mod emulated_connect;
@@ -64,62 +66,62 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the end waits for the thread. It can hang where the command tricked it into waiting: a
-/// socket made to wait right after the look, a file system of its own. Then it is left behind.
+/// How long the shutdown waits for the thread. A command can make the thread hang: by a socket that
+/// is set to blocking after the check, or by its own file system. The thread is then abandoned.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the listener has to know.
+/// Everything that the notify supervisor needs to know.
 #[derive(Debug)]
 pub(crate) struct NotifyConfig {
-    /// The plan that the filter was made from.
+    /// The spec that the filter was built from.
     pub(crate) plan: FilterSpec,
-    /// The tier reached; it decides which errno a refused write gets.
+    /// The tier of the cage; it determines the errno of a refused write.
     pub(crate) tier: Tier,
-    /// Where what the command makes in `/dev/shm` is noted; nothing where that is a mount of its own.
+    /// Where creations in `/dev/shm` are recorded; `None` if the command has its own mount there.
     pub(crate) shm_creations: Option<SharedShmCreations>,
-    /// Off in tier A: connections away from loopback end in an empty namespace.
+    /// Tier A without network: connections other than loopback fail in an empty namespace.
     pub(crate) network: Network,
-    /// Whether the kernel keeps signals within the command's Landlock domain (ABI 6 and later).
+    /// Whether the kernel confines signals to the command's Landlock domain (ABI 6 and later).
     pub(crate) signals: OutsideSignals,
-    /// Directories and files the command may write, real paths as it sees them.
+    /// Directories and files that the command may write; real paths as it sees them.
     pub(crate) writable: Vec<PathBuf>,
-    /// From where it may start programs.
+    /// Paths below which it may start programs.
     pub(crate) runnable: RunnablePaths,
-    /// Read-only islands within those that it may write.
+    /// Read-only paths within the writable ones.
     pub(crate) read_only: Vec<PathBuf>,
-    /// Settings of git that the command may change by what is harmless.
+    /// Git configuration files that the command may change in harmless ways.
     pub(crate) settings: Vec<LockedGitConfig>,
-    /// Names that mounts keep read-only.
+    /// Protected files with read-only mounts.
     pub(crate) watched: Option<ProtectedWatch>,
-    /// Who makes such mounts; in tier A alone.
+    /// Requests such mounts from PID 1; only in tier A.
     pub(crate) seals: Option<ReadOnlyMounter>,
-    /// The largest file that the command may make; 0 where there is no bound.
+    /// Maximum size of a file that the command writes; 0 without a limit.
     pub(crate) file_bytes: u64,
-    /// Where a carried `connect` may find its socket: the granted roots, real paths.
+    /// Granted roots for sockets of an emulated `connect`; real paths.
     pub(crate) sockets: Vec<PathBuf>,
-    /// Who listens on the host, where the command gets a network of its own: opened before that
-    /// was made.
+    /// Listening ports of the host, if the command gets its own network. Opened before that network
+    /// was created.
     pub(crate) host_ports: Option<ListeningPorts>,
     /// The host's root directory, opened with `O_PATH` before any namespace or mount was made.
     pub(crate) host: OwnedFd,
-    /// A `/proc` that numbers processes as the runner does, opened before any namespace or mount
-    /// was made. The runner's own Landlock layer must let it read below it.
+    /// A `/proc` with the runner's PID numbering, opened before any namespace or mount was made.
+    /// The runner's Landlock ruleset must allow reading below it.
     pub(crate) proc: OwnedFd,
 }
 
-/// Whether signals to processes outside are refused.
+/// Whether signals to processes outside the cage are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutsideSignals {
-    /// By the domain's scope, or by a process namespace.
+    /// Refused, by Landlock's signal scope or by a PID namespace.
     Refused,
-    /// They are not.
+    /// Allowed.
     Allowed,
 }
 
-/// The folders of the PATH that the command is given, once it is.
+/// The directories of the command's PATH, set before it starts.
 type SearchPath = Arc<OnceLock<Vec<PathBuf>>>;
 
-/// A running listener. Dropping it ends it.
+/// A running notify supervisor. Dropping it ends its thread.
 #[derive(Debug)]
 pub(crate) struct NotifySupervisor {
     record: Arc<Mutex<RefusalLog>>,
@@ -132,11 +134,11 @@ pub(crate) struct NotifySupervisor {
 }
 
 impl NotifySupervisor {
-    /// Serves `notify` on a thread of its own until nobody is left under the filter.
+    /// Serves `notify` on its own thread until no process is left under the filter.
     ///
     /// # Errors
-    /// Where no thread or no pipe can be had, or `watch.proc` is no `/proc` of this process. Then
-    /// `notify` is closed, and notified calls fail with ENOSYS: the command must not be run.
+    /// The thread or a pipe cannot be created, or `watch.proc` is not a `/proc` with this process.
+    /// Then `notify` is closed and notified calls fail with ENOSYS, so the command must not be run.
     pub(crate) fn start(notify: OwnedFd, watch: NotifyConfig) -> io::Result<Self> {
         let (stopped, stop) = std::io::pipe()?;
         let record = Arc::new(Mutex::new(RefusalLog::default()));
@@ -160,19 +162,19 @@ impl NotifySupervisor {
         })
     }
 
-    /// Tells it the PATH that the command is given, before that is let go.
+    /// Sets the command's PATH. Call it before the command starts.
     pub(crate) fn searched(&self, path: &OsStr) {
         let _ = self.set_search_path.set(std::env::split_paths(path).collect());
     }
 
-    /// Ends the thread and hands over the record. Calls that still wait fail with ENOSYS, so the
+    /// Ends the thread and returns the record. Calls that still wait fail with ENOSYS, so the
     /// command's processes should be dead by now.
     pub(crate) fn finish(mut self) -> RefusalLog {
         self.end();
         std::mem::take(&mut *self.record.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the thread is gone, which it is soon after the last process under the filter.
+    /// True if the thread has ended. It ends soon after the last process under the filter.
     #[cfg(test)]
     pub(crate) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -182,7 +184,7 @@ impl NotifySupervisor {
         drop(self.stop.take());
         let waited = self.ended.recv_timeout(EXIT_TIMEOUT);
         if let (Some(thread), Err(RecvTimeoutError::Disconnected)) = (self.thread.take(), waited) {
-            // A panicked thread left what it had recorded before.
+            // A panicked thread leaves the entries that it recorded before.
             let _ = thread.join();
         }
     }
@@ -194,7 +196,8 @@ impl Drop for NotifySupervisor {
     }
 }
 
-/// Handlers of this process run elsewhere: the thread that `make` starts takes no signals.
+/// Blocks signals while `make` starts a thread, so that signal handlers of this process run on
+/// other threads.
 fn without_signals<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let before = SigSet::thread_get_mask()?;
     SigSet::all().thread_block()?;

@@ -1,4 +1,5 @@
-//! The notification descriptor: calls arrive, answers leave. The ioctls are unsafe code.
+//! The seccomp notification descriptor: receives notifications and sends answers. Its ioctls are
+//! unsafe code.
 #![allow(unsafe_code)]
 
 use super::wake_cpu::WakeCpu;
@@ -9,71 +10,72 @@ use libc::{
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`, which libc does not name.
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`, which libc does not define.
 const SYNC_WAKE_UP: usize = 1;
 
-/// A call that waits for an answer. Its registers are the kernel's copy and cannot change.
+/// A call that waits for an answer. Its registers are the kernel's copy, which the caller cannot
+/// change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Notification {
-    /// Which wait this is.
+    /// The kernel's ID of this notification.
     pub(super) id: u64,
-    /// The calling thread, as this process numbers it.
+    /// The calling thread as this process sees it.
     pub(super) tid: u32,
-    /// The call's number.
+    /// The system call number.
     pub(super) nr: u32,
     /// The call's arguments.
     pub(super) args: [u64; 6],
 }
 
-/// What the caller gets.
+/// The answer to a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotifyAnswer {
     /// The kernel runs the call.
     Continue,
     /// The call fails with this errno and is not run.
     Errno(i32),
-    /// The call was carried out here and succeeded.
+    /// The call was emulated and succeeded.
     Done,
 }
 
 impl NotifyAnswer {
-    /// From the outcome of a call made here: 0 or an errno.
+    /// From the result of an emulated call: 0 or an errno.
     pub(super) fn of(errno: i32) -> Self {
         if errno == 0 { Self::Done } else { Self::Errno(errno) }
     }
 }
 
-/// The listening end.
+/// The notification descriptor.
 #[derive(Debug)]
 pub(super) struct NotifyFd {
     fd: OwnedFd,
-    /// What the running kernel writes for one notice, in 8-byte words.
+    /// Size of a notification of the running kernel, in 8-byte words.
     words: usize,
 }
 
 impl NotifyFd {
-    /// Takes over the descriptor that the filter's installation returned.
+    /// Takes the descriptor that the filter's installation returned.
     pub(super) fn new(fd: OwnedFd) -> Self {
         Self { fd, words: notice_words() }
     }
 
-    /// Has callers woken there from now on.
+    /// Sets the CPU on which callers are woken.
     pub(super) fn set_wake(&self, wake: WakeCpu) {
         let flags = match wake {
             WakeCpu::AnyCpu => 0,
             WakeCpu::OurCpu => SYNC_WAKE_UP,
         };
-        // Kernels before 6.6 refuse it: no harm.
+        // Kernels before 6.6 refuse the flag, which does no harm.
         let _ =
             self.control(SECCOMP_IOCTL_NOTIF_SET_FLAGS, std::ptr::without_provenance_mut(flags));
     }
 
-    /// Waits for the next call; nothing if its caller died meanwhile or a signal came.
+    /// Waits for the next call; `None` if its caller died meanwhile or a signal arrived.
     ///
     /// # Errors
-    /// What the kernel says; the descriptor is of no use then.
+    /// The error from the kernel; the descriptor is useless afterwards.
     pub(super) fn receive(&self) -> io::Result<Option<Notification>> {
-        // The kernel wants zeros; a newer one may write more than our structure holds.
+        // The kernel requires zeros. A newer kernel may write more than our structure holds.
         let mut words = vec![0_u64; self.words];
         match self.control(SECCOMP_IOCTL_NOTIF_RECV, words.as_mut_ptr()) {
             Ok(()) => {}
@@ -95,13 +97,14 @@ impl NotifyFd {
         }))
     }
 
-    /// Whether the caller still waits: what was read by its number before this was its own.
+    /// True if the caller still waits. Then data read before under its PID really was the caller's.
     pub(super) fn is_pending(&self, id: u64) -> bool {
         let mut id = id;
         self.control(SECCOMP_IOCTL_NOTIF_ID_VALID, &raw mut id).is_ok()
     }
 
-    /// Answers; false if the caller died meanwhile. If true, it waited all the time until now.
+    /// Sends the answer; false if the caller died meanwhile. True proves that the caller waited
+    /// until now.
     pub(super) fn answer(&self, id: u64, answer: NotifyAnswer) -> bool {
         let (error, flags) = match answer {
             NotifyAnswer::Continue => (0, 1),

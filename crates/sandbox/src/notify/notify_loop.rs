@@ -1,4 +1,5 @@
-//! The thread's loop: one call after the other, each answered by the rule that brought it here.
+//! The main loop of the notify supervisor: handles one call after the other, by the rule that
+//! notified it.
 
 use super::emulated_connect::{self, Emulated};
 use super::emulated_git_config::LockedGitConfig;
@@ -29,10 +30,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Carried connections that wait at once; a caller beyond that is told to try again.
+/// Maximum number of blocking emulated connections; further callers get EAGAIN.
 const MAX_PENDING_CONNECTS: usize = 64;
 
-/// What the thread owns.
+/// The state of the notify supervisor's thread.
 pub(super) struct NotifyLoop {
     notices: Arc<NotifyFd>,
     pace: Cell<CallRun>,
@@ -51,10 +52,10 @@ pub(super) struct NotifyLoop {
     network: Network,
     signals: super::OutsideSignals,
     host_ports: Option<ListeningPorts>,
-    /// Who listens inside: this process is in the command's network, in tier A.
+    /// Listening ports in the cage; this process is in the command's network in tier A.
     own_ports: Option<ListeningPorts>,
     host: RootDir,
-    /// The command's root; all its processes share it, since changing it is refused.
+    /// The command's root. All its processes share it, since changing the root is refused.
     cage: OnceCell<RootDir>,
     searches: RefCell<PathSearches>,
     searched: SearchPath,
@@ -64,7 +65,7 @@ pub(super) struct NotifyLoop {
 
 impl NotifyLoop {
     /// # Errors
-    /// Where `watch` has no directories to look through.
+    /// `watch` lacks a directory that is needed to resolve paths.
     pub(super) fn new(
         notify: OwnedFd,
         watch: NotifyConfig,
@@ -105,7 +106,7 @@ impl NotifyLoop {
         })
     }
 
-    /// Serves until all who were under the filter are gone, or until `finish`.
+    /// Serves until all processes under the filter are gone, or until `finish`.
     pub(super) fn serve(&self) {
         while self.wait() {
             match self.notices.receive() {
@@ -114,7 +115,7 @@ impl NotifyLoop {
                     self.handle(&notice);
                 }
                 Ok(None) => {}
-                // Nothing more can arrive; closing the descriptor fails what still waits.
+                // No more calls can arrive. Closing the descriptor fails the calls that still wait.
                 Err(_) => return,
             }
         }
@@ -145,13 +146,13 @@ impl NotifyLoop {
             let found =
                 |at: usize| all.get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
             let (calls, stop, replaced) = (found(0), found(1), found(2));
-            // Before the next call is let go on.
+            // Before the next call is continued.
             if let (false, Some(watched), Some(seals)) =
                 (replaced.is_empty(), &self.watched, &self.seals)
             {
                 watched.reseal_changed(seals);
             }
-            // First, or a busy command could hold up the end.
+            // Checked first, or a busy command could delay the end.
             if !stop.is_empty() {
                 return false;
             }
@@ -166,7 +167,8 @@ impl NotifyLoop {
 
     fn handle(&self, notice: &Notification) {
         let Some(rule) = self.policy.judge(notice.nr, &notice.args) else {
-            // Filter and policy come from one plan, so this is a fault of ours: stay closed.
+            // Filter and rules come from one spec, so a mismatch is a bug in agentd: refuse the
+            // call.
             self.notices.answer(notice.id, NotifyAnswer::Errno(libc::EPERM));
             return;
         };
@@ -186,7 +188,7 @@ impl NotifyLoop {
                     ProcessOwner::Cage => {
                         self.notices.answer(notice.id, NotifyAnswer::Continue);
                     }
-                    // Not left to the kernel: somebody could take the number meanwhile.
+                    // Not left to the kernel: another process could get this PID meanwhile.
                     ProcessOwner::NoProcess => {
                         self.notices.answer(notice.id, NotifyAnswer::Errno(libc::ESRCH));
                     }
@@ -216,8 +218,8 @@ impl NotifyLoop {
         }
     }
 
-    /// Whether the process number in the argument is the caller's own. Continuing is sound then:
-    /// the number is in a register, and it stays the caller's while the caller waits.
+    /// True if the process ID in the argument is the caller's own. Then the call can safely be
+    /// continued: the ID is in a register, and it stays the caller's while the caller waits.
     #[allow(clippy::cast_possible_truncation)]
     fn names_itself(&self, notice: &Notification, argument: usize) -> bool {
         let named = notice.args[argument] as u32;
@@ -226,9 +228,9 @@ impl NotifyLoop {
         })
     }
 
-    /// Copies what the call says, lets it go on, and then works out what the kernel will say.
+    /// Copies the arguments, continues the call, and then predicts the kernel's answer.
     fn observe(&self, notice: &Notification, rule: &FilterRule, look: &ObservedCall) {
-        // While the caller waits its root is there.
+        // The caller's root exists while the caller waits.
         let roots = self.roots(notice.tid);
         let go_on = || self.notices.answer(notice.id, NotifyAnswer::Continue);
         let predicted = match look {
@@ -244,7 +246,8 @@ impl NotifyLoop {
                 }
                 let predict =
                     || predicted_write::predict(&claims, &self.processes, roots?, &self.territory);
-                // The caller's own entry goes when it ends: looked at while it waits.
+                // The caller's own `/proc` entry disappears when it ends, so predict while it
+                // waits.
                 if claims.iter().any(|claim| claim.path.starts_with("/proc")) {
                     let predicted = predict();
                     go_on().then_some(predicted)
@@ -253,7 +256,7 @@ impl NotifyLoop {
                 }
             }
             ObservedCall::Start { dir, path, flags } => {
-                // Its memory is gone once it has become the program.
+                // The caller's memory is gone once it has executed the program.
                 let start = predicted_exec::claim(*dir, *path, *flags, notice, &self.processes);
                 if let (true, Some(start), Some(roots)) = (go_on(), start, roots) {
                     self.record_start(notice, rule, &start, roots);
@@ -271,7 +274,7 @@ impl NotifyLoop {
             }
             ObservedCall::Connect => {
                 let address = predicted_connect::address(notice, &self.processes);
-                // While the caller waits: a server of its own may end right after.
+                // Done while the caller waits: its own server may end right after.
                 let unheard = address.as_ref().and_then(|address| {
                     predicted_connect::find_missing_listener(
                         address,
@@ -310,7 +313,7 @@ impl NotifyLoop {
         }
     }
 
-    /// Makes a harmless change of git's settings in the caller's place.
+    /// Makes a harmless change of git's configuration in the caller's place.
     fn change_settings(
         &self,
         notice: &Notification,
@@ -319,13 +322,13 @@ impl NotifyLoop {
         roots: Option<RootDirs<'_>>,
     ) -> Option<Emulated<()>> {
         let seals = self.seals.as_ref()?;
-        // Flags ask for something else than to replace what is there.
+        // With flags, `renameat2` does something other than replace the file.
         if rule.call == "renameat2" && notice.args[4] != 0 {
             return None;
         }
         let held =
             emulated_git_config::find_replaced(&self.settings, claims, &self.processes, roots?)?;
-        // What was read by the caller's number is its own, and it waits still.
+        // If the caller still waits, the data read under its PID is its own.
         if self.notices.is_pending(notice.id) {
             emulated_git_config::replace_if_harmless(held, seals)
         } else {
@@ -333,14 +336,15 @@ impl NotifyLoop {
         }
     }
 
-    /// While the caller waits, what it is about to make is not there yet.
+    /// While the caller waits, the names that it is about to create do not exist yet.
     fn note_made(&self, claims: &[predicted_write::PathClaim]) {
         if let Some(made) = &self.made {
             made.names(claims);
         }
     }
 
-    /// Writes a refused start down, until the same search finds its program elsewhere.
+    /// Records a refused exec. If the same PATH search finds the program elsewhere, the entry is
+    /// removed.
     fn record_start(
         &self,
         notice: &Notification,
@@ -353,7 +357,8 @@ impl NotifyLoop {
             ExecPrediction::Refused(errno, words) => {
                 let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, words);
                 self.record().add(refusal.clone());
-                // A search of its own making would be a way to keep a refusal out of the record.
+                // Only for the PATH that agentd set: with a PATH of its own a command could keep
+                // refusals out of the record.
                 if self.searched.get().is_some_and(|folders| start.is_in(folders)) {
                     searches.refused(notice.tid, start, refusal);
                 }
@@ -389,7 +394,7 @@ impl NotifyLoop {
         self.notices.answer(notice.id, answer);
     }
 
-    /// Makes the connection, on a thread of its own where it may take long.
+    /// Connects in the caller's place; on a separate thread if the socket is blocking.
     fn connect(&self, notice: &Notification, rule: &FilterRule) {
         let id = notice.id;
         let carried = emulated_connect::prepare(notice, &self.processes, self.inet, &self.sockets);
@@ -423,7 +428,7 @@ impl NotifyLoop {
         }
     }
 
-    /// Where paths lead for the command and for the host.
+    /// The root directories of the command and of the host.
     fn roots(&self, tid: u32) -> Option<RootDirs<'_>> {
         let host = &self.host;
         match self.tier {
@@ -431,7 +436,7 @@ impl NotifyLoop {
             Tier::A => {
                 if self.cage.get().is_none() {
                     let root = RootDir::of(&self.processes, tid)?;
-                    // It cannot be set already: this thread alone sets it.
+                    // It cannot be set already, since only this thread sets it.
                     let _ = self.cage.set(root);
                 }
                 Some(RootDirs { cage: self.cage.get()?, host })

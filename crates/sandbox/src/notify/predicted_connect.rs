@@ -1,4 +1,4 @@
-//! Addresses of looked-at calls, where the cage itself leaves nothing to reach.
+//! Predicts which observed `connect` calls will fail because the cage leaves nothing to reach.
 
 use super::listening_ports::{self, ListeningPorts};
 use super::notify_fd::Notification;
@@ -12,7 +12,7 @@ use protocol::confinement::{Network, Tier};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Copies the address of a `connect` or `bind`; a relative path is made absolute.
+/// Copies the address of a `connect` or `bind`; makes a relative path absolute.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn address(notice: &Notification, processes: &ProcReader) -> Option<SocketAddress> {
     let length = usize::try_from(notice.args[2] as i32).ok()?;
@@ -29,20 +29,20 @@ pub(super) fn address(notice: &Notification, processes: &ProcReader) -> Option<S
     Some(address)
 }
 
-/// Where names are asked for.
+/// The port of DNS.
 const DNS_PORT: u16 = 53;
 
-/// A loopback address where nobody in the cage listens.
+/// A loopback address without a listener in the cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoListener {
-    /// Somebody on the host may listen there.
+    /// A TCP address. A program on the host may listen there.
     Stream(SocketAddr),
-    /// Of a name server, asked by a datagram: the machine's own resolver.
+    /// A UDP address at the DNS port: the machine's own resolver.
     Names(SocketAddr),
 }
 
-/// The loopback address that a `connect` leads to, if nobody in the cage listens there. Datagrams count
-/// where they ask for names: to others `connect` says nothing.
+/// The loopback address of a `connect`, if no process in the cage listens there. For UDP only the
+/// DNS port counts: `connect` does not test other UDP addresses.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn find_missing_listener(
     address: &SocketAddress,
@@ -68,9 +68,9 @@ pub(super) fn find_missing_listener(
     }
 }
 
-/// The errno and the words, if somebody on the host listens where nobody in the cage does. A port
-/// where nobody listens at all is no refusal. A resolver need not be there to be known: a lookup
-/// ends here whoever would have answered.
+/// Errno and description, if a program on the host listens at an address without a listener in the
+/// cage. If no program listens at all, this is not a refusal by the cage. At the DNS port it always
+/// is: the lookup fails here whether or not the host has a resolver.
 pub(super) fn predict_missing_listener(
     unheard: NoListener,
     host: &ListeningPorts,
@@ -82,7 +82,7 @@ pub(super) fn predict_missing_listener(
     is_refusal.then(|| (libc::ECONNREFUSED, format!("{inet} of the host")))
 }
 
-/// The errno and the words, if a `connect` to the address will fail because of the cage.
+/// Errno and description, if a `connect` to this address will fail because of the cage.
 pub(super) fn predict(
     address: &SocketAddress,
     processes: &ProcReader,
@@ -96,8 +96,8 @@ pub(super) fn predict(
         {
             Some((libc::ENETUNREACH, address.to_string()))
         }
-        // A socket of the host that was left out of the cage's root. One that does not exist on
-        // the host either is no refusal.
+        // A socket of the host that is not in the cage's root. If it does not exist on the host
+        // either, this is not a refusal by the cage.
         (SocketAddress::Path(path), Tier::A, _) => {
             match resolve(processes, roots.cage, path, FinalLink::Followed) {
                 Resolved::NoParent | Resolved::Missing(_) => {
@@ -127,7 +127,7 @@ pub(super) fn predict(
     }
 }
 
-/// The name that a `bind` makes, if it makes one.
+/// The name that a `bind` creates, if any.
 pub(super) fn bound_name(address: SocketAddress) -> Option<PathClaim> {
     let made = |path: PathBuf| PathClaim {
         path,

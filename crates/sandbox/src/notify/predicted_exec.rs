@@ -1,12 +1,11 @@
-//! Programs that the command starts: whether the kernel will refuse one because it may not be run
-//! from where it lies.
+//! Predicts whether the kernel will refuse to execute a program because of its location.
 //!
-//! As with writes, the claimed path is copied while the caller waits, the call goes on, and the
-//! same grants are evaluated. Whoever looks for a program tries one folder after the other: what is
-//! not there, or what nobody may execute, is no refusal, nor is what was found in a later folder. A
-//! script's first line names a program too.
-//! Nothing is said where no path says what is started (memory, an open file), and not predicted are
-//! the loader that a program names in itself and what `binfmt_misc` adds.
+//! As for writes, the path is copied while the caller waits, the call continues, and the same
+//! grants are evaluated. A PATH search tries one directory after the other. So a missing or
+//! non-executable file is not a refusal, and neither is a refusal before the program was found in a
+//! later directory. The interpreter in a script's first line is checked too. There is no prediction
+//! if no path names the program (memory, an open file), for the loader named in an ELF file, and
+//! for interpreters from `binfmt_misc`.
 
 use super::notify_fd::Notification;
 use super::predicted_write::{RootDirs, claimed_path};
@@ -20,28 +19,28 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Most programs for one start: the kernel follows no more first lines.
+/// Maximum length of a chain of interpreters; the kernel follows no more.
 const MAX_INTERPRETERS: usize = 6;
 
-/// Refused starts that are kept in mind for their searches to go on.
+/// Maximum number of refused execs that are remembered, in case their PATH search continues.
 const MAX_SEARCH_STEPS: usize = 64;
 
-/// What a call says it will start, copied before it goes on.
+/// The program that an exec names, copied before the call continues.
 #[derive(Debug)]
 pub(super) struct ExecClaim {
-    /// Absolute, but with links and dots as said.
+    /// Absolute, with links and dots as given.
     path: PathBuf,
     end: FinalLink,
 }
 
 impl ExecClaim {
-    /// Whether it is said to lie in one of these.
+    /// True if the path as given is directly in one of these directories.
     pub(super) fn is_in(&self, folders: &[PathBuf]) -> bool {
         self.path.parent().is_some_and(|parent| folders.iter().any(|folder| folder == parent))
     }
 }
 
-/// Copies the path. Nothing where the caller names none.
+/// Copies the path; `None` if the caller names none.
 #[allow(clippy::cast_possible_truncation, reason = "the kernel takes these as 32 bits too")]
 pub(super) fn claim(
     dir: Option<usize>,
@@ -59,18 +58,18 @@ pub(super) fn claim(
     Some(ExecClaim { path: claimed_path(processes, notice.tid, dir, notice.args[path])?, end })
 }
 
-/// What will become of a start.
+/// The predicted result of an exec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ExecPrediction {
-    /// Refused by the grants: the errno and the words for the record.
+    /// Refused by the grants: the errno and the description for the record.
     Refused(i32, String),
-    /// Nothing is in its way here.
+    /// The cage does not refuse it.
     Runs,
-    /// It fails for a reason that has nothing to do with the cage, or nobody can tell.
+    /// Fails for a reason other than the cage, or the result is unknown.
     FailsAnyway,
 }
 
-/// What will become of this one.
+/// Predicts the result.
 pub(super) fn predict(
     start: &ExecClaim,
     processes: &ProcReader,
@@ -113,8 +112,9 @@ pub(super) fn predict(
     ExecPrediction::FailsAnyway
 }
 
-/// Refused starts in folders of the given PATH, which may be steps of a search: whoever finds a program of the same name further
-/// on in PATH was refused nothing, in tier B as in tier A, where a shell does not see the first.
+/// Refused execs in directories of the command's PATH, which may be steps of a search. If the
+/// search finds a program of the same name in a later directory, nothing was really refused. In
+/// tier A a shell does not even see the first one.
 #[derive(Debug, Default)]
 pub(super) struct PathSearches(VecDeque<PathSearchStep>);
 
@@ -126,7 +126,7 @@ struct PathSearchStep {
 }
 
 impl PathSearches {
-    /// Keeps one in mind.
+    /// Remembers a refused exec.
     pub(super) fn refused(&mut self, tid: u32, start: &ExecClaim, refused: Refusal) {
         let Some(name) = start.path.file_name() else { return };
         if self.0.len() == MAX_SEARCH_STEPS {
@@ -135,7 +135,8 @@ impl PathSearches {
         self.0.push_back(PathSearchStep { tid, name: name.to_owned(), refused });
     }
 
-    /// Those that led this thread here, where its program runs.
+    /// Removes and returns this thread's refused execs of the same program name, now that the
+    /// program runs.
     pub(super) fn take_refused_before(&mut self, tid: u32, start: &ExecClaim) -> Vec<Refusal> {
         if self.0.is_empty() {
             return Vec::new();
@@ -150,7 +151,7 @@ impl PathSearches {
     }
 }
 
-/// A program on the host that was kept from the cage by leaving it out.
+/// The real path of a program on the host that is not in the cage's root.
 fn left_out(
     path: &Path,
     end: FinalLink,
@@ -168,13 +169,13 @@ fn left_out(
     }
 }
 
-/// The absolute path that a script's first line names, as the kernel reads it. Pure.
+/// The absolute path of the interpreter in a script's first line, parsed as the kernel does. Pure.
 fn interpreter_of(beginning: &[u8]) -> Option<PathBuf> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let from = line.iter().position(|byte| !blank(byte))?;
     let name = line[from..].split(|byte| blank(byte) || *byte == 0).next()?;
-    // Another would begin at the caller's directory, which it may have left by now.
+    // A relative path starts at the caller's directory, which may have changed by now.
     name.starts_with(b"/").then(|| PathBuf::from(OsStr::from_bytes(name)))
 }
 

@@ -1,11 +1,11 @@
-//! Calls that reach for another process: predicted to fail where it is not in the cage.
+//! Predicts calls on another process: the kernel refuses them if that process is not in the cage.
 
 use super::OutsideSignals;
 use super::notify_fd::Notification;
 use super::proc_reader::{NsPid, ProcReader, ProcStatus};
 use crate::seccomp::{ProcessAct, ProcessArg};
 
-/// The errno and the words, if the kernel will refuse the call. Asked while the caller waits:
+/// Errno and description, if the kernel will refuse the call. Call it while the caller waits:
 /// afterwards caller and target may be gone.
 pub(super) fn predict(
     target: ProcessArg,
@@ -41,18 +41,18 @@ pub(super) fn predict(
     Some((place, words))
 }
 
-/// Whose process a number means.
+/// The side of the cage on which a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessOwner {
-    /// One of the cage.
+    /// In the cage.
     Cage,
-    /// One outside, or one that cannot be looked at.
+    /// Outside, or it cannot be inspected.
     Outside,
-    /// There is none.
+    /// There is no such process.
     NoProcess,
 }
 
-/// Whose process or group the number in the argument means to the caller.
+/// The owner of the process or group whose ID is in the argument, as the caller numbers it.
 pub(super) fn owner_of_argument(
     argument: usize,
     notice: &Notification,
@@ -61,10 +61,10 @@ pub(super) fn owner_of_argument(
     owner(low(notice.args[argument]).unsigned_abs(), notice.tid, processes)
 }
 
-/// Whose process the number means to this caller.
+/// The owner of the process with this ID, as the caller numbers it.
 pub(super) fn owner(wanted: u32, tid: u32, processes: &ProcReader) -> ProcessOwner {
     let Some(caller) = processes.status(tid) else { return ProcessOwner::Outside };
-    // In a namespace of its own no number means anything outside.
+    // In a PID namespace of the cage no ID refers to a process outside.
     let apart = caller.tids.len() > 1;
     if apart || caller.tgids.last() == Some(&wanted) || processes.is_in_cage(wanted) {
         ProcessOwner::Cage
@@ -83,9 +83,10 @@ fn named(number: i32) -> String {
     }
 }
 
-/// The errno that the number gets, if it is a process outside.
+/// The errno for this process ID, if the process is outside.
 fn locate(number: i32, caller: &ProcStatus, processes: &ProcReader) -> Option<i32> {
-    // Own group, every process that may be reached: the kernel leaves out what may not.
+    // The caller's group, or every process in reach: the kernel skips processes that may not be
+    // signalled.
     if number == 0 || number == -1 {
         return None;
     }
@@ -97,7 +98,7 @@ fn locate(number: i32, caller: &ProcStatus, processes: &ProcReader) -> Option<i3
     if depth <= 1 {
         return outside(wanted, processes, libc::EPERM);
     }
-    // In a namespace of its own the number means nothing outside: it is not found at all.
+    // In a PID namespace of the cage the ID of an outside process is not found at all.
     match processes.ns_pid(wanted, depth) {
         NsPid::Alive | NsPid::Ended => None,
         NsPid::NeverUsed => outside(wanted, processes, libc::ESRCH),
@@ -108,7 +109,7 @@ fn outside(pid: u32, processes: &ProcReader, errno: i32) -> Option<i32> {
     (processes.exists(pid) && !processes.is_in_cage(pid)).then_some(errno)
 }
 
-/// Processes, signals and descriptors are 32-bit numbers to the kernel.
+/// The kernel takes process IDs, signals and descriptors as 32-bit numbers.
 #[allow(clippy::cast_possible_truncation)]
 fn low(argument: u64) -> i32 {
     argument as i32

@@ -1,8 +1,10 @@
-//! Calls with write intent: which name they touch, and whether the kernel will refuse it.
+//! Predicts calls with write intent: the path that they change, and whether the kernel will refuse
+//! it.
 //!
-//! Landlock and read-only mounts refuse without telling anybody. So the listener copies the
-//! claimed path while the caller waits, lets the call go on, and evaluates the same grants: a
-//! prediction, marked as such in the record. Where the copy cannot be had nothing is predicted.
+//! Landlock and read-only mounts refuse calls without a report. So the notify supervisor copies the
+//! path while the caller waits, continues the call, and evaluates the same grants. The result is a
+//! prediction, and is marked as such in the record. If the path cannot be copied, nothing is
+//! predicted.
 
 use super::notify_fd::Notification;
 use super::predicted_signal::{self, ProcessOwner};
@@ -13,34 +15,34 @@ use crate::seccomp::{FollowLink, NameChange, ObservedCall, OpenFlags};
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, EACCES, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
 use std::path::{Path, PathBuf};
 
-/// What a call says it will do to a path, copied before it goes on.
+/// The path that a call names and the requested action, copied before the call continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathClaim {
-    /// Absolute, but with links and dots as said.
+    /// Absolute, with links and dots as given.
     pub(super) path: PathBuf,
-    /// What is to happen there.
+    /// The requested action.
     pub(super) action: PathAction,
 }
 
-/// What is to happen at a path.
+/// An action on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathAction {
     /// Opened for writing with these flags.
     Open(i32),
-    /// A name of a tree is made, removed or changed.
+    /// A name is created, removed or changed.
     Name(NameChange, FinalLink),
 }
 
-/// Where paths lead.
+/// The root directories that paths start from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RootDirs<'a> {
     /// The command's root directory.
     pub(super) cage: &'a RootDir,
-    /// The host's.
+    /// The host's root directory.
     pub(super) host: &'a RootDir,
 }
 
-/// Copies what the call claims, from registers and the caller's memory.
+/// Copies paths and actions from registers and from the caller's memory.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn claims(
     look: &ObservedCall,
@@ -96,8 +98,8 @@ pub(super) fn claims(
     }
 }
 
-/// Of a `renameat2`, by its flags: a name that must be new is made, not replaced. `mv` asks so first, and
-/// where something is there the kernel says so before it looks at rights.
+/// Applies the flags of a `renameat2`: with RENAME_NOREPLACE the name is created, not replaced.
+/// `mv` tries this first. If the name exists, the kernel says so before it checks permissions.
 pub(super) fn apply_rename_flags(claims: &mut [PathClaim], flags: u64) {
     if flags & u64::from(libc::RENAME_NOREPLACE) == 0 {
         return;
@@ -109,7 +111,7 @@ pub(super) fn apply_rename_flags(claims: &mut [PathClaim], flags: u64) {
     }
 }
 
-/// The first claim that the kernel will refuse: its errno and the words for the record.
+/// The first action that the kernel will refuse: its errno and the description for the record.
 pub(super) fn predict(
     claims: &[PathClaim],
     processes: &ProcReader,
@@ -130,7 +132,7 @@ pub(super) fn predict(
         match judge(claim.action, &found, territory) {
             WritePrediction::Refused(errno, real) => {
                 let errno = match errno {
-                    // A mount of its own in the read-only tree, such as a fresh `/proc`.
+                    // A separate mount in the read-only tree, such as a new `/proc`.
                     libc::EROFS if !on_read_only_mount(roots.cage, &real) => EACCES,
                     errno => errno,
                 };
@@ -143,7 +145,7 @@ pub(super) fn predict(
     None
 }
 
-/// What is on the host but not in the cage was kept from it by leaving it out.
+/// The real path on the host, if the file exists there and the cage's root leaves it out.
 fn left_out(
     claim: &PathClaim,
     found: &Resolved,
@@ -165,7 +167,7 @@ fn left_out(
         return None;
     }
     match (resolve(processes, host, &claim.path, end), found) {
-        // The host's `/proc` numbers and shows other processes.
+        // The host's `/proc` shows other processes with other numbers.
         (Resolved::Exists(real, _), _) | (Resolved::Missing(real), Resolved::NoParent)
             if real.starts_with("/proc") =>
         {
@@ -174,25 +176,25 @@ fn left_out(
         (Resolved::Exists(real, _), _) | (Resolved::Missing(real), Resolved::NoParent) => {
             Some(real)
         }
-        // Not even the listener may look there; in the cage it is not there.
+        // Even this process may not search there; in the cage it does not exist.
         (Resolved::NotSearchable(said), _) => Some(said),
         (Resolved::Missing(_) | Resolved::NoParent | Resolved::Unknown, _) => None,
     }
 }
 
-/// What will become of one claim.
+/// The predicted result of one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum WritePrediction {
     /// Refused by the grants.
     Refused(i32, PathBuf),
-    /// Nothing is in its way here.
+    /// The cage does not refuse it.
     Passes,
-    /// It fails for a reason that has nothing to do with the cage, or nobody can tell.
+    /// Fails for a reason other than the cage, or the result is unknown.
     FailsAnyway,
 }
 
-/// Pure. The kernel looks at what is there before it looks at rights: `mkdir -p` over existing
-/// directories, or removing what is not there, is no refusal.
+/// Pure. The kernel checks whether a file exists before it checks permissions. So `mkdir -p` over
+/// existing directories, or removing a missing file, does not count as a refusal.
 fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> WritePrediction {
     let refused = |errno: Option<i32>, real: &Path| match errno {
         Some(errno) => WritePrediction::Refused(errno, real.to_owned()),
@@ -214,7 +216,7 @@ fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> Write
             match (kind, territory.special_refusal(real)) {
                 (FileKind::Socket, None) => WritePrediction::FailsAnyway,
                 (FileKind::Socket | FileKind::Pipe, refusal) => refused(refusal, real),
-                // Read-only mounts open none.
+                // Devices cannot be opened on read-only mounts.
                 (FileKind::Device, _) => {
                     refused(territory.write_refusal(real).and(Some(EACCES)), real)
                 }
@@ -235,7 +237,7 @@ fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> Write
             PathAction::Name(NameChange::Replaced, _),
             Resolved::Exists(real, _) | Resolved::Missing(real),
         ) => refused(territory.name_refusal(real), real),
-        // A second name inside for a file outside: the two trees have different rights.
+        // A second name inside for a file outside: the two directories have different rights.
         (PathAction::Name(NameChange::Linked, _), Resolved::Exists(real, _)) => {
             refused(territory.write_refusal(real).map(|_| libc::EXDEV), real)
         }
@@ -262,7 +264,7 @@ fn describe(deed: PathAction, real: &Path) -> String {
     }
 }
 
-/// The path as said, made absolute by the caller's own directory; nothing where there is no path.
+/// The path as given, made absolute by the caller's directory; `None` if there is no path.
 pub(super) fn claimed_path(processes: &ProcReader, tid: u32, dir: i32, at: u64) -> Option<PathBuf> {
     let said = processes.path(tid, at)?;
     if said.as_os_str().is_empty() {
@@ -278,8 +280,8 @@ pub(super) fn claimed_path(processes: &ProcReader, tid: u32, dir: i32, at: u64) 
     base.is_absolute().then(|| base.join(said))
 }
 
-/// `/proc/self` means its reader, which is not the listener: the caller's own entry instead, by
-/// its number in the caller's own namespace. `/dev/fd` and its like lead there.
+/// `/proc/self` refers to its reader, which is this process. It is replaced by the caller's own
+/// entry, numbered in the caller's namespace. `/dev/fd` and similar paths lead there too.
 fn own_entry(processes: &ProcReader, tid: u32, said: PathBuf) -> Option<PathBuf> {
     let own = |numbers: Vec<u32>| Some(Path::new("/proc").join(numbers.last()?.to_string()));
     for (prefix, entry) in [
@@ -299,9 +301,10 @@ fn own_entry(processes: &ProcReader, tid: u32, said: PathBuf) -> Option<PathBuf>
     }
 }
 
-/// Whether it is the memory of a process of the cage, as a file. Nothing in `/proc` is granted for
-/// writing, so the kernel refuses it, but what it would give is allowed by tracing: debuggers try
-/// the file first and go on without it. A fallback, like calls that the kernel is said to lack.
+/// True for the memory file (`/proc/PID/mem`) of a process in the cage. The kernel refuses to open
+/// it for writing, since no grant covers `/proc`. But tracing allows the same access, and debuggers
+/// try the file first and continue without it. So this is treated as a fallback, like a missing
+/// system call.
 fn traced_memory(path: &Path, notice: &Notification, processes: &ProcReader) -> bool {
     let Some(text) = path.to_str().and_then(|text| text.strip_prefix("/proc/")) else {
         return false;
@@ -310,7 +313,7 @@ fn traced_memory(path: &Path, notice: &Notification, processes: &ProcReader) -> 
         [process, "mem"] | [process, "task", _, "mem"] => process.parse::<u32>(),
         _ => return false,
     };
-    // The first process of a namespace is ours, not the command's.
+    // PID 1 of a namespace is agentd's, not the command's.
     number.is_ok_and(|number| {
         number != 1 && predicted_signal::owner(number, notice.tid, processes) == ProcessOwner::Cage
     })
@@ -432,7 +435,7 @@ mod tests {
                 refused(libc::EROFS, "/p/.git/hooks/x"),
             ),
             (PathAction::Open(2), there("/p/.git/index"), WritePrediction::Passes),
-            // What a read-only mount does not hold: Landlock alone does, outside.
+            // Files that a read-only mount does not protect; outside, Landlock alone does.
             (PathAction::Open(2), is("/p/.git/hooks/x", FileKind::Pipe), WritePrediction::Passes),
             (
                 PathAction::Open(2),

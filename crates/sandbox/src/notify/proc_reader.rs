@@ -1,5 +1,5 @@
-//! What the listener reads about processes: status, links and memory, through a `/proc` that
-//! numbers them as this process does.
+//! Reads processes for the notify supervisor: status, links and memory, through a `/proc` with this
+//! process's PID numbering.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat};
@@ -13,53 +13,53 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Longest path the kernel takes, in bytes.
+/// Longest path that the kernel accepts, in bytes.
 const PATH_MAX: usize = 4096;
-/// The smallest page: no mapping ends within one.
+/// The smallest page size: no mapping ends within a page.
 const PAGE: u64 = 4096;
-/// Most steps up to the runner; beyond, a process counts as outside.
+/// Maximum number of steps up to the runner; beyond it a process counts as outside.
 const DEPTH: usize = 4096;
 
-/// A namespace hands its numbers out one after the other. So many beyond the newest that lives may
-/// have been those of processes that ended since.
+/// A namespace assigns PIDs in sequence. PIDs up to this number above the newest live one may have
+/// belonged to processes that have ended.
 const UNSEEN: u32 = 32;
 
-/// What a number means in a namespace of the cage's own.
+/// The state of a PID in the cage's own namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NsPid {
-    /// A process has it.
+    /// A live process has it.
     Alive,
     /// A process may have had it.
     Ended,
-    /// No process had it so far.
+    /// No process has had it so far.
     NeverUsed,
 }
 
-/// A `/proc` and the process whose descendants are inside.
+/// A `/proc`, and the process whose descendants are in the cage.
 #[derive(Debug)]
 pub(super) struct ProcReader {
     proc: OwnedFd,
-    /// This process's own open files in it.
+    /// The directory `self/fd` in it.
     own: OwnedFd,
-    /// The runner: whatever descends from it is in the cage.
+    /// The runner: its descendants are in the cage.
     root: u32,
 }
 
-/// Lines of `/proc/PID/status`.
+/// Fields of `/proc/PID/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ProcStatus {
-    /// Process number.
+    /// Process ID.
     pub(super) tgid: u32,
-    /// Parent's process number.
+    /// Process ID of the parent.
     pub(super) parent: u32,
-    /// Thread number in each namespace from the reader's down to its own.
+    /// Thread ID in each namespace, from the reader's down to the thread's own.
     pub(super) tids: Vec<u32>,
-    /// Process number in each namespace from the reader's down to its own.
+    /// Process ID in each namespace, from the reader's down to the process's own.
     pub(super) tgids: Vec<u32>,
 }
 
 impl ProcStatus {
-    /// Reads the text; nothing if a line is missing.
+    /// Parses the text; `None` if a line is missing.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let numbers = |name: &str| -> Option<Vec<u32>> {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -75,79 +75,81 @@ impl ProcStatus {
 }
 
 impl ProcReader {
-    /// Looks through `proc`; this process is the runner.
+    /// Reads through `proc`; this process is the runner.
     ///
     /// # Errors
-    /// Where the directory is no `/proc` that has this process.
+    /// The directory is not a `/proc` that contains this process.
     pub(super) fn new(proc: OwnedFd) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let own = openat(&proc, "self/fd", flags, Mode::empty())?;
         Ok(Self { proc, own, root: std::process::id() })
     }
 
-    /// The `/proc` that all of it is read from.
+    /// The `/proc` that everything is read from.
     pub(super) fn proc(&self) -> BorrowedFd<'_> {
         self.proc.as_fd()
     }
 
-    /// The status of a process or thread, while there is one.
+    /// The status of a process or thread, if it exists.
     pub(super) fn status(&self, pid: u32) -> Option<ProcStatus> {
         ProcStatus::parse(&self.text(&format!("{pid}/status"))?)
     }
 
-    /// Where a link of the process leads (`cwd`, `fd/3`), as the kernel words it.
+    /// The target of a link of the process (`cwd`, `fd/3`), as the kernel prints it.
     pub(super) fn link(&self, pid: u32, name: &str) -> Option<PathBuf> {
         let path = readlinkat(&self.proc, format!("{pid}/{name}").as_str()).ok()?;
         Some(PathBuf::from(path))
     }
 
-    /// Opens the directory behind a link of the process (`cwd`, `root`), without reading rights.
+    /// Opens the target directory of a link of the process (`cwd`, `root`), without read
+    /// permission.
     pub(super) fn directory(&self, pid: u32, name: &str) -> Option<OwnedFd> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         openat(&self.proc, format!("{pid}/{name}").as_str(), flags, Mode::empty()).ok()
     }
 
-    /// Holds the mount namespace of the process, so that its mounts outlive it.
+    /// Opens the mount namespace of the process, so that its mounts outlive it.
     pub(super) fn mounts(&self, pid: u32) -> Option<OwnedFd> {
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
         openat(&self.proc, format!("{pid}/ns/mnt").as_str(), flags, Mode::empty()).ok()
     }
 
-    /// The path of a descriptor of this process, as the kernel words it.
+    /// The path of a descriptor of this process, as the kernel prints it.
     pub(super) fn path_of(&self, fd: BorrowedFd<'_>) -> Option<PathBuf> {
         let path = readlinkat(&self.own, fd.as_raw_fd().to_string().as_str()).ok()?;
         Some(PathBuf::from(path))
     }
 
-    /// Opens a file again that this process holds with `O_PATH`, for writing.
+    /// Opens a file for writing that this process holds with `O_PATH`.
     ///
     /// # Errors
-    /// The kernel's: the rights of this process and its own Landlock layer apply.
+    /// The errno from the kernel: this process's permissions and its own Landlock ruleset apply.
     pub(super) fn reopen_for_writing(&self, fd: BorrowedFd<'_>) -> Result<File, Errno> {
-        // Neither a device nor a lease is waited for.
+        // Do not wait for a device or a lease.
         let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let name = fd.as_raw_fd().to_string();
         openat(&self.own, name.as_str(), flags, Mode::empty()).map(File::from)
     }
 
-    /// The directory with a link to each descriptor of this process.
+    /// The directory with a link for each descriptor of this process.
     pub(super) fn own(&self) -> BorrowedFd<'_> {
         self.own.as_fd()
     }
 
-    /// The process that a descriptor of `pid` stands for.
+    /// The process behind a pidfd of `pid`.
     pub(super) fn pidfd_target(&self, pid: u32, fd: u32) -> Option<u32> {
         let text = self.text(&format!("{pid}/fdinfo/{fd}"))?;
         let line = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
         line.trim().parse().ok()
     }
 
-    /// Whether the process is there at all.
+    /// True if the process exists.
     pub(super) fn exists(&self, pid: u32) -> bool {
         self.text(&format!("{pid}/status")).is_some()
     }
 
-    /// Whether the process descends from the runner. Orphans do too: the runner is their reaper.
+    /// True if the process descends from the runner. Orphans do too, since the runner is their
+    /// reaper.
     pub(super) fn is_in_cage(&self, pid: u32) -> bool {
         let mut at = pid;
         for _ in 0..DEPTH {
@@ -160,7 +162,7 @@ impl ProcReader {
         false
     }
 
-    /// What the number means to processes inside, in a namespace `depth` levels down.
+    /// The state of a PID for processes in the cage, in a namespace `depth` levels down.
     pub(super) fn ns_pid(&self, number: u32, depth: usize) -> NsPid {
         let mut newest = 0;
         for pid in self.all() {
@@ -176,7 +178,7 @@ impl ProcReader {
         if number <= newest + UNSEEN { NsPid::Ended } else { NsPid::NeverUsed }
     }
 
-    /// The numbers of all processes; none where they cannot be listed.
+    /// All PIDs; none if they cannot be listed.
     fn all(&self) -> Vec<u32> {
         let listing = openat(&self.proc, ".", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
         let Some(mut listing) = listing.ok().and_then(|it| nix::dir::Dir::from_fd(it).ok()) else {
@@ -188,18 +190,19 @@ impl ProcReader {
         listing.iter().filter_map(number).collect()
     }
 
-    /// Copies `length` bytes of the process's memory; nothing if they are not all readable.
+    /// Copies `length` bytes of the process's memory; `None` unless all are readable.
     pub(super) fn memory(&self, pid: u32, at: u64, length: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; length];
         (read(pid, at, &mut bytes)? == length).then_some(bytes)
     }
 
-    /// Copies a path, up to its zero byte.
+    /// Copies a path up to its NUL byte.
     pub(super) fn path(&self, pid: u32, at: u64) -> Option<PathBuf> {
         let mut bytes = Vec::new();
         let mut next = at;
         while bytes.len() < PATH_MAX {
-            // Not over the page's end: the next one may not be there. Most paths are short.
+            // Do not read past the end of the page: the next page may not exist. Most paths are
+            // short.
             let page_left = PAGE - next % PAGE;
             let mut chunk = vec![0; usize::try_from(page_left.min(256)).ok()?];
             let got = read(pid, next, &mut chunk)?;
@@ -266,7 +269,7 @@ mod tests {
         let (number, depth) = (child.id(), here().status(child.id()).unwrap().tids.len());
         let is = |number| here().ns_pid(number, depth);
         assert_eq!([number, u32::MAX].map(is), [NsPid::Alive, NsPid::NeverUsed]);
-        // Another test's child may have these.
+        // A child of another test may have these PIDs.
         assert!([number - 1, number + UNSEEN].map(is).iter().all(|it| *it != NsPid::NeverUsed));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,6 +1,6 @@
-//! Protected names that a program outside of the cage replaces while the command runs: a person's git or
-//! editor. The kernel takes the mounts of what was replaced away, in every namespace, so what lies there now
-//! is closed anew, within a millisecond of the change.
+//! Watches protected files that a program outside the cage replaces while the command runs, such as
+//! the user's git or editor. The kernel then removes the mount on the old file in every namespace.
+//! So the new file is mounted read-only within a millisecond of the change.
 
 use crate::read_only_mounts::ReadOnlyMounter;
 use nix::errno::Errno;
@@ -9,24 +9,24 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// Beside what is told of it already; nix has no name for it.
+/// Adds events to an existing watch; nix has no name for it.
 const MASK_ADD: AddWatchFlags = AddWatchFlags::from_bits_retain(libc::IN_MASK_ADD);
 
-/// What is told of a file that goes away from its name, or loses it.
+/// Events of a file that is moved, deleted or loses a name.
 const LEAVE_EVENTS: AddWatchFlags = AddWatchFlags::IN_ATTRIB
     .union(AddWatchFlags::IN_DELETE_SELF)
     .union(AddWatchFlags::IN_MOVE_SELF)
     .union(AddWatchFlags::IN_DONT_FOLLOW)
     .union(MASK_ADD);
 
-/// What is told of a directory that gets a name.
+/// Events of a directory that gets a new name.
 const ARRIVE_EVENTS: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_MOVED_TO)
     .union(AddWatchFlags::IN_DONT_FOLLOW)
     .union(MASK_ADD);
 
-/// Names that mounts keep read-only, each with the kernel's number for what lies there; for its directory
-/// where nothing does, since editors move a file away and write it anew.
+/// Paths with read-only mounts, each with the inotify watch of its file. If the file is missing,
+/// its directory is watched, since editors move a file away and write a new one.
 #[derive(Debug)]
 pub(crate) struct ProtectedWatch {
     inotify: Inotify,
@@ -34,10 +34,10 @@ pub(crate) struct ProtectedWatch {
 }
 
 impl ProtectedWatch {
-    /// Before anything is mounted on them, so that no change is missed.
+    /// Call it before any mount is made on these paths, so that no change is missed.
     ///
     /// # Errors
-    /// Where the user has no watches left (`fs.inotify.max_user_instances`, `max_user_watches`).
+    /// The user has no watches left (`fs.inotify.max_user_instances`, `max_user_watches`).
     pub(crate) fn of(names: &[PathBuf]) -> Result<Self, Errno> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
         let watched = names.iter().map(|name| Ok((add_watch(&inotify, name)?, name.clone())));
@@ -45,7 +45,7 @@ impl ProtectedWatch {
         Ok(Self { inotify, names })
     }
 
-    /// Closes what has come to the names since.
+    /// Mounts read-only every file that appeared at one of the paths.
     pub(super) fn reseal_changed(&self, seals: &ReadOnlyMounter) {
         let events = self.inotify.read_events().unwrap_or_default();
         let mut names = self.names.borrow_mut();
@@ -57,29 +57,31 @@ impl ProtectedWatch {
             if now != Ok(before) {
                 close(seals, &name);
             }
-            // Without a number nothing more can be told of it: no watch is left, or its directory is gone.
+            // Without a watch there are no further events for it: no watch is left, or its
+            // directory is gone.
             names.extend(now.ok().map(|now| (now, name)));
             if !names.iter().any(|(number, _)| *number == before) {
-                // The file may live on elsewhere. It is forgotten already where it does not.
+                // The old file may still exist elsewhere. If it does not, its watch is already
+                // gone.
                 let _ = self.inotify.rm_watch(before);
             }
         }
     }
 }
 
-/// Watches what lies at a name, or the directory where it would.
+/// Watches the file at a path, or its parent directory if it does not exist.
 fn add_watch(inotify: &Inotify, name: &Path) -> Result<WatchDescriptor, Errno> {
     match inotify.add_watch(name, LEAVE_EVENTS) {
         Err(Errno::ENOENT) => {
             let around = inotify.add_watch(name.parent().ok_or(Errno::ENOENT)?, ARRIVE_EVENTS)?;
-            // It may have come meanwhile.
+            // The file may have appeared meanwhile.
             Ok(inotify.add_watch(name, LEAVE_EVENTS).unwrap_or(around))
         }
         found => found,
     }
 }
 
-/// Makes what lies there read-only. Where nothing does, or the cage ends, there is nothing to close.
+/// Mounts the file read-only. If it does not exist or the cage ends, this fails and does no harm.
 fn close(seals: &ReadOnlyMounter, name: &Path) {
     let _ = seals.make_read_only(name);
 }

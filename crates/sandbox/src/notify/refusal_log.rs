@@ -1,25 +1,25 @@
-//! What was refused, kept small: equal lines in a row are one, and after a number of lines only
-//! their count is kept, so that a loop cannot flood the record.
+//! The list of refused calls. Equal entries in a row are merged. After a maximum number of entries
+//! only a count is kept, so that a loop cannot flood the record.
 
 use protocol::confinement::Refusal;
 
-/// Lines kept in full.
+/// Maximum number of entries.
 pub(super) const MAX_LINES: usize = 200;
 
-/// Bytes of one detail: paths and addresses come from the confined process.
+/// Maximum bytes of a description. Paths and addresses in it come from the confined process.
 const MAX_DETAIL: usize = 512;
 
-/// What a call was refused.
+/// The refused calls of one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RefusalLog {
     /// The first refusals, in order.
     pub(crate) refusals: Vec<Refusal>,
-    /// Refusals beyond those.
+    /// Number of refusals after those.
     pub(crate) uncounted: u64,
 }
 
 impl RefusalLog {
-    /// Adds a refusal; `count` of the new line is taken as it is.
+    /// Adds a refusal. A new entry keeps its `count`.
     pub(super) fn add(&mut self, mut refusal: Refusal) {
         refusal.detail = sanitize(&refusal.detail);
         if let Some(last) = self.refusals.last_mut()
@@ -33,7 +33,7 @@ impl RefusalLog {
         }
     }
 
-    /// Takes one back that was added and turned out to be none.
+    /// Removes a refusal that was added by mistake.
     pub(super) fn take_back(&mut self, mut refusal: Refusal) {
         refusal.detail = sanitize(&refusal.detail);
         let same = |line: &Refusal| Refusal { count: line.count, ..refusal.clone() } == *line;
@@ -45,7 +45,8 @@ impl RefusalLog {
     }
 }
 
-/// Short, and without characters that move a terminal's cursor or break a line.
+/// Truncates the text, and escapes control characters: they could move a terminal's cursor or break
+/// a line.
 fn sanitize(detail: &str) -> String {
     let mut shown = String::new();
     for character in detail.chars() {

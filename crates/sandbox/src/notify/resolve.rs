@@ -1,6 +1,6 @@
-//! From a path as the command says it to the real path the kernel will arrive at.
+//! Resolves a path given by the command to the real path at which the kernel will arrive.
 //!
-//! The answer is for the record only: the command can change directories and links meanwhile.
+//! The result serves the record only, since the command can change directories and links meanwhile.
 
 use super::proc_reader::ProcReader;
 use nix::errno::Errno;
@@ -10,70 +10,72 @@ use nix::sys::statvfs::{FsFlags, fstatvfs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a program that the kernel looks at before it runs it.
+/// Bytes at the start of a program that the kernel reads to choose its interpreter.
 const BEGINNING: usize = 256;
 
-/// What lies at a path.
+/// The result of resolving a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Resolved {
-    /// Something.
+    /// A file exists there.
     Exists(PathBuf, FileKind),
-    /// Nothing, in a directory that is there.
+    /// No such file, but its parent directory exists.
     Missing(PathBuf),
-    /// Nothing, in no directory either.
+    /// Neither the file nor its parent directory exists.
     NoParent,
-    /// A directory on the way may not be searched by this user: the path as it was said.
+    /// This user may not search a directory of the path; the path as given.
     NotSearchable(PathBuf),
-    /// It cannot be told: links of `/proc` into open files, loops of links.
+    /// Unknown: `/proc` links to open files, or a loop of links.
     Unknown,
 }
 
-/// What kind of thing lies there.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
     /// A directory.
     Directory,
     /// A socket.
     Socket,
-    /// A FIFO, written through, so that a read-only mount does not hold it.
+    /// A FIFO. A read-only mount does not stop writes to it.
     Pipe,
     /// A device node.
     Device,
-    /// A file that somebody may execute.
+    /// An executable file.
     Program,
-    /// Anything else.
+    /// Any other file.
     Other,
 }
 
-/// Whether a link at the end leads on.
+/// How a symbolic link at the end of a path is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinalLink {
-    /// It does.
+    /// It is followed.
     Followed,
-    /// The link itself is meant.
+    /// The path means the link itself.
     NotFollowed,
 }
 
-/// A root directory, perhaps another mount namespace's.
+/// A root directory, possibly of another mount namespace.
 #[derive(Debug)]
 pub(super) struct RootDir {
     fd: OwnedFd,
-    /// As the kernel words it for this process.
+    /// Its path as the kernel prints it for this process.
     path: PathBuf,
-    /// Without it the mounts go with the namespace's last process, and a path is then worded from
-    /// its own mount on: a call that was let go is judged after that.
+    /// Keeps the mount namespace alive. Without it the mounts would vanish with the namespace's
+    /// last process, and the kernel would print paths relative to their own mount. A continued call
+    /// is predicted only after that.
     _mounts: Option<OwnedFd>,
 }
 
 impl RootDir {
-    /// In this process's own mount namespace. Nothing where the kernel does not name the directory.
+    /// A root in this process's own mount namespace. `None` if the kernel does not name the
+    /// directory.
     pub(super) fn new(processes: &ProcReader, fd: OwnedFd) -> Option<Self> {
         let path = processes.path_of(fd.as_fd())?;
         Some(Self { fd, path, _mounts: None })
     }
 
-    /// The root of another process, which stays as it is when that process ends. Nothing where it
-    /// has ended already.
+    /// The root of another process, which remains valid after that process ends. `None` if it has
+    /// already ended.
     pub(super) fn of(processes: &ProcReader, pid: u32) -> Option<Self> {
         let mounts = processes.mounts(pid)?;
         let fd = processes.directory(pid, "root")?;
@@ -94,7 +96,7 @@ pub(super) fn resolve(
             (Some(real), Some(kind)) => Resolved::Exists(real, kind),
             _ => Resolved::Unknown,
         },
-        // A link at the end that leads nowhere, such as those into another `/proc`.
+        // A link that leads nowhere, such as a link into another `/proc`.
         Err(Errno::ENOENT)
             if end == FinalLink::Followed && open(root, path, FinalLink::NotFollowed).is_ok() =>
         {
@@ -106,8 +108,8 @@ pub(super) fn resolve(
     }
 }
 
-/// Whether the file, or the directory where it would go, is on a mount that takes no writes. If it
-/// is not, then what refuses a write there is Landlock.
+/// True if the file, or the directory that would contain it, is on a read-only mount. Otherwise it
+/// is Landlock that refuses a write there.
 pub(super) fn on_read_only_mount(root: &RootDir, real: &Path) -> bool {
     let fd = open(root, real, FinalLink::NotFollowed).or_else(|errno| match real.parent() {
         Some(parent) => open(root, parent, FinalLink::Followed),
@@ -116,10 +118,10 @@ pub(super) fn on_read_only_mount(root: &RootDir, real: &Path) -> bool {
     fd.is_ok_and(|fd| fstatvfs(fd).is_ok_and(|fs| fs.flags().contains(FsFlags::ST_RDONLY)))
 }
 
-/// The beginning of a file, as far as the kernel reads one to learn what starts it. Nothing where
-/// this process may not read it.
+/// The start of a file, as much as the kernel reads to choose its interpreter. `None` if this
+/// process may not read the file.
 pub(super) fn beginning(root: &RootDir, real: &Path) -> Option<Vec<u8>> {
-    // Whatever took its place meanwhile is not waited for.
+    // O_NONBLOCK: another file may have taken its place, such as a FIFO.
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
     let fd = openat2(&root.fd, real, OpenHow::new().flags(flags).resolve(resolve)).ok()?;
@@ -129,7 +131,7 @@ pub(super) fn beginning(root: &RootDir, real: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Where a name would go that is not there yet.
+/// The real path that a missing name would have.
 fn resolve_missing(processes: &ProcReader, root: &RootDir, path: &Path) -> Resolved {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Resolved::Unknown;
@@ -144,8 +146,8 @@ fn resolve_missing(processes: &ProcReader, root: &RootDir, path: &Path) -> Resol
     }
 }
 
-/// `O_PATH` asks for no right on the file, so that neither the runner's own Landlock layer nor
-/// the file's mode stand in the way of looking.
+/// `O_PATH` needs no permission on the file. So neither the runner's own Landlock ruleset nor the
+/// file's mode prevents this.
 fn open(root: &RootDir, path: &Path, end: FinalLink) -> Result<OwnedFd, Errno> {
     let flags = match end {
         FinalLink::Followed => OFlag::O_PATH | OFlag::O_CLOEXEC,

@@ -1,4 +1,5 @@
-//! Notes what a command in tier B makes of shared memory, so that it can be counted and removed.
+//! Records the shared memory that a command in tier B creates, so that it can be measured and
+//! removed.
 
 use super::notify_fd::Notification;
 use super::predicted_write::{PathAction, PathClaim};
@@ -8,11 +9,11 @@ use crate::shared_memory::{SHM, SharedShmCreations};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-/// Where it is noted.
+/// Observes creations in `/dev/shm` and System V segments.
 #[derive(Debug)]
 pub(super) struct ShmObserver {
     seen: SharedShmCreations,
-    /// `/dev/shm`, and where that really is.
+    /// `/dev/shm`, and its real path if that differs.
     places: Vec<PathBuf>,
 }
 
@@ -23,7 +24,7 @@ impl ShmObserver {
         Self { seen, places }
     }
 
-    /// Notes new names. To be called before the caller goes on.
+    /// Records new names. Call it before the caller continues.
     pub(super) fn names(&self, claims: &[PathClaim]) {
         for claim in claims.iter().filter(|claim| makes(claim.action)) {
             for place in self.places.iter().filter(|place| claim.path.starts_with(place)) {
@@ -33,7 +34,7 @@ impl ShmObserver {
         }
     }
 
-    /// Notes the caller as one that may have made a System V segment.
+    /// Records the caller as a possible creator of a System V segment.
     pub(super) fn segment(&self, notice: &Notification, processes: &ProcReader) {
         if let Some(status) = processes.status(notice.tid) {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).add_process(status.tgid);
@@ -41,7 +42,7 @@ impl ShmObserver {
     }
 }
 
-/// Whether a name may come into being.
+/// True if this action may create a name.
 fn makes(deed: PathAction) -> bool {
     match deed {
         PathAction::Open(flags) => flags & libc::O_CREAT != 0,

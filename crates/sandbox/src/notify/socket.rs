@@ -1,17 +1,17 @@
-//! Copies of another process's sockets, and `connect` with bytes as they are: unsafe code.
+//! Copies another process's sockets, and calls `connect` with raw bytes: unsafe code.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// `PIDFD_THREAD`: the descriptor table of this very thread, from Linux 6.9 on.
+/// `PIDFD_THREAD`: refers to the descriptor table of this very thread, from Linux 6.9 on.
 const THREAD: u32 = libc::O_EXCL.cast_unsigned();
 
-/// A copy of descriptor `fd` of the process `tid`: both stand for the same socket.
+/// A copy of descriptor `fd` of the process `tid`; both refer to the same socket.
 ///
 /// # Errors
-/// EBADF where there is no such descriptor, EPERM where it may not be taken.
+/// EBADF if there is no such descriptor, EPERM if it may not be copied.
 pub(super) fn take(tid: u32, fd: u32) -> Result<OwnedFd, Errno> {
     let process = match open(tid, THREAD) {
         Err(Errno::EINVAL) => open(tid, 0),
@@ -22,7 +22,7 @@ pub(super) fn take(tid: u32, fd: u32) -> Result<OwnedFd, Errno> {
     own(found)
 }
 
-/// The address family that a socket was made for.
+/// The address family of a socket.
 ///
 /// # Errors
 /// ENOTSOCK.
@@ -30,7 +30,7 @@ pub(super) fn domain(socket: &OwnedFd) -> Result<i32, Errno> {
     made_for(socket, libc::SO_DOMAIN)
 }
 
-/// The protocol that a socket was made for.
+/// The protocol of a socket.
 ///
 /// # Errors
 /// ENOTSOCK.
@@ -54,7 +54,7 @@ fn made_for(socket: &OwnedFd, what: libc::c_int) -> Result<i32, Errno> {
     Errno::result(result).map(|_| found)
 }
 
-/// Whether operations on it wait.
+/// True if operations on it block.
 pub(super) fn waits(socket: &OwnedFd) -> bool {
     fcntl(socket, FcntlArg::F_GETFL)
         .is_ok_and(|flags| !OFlag::from_bits_truncate(flags).contains(OFlag::O_NONBLOCK))
@@ -63,7 +63,7 @@ pub(super) fn waits(socket: &OwnedFd) -> bool {
 /// Connects to the address in these bytes.
 ///
 /// # Errors
-/// The kernel's.
+/// The errno from the kernel.
 pub(super) fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
     let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::EINVAL)?;
     // SAFETY: the kernel reads `length` bytes, which the slice holds, and needs no alignment.

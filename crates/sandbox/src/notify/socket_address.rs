@@ -1,17 +1,17 @@
-//! Socket addresses as the kernel has them, in words. Pure.
+//! Socket addresses in the kernel's binary form, parsed and printed. Pure.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Longest address that the kernel takes, in bytes (`struct sockaddr_storage`).
+/// Longest address that the kernel accepts, in bytes (`struct sockaddr_storage`).
 pub(super) const LONGEST: usize = 128;
 
-/// Where a `connect` or `bind` points.
+/// The address of a `connect` or `bind`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SocketAddress {
-    /// A socket in the file system, as said.
+    /// A socket in the file system; the path as given.
     Path(PathBuf),
     /// A socket in the abstract name space.
     Abstract(String),
@@ -19,12 +19,12 @@ pub(super) enum SocketAddress {
     Unnamed,
     /// An internet address.
     Inet(SocketAddr),
-    /// Another family, or too short for its family: the kernel has its own answer.
+    /// Another family, or too short for its family; the kernel handles it.
     Other,
 }
 
 impl SocketAddress {
-    /// Reads the bytes of a `struct sockaddr`.
+    /// Parses a `struct sockaddr`.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let Some((family, rest)) = bytes.split_first_chunk::<2>() else {
             return Self::Other;
@@ -50,8 +50,8 @@ impl std::fmt::Display for SocketAddress {
     }
 }
 
-/// Whether a namespace with nothing but loopback can reach it. The unspecified address means
-/// this host to `connect`.
+/// True if a network namespace with nothing but loopback can reach it. `connect` treats the
+/// unspecified address as this host.
 pub(super) fn stays_on_this_host(address: &SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
     ip.is_loopback() || ip.is_unspecified()

@@ -1,13 +1,14 @@
-//! Where callers are woken, decided from who calls: on the listener's processor, or on any. Pure.
+//! Chooses the CPU on which callers are woken: the notify supervisor's own, or any. Pure.
 //!
-//! A caller that is woken on the listener's processor goes on at once, which takes a third of the time of an open
-//! for writing where one thread makes them all. Where several threads work, it draws them to one processor:
-//! `make -j2` on two took 1.25 times as long, with the other processor idle.
+//! A caller woken on the supervisor's CPU continues at once. If one thread makes all calls, an open
+//! for writing then takes a third of the time. If several threads work, this would draw them all to
+//! one CPU: `make -j2` on two CPUs took 1.25 times as long, with one CPU idle.
 
-/// From how many calls on a thread counts as the only one: a search of PATH for a program takes ten.
+/// Number of consecutive calls after which a thread counts as the only caller. A search of PATH for
+/// a program takes ten calls.
 const ALONE: u32 = 32;
 
-/// On which processor a caller goes on.
+/// The CPU on which a caller continues.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WakeCpu {
     #[default]
@@ -15,22 +16,22 @@ pub(super) enum WakeCpu {
     OurCpu,
 }
 
-/// The calls so far.
+/// The latest caller and its consecutive calls.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct CallRun {
     tid: u32,
-    /// How many calls this thread made since another one made any.
+    /// Number of calls of this thread since the last call of another one.
     run: u32,
 }
 
 impl CallRun {
-    /// After one more call, of this thread.
+    /// Counts one more call of this thread.
     pub(super) fn after(self, tid: u32) -> Self {
         let run = if tid == self.tid { self.run.saturating_add(1) } else { 1 };
         Self { tid, run }
     }
 
-    /// Where its caller is woken.
+    /// Where its caller is to be woken.
     pub(super) fn wake(self) -> WakeCpu {
         if self.run >= ALONE { WakeCpu::OurCpu } else { WakeCpu::AnyCpu }
     }

@@ -1,31 +1,31 @@
-//! Which real paths the kernel lets the command write, and with what errno it refuses the others.
-//! Pure; `writes` asks.
+//! The real paths that the kernel lets the command write, and the errno for all others. Pure; used
+//! by `predicted_write`.
 
 use protocol::confinement::Tier;
 use std::path::{Path, PathBuf};
 
-/// Where the command may write.
+/// The paths that the command may write.
 #[derive(Debug)]
 pub(super) struct WritablePaths {
-    /// What a refused write is answered with outside.
+    /// The errno of a refused write outside of them.
     outside: i32,
     writable: Vec<PathBuf>,
     read_only: Vec<PathBuf>,
 }
 
 impl WritablePaths {
-    /// From real paths, directories or files.
+    /// From real paths of directories or files.
     pub(super) fn new(tier: Tier, writable: Vec<PathBuf>, read_only: Vec<PathBuf>) -> Self {
         match tier {
-            // The tree is mounted read-only, which the kernel looks at before Landlock.
+            // The tree is mounted read-only, which the kernel checks before Landlock.
             Tier::A => Self { outside: libc::EROFS, writable, read_only },
-            // Landlock cannot take out a part of what it grants.
+            // Landlock cannot exclude a part of a granted directory.
             Tier::B | Tier::C => Self { outside: libc::EACCES, writable, read_only: Vec::new() },
         }
     }
 
-    /// The errno with which a change of the file or name at this real path is refused: the nearest
-    /// line decides.
+    /// The errno if a change of the file or name at this real path is refused. The deepest matching
+    /// path decides.
     pub(super) fn write_refusal(&self, real: &Path) -> Option<i32> {
         match (depth(&self.writable, real), depth(&self.read_only, real)) {
             (writable, Some(island)) if writable <= Some(island) => Some(libc::EROFS),
@@ -34,14 +34,14 @@ impl WritablePaths {
         }
     }
 
-    /// The same where what is written to is a FIFO or a socket: Landlock alone holds those, by the
-    /// rights of all that is around them.
+    /// The same for writing to a FIFO or a socket: only Landlock restricts those, by the rights of
+    /// all directories around them.
     pub(super) fn special_refusal(&self, real: &Path) -> Option<i32> {
         (!is_beneath(&self.writable, real)).then_some(libc::EACCES)
     }
 
-    /// The errno with which the name itself is refused to be made, removed or replaced. A granted
-    /// file may be written, but its name belongs to its directory; an island is a mount point.
+    /// The errno if the name itself may not be created, removed or replaced. A granted file may be
+    /// written, but its name belongs to its directory. A read-only path is a mount point.
     pub(super) fn name_refusal(&self, real: &Path) -> Option<i32> {
         let is_island = || self.read_only.iter().any(|island| island == real);
         match real.parent() {
@@ -54,37 +54,37 @@ impl WritablePaths {
     }
 }
 
-/// From where the command may start programs.
+/// The paths from which the command may start programs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunnablePaths {
-    /// Directories and files, real paths as the command sees them.
+    /// Directories and files; real paths as the command sees them.
     pub(crate) places: Vec<PathBuf>,
-    /// Places within those from where it may not.
+    /// Paths within those from which it may not.
     pub(crate) islands: Vec<PathBuf>,
-    /// Of the places those at which the command sees something else than the host has there.
+    /// The members of `places` where the command sees other files than the host has there.
     pub(crate) private: Vec<PathBuf>,
 }
 
 impl RunnablePaths {
-    /// Whether the program at this path of the command's own may be started.
+    /// True if the program at this path in the command's root may be started.
     pub(super) fn allows(&self, real: &Path) -> bool {
         depth(&self.places, real) > depth(&self.islands, real)
     }
 
-    /// Whether a program at this path of the host was left out of what may be started.
+    /// True if the program at this path on the host is outside the paths that may be started.
     pub(super) fn leaves_out(&self, real: &Path) -> bool {
         let shown = self.places.iter().filter(|place| !self.private.contains(place));
         !shown.into_iter().any(|place| real.starts_with(place))
     }
 }
 
-/// How deep the nearest of the roots around a path lies.
+/// Depth of the deepest root that contains the path.
 fn depth(roots: &[PathBuf], path: &Path) -> Option<usize> {
     let around = roots.iter().filter(|root| path.starts_with(root));
     around.map(|root| root.components().count()).max()
 }
 
-/// Whether the path is one of the roots or lies below one.
+/// True if the path is one of the roots or below one.
 pub(super) fn is_beneath(roots: &[PathBuf], path: &Path) -> bool {
     roots.iter().any(|root| path.starts_with(root))
 }

@@ -1,9 +1,9 @@
-//! From a policy to a BPF program: a search tree over the call numbers, with the checks of a call
+//! Compiles rules to a BPF program: a search tree over the call numbers, with the checks of a call
 //! in its leaf.
 //!
-//! seccompiler's own shape asks one number after the other. The kernel runs a new filter once for
-//! each possible number to learn which calls need no filter at all, so a linear program is slow
-//! to install: 100 rules took 260 us in that shape; the figures of this one are in `super`.
+//! seccompiler's own programs compare one number after the other. The kernel runs a new filter once
+//! for each possible number, to learn which calls need no filter at all. So a linear program is
+//! slow to install: 100 rules took 260 us. The figures of the search tree are in `super`.
 
 use super::exec_marker::ExecMarker;
 use super::filter_rule::{ArgMatch, ArgTest, FilterAction, FilterRule};
@@ -12,10 +12,11 @@ use super::syscall_rules::SyscallRules;
 use super::{InstallError, Reporting};
 use seccompiler::{BpfProgram, sock_filter};
 
-/// Calls from here on are x32's on x86_64: other code for the same calls, which nobody uses.
+/// Numbers from here on are x32's on x86_64: another interface to the same calls, which no program
+/// needs.
 pub(super) const X32: u32 = 0x4000_0000;
 
-/// Compiles the policy.
+/// Compiles the rules.
 ///
 /// # Errors
 /// [`InstallError::TooLong`] where a jump does not reach.
@@ -30,13 +31,14 @@ pub(super) fn compile(policy: &SyscallRules) -> Result<BpfProgram, InstallError>
     Ok(program)
 }
 
-/// Call numbers from `start` up to the next segment's, and the code that ends in an answer.
+/// A range of call numbers from `start` up to the next range, and the code that ends with its
+/// answer.
 struct NumberRange {
     start: u32,
     code: BpfProgram,
 }
 
-/// The line of all call numbers, cut where the answer changes.
+/// All call numbers, cut where the answer changes.
 fn segments(policy: &SyscallRules) -> Result<Vec<NumberRange>, InstallError> {
     let mut all = vec![NumberRange { start: 0, code: vec![ret(libc::SECCOMP_RET_ALLOW)] }];
     for (nr, rules) in &policy.calls {
@@ -50,7 +52,7 @@ fn segments(policy: &SyscallRules) -> Result<Vec<NumberRange>, InstallError> {
     Ok(all)
 }
 
-/// Begins a segment, unless the one before answers alike.
+/// Begins a range, unless the previous one has the same answer.
 fn cut(all: &mut Vec<NumberRange>, start: u32, code: BpfProgram) {
     if all.last().is_some_and(|last| last.start == start) {
         all.pop();
@@ -60,7 +62,7 @@ fn cut(all: &mut Vec<NumberRange>, start: u32, code: BpfProgram) {
     }
 }
 
-/// Halves the line until one segment is left; the accumulator holds the number all the way.
+/// Halves the ranges until one is left. The accumulator holds the call number all the way.
 fn tree(segments: &[NumberRange]) -> Result<BpfProgram, InstallError> {
     if let [only] = segments {
         return Ok(only.code.clone());
@@ -81,7 +83,7 @@ fn tree(segments: &[NumberRange]) -> Result<BpfProgram, InstallError> {
     Ok(program)
 }
 
-/// The rules of one call in turn; what none of them takes is allowed.
+/// The rules of one call in turn. A call that matches none is allowed.
 fn leaf(rules: &[&FilterRule], policy: &SyscallRules) -> Result<BpfProgram, InstallError> {
     let mut program = Vec::new();
     for rule in rules {
@@ -98,7 +100,7 @@ fn leaf(rules: &[&FilterRule], policy: &SyscallRules) -> Result<BpfProgram, Inst
     Ok(program)
 }
 
-/// Falls through when the test holds and else jumps over the `rest` of the rule.
+/// Falls through if the test holds; else jumps over the `rest` of the rule.
 fn check(
     test: &ArgTest,
     mark: Option<ExecMarker>,
@@ -126,7 +128,7 @@ fn check(
     Ok(program)
 }
 
-/// The same for the mark, whose halves are asked one after the other.
+/// The same for the marker, whose halves are compared one after the other.
 fn check_marker(low: u32, mark: ExecMarker, rest: usize) -> Result<BpfProgram, InstallError> {
     let [first, second] = mark.halves();
     let jt = u8::try_from(rest).map_err(|_| InstallError::TooLong)?;
@@ -138,7 +140,7 @@ fn check_marker(low: u32, mark: ExecMarker, rest: usize) -> Result<BpfProgram, I
     ])
 }
 
-/// The kernel's word for what follows.
+/// The kernel's return value for an action.
 pub(super) fn action(then: FilterAction, reporting: Reporting) -> u32 {
     match (then, reporting) {
         (FilterAction::Fallback(code), _)
@@ -165,12 +167,13 @@ fn ret(k: u32) -> sock_filter {
     sock_filter { code: RET, jt: 0, jf: 0, k }
 }
 
-// Offsets in `struct seccomp_data`; both machines keep the low half of an argument first.
+// Offsets in `struct seccomp_data`; both machines store the low half of an argument first.
 const NR: u32 = 0;
 const ARCH: u32 = 4;
 const ARGS: usize = 16;
 
-// Instructions: load a word, and a constant, jump, jump if equal, jump if not below, answer.
+// Instructions: load a word, AND with a constant, jump, jump if equal, jump if greater or equal,
+// return.
 pub(super) const LD: u16 = 0x20;
 pub(super) const AND: u16 = 0x54;
 pub(super) const JA: u16 = 0x05;

@@ -1,27 +1,27 @@
-//! The words a rule of the filter is made of; the rules themselves are in `table`.
+//! The types of a filter rule; the rules themselves are in `rule_table`.
 
-/// One line of the table: when it applies and what follows. The first that applies decides.
+/// One row of the table: a condition and an action. The first matching row decides.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilterRule {
     /// The system call.
     pub(crate) call: &'static str,
-    /// All must hold; none means always.
+    /// All tests must hold; no tests means always.
     pub(crate) when: &'static [ArgTest],
-    /// What follows.
+    /// The action.
     pub(crate) then: FilterAction,
-    /// What the call would do, as a phrase for the record.
+    /// The effect of the call, as a phrase for the record.
     pub(crate) what: &'static str,
 }
 
-/// A question about an argument register, its low 32 bits but for the mark: the only thing a filter
-/// can trust, since whatever lies in memory can be changed by another thread after the look.
+/// A test of an argument register: its low 32 bits, except for the marker. A filter can trust only
+/// registers, since another thread can change memory after it was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ArgTest {
-    /// Which argument, from 0.
+    /// Number of the argument, from 0.
     pub(crate) arg: usize,
-    /// Bits that count.
+    /// Mask of the compared bits.
     pub(crate) mask: u32,
-    /// What they are compared with.
+    /// The values that they are compared with.
     pub(crate) is: ArgMatch,
 }
 
@@ -32,70 +32,71 @@ pub(crate) enum ArgMatch {
     In(&'static [u32]),
     /// None of these.
     NotIn(&'static [u32]),
-    /// Anything but the plan's mark, in all 64 bits and whatever the mask.
+    /// Any value except the marker. All 64 bits are compared, whatever the mask.
     Unmarked,
 }
 
-/// What follows when a rule applies.
+/// The action of a matching rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FilterAction {
-    /// Refused with this errno, and recorded where there is a listener.
+    /// Refused with this errno, and recorded if there are notifications.
     Refuse(i32),
-    /// Refused with this errno unless the process number in this argument is the caller's own.
+    /// Refused with this errno, unless the process ID in this argument is the caller's own.
     RefuseOthers(usize, i32),
-    /// Refused with this errno unless the process number in this argument is one of the cage's own.
-    /// Left to the kernel where nobody listens: then nobody can tell.
+    /// Refused with this errno, unless the process ID in this argument belongs to the cage. Without
+    /// notifications left to the kernel, since a filter cannot know that.
     RefuseOutside(usize, i32),
-    /// Answered at once and never recorded: callers try an older call instead.
+    /// Answered at once and never recorded: callers fall back to an older call.
     Fallback(i32),
-    /// Shown to the listener, then left to the kernel.
+    /// Reported to the notify supervisor, then left to the kernel.
     Observe(ObservedCall),
-    /// Never left to the kernel: the listener carries the call out on its own copy.
+    /// Never left to the kernel: the notify supervisor makes the call on its own copy of the
+    /// arguments.
     Emulate(EmulatedCall),
 }
 
-/// What the listener does in the caller's place.
+/// A call that the notify supervisor makes in the caller's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EmulatedCall {
     /// `connect`.
     Connect,
     /// `truncate`.
     Truncate,
-    /// A change of what a file's status says.
+    /// A change of mode, owner or times.
     Metadata(MetadataTarget, MetadataField),
 }
 
-/// Whose status it is.
+/// The file whose metadata changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataTarget {
-    /// The file behind the descriptor in this argument.
+    /// The file of the descriptor in this argument.
     Descriptor(usize),
-    /// What the path in this argument leads to.
+    /// The file at the path in this argument.
     Path {
-        /// The argument with the directory; nothing where it is the working directory.
+        /// The argument with the directory; `None` for the working directory.
         dir: Option<usize>,
         /// The argument with the path.
         path: usize,
-        /// Whether a link at its end is followed.
+        /// Whether a link at the end of the path is followed.
         follow: FollowLink,
     },
 }
 
-/// What of it changes, from this argument on.
+/// The metadata that changes, with the number of its first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataField {
     /// The permissions.
     Mode(usize),
     /// User and group.
     Owner(usize),
-    /// Two times, in memory.
+    /// Two times in memory.
     Times(usize, TimeUnit),
 }
 
-/// How two times lie in memory.
+/// The format of two times in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
-    /// Seconds alone, as `utime` takes them.
+    /// Only seconds, as `utime` takes them.
     Seconds,
     /// With microseconds.
     Micros,
@@ -103,73 +104,73 @@ pub(crate) enum TimeUnit {
     Nanos,
 }
 
-/// What the listener has to look at.
+/// A call that the notify supervisor observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObservedCall {
-    /// A file opened with write intent.
+    /// Opens a file with write intent.
     Open {
-        /// The argument with the directory; nothing where it is the working directory.
+        /// The argument with the directory; `None` for the working directory.
         dir: Option<usize>,
         /// The argument with the path.
         path: usize,
-        /// Where the flags are.
+        /// The location of the flags.
         flags: OpenFlags,
     },
-    /// A program is started.
+    /// Starts a program.
     Start {
-        /// The argument with the directory; nothing where it is the working directory.
+        /// The argument with the directory; `None` for the working directory.
         dir: Option<usize>,
         /// The argument with the path.
         path: usize,
-        /// The argument with the flags, where there is one.
+        /// The argument with the flags, if there is one.
         flags: Option<usize>,
     },
-    /// Names that are made, removed or changed.
+    /// Creates, removes or changes names.
     Names(&'static [PathArg]),
-    /// Another process.
+    /// Acts on another process.
     Process(ProcessArg, ProcessAct),
-    /// The address of a `connect`.
+    /// `connect`.
     Connect,
-    /// The address of a `bind`.
+    /// `bind`.
     Bind,
-    /// A System V segment.
+    /// Creates a System V segment.
     Segment,
 }
 
-/// Where the flags of an open are.
+/// Location of the flags of an open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenFlags {
     /// In this argument.
     Arg(usize),
-    /// They are those of `creat`.
+    /// The fixed flags of `creat`.
     Creat,
     /// In the structure this argument points to.
     How(usize),
 }
 
-/// A path argument and what happens to the name.
+/// A path argument, and the change of its name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PathArg {
-    /// The argument with the directory; nothing where it is the working directory.
+    /// The argument with the directory; `None` for the working directory.
     pub(crate) dir: Option<usize>,
     /// The argument with the path.
     pub(crate) path: usize,
-    /// What happens to it.
+    /// The change.
     pub(crate) role: NameChange,
 }
 
-/// What happens to a name.
+/// A change of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameChange {
-    /// It must not exist and is made.
+    /// It is created and must not exist.
     Made,
-    /// It must exist and goes away.
+    /// It is removed and must exist.
     Removed,
-    /// It takes over another file, existing or not.
+    /// It is replaced by another file, whether or not it exists.
     Replaced,
     /// It must exist and gets a second name elsewhere.
     Linked,
-    /// What it leads to is changed in this respect.
+    /// Metadata of its file changes.
     Changed(&'static str, FollowLink),
 }
 
@@ -184,24 +185,24 @@ pub(crate) enum FollowLink {
     Flag(usize),
 }
 
-/// Which argument names a process.
+/// The argument that names a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessArg {
-    /// A number in the caller's own numbering; negative is a group.
+    /// A process ID as the caller numbers it; a negative one is a group.
     Number(usize),
-    /// A descriptor of a process.
+    /// A pidfd.
     Descriptor(usize),
 }
 
-/// What is done to the process.
+/// An action on another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessAct {
-    /// The signal in this argument is sent.
+    /// Sends the signal in this argument.
     Signal(usize),
-    /// It is attached to.
+    /// Attaches to it.
     Trace,
-    /// Its memory is read or written.
+    /// Reads or writes its memory.
     Memory,
-    /// A descriptor is taken from it.
+    /// Takes a descriptor from it.
     Descriptor,
 }

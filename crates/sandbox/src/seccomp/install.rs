@@ -1,4 +1,4 @@
-//! The two system calls that put a program over this process: the file here with unsafe code.
+//! Installs a filter program on this process; the file of this folder with unsafe code.
 #![allow(unsafe_code)]
 
 use super::InstallError;
@@ -6,16 +6,16 @@ use seccompiler::{BpfProgramRef, sock_filter};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Puts the program over the calling thread and returns the descriptor on which calls arrive.
+/// Installs the program on the calling thread and returns the notification descriptor.
 ///
 /// # Errors
-/// [`InstallError`]; then no program was added.
+/// [`InstallError`]; then no program was installed.
 pub(super) fn with_listener(program: BpfProgramRef<'_>) -> Result<OwnedFd, InstallError> {
     forbid_new_privileges().map_err(InstallError::NoNewPrivs)?;
     let best =
         libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     let found = match add(program, best) {
-        // Kernels before 5.19 do not know the second flag: there a signal may repeat a call.
+        // Kernels before 5.19 do not know the second flag: there a signal may restart a call.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             add(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)
         }
@@ -24,8 +24,8 @@ pub(super) fn with_listener(program: BpfProgramRef<'_>) -> Result<OwnedFd, Insta
     found.map_err(InstallError::Listener)
 }
 
-/// Whether a signal leaves a call alone that the listener works on, unless it is to end the caller: from
-/// Linux 5.19 on. Before, the signal takes the call back.
+/// True if only a fatal signal interrupts a call that waits for the notify supervisor: from Linux
+/// 5.19 on. Before, any signal interrupts it.
 pub(crate) fn supports_killable_wait() -> bool {
     let flags =
         libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;

@@ -1,16 +1,17 @@
-//! The seccomp filter: which system calls a confined process may not make (design: sandbox.md 3).
-//! Called by the cage only, as the last step before `exec` or before work begins.
+//! The seccomp filter: the system calls that a confined process may not make (design: sandbox.md
+//! 3). The cage installs it as the last step before `exec`, or before work begins.
 //!
-//! A deny-list over registers, the same in debug and release, kept as the table in `table`. Sockets
-//! are judged where they are made, never at operations on them. With [`Reporting::Notify`] what is
-//! refused or looked at goes to [`crate::listener`], which answers it; with [`Reporting::Errno`]
-//! the kernel answers refusals itself and nothing is looked at.
+//! A deny-list over registers, the same in debug and release builds; its rules are in `rule_table`.
+//! Sockets are judged when they are created, never at operations on them. With
+//! [`Reporting::Notify`] refused and observed calls go to [`crate::notify`], which answers them.
+//! With [`Reporting::Errno`] the kernel itself refuses calls, and none are observed.
 //!
-//! Measured on Linux 6.18, two busy virtual cores (`tests/figures.rs`): putting the filter in force
-//! takes 58 us without a listener (202 instructions) and 72 to 87 us with one (286 to 317, by now
-//! 329 to 360). The linear shape that seccompiler compiles to took 166 us for 60 plain rules and
-//! 260 us for 100, hence the search tree in `program`; seccompiler remains the oracle of its tests
-//! and installs the silent filter. A call that no rule names costs 0.05 to 0.1 us more than before.
+//! Measured on Linux 6.18 with two busy virtual CPUs (`tests/figures.rs`). Installing the filter
+//! takes 58 us without notifications (202 instructions). With them it takes 72 to 87 us (286 to 317
+//! instructions, now 329 to 360). The linear programs of seccompiler took 166 us for 60 plain rules
+//! and 260 us for 100, hence the search tree in `bpf_program`. seccompiler remains the oracle of
+//! its tests and installs the filter without notifications. A call without a rule costs 0.05 to 0.1
+//! us more than before.
 
 mod bpf_program;
 mod exec_marker;
@@ -38,67 +39,69 @@ use seccompiler::BpfProgram;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Whether internet sockets may be made.
+/// Which internet sockets may be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InetSockets {
-    /// None at all.
+    /// None.
     Refused,
     /// TCP, UDP and ICMP echo.
     Allowed,
 }
 
-/// Whether unix sockets may be made. Connected stream pairs always may.
+/// Which unix sockets may be created. Connected stream pairs are always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnixSockets {
-    /// None. With [`Reporting::Errno`] `Carried` means this too, for nobody is there to carry.
+    /// None. With [`Reporting::Errno`], `Emulated` means this too, since no process emulates.
     Refused,
-    /// Streams, whose `connect` the listener carries out itself, beneath the granted roots only.
+    /// Stream sockets; the notify supervisor emulates their `connect`, only below the granted
+    /// roots.
     Emulated,
-    /// All: the root holds no socket that was not granted.
+    /// All: the cage's root contains no socket that was not granted.
     Allowed,
 }
 
 /// Whether programs may be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExecRule {
-    /// Tools that work in their own process.
+    /// No: for tools that work in their own process.
     Refused,
-    /// Commands. The listener looks at each start but those with this mark, the cage's own.
+    /// Yes: for commands. Each exec is observed, except the cage's own, which carries this marker.
     Allowed(ExecMarker),
 }
 
-/// Who answers what is refused.
+/// Who answers refused calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reporting {
-    /// The kernel, silently.
+    /// The kernel, without a report.
     Errno,
-    /// A listener in another process.
+    /// The notify supervisor in another process.
     Notify,
 }
 
-/// Whether changes of mode, owner, times and attributes are refused outside the grants.
+/// How changes of mode, owner, times and attributes outside the grants are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataRule {
-    /// Not refused, thus not looked at.
+    /// Neither refused nor observed.
     Open,
-    /// Refused by the listener, which makes those within the grants itself. Open without a listener.
+    /// Refused by the notify supervisor, which emulates those within the grants. Like `Open`
+    /// without notifications.
     Emulated,
-    /// Refused, because the tree is mounted read-only.
+    /// Refused by the kernel, because the tree is mounted read-only.
     ReadOnly,
 }
 
-/// Who keeps files outside the grants from being emptied.
+/// What prevents files outside the grants from being emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TruncateGuard {
-    /// Landlock from version 3 on, or read-only mounts.
+    /// Landlock from ABI 3 on, or read-only mounts.
     ByKernel,
-    /// The filter: an older Landlock looks at descriptors that are opened for writing, and at no other
-    /// way to change a length.
+    /// The filter: an older Landlock checks only descriptors that are opened for writing, and no
+    /// other way to change a length.
     ByFilter,
 }
 
 impl TruncateGuard {
-    /// Whose task it is in this tier on a kernel with this version of Landlock.
+    /// The mechanism for this tier on a kernel with this Landlock ABI.
     pub(crate) fn of(tier: Tier, abi: u32) -> Self {
         match tier {
             Tier::B | Tier::C if abi < ruleset::TRUNCATE_ABI => Self::ByFilter,
@@ -107,7 +110,7 @@ impl TruncateGuard {
     }
 }
 
-/// What the filter is to refuse.
+/// What the filter refuses and observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilterSpec {
     /// Internet sockets.
@@ -116,19 +119,19 @@ pub(crate) struct FilterSpec {
     pub(crate) unix: UnixSockets,
     /// Starting programs.
     pub(crate) exec: ExecRule,
-    /// Changes that Landlock has no right for.
+    /// Metadata changes, for which Landlock has no right.
     pub(crate) metadata: MetadataRule,
-    /// Changes of length that Landlock does not hold back.
+    /// Changes of length that Landlock does not restrict.
     pub(crate) lengths: TruncateGuard,
-    /// Who answers.
+    /// Who answers refused calls.
     pub(crate) reporting: Reporting,
 }
 
 impl FilterSpec {
-    /// For a process that confines itself: no unix sockets, no exec, no listener.
+    /// For a process that confines itself: no unix sockets, no exec, no notifications.
     pub(crate) fn in_process(network: Network, abi: u32) -> Self {
         let inet = match network {
-            // A list is kept by a namespace, which such a process has not.
+            // An allow-list needs a network namespace, which such a process does not have.
             Network::Off | Network::Listed => InetSockets::Refused,
             Network::On => InetSockets::Allowed,
         };
@@ -142,10 +145,11 @@ impl FilterSpec {
         }
     }
 
-    /// For a command. Where no listener can be had, set `reporting` to [`Reporting::Errno`].
+    /// For a command. If the kernel gives no notification descriptor, set `reporting` to
+    /// [`Reporting::Errno`].
     pub(crate) fn command(tier: Tier, network: Network, abi: u32, mark: ExecMarker) -> Self {
         let (inet, unix, metadata) = match (tier, network) {
-            // An empty network namespace keeps the host away, and loopback inside works.
+            // An empty network namespace keeps the host out of reach, and loopback inside works.
             (Tier::A, Network::Off | Network::On | Network::Listed) => {
                 (InetSockets::Allowed, UnixSockets::Allowed, MetadataRule::ReadOnly)
             }
@@ -161,8 +165,8 @@ impl FilterSpec {
         Self { inet, unix, exec, metadata, lengths, reporting: Reporting::Notify }
     }
 
-    /// The same, and changes of mode, owner, times and attributes outside the grants are refused where
-    /// mounts do not refuse them.
+    /// The same, with changes of mode, owner, times and attributes outside the grants refused even
+    /// without read-only mounts.
     pub(crate) fn emulating_metadata(self) -> Self {
         let metadata = match (self.metadata, self.reporting) {
             (MetadataRule::Open | MetadataRule::Emulated, Reporting::Notify) => {
@@ -176,7 +180,7 @@ impl FilterSpec {
         Self { metadata, ..self }
     }
 
-    /// What the cage's own exec carries.
+    /// The marker of the cage's own exec.
     pub(crate) fn marker(&self) -> Option<ExecMarker> {
         match self.exec {
             ExecRule::Refused => None,
@@ -192,24 +196,25 @@ impl FilterSpec {
     }
 }
 
-/// Why the filter does not stand. Nothing was added, except that no_new_privs may be set.
+/// Why the filter was not installed. Nothing was changed, except that no_new_privs may be set.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
-    /// The promise that must come first.
+    /// no_new_privs, which must be set first.
     #[error("the kernel refused no_new_privs")]
     NoNewPrivs(#[source] io::Error),
     /// The program itself.
     #[error("the kernel refused the system call filter")]
     Filter(#[source] seccompiler::Error),
-    /// The program with a listener: an old kernel (EINVAL), or a listener stands already (EBUSY).
+    /// The program with notifications: an old kernel (EINVAL), or an earlier filter already
+    /// notifies (EBUSY).
     #[error("the kernel gave no listener for refused system calls")]
     Listener(#[source] io::Error),
-    /// A rule has grown past what a jump reaches: a fault in the table.
+    /// A rule is longer than a jump can reach: a bug in the table.
     #[error("the system call filter is too long")]
     TooLong,
 }
 
-/// A compiled filter, to be made before a fork and put in force after it.
+/// A compiled filter, to be built before a fork and installed after it.
 #[derive(Debug)]
 pub(crate) struct CompiledFilter {
     program: BpfProgram,
@@ -217,7 +222,7 @@ pub(crate) struct CompiledFilter {
 }
 
 impl CompiledFilter {
-    /// Compiles the filter of `plan` for this machine.
+    /// Compiles the filter for this machine.
     ///
     /// # Errors
     /// [`InstallError::TooLong`].
@@ -226,11 +231,12 @@ impl CompiledFilter {
         Ok(Self { program, reporting: plan.reporting })
     }
 
-    /// Puts the filter in force for good, with no_new_privs: with a listener over the calling
-    /// thread, which must be the only one; else over all threads of this process.
+    /// Installs the filter for good, with no_new_privs. With notifications it applies to the
+    /// calling thread, which must be the only one; else to all threads of this process.
     ///
-    /// With a listener the descriptor is close-on-exec, and looked-at calls (writing opens,
-    /// `connect`, `kill` ...) wait until the listener runs: hand it over by `sendmsg` first.
+    /// With notifications, the descriptor is close-on-exec. Observed calls (writing opens,
+    /// `connect`, `kill` ...) wait until the notify supervisor runs, so send it the descriptor by
+    /// `sendmsg` first.
     ///
     /// # Errors
     /// [`InstallError`].
@@ -244,7 +250,7 @@ impl CompiledFilter {
     }
 }
 
-/// Compiles the filter of `plan` and puts it in force: see [`Filter::install`].
+/// Compiles and installs the filter: see [`SeccompFilter::install`].
 ///
 /// # Errors
 /// [`InstallError`].

@@ -1,4 +1,4 @@
-//! What the filter refuses and what it shows to the listener: a table with a reason on each line.
+//! The rules of the filter: a table with a reason in each row.
 
 use super::filter_rule::{
     ArgMatch, ArgTest, EmulatedCall, FilterAction, FilterRule, FollowLink, MetadataField,
@@ -9,7 +9,7 @@ use super::{
 };
 use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
-/// The rules of a plan, in the order in which they are asked.
+/// The rules of a spec, in the order of evaluation.
 pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRule> + use<> {
     let exec: &[FilterRule] = match plan.exec {
         ExecRule::Refused => EXEC,
@@ -39,8 +39,9 @@ pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRu
     .flatten()
 }
 
-/// What keeps lengths where Landlock does not: opens that empty, opens that hide what they do, and
-/// `truncate`. A tool of ours needs `openat2` itself, which its record says.
+/// Rules for changes of length that Landlock does not restrict: opens that empty a file, opens
+/// whose flags a filter cannot read, and `truncate`. Tools in agentd's own process need `openat2`,
+/// and their record says so.
 fn lengths(plan: &FilterSpec) -> [&'static [FilterRule]; 3] {
     match (plan.lengths, plan.exec, plan.reporting) {
         (TruncateGuard::ByKernel, _, _) => [&[]; 3],
@@ -116,15 +117,15 @@ const fn any_bit(arg: usize, mask: u32) -> ArgTest {
     is_not_in(arg, mask, &[0])
 }
 
-/// Tools that work in their own process start nothing.
+/// Tools that work in their own process start no programs.
 const EXEC: &[FilterRule] =
     &[refuse("execve", "starting a program"), refuse("execveat", "starting a program")];
 
-/// In a register that `execve` does not read.
+/// The marker is in a register that `execve` does not read.
 const UNMARKED: ArgTest = ArgTest { arg: 3, mask: ALL, is: ArgMatch::Unmarked };
 
-/// Programs that a command starts: which of them the kernel refuses depends on where they lie. The
-/// cage's own exec has the mark.
+/// Programs that a command starts: the kernel's decision depends on their location. The cage's own
+/// exec carries the marker.
 #[rustfmt::skip]
 const EXEC_OBSERVED: &[FilterRule] = &[
     look_if("execve", &[UNMARKED], ObservedCall::Start { dir: None, path: 0, flags: None }),
@@ -134,7 +135,8 @@ const EXEC_OBSERVED: &[FilterRule] = &[
 /// Kernel surface that no tool needs.
 #[rustfmt::skip]
 const KERNEL: &[FilterRule] = &[
-    // Callers know these as absent from older kernels and take another way. Hot: never notified.
+    // Callers expect these to be missing on older kernels and use another call. Frequent, so never
+    // notified.
     fallback("clone3", "its flags lie in memory, where a filter cannot judge them"),
     fallback("io_uring_setup", "its operations pass no filter"),
     fallback("io_uring_enter", "its operations pass no filter"),
@@ -190,7 +192,7 @@ const KERNEL: &[FilterRule] = &[
 
 /// New user, mount, pid, network, ipc, uts and cgroup namespaces.
 pub(crate) const NAMESPACES: u32 = 0x7E02_0000;
-/// A new time namespace: only `unshare` takes it, in `clone` the bit belongs to the exit signal.
+/// A new time namespace: only `unshare` takes it; in `clone` this bit belongs to the exit signal.
 const TIME_NAMESPACE: u32 = 0x80;
 
 /// Calls that are refused by their arguments.
@@ -198,11 +200,11 @@ const TIME_NAMESPACE: u32 = 0x80;
 const ARGUMENTS: &[FilterRule] = &[
     refuse_if("clone", &[any_bit(0, NAMESPACES)], EPERM, "new namespaces"),
     refuse_if("unshare", &[any_bit(0, NAMESPACES | TIME_NAMESPACE)], EPERM, "new namespaces"),
-    // PER_LINUX, PER_LINUX32, UNAME26, both, the question, and ADDR_NO_RANDOMIZE for debuggers.
+    // PER_LINUX, PER_LINUX32, UNAME26, both, a query, and ADDR_NO_RANDOMIZE for debuggers.
     refuse_if("personality", &[is_not_in(0, ALL, &[0, 8, 0x2_0000, 0x2_0008, ALL, 0x4_0000])], EPERM, "an unusual personality"),
-    // A confined tool ended a process it could not signal through RLIMIT_CPU.
+    // A confined tool could kill a process that it may not signal by setting RLIMIT_CPU.
     FilterRule { call: "prlimit64", when: &[is_not_in(0, ALL, &[0])], then: FilterAction::RefuseOthers(0, EPERM), what: "limits of another process" },
-    // A confined tool made its supervisor run only when nobody else wants the processor.
+    // A confined tool could lower its supervisor to idle scheduling priority.
     outside("sched_setaffinity", 0, &[is_not_in(0, ALL, &[0])], "the processors"),
     outside("sched_setattr", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
     outside("sched_setparam", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
@@ -211,7 +213,8 @@ const ARGUMENTS: &[FilterRule] = &[
     outside("ioprio_set", 1, &[is_in(0, ALL, &[1, 2]), is_not_in(1, ALL, &[0])], "the priority"),
     refuse_if("setpriority", &[is_in(0, ALL, &[2])], EPERM, "the priority of all processes of a user"),
     refuse_if("ioprio_set", &[is_in(0, ALL, &[3])], EPERM, "the priority of all processes of a user"),
-    // TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: keys typed for the person, the console, its line discipline.
+    // TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: typing into the user's terminal, the console, its
+    // line discipline.
     refuse_if("ioctl", &[is_in(1, ALL, &[0x5412, 0x541C, 0x541D, 0x5423])], EPERM, "driving the terminal"),
 ];
 
@@ -222,7 +225,7 @@ const NETLINK: u32 = 16;
 const STREAM: u32 = 1;
 const DGRAM: u32 = 2;
 const SEQPACKET: u32 = 5;
-/// The kind of a socket without SOCK_NONBLOCK and SOCK_CLOEXEC.
+/// Mask of a socket's type without SOCK_NONBLOCK and SOCK_CLOEXEC.
 pub(crate) const SOCKET_TYPE: u32 = 0xF;
 
 const FAMILY: &str = "a socket family that is off";
@@ -239,19 +242,19 @@ const BOTH_FAMILIES: &[FilterRule] = &[refuse_if(
     FAMILY,
 )];
 
-/// Kinds of sockets within the families, at their creation and never at operations on them.
+/// Types of sockets within the families, judged at their creation and never at operations on them.
 #[rustfmt::skip]
 const SOCKETS: &[FilterRule] = &[
     refuse_if("socket", &[is_in(0, ALL, &[INET, INET6]), is_not_in(1, SOCKET_TYPE, &[STREAM, DGRAM])], EPERM, "a raw socket"),
-    // Default, ICMP echo, TCP, UDP, ICMPv6 echo. Without MPTCP (262) callers take TCP.
+    // Default, ICMP echo, TCP, UDP, ICMPv6 echo. Without MPTCP (262) callers use TCP.
     refuse_if("socket", &[is_in(0, ALL, &[INET, INET6]), is_not_in(2, ALL, &[0, 1, 6, 17, 58])], EPROTONOSUPPORT, "an unusual protocol"),
     refuse_if("socket", &[is_in(0, ALL, &[NETLINK]), is_not_in(2, ALL, &[0])], EPROTONOSUPPORT, "a kernel channel other than route"),
     refuse_if("socketpair", &[is_not_in(0, ALL, &[UNIX])], EAFNOSUPPORT, "a pair of an unusual family"),
-    // A datagram pair can be pointed at any address by sendto.
+    // `sendto` can send on a datagram pair to any address.
     refuse_if("socketpair", &[is_not_in(1, SOCKET_TYPE, &[STREAM, SEQPACKET])], EPERM, "a datagram pair"),
 ];
 
-/// Where unix sockets are carried: datagrams choose their address at each sending, past `connect`.
+/// With emulated unix sockets: a datagram socket takes an address at each send, without `connect`.
 #[rustfmt::skip]
 const EMULATED_CONNECT: &[FilterRule] = &[
     refuse_if("socket", &[is_in(0, ALL, &[UNIX]), is_not_in(1, SOCKET_TYPE, &[STREAM, SEQPACKET])], EPERM, "a unix datagram socket"),
@@ -262,8 +265,8 @@ const OBSERVED_CONNECT: &[FilterRule] = &[look("connect", ObservedCall::Connect)
 
 /// O_TRUNC and the access mode.
 const TRUNC_AND_MODE: u32 = 0o1003;
-/// O_TRUNC with O_RDONLY, and with the mode for ioctl alone: the kernel empties the file, and the descriptor
-/// is not one for writing, which is all that an old Landlock looks at.
+/// O_TRUNC with O_RDONLY, and with the access mode for ioctl only. The kernel empties the file
+/// although the descriptor is not for writing, and an old Landlock checks only that.
 const WITHOUT_WRITING: &[u32] = &[0o1000, 0o1003];
 
 const NO_TRUNC_WITHOUT_WRITE: &[FilterRule] = &[
@@ -287,7 +290,7 @@ const TRUNCATE: &[FilterRule] = &[FilterRule {
 /// O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, __O_TMPFILE: alike on both machines.
 const WRITE_INTENT: u32 = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20_000_000;
 
-/// What the kernel decides and the record wants to know.
+/// Calls that the kernel decides and the record shows.
 #[rustfmt::skip]
 const OBSERVED: &[FilterRule] = &[
     look_if("open", &[any_bit(1, WRITE_INTENT)], ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Arg(1) }),
@@ -317,13 +320,13 @@ const OBSERVED: &[FilterRule] = &[
     look("rt_tgsigqueueinfo", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(2))),
     look("pidfd_send_signal", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Signal(1))),
     look("pidfd_getfd", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Descriptor)),
-    // PTRACE_ATTACH and PTRACE_SEIZE; the rest speaks to a process already attached.
+    // PTRACE_ATTACH and PTRACE_SEIZE; other requests address a process that is already attached.
     look_if("ptrace", &[is_in(0, ALL, &[16, 0x4206])], ObservedCall::Process(ProcessArg::Number(1), ProcessAct::Trace)),
     look("process_vm_readv", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
     look("process_vm_writev", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
 ];
 
-/// Looked at only where System V memory is shared with this user's other processes.
+/// Observed only where System V memory is shared with the user's other processes.
 const SHARED: &[FilterRule] = &[look("shmget", ObservedCall::Segment)];
 
 const MODE: &str = "mode";
@@ -331,7 +334,7 @@ const OWNER: &str = "owner";
 const TIMES: &str = "times";
 const ATTRIBUTES: &str = "attributes";
 
-/// Looked at only where the tree is read-only: Landlock has no right for these.
+/// Observed only where the tree is read-only: Landlock has no right for these calls.
 #[rustfmt::skip]
 const OBSERVED_METADATA: &[FilterRule] = &[
     names("chmod", &[place(0, NameChange::Changed(MODE, FollowLink::Yes))]),
@@ -375,8 +378,8 @@ const fn of_path_at(dir: usize, follow: FollowLink) -> MetadataTarget {
     MetadataTarget::Path { dir: Some(dir), path: dir + 1, follow }
 }
 
-/// Made by the listener where the tree is not read-only and nothing of the project is granted for writing.
-/// By a descriptor too: Landlock asks nothing of one that was opened for reading.
+/// Emulated where the tree is not read-only and no project path is granted for writing. This
+/// includes calls by descriptor, since Landlock does not check one that was opened for reading.
 #[rustfmt::skip]
 const EMULATED_METADATA: &[FilterRule] = &[
     status("chmod", of_path(0, FollowLink::Yes), MetadataField::Mode(1), MODE),

@@ -1,7 +1,7 @@
-//! System call numbers by name on both machines; rules and records speak names only.
+//! System call numbers by name on both machines. Rules and records use names only.
 
-/// A machine the filter is written for.
-// A build makes filters for its own machine; tests make both.
+/// A machine that the filter is written for.
+// A build makes filters for its own machine only; tests make both.
 #[cfg_attr(not(test), allow(dead_code))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arch {
@@ -19,7 +19,7 @@ impl Arch {
     #[cfg(target_arch = "aarch64")]
     pub(crate) const HOST: Self = Self::Aarch64;
 
-    /// The kernel's word for it in `seccomp_data.arch`.
+    /// The kernel's constant for it in `seccomp_data.arch`.
     pub(super) const fn audit(self) -> u32 {
         match self {
             Self::X86_64 => 0xC000_003E,
@@ -28,7 +28,7 @@ impl Arch {
     }
 }
 
-/// The number of `call` on `arch`; nothing where that machine has no such call.
+/// The number of `call` on `arch`; `None` if that machine has no such call.
 pub(super) fn number(arch: Arch, call: &str) -> Option<u32> {
     let row = NUMBERS.binary_search_by(|row| row.0.cmp(call)).ok()?;
     let (_, x86_64, aarch64) = NUMBERS[row];

@@ -1,5 +1,6 @@
-//! A plan's rules by system call number, asked about registers alone: the filter's meaning in Rust.
-//! The listener uses it to know why it was called; tests hold the compiled program against it.
+//! The rules of a filter spec by system call number, evaluated on registers alone: the meaning of
+//! the filter in Rust. The notify supervisor uses it to find the rule behind a notification; tests
+//! compare the compiled program with it.
 
 use super::exec_marker::ExecMarker;
 use super::filter_rule::{ArgMatch, ArgTest, FilterAction, FilterRule};
@@ -7,16 +8,16 @@ use super::rule_table::rules;
 use super::syscall_numbers::{Arch, number};
 use super::{FilterSpec, Reporting};
 
-/// The rules of one plan on one machine.
+/// The rules of one spec on one machine.
 #[derive(Debug)]
 pub(crate) struct SyscallRules {
     /// The machine.
     pub(super) arch: Arch,
-    /// What the cage's own exec carries.
+    /// The marker of the cage's own exec.
     pub(super) mark: Option<ExecMarker>,
-    /// Who answers refusals.
+    /// Who answers refused calls.
     pub(super) reporting: Reporting,
-    /// Rules by number, sorted; each list is in the order of asking.
+    /// Rules by number, sorted; each list is in the order of evaluation.
     pub(super) calls: Vec<(u32, Vec<&'static FilterRule>)>,
 }
 
@@ -37,7 +38,7 @@ impl SyscallRules {
         Self { arch, mark: plan.marker(), reporting: plan.reporting, calls }
     }
 
-    /// The rule that applies to this call, if any does.
+    /// The rule that applies to this call, if any.
     pub(crate) fn judge(&self, nr: u32, args: &[u64; 6]) -> Option<&'static FilterRule> {
         let row = self.calls.binary_search_by_key(&nr, |row| row.0).ok()?;
         let rules = self.calls[row].1.iter().copied();
@@ -45,7 +46,7 @@ impl SyscallRules {
     }
 }
 
-/// Without a listener nothing is looked at.
+/// Without notifications no call is observed.
 fn is_in_force(then: FilterAction, reporting: Reporting) -> bool {
     match (then, reporting) {
         (
@@ -67,7 +68,7 @@ fn applies(rule: &FilterRule, args: &[u64; 6], mark: Option<ExecMarker>) -> bool
     rule.when.iter().all(|test| holds(test, args, mark))
 }
 
-/// The kernel, too, takes these arguments as 32 bits and ignores the rest of the register.
+/// The kernel also takes these arguments as 32 bits and ignores the rest of the register.
 #[allow(clippy::cast_possible_truncation)]
 fn holds(test: &ArgTest, args: &[u64; 6], mark: Option<ExecMarker>) -> bool {
     let value = args[test.arg] as u32 & test.mask;

@@ -1,5 +1,5 @@
-//! What a hostile program tries, one act a row. Run as the program of a cage, and without one as the
-//! control. For `attempts` only.
+//! The attacks: what a hostile program tries, one attack a match arm. The self test runs each one
+//! as the program of a cage, and once without a cage as the control.
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, openat2};
@@ -18,17 +18,17 @@ use std::time::{Duration, Instant};
 use super::raw;
 use crate::sys;
 
-/// What `linger` leaves behind ends by itself after this long, where nobody ends it.
+/// A process left by `linger` exits by itself after this time if nothing kills it.
 const LINGER_TIME: Duration = Duration::from_secs(6);
 
-/// The forbidden thing was done.
+/// Exit code: the attack succeeded.
 pub(super) const DONE: i32 = 0;
-/// It was refused.
+/// Exit code: the attack was refused.
 pub(super) const REFUSED: i32 = 1;
-/// No such act: the two sides of this file disagree.
+/// Exit code: unknown attack. The self test and this file disagree.
 pub(super) const UNKNOWN: i32 = 2;
 
-/// Tries it; prints the answer of the kernel.
+/// Runs one attack; prints the kernel's error if it was refused.
 pub(super) fn perform(words: &[&str]) -> i32 {
     let done = match words {
         ["write", path] => fs::write(path, "changed by an attempt"),
@@ -63,7 +63,7 @@ pub(super) fn perform(words: &[&str]) -> i32 {
     }
 }
 
-/// Every way to empty a file that gives no descriptor for writing it. One that succeeds is enough.
+/// Tries every way to empty a file without a descriptor for writing. One success is enough.
 fn empty(path: &str) -> io::Result<()> {
     let neither = || {
         let mode = libc::O_ACCMODE | libc::O_TRUNC;
@@ -79,7 +79,7 @@ fn empty(path: &str) -> io::Result<()> {
     if tried.iter().any(Result::is_ok) { Ok(()) } else { Ok(tried[3]?) }
 }
 
-/// Changes a file in every way but its mode; one that succeeds is enough.
+/// Tries every way to change a file except its mode. One success is enough.
 fn spoil(path: &str) -> io::Result<()> {
     let other = format!("{path}-other");
     let tried = [
@@ -92,14 +92,16 @@ fn spoil(path: &str) -> io::Result<()> {
     tried.into_iter().reduce(Result::or).unwrap_or(Ok(()))
 }
 
-/// Sends what a resolver does: the head of a question for a name. That it went says nothing of where.
+/// Sends the header of a DNS query. Success only means that the datagram was sent, not that it
+/// arrived.
 fn send_dns_query(server: &str) -> io::Result<()> {
     let question = [0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.send_to(&question, server).map(drop)
 }
 
-/// Calls that no program of a project needs, each without an argument that could do harm. The
-/// filter's answers are EPERM and ENOSYS; any other is the kernel's own, and the call went through.
+/// Makes system calls that no program of a project needs, each with arguments that can do no harm.
+/// The filter answers EPERM or ENOSYS. Any other answer comes from the kernel, so the call passed
+/// the filter.
 fn surface() -> io::Result<()> {
     let mut through = Vec::new();
     for (name, number) in [
@@ -127,7 +129,8 @@ fn surface() -> io::Result<()> {
     Ok(())
 }
 
-/// A signal, a trace and a bound on a process outside. One that succeeds is enough.
+/// Tries to signal a process outside, to set a resource limit of it and to read its environment.
+/// One success is enough.
 fn reach_process(pid: &str) -> io::Result<()> {
     let number: i32 = pid.parse().map_err(io::Error::other)?;
     let signalled = kill(Pid::from_raw(number), Signal::SIGCONT);
@@ -136,7 +139,7 @@ fn reach_process(pid: &str) -> io::Result<()> {
     signalled.or(bounded).map_err(io::Error::from).or(read)
 }
 
-/// A capability, or the way to one.
+/// Succeeds if this process has a capability, or could gain one by exec.
 fn has_capabilities() -> io::Result<()> {
     let status = fs::read_to_string("/proc/self/status")?;
     let value = |name: &str| {
@@ -149,14 +152,15 @@ fn has_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// A variable of the starter, or a descriptor besides the three streams.
+/// Succeeds if this process inherited a variable of its starter, or a descriptor besides the three
+/// standard streams.
 fn inherited(variable: &str) -> io::Result<()> {
     let mut open: Vec<String> = fs::read_dir("/proc/self/fd")?
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     open.sort();
-    // The fourth is the directory being read.
+    // The fourth descriptor is the directory that is being read.
     if std::env::var_os(variable).is_none() && open.len() <= 4 {
         return Err(Errno::ENOENT.into());
     }
@@ -168,7 +172,7 @@ fn grow(path: &str, bytes: &str) -> io::Result<()> {
     File::create(path)?.write_all(&vec![0; bytes])
 }
 
-/// That many children at once, each of which stays.
+/// Starts `count` children that all stay alive for a second.
 fn multiply(count: &str) -> io::Result<()> {
     for _ in 0..count.parse::<u32>().map_err(io::Error::other)? {
         sys::fork(|| {
@@ -183,13 +187,14 @@ fn multiply(count: &str) -> io::Result<()> {
 fn fill(mib: &str) -> io::Result<()> {
     let mib: usize = mib.parse().map_err(io::Error::other)?;
     let kept = vec![1_u8; mib << 20];
-    // Several looks at it, on a busy machine too.
+    // Long enough for several memory checks, on a busy machine too.
     sleep(Duration::from_secs(1));
-    // Looked at once more, so that it is not optimised away.
+    // Used once more, so that the compiler does not remove the allocation.
     if std::hint::black_box(&kept).len() == mib << 20 { Ok(()) } else { Err(Errno::ENOMEM.into()) }
 }
 
-/// Leaves a process in a session of its own, deaf to requests, that writes as long as it lives.
+/// Leaves a process that has its own session, ignores SIGTERM and writes to `path` as long as it
+/// lives.
 fn linger(path: &str) -> io::Result<()> {
     let mut ticks = File::create(path)?;
     sys::fork(move || {
@@ -205,7 +210,7 @@ fn linger(path: &str) -> io::Result<()> {
         });
         i32::from(grandchild.is_err())
     })?;
-    // It is seen to have begun.
+    // Gives the process time to write its first byte.
     sleep(Duration::from_millis(60));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where attempts are made: a project, what lies outside it, and listeners. For `attempts` only.
+//! The fixture of one attack: a project, files outside of it, and listening sockets.
 
 use crate::error::{CageError, CageStep};
 use nix::unistd::Pid;
@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
-/// Made for each attempt. The last two are the session's home and what the project changes in places of the
-/// person's.
+/// Directories of each fixture. The last two are the session's home and the store of overlays over
+/// the person's home.
 const FOLDERS: [&str; 7] = [
     "project/.git",
     "project/withheld",
@@ -23,16 +23,17 @@ const FOLDERS: [&str; 7] = [
     "own-home",
     "overlays",
 ];
-/// What the files hold before each attempt.
+/// Content of every file before the attack.
 const CONTENT: &str = "[core]\n";
-/// Files of the home: one of the person's own, one that a package manager keeps, one with a key.
+/// Files of the home directory: a settings file, a file of a package manager's cache, and a file
+/// with a key.
 pub(super) const OF_HOME: &str = ".bashrc";
 pub(super) const CACHED: &str = ".cargo/registry/crate";
 pub(super) const KEY: &str = ".cargo/credentials.toml";
-/// Their mode.
+/// Mode of every file.
 const MODE: u32 = 0o600;
 
-/// A place for one attempt; removed when dropped.
+/// Directories and sockets for one attack; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Fixture {
     root: PathBuf,
@@ -44,7 +45,7 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// Builds it, with a copy of the program that tries.
+    /// Creates it, with a copy of the attacking program.
     pub(super) fn new(program: &Path) -> Result<Self, CageError> {
         let base = std::env::temp_dir();
         let unique = std::time::SystemTime::now()
@@ -80,69 +81,69 @@ impl Fixture {
         Ok(yard)
     }
 
-    /// A file that no grant reaches.
+    /// A file outside all grants.
     pub(super) fn outside(&self) -> PathBuf {
         self.root.join("outside/file")
     }
 
-    /// A protected name that is there.
+    /// An existing protected file.
     pub(super) fn settings(&self) -> PathBuf {
         self.inside(".git/config")
     }
 
-    /// A file in a directory that is withheld.
+    /// A file in a withheld directory.
     pub(super) fn token(&self) -> PathBuf {
         self.inside("withheld/token")
     }
 
-    /// A place in the home.
+    /// A path in the home directory.
     pub(super) fn at_home(&self, name: &str) -> PathBuf {
         self.root.join("home").join(name)
     }
 
-    /// A socket that no grant reaches.
+    /// A socket outside all grants.
     pub(super) fn socket(&self) -> PathBuf {
         self.root.join("outside/socket")
     }
 
-    /// A socket without a place.
+    /// The name of an abstract socket.
     pub(super) fn abstract_name(&self) -> &str {
         &self.name
     }
 
-    /// The address of the listener on this machine.
+    /// The address of the TCP listener on this machine.
     pub(super) fn inet(&self) -> String {
         self.inet.local_addr().map(|address| address.to_string()).unwrap_or_default()
     }
 
-    /// The address at which datagrams are taken on this machine.
+    /// The address of the UDP socket on this machine.
     pub(super) fn datagrams(&self) -> String {
         self.datagrams.local_addr().map(|address| address.to_string()).unwrap_or_default()
     }
 
-    /// Whether one has come since.
+    /// True if a datagram has arrived since the last call.
     pub(super) fn got_datagram(&self) -> bool {
         self.datagrams.recv(&mut [0; 64]).is_ok()
     }
 
-    /// A place in the project.
+    /// A path in the project.
     pub(super) fn inside(&self, name: &str) -> PathBuf {
         self.root.join("project").join(name)
     }
 
-    /// The program that tries.
+    /// The attacking program.
     pub(super) fn program(&self) -> PathBuf {
         self.inside("attempt")
     }
 
-    /// Whether this file is as it was made.
+    /// True if content and mode of this file are the original ones.
     pub(super) fn is_unchanged(path: &Path) -> bool {
         let mode = fs::metadata(path).map(|file| file.permissions().mode() & 0o7777);
         fs::read_to_string(path).is_ok_and(|text| text == CONTENT)
             && mode.is_ok_and(|it| it == MODE)
     }
 
-    /// The cage of a command here.
+    /// The confinement of a command in this fixture.
     pub(super) fn confinement(&self, highest_tier: Tier) -> Confinement {
         let path = |name: &str| FilePath::from(self.root.join(name));
         Confinement {
@@ -167,7 +168,7 @@ impl Fixture {
         }
     }
 
-    /// A process outside, which nobody needs.
+    /// Starts a process outside the cage, for attacks to reach for.
     pub(super) fn bystander(&self) -> Result<Pid, CageError> {
         crate::sys::fork(|| {
             std::thread::sleep(std::time::Duration::from_secs(20));
@@ -179,7 +180,7 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // What is left of it lies in the temporary directory.
+        // Anything that cannot be removed stays in the temporary directory.
         let _ = fs::remove_dir_all(&self.root);
     }
 }

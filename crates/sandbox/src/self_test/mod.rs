@@ -1,5 +1,6 @@
-//! What each tier claims, tried: for every row of the policy an act that it forbids, in a real cage
-//! and, as the control, without one. For `agentd doctor --attempts` and the tests.
+//! Self test of the sandbox: for every rule of the policy an attack that the rule must prevent.
+//! Each attack runs in a real cage and, as the control, without one. Used by `agentd doctor
+//! --attempts` and by the tests.
 
 mod attacks;
 mod fixture;
@@ -19,45 +20,45 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Whether a row holds.
+/// What became of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttackOutcome {
-    /// What it forbids does not happen.
+    /// The cage prevented it.
     Prevented,
-    /// It happens, and is put right after the call.
+    /// It succeeded, and agentd undid the change after the call.
     Undone,
-    /// It happens.
+    /// It succeeded.
     NotPrevented,
-    /// It could not be shown here.
+    /// It could not be tested on this host.
     NotTested,
 }
 
-/// One row in one tier.
+/// The result of one attack in one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttackResult {
-    /// In which tier.
+    /// The tier of the cage.
     pub tier: Tier,
-    /// Its number in the design's table of rules.
+    /// Number of the rule in the design's table.
     pub row: u8,
-    /// What it forbids.
+    /// The action that the rule forbids.
     pub name: &'static str,
-    /// What the tier claims.
+    /// The outcome that this tier promises.
     pub claimed: AttackOutcome,
-    /// What was found.
+    /// The outcome that the test found.
     pub found: AttackOutcome,
-    /// What stood in the way of trying it; empty where nothing did.
+    /// Why the attack could not be tested; empty if it was.
     pub why: String,
 }
 
 impl AttackResult {
-    /// Whether the claim is true, as far as it could be tried.
+    /// True if the outcome is the promised one, or if the attack could not be tested.
     #[must_use]
     pub fn matches_claim(&self) -> bool {
         self.found == AttackOutcome::NotTested || self.claimed == self.found
     }
 }
 
-/// What a claim depends on.
+/// The facts that the promise of a rule depends on.
 #[derive(Debug, Clone, Copy)]
 struct ClaimContext {
     tier: Tier,
@@ -66,7 +67,8 @@ struct ClaimContext {
 }
 
 impl ClaimContext {
-    /// Whether signals end at the domain, or there is a namespace for it.
+    /// `Prevented` if signals cannot leave the cage: by the Landlock signal scope or by a PID
+    /// namespace.
     fn if_signals_confined(self) -> AttackOutcome {
         if guarantees::signals_are_confined(self.tier, self.abi) {
             AttackOutcome::Prevented
@@ -83,28 +85,28 @@ impl ClaimContext {
     }
 }
 
-/// How a row is judged after its act.
+/// How the self test decides whether an attack succeeded.
 #[derive(Debug, Clone)]
 enum AttackCheck {
-    /// The act itself was refused.
+    /// The cage must have refused the attack itself.
     Refused,
-    /// This is as it was before.
+    /// This file must be unchanged after the call. agentd may have restored it.
     FileUnchanged(PathBuf),
-    /// The same, whatever was changed in its place.
+    /// This file must be unchanged after the call, even if a copy of it was changed.
     NeverChanged(PathBuf),
-    /// This is not there.
+    /// This path must not exist.
     Absent(PathBuf),
-    /// The call was ended for a bound.
+    /// The call must have been killed for exceeding a limit.
     LimitHit,
-    /// What the act left behind writes here no more.
+    /// Leftover processes must have stopped writing to this file.
     WritesStopped(PathBuf),
-    /// No datagram came out, whatever the act says of itself.
+    /// No datagram must have arrived, whatever the attack reports.
     NoDatagram,
-    /// Refusals are in the record.
+    /// The record must contain refusals.
     Recorded,
 }
 
-/// A row, ready to be tried.
+/// One attack with everything needed to run and judge it.
 struct Attack {
     row: u8,
     name: &'static str,
@@ -117,13 +119,14 @@ struct Attack {
     runner: RunnerFate,
 }
 
-/// Tries every row in these tiers. `program` becomes the one that tries: started with `words` and an
-/// act, it calls [`act`]. `alter` has the last word on each cage, for tests that take a rule out.
+/// Runs every attack in these tiers. `program` is started in the cage with `words` and the attack's
+/// arguments; it must call [`run_attack`]. Tests pass an `alter` that removes a rule from each
+/// cage.
 ///
-/// It forks, and takes some seconds: call it before this process has threads.
+/// It forks and takes some seconds: call it before this process has threads.
 ///
 /// # Errors
-/// Where there is no place to try in.
+/// The temporary directory cannot hold the fixture.
 pub fn self_test(
     program: &Path,
     words: &[&str],
@@ -134,7 +137,7 @@ pub fn self_test(
     for tier in tiers {
         let mut number = 0;
         loop {
-            // A yard for each, so that no act finds what another left.
+            // A new fixture for each attack, so that no attack finds files of another one.
             let yard = Fixture::new(program)?;
             let bystander = yard.bystander()?;
             let trial = rows(&yard, bystander.as_raw()).into_iter().nth(number);
@@ -151,13 +154,14 @@ pub fn self_test(
     Ok(tried)
 }
 
-/// The act that the arguments name; the exit code says whether it was done.
+/// Runs the attack that the arguments name. Returns the exit code for the process: 0 if the attack
+/// succeeded.
 #[must_use]
 pub fn run_attack(words: &[&str]) -> i32 {
     attacks::perform(words)
 }
 
-/// Every row that can be tried, in the order of the table.
+/// All attacks, in the order of the design's table.
 fn rows(yard: &Fixture, bystander: i32) -> Vec<Attack> {
     let held = |_: ClaimContext| AttackOutcome::Prevented;
     let text = |path: PathBuf| path.display().to_string();
@@ -327,7 +331,7 @@ fn rows(yard: &Fixture, bystander: i32) -> Vec<Attack> {
     ]
 }
 
-/// Tries one row, with its control first.
+/// Runs one attack in the cage and then its control without one.
 fn run_one(
     yard: &Fixture,
     tier: Tier,
@@ -356,7 +360,7 @@ fn run_one(
         }
     };
     let (mut found, mut why) = judge(yard, trial, tier, told);
-    // After the attempt: the control changes what the proof looks at.
+    // After the attack, since the control changes the files that the check inspects.
     let control = || {
         let done = run::run_uncaged(&trial.act);
         if matches!(trial.proof, AttackCheck::NoDatagram) {
@@ -367,13 +371,13 @@ fn run_one(
     };
     if found == AttackOutcome::Prevented && !control() {
         found = AttackOutcome::NotTested;
-        "it does not happen without a cage either".clone_into(&mut why);
+        "it does not succeed without a cage either".clone_into(&mut why);
     }
     let claimed = (trial.claim)(ground);
     AttackResult { tier, row: trial.row, name: trial.name, claimed, found, why }
 }
 
-/// What was found, and what stood in the way.
+/// Judges the outcome; the text says why an attack could not be tested.
 fn judge(
     yard: &Fixture,
     trial: &Attack,
@@ -384,11 +388,11 @@ fn judge(
         |holds: bool| if holds { AttackOutcome::Prevented } else { AttackOutcome::NotPrevented };
     let told = match told {
         Ok(told) => told,
-        // What would be granted against the rules is no cage, and so nothing runs.
+        // A grant that violates the rules makes the cage fail, so nothing runs.
         Err(error) if error.step == CageStep::Grants && trial.withheld.is_some() => {
             return (AttackOutcome::Prevented, String::new());
         }
-        // Where there is no network of its own, there is no list, and so nothing runs.
+        // Without a network namespace there is no allow-list, so the cage fails and nothing runs.
         Err(error) if error.step == CageStep::Namespaces && trial.network == Network::Listed => {
             return (AttackOutcome::Prevented, String::new());
         }
@@ -396,20 +400,20 @@ fn judge(
     };
     let found = match (&trial.proof, told) {
         (_, Some(told)) if told.tier != tier => {
-            return (AttackOutcome::NotTested, "another tier was reached".to_owned());
+            return (AttackOutcome::NotTested, "the cage was made in another tier".to_owned());
         }
         (AttackCheck::WritesStopped(path), _) if run::file_length(path) == 0 => {
-            return (AttackOutcome::NotTested, "it never began".to_owned());
+            return (AttackOutcome::NotTested, "the command never began".to_owned());
         }
         (AttackCheck::WritesStopped(path), told) => {
             held(stops_growing(path) && told.is_none_or(|told| told.survivors == 0))
         }
         (_, None) => {
-            return (AttackOutcome::NotTested, "its runner ended without a word".to_owned());
+            return (AttackOutcome::NotTested, "its runner ended without a report".to_owned());
         }
         (AttackCheck::LimitHit, Some(told)) => held(told.exceeded),
         (_, Some(RunReport { answer: AttackAnswer::None, .. })) => {
-            return (AttackOutcome::NotTested, "the act came to no answer".to_owned());
+            return (AttackOutcome::NotTested, "the attack reported no result".to_owned());
         }
         (AttackCheck::Refused, Some(told)) => held(told.answer == AttackAnswer::Refused),
         (AttackCheck::FileUnchanged(path), Some(told)) => {
@@ -423,7 +427,7 @@ fn judge(
     (found, String::new())
 }
 
-/// Prevented, put right, or neither.
+/// Tells prevented, restored and not prevented apart.
 fn restored_or_not(told: &RunReport, whole: bool) -> AttackOutcome {
     match (whole, told.answer) {
         (true, AttackAnswer::Refused) => AttackOutcome::Prevented,
@@ -432,13 +436,13 @@ fn restored_or_not(told: &RunReport, whole: bool) -> AttackOutcome {
     }
 }
 
-/// How long the end of a tree may take: the kernel ends a namespace process by process, and a slow machine
-/// takes its time.
+/// How long the end of a process tree may take. The kernel kills a namespace process by process,
+/// which is slow on a slow machine.
 const ENDING: Duration = Duration::from_millis(1500);
-/// Without a word for so long nothing is left that writes.
+/// A file that has not grown for this time has no writer left.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// Whether nothing writes there any more.
+/// Waits until the file stops growing; false if it still grows after [`ENDING`].
 fn stops_growing(path: &Path) -> bool {
     let begun = Instant::now();
     let (mut seen, mut since) = (run::file_length(path), begun);

@@ -1,25 +1,25 @@
-//! System calls that no program of a project makes, each without an argument that could do harm.
-//! For `acts` only.
+//! System calls that no program of a project makes, each with arguments that can do no harm. Used
+//! by `attacks`.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// Makes a call whose every argument is nothing.
+/// Makes a system call with all arguments zero.
 ///
 /// # Errors
-/// What the filter or the kernel answers.
+/// The errno from the filter or the kernel.
 pub(super) fn call_with_nothing(number: libc::c_long) -> Result<i64, Errno> {
     // SAFETY: the calls that `acts` names read memory behind a null pointer, which the kernel answers
     // by EFAULT, or take numbers, of which zero names nothing.
     Errno::result(unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) })
 }
 
-/// Asks for this process's number by the 32-bit interface. In a cage that is the process's end.
+/// Calls `getpid` by the 32-bit interface. In a cage the kernel kills the process for it.
 ///
 /// # Errors
-/// Where this machine has none.
+/// This machine has no 32-bit interface.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn call_by_int80() -> Result<(), Errno> {
     let mut answer: i64 = 20;
@@ -28,17 +28,17 @@ pub(super) fn call_by_int80() -> Result<(), Errno> {
     if answer > 0 { Ok(()) } else { Err(Errno::ENOSYS) }
 }
 
-/// The same; other machines have no second interface.
+/// Other machines have no second system call interface.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn foreign_call() -> Result<(), Errno> {
     Err(Errno::ENOSYS)
 }
 
-/// Asks to put a character into a terminal's input. It is no terminal, so the kernel's own answer is
-/// ENOTTY: the request went through.
+/// Sends TIOCSTI to `/dev/null`. Since that is not a terminal, the kernel answers ENOTTY: this
+/// counts as success, because the request passed the filter.
 ///
 /// # Errors
-/// What the filter answers.
+/// The errno from the filter.
 pub(super) fn type_into_terminal() -> Result<(), Errno> {
     let nothing = File::open("/dev/null").map_err(|_| Errno::ENOENT)?;
     let byte = b'x';
@@ -47,10 +47,10 @@ pub(super) fn type_into_terminal() -> Result<(), Errno> {
     if Errno::result(answer) == Err(Errno::ENOTTY) { Ok(()) } else { Err(Errno::last()) }
 }
 
-/// Sets a bound of another process to what it is for most: none.
+/// Sets a resource limit of another process to unlimited, which it usually is.
 ///
 /// # Errors
-/// What the filter or the kernel answers.
+/// The errno from the filter or the kernel.
 pub(super) fn limit_other_process(pid: i32) -> Result<(), Errno> {
     let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: one structure to read, none to write.

@@ -1,4 +1,4 @@
-//! One act in a cage, by the same doors as a call, and once without one. For `attempts` only.
+//! Runs one attack in a cage, by the same functions as a real call, and once without a cage.
 
 use super::attacks;
 use crate::cage::Cage;
@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long an act may take; none needs a tenth of it.
+/// Time limit of an attack; none needs a tenth of it.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks whether the command has begun.
+/// Interval of the check whether the command has begun.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What becomes of the runner meanwhile.
+/// Whether the runner lives through the attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RunnerFate {
     Lives,
@@ -30,12 +30,12 @@ pub(super) enum RunnerFate {
     Dies(PathBuf),
 }
 
-/// What an act said of itself.
+/// The result that the attack itself reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttackAnswer {
     Done,
     Refused,
-    /// Neither: it did not come to an answer.
+    /// The attack reported no result.
     None,
 }
 
@@ -50,7 +50,8 @@ impl AttackAnswer {
         }
     }
 
-    /// The kernel refuses some things by a signal: a foreign interface, a file that grows too much.
+    /// The kernel refuses some attacks by a signal: the 32-bit interface, a file that grows too
+    /// large.
     fn of(exit: CommandExit) -> Self {
         match exit {
             CommandExit::Code(attacks::DONE) => Self::Done,
@@ -61,14 +62,14 @@ impl AttackAnswer {
     }
 }
 
-/// What a trial came to.
+/// Everything that the runner of one attack reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunReport {
     pub tier: Tier,
     pub abi: u32,
-    /// Whether refusals reach the record.
+    /// True if refused calls reach the record.
     pub observable: bool,
-    /// What the act said of itself.
+    /// The result that the attack itself reports.
     pub answer: AttackAnswer,
     pub refusals: usize,
     pub tampered: usize,
@@ -116,10 +117,10 @@ impl RunReport {
     }
 }
 
-/// Lets `program` try in a cage; nothing is told where the runner ends without a word.
+/// Runs `program` in a cage, in a runner of its own. `None` if the runner ended without a report.
 ///
 /// # Errors
-/// The step at which no cage could be made.
+/// The step at which the cage could not be made.
 pub(super) fn run_caged(
     wanted: &Confinement,
     program: Program,
@@ -135,7 +136,7 @@ pub(super) fn run_caged(
     })
     .map_err(|error| CageError::os(CageStep::Fork, "a runner", error))?;
     let told = line.receive_ready();
-    // Only its word counts.
+    // The report counts, not the exit code.
     let _ = waitpid(child, None);
     Ok(told?.and_then(|ready| RunReport::parse(&ready.losses)))
 }
@@ -146,7 +147,7 @@ fn run_in_cage(
     runner: &RunnerFate,
     line: &SetupChannel,
 ) -> Result<RunReport, CageError> {
-    // One that a careless starter left open.
+    // A descriptor that a careless starter left open.
     let left_open = sys::open_inheritable(Path::new("/dev/null"));
     let (cage, enforced) = Cage::prepare(wanted, None)?;
     let Enforced { tier, landlock_abi: abi, refusals_observable: observable, .. } = enforced;
@@ -158,7 +159,7 @@ fn run_in_cage(
         while file_length(file) == 0 && begun.elapsed() < TIMEOUT {
             sleep(PAUSE);
         }
-        // In which tier it was, since nobody can tell after.
+        // Reports the tier now, since this process dies before it could report more.
         let (answer, [refusals, tampered]) = (AttackAnswer::None, [0, 0]);
         let told =
             RunReport { tier, abi, observable, answer, refusals, tampered, exceeded, survivors: 0 };
@@ -197,16 +198,16 @@ fn run_in_cage(
     })
 }
 
-/// The bytes of a file; 0 where there is none.
+/// Length of a file in bytes; 0 if it does not exist.
 pub(super) fn file_length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// Whether the same act is done where no cage holds it back.
+/// True if the same attack succeeds without a cage.
 pub(super) fn run_uncaged(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let child = sys::fork(|| {
-        // What it prints is for the record of a cage.
+        // Its output belongs in no report.
         if sys::silence().is_err() {
             return attacks::UNKNOWN;
         }

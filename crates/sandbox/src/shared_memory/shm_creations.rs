@@ -1,4 +1,5 @@
-//! What the listener saw a command make in `/dev/shm`, and removing it.
+//! The names that a command created in `/dev/shm`, as the notify supervisor observed them, and
+//! their removal.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -7,16 +8,16 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Names and processes that are kept of one command.
+/// Maximum number of names and of processes stored per command.
 const KEPT: usize = 4096;
-/// Entries that one removal takes away.
+/// Maximum number of entries that one removal deletes.
 const ENTRIES: usize = 200_000;
 
-/// Shared with the listener, which adds to it.
+/// Shared with the notify supervisor, which adds to it.
 pub(crate) type SharedShmCreations = Arc<Mutex<ShmCreations>>;
 
-/// Names in `/dev/shm` that were not there when the command made them, and the command's processes that
-/// asked for System V segments.
+/// Names in `/dev/shm` that did not exist when the command created them, and the command's
+/// processes that requested System V segments.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShmCreations {
     names: BTreeSet<OsString>,
@@ -25,7 +26,7 @@ pub(crate) struct ShmCreations {
 }
 
 impl ShmCreations {
-    /// The command is about to make a name at this path, absolute and as it said it.
+    /// Called before the command creates a name at this path, which is absolute and not resolved.
     pub(crate) fn add_name(&mut self, path: &Path, shm: &Path) {
         let Some(Component::Normal(first)) =
             path.strip_prefix(shm).ok().and_then(|rest| rest.components().next())
@@ -42,7 +43,7 @@ impl ShmCreations {
         }
     }
 
-    /// This process of the command asks for a segment.
+    /// Called when this process of the command requests a segment.
     pub(crate) fn add_process(&mut self, pid: u32) {
         if self.processes.len() < KEPT {
             self.processes.insert(pid);
@@ -59,14 +60,14 @@ impl ShmCreations {
         self.processes.contains(&creator)
     }
 
-    /// Whether it made more than is kept here.
+    /// True if it created more than is stored here.
     pub(super) fn is_cut(&self) -> bool {
         self.cut
     }
 }
 
-/// Removes the names that belong to this user, with all that lies below them. Folders within folders are
-/// moved up first: so neither their depth nor the length of their paths counts.
+/// Removes the names that belong to this user, with everything below them. Nested directories are
+/// moved up first, so that neither their depth nor the length of their paths matters.
 pub(super) fn remove(made: &ShmCreations, shm: &Path, user: u32) {
     let is_ours = |path: &PathBuf| path.symlink_metadata().is_ok_and(|status| status.uid() == user);
     let mut waiting: VecDeque<PathBuf> =
@@ -82,15 +83,15 @@ pub(super) fn remove(made: &ShmCreations, shm: &Path, user: u32) {
         }
         let Some(inner) = empty(&path, shm, &mut left) else { continue };
         waiting.extend(inner);
-        // Not asked again where something in it stays: then it stays too.
+        // Not tried again if an entry cannot be removed: then the directory cannot be either.
         let _ = fs::remove_dir(&path);
     }
 }
 
-/// Removes a folder's files and moves its folders up; where those are now. Nothing where it is no folder or
-/// cannot be read.
+/// Removes the files of a directory and moves its subdirectories up; returns their new paths.
+/// `None` if it is not a directory or cannot be read.
 fn empty(folder: &Path, shm: &Path, left: &mut usize) -> Option<Vec<PathBuf>> {
-    // No process of the command is left that could put a link here meanwhile.
+    // No process of the command lives that could put a link here meanwhile.
     if !folder.symlink_metadata().is_ok_and(|status| status.is_dir()) {
         return None;
     }
@@ -113,7 +114,7 @@ fn empty(folder: &Path, shm: &Path, left: &mut usize) -> Option<Vec<PathBuf>> {
             continue;
         }
         let up = shm.join(format!(".agentd-{}-{}", std::process::id(), *left));
-        // A folder that may not be written cannot be moved.
+        // A directory without write permission cannot be moved.
         let again = |_| make_readable(&path).and_then(|()| fs::rename(&path, &up));
         if fs::rename(&path, &up).or_else(again).is_ok() {
             moved.push(up);
@@ -122,7 +123,7 @@ fn empty(folder: &Path, shm: &Path, left: &mut usize) -> Option<Vec<PathBuf>> {
     Some(moved)
 }
 
-/// Gives its owner all rights to a folder that the command made.
+/// Gives its owner all rights to a directory that the command created.
 fn make_readable(folder: &Path) -> std::io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }

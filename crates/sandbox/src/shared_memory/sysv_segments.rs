@@ -1,18 +1,18 @@
-//! System V segments, as the kernel lists those of the runner's IPC namespace.
+//! System V segments of the runner's IPC namespace, as the kernel lists them.
 
 /// One segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SysvSegment {
     pub id: u64,
-    /// The process that made it, which may have ended.
+    /// The process that created it, which may have ended.
     pub creator: u32,
-    /// The user that process had.
+    /// The user of that process.
     pub user: u32,
     /// Bytes in memory.
     pub resident: u64,
 }
 
-/// All of them; none where the kernel has none or does not say.
+/// All segments; none if the kernel has no list.
 pub(super) fn all() -> Vec<SysvSegment> {
     std::fs::read_to_string("/proc/sysvipc/shm").map(|text| parse(&text)).unwrap_or_default()
 }
