@@ -90,7 +90,7 @@ impl Cage {
             limits.extend(guarantees::home(wanted));
         }
         privileges::drop_all()?;
-        let rules = ruleset::rules(&grants, launch::tcp(Tier::B, network))?;
+        let rules = ruleset::rules(&grants.list, launch::tcp(Tier::B, network))?;
         ruleset::enforce(rules)?;
         CompiledFilter::new(&FilterSpec::in_process(network, abi))
             .and_then(|filter| filter.install())

@@ -12,7 +12,8 @@ use crate::guarantees::{
     self, CageFacts, LimitedBy, MetadataChanges, NotifyWait, RefusalsObserved, RunsAsRoot,
     TreeEndedBy,
 };
-use crate::hosts_file;
+use crate::mounts::hosts_file;
+use crate::mounts::{MountPlan as RootPlan, MountRestrictions};
 use crate::namespaces::{self, UserNs};
 use crate::nested_rules::NestedRules;
 use crate::notify::{
@@ -24,7 +25,6 @@ use crate::policy::{Access, ConfinementPolicy, FreshMount};
 use crate::privileges::{self, NprocScope};
 use crate::process_tree::{Containment, ProcessTree};
 use crate::protected::Baseline;
-use crate::root::{MountPlan as RootPlan, MountRestrictions};
 use crate::ruleset::{self, TcpAccess};
 use crate::seccomp::{self, CompiledFilter, ExecMarker, FilterSpec, InstallError};
 use crate::setup_channel::SetupChannel;

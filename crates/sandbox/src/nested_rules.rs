@@ -35,7 +35,7 @@ impl NestedRules {
         grants: &Grants,
         tcp: TcpAccess,
     ) -> Result<Self, CageError> {
-        let mut own = ruleset::rules(grants, tcp)?;
+        let mut own = ruleset::rules(&grants.list, tcp)?;
         if policy.runner.is_empty() {
             let inner = own.try_clone().map_err(|error| {
                 CageError::os(CageStep::Layer, "a second handle on the rules", error)
@@ -47,7 +47,7 @@ impl NestedRules {
         for grant in Grants::open_all(wanted, &beyond, GrantVia::Landlock)?.list {
             own = ruleset::add(own, &grant.fd, grant.access)?;
         }
-        Ok(Self { own, command: ruleset::rules(grants, tcp)?, same: SharedRuleset::No })
+        Ok(Self { own, command: ruleset::rules(&grants.list, tcp)?, same: SharedRuleset::No })
     }
 
     /// Adds one path to both.

@@ -3,9 +3,9 @@
 
 use crate::error::{CageError, CageStep};
 use crate::launch::open_dev_null;
+use crate::mounts::{BuiltRoot, MountPlan, StagingDir};
 use crate::privileges;
 use crate::read_only_mounts::{self, ReadOnlyMounter};
-use crate::root::{BuiltRoot, MountPlan, StagingDir};
 use crate::setup_channel::{ReadyMsg, SetupChannel};
 use crate::sys;
 use nix::errno::Errno;

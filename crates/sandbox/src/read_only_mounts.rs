@@ -2,7 +2,7 @@
 //! nothing itself; PID 1 of the namespace makes them.
 
 use crate::error::{CageError, CageStep};
-use crate::root::{self, StagingDir};
+use crate::mounts::{self, StagingDir};
 use crate::setup_channel::SetupChannel;
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -64,7 +64,7 @@ impl ReadOnlyMounter {
 pub(crate) fn handle_request(line: &SetupChannel, rooms: &[StagingDir]) -> bool {
     let Ok(Some(parts)) = line.receive_parts() else { return false };
     let mut paths = parts.iter().map(|part| Path::new(OsStr::from_bytes(part)));
-    let sealed = paths.try_for_each(|path| root::make_read_only(path, rooms));
+    let sealed = paths.try_for_each(|path| mounts::make_read_only(path, rooms));
     let answered = match sealed {
         Ok(()) => line.send_parts(&[]),
         Err(errno) => line.send_parts(&[errno.desc().as_bytes()]),

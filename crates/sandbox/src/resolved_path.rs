@@ -5,6 +5,9 @@
 //! keys. So what counts is every name on the way, and not only where the way ends now.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// A symbolic link on the way to a grant, made again in the new root.
@@ -111,6 +114,11 @@ fn reversed_parts(path: &Path) -> Vec<OsString> {
         .collect();
     parts.reverse();
     parts
+}
+
+/// Opens a place without reading it.
+pub(crate) fn open_path_fd(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_PATH).open(path)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Landlock rulesets: the rights that a grant means, and the rights that this kernel supports.
 
 use crate::error::{CageError, CageStep};
-use crate::grants::Grants;
+use crate::grants::path_grant::PathGrant;
 use crate::policy::Access;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
@@ -90,7 +90,7 @@ pub(crate) fn missing_rights(abi: u32) -> Vec<String> {
 ///
 /// # Errors
 /// `CageStep::Layer` where the kernel refuses a rule.
-pub(crate) fn rules(grants: &Grants, tcp: TcpAccess) -> Result<RulesetCreated, CageError> {
+pub(crate) fn rules(grants: &[PathGrant], tcp: TcpAccess) -> Result<RulesetCreated, CageError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))
@@ -104,7 +104,7 @@ pub(crate) fn rules(grants: &Grants, tcp: TcpAccess) -> Result<RulesetCreated, C
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_ABI)).map_err(layer_error)?;
     }
     let mut rules = ruleset.create().map_err(layer_error)?;
-    for grant in &grants.list {
+    for grant in grants {
         rules = add(rules, &grant.fd, grant.access)?;
     }
     Ok(rules)

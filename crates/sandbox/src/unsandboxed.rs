@@ -35,7 +35,7 @@ pub(crate) fn enter(
     // Each that fails is one that this host does not have, and the record claims none.
     let _ = ruleset::abi()
         .and_then(|_| Grants::open_all(wanted, policy, GrantVia::Landlock))
-        .and_then(|grants| ruleset::rules(&grants, launch::tcp(Tier::C, network)))
+        .and_then(|grants| ruleset::rules(&grants.list, launch::tcp(Tier::C, network)))
         .and_then(ruleset::enforce);
     let _ = CompiledFilter::new(&FilterSpec::in_process(network, ruleset::abi().unwrap_or(0)))
         .and_then(|filter| filter.install());

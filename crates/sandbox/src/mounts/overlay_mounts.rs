@@ -3,8 +3,8 @@
 //! call to call: each attaches what it is handed, mounts what is missing, and hands on copies of that.
 //! For `grants` and `root`.
 
-use crate::mount_point::{self, MountPointKind, PrivateDirs};
-use crate::root::OLD;
+use super::mount_point::OLD;
+use super::mount_point::{self, MountPointKind, PrivateDirs};
 use crate::sys;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};

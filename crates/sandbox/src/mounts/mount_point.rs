@@ -193,6 +193,9 @@ fn rename_aside(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     }
 }
 
+/// Where the host's tree hangs while the new root is built.
+pub(super) const OLD: &str = "/.old";
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

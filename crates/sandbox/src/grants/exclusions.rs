@@ -2,7 +2,7 @@
 //! `grants` only.
 
 use crate::error::{CageError, CageStep};
-use crate::grants::open_path_fd;
+use crate::resolved_path::open_path_fd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use std::io::Read;
@@ -25,7 +25,7 @@ pub(crate) struct RemainingEntry {
 /// secret would be granted.
 ///
 /// # Errors
-/// `Step::Grants` where the directory cannot be listed.
+/// `CageStep::Grants` where the directory cannot be listed.
 pub(crate) fn entries_except(
     path: &Path,
     secrets: &[&Path],

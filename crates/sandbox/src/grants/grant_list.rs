@@ -1,0 +1,104 @@
+//! From a policy and a call's wishes to real places, each opened once. For `cage` only.
+
+use super::path_grant::PathGrant;
+use crate::notify::GitConfigFile;
+use crate::protected::Baseline;
+use crate::resolved_path::PathLink;
+use std::path::PathBuf;
+
+/// Everything that a cage grants in the file system.
+#[derive(Debug, Default)]
+pub(crate) struct Grants {
+    pub list: Vec<PathGrant>,
+    /// Of use to `Means::Root` only.
+    pub links: Vec<PathLink>,
+    /// Granted, but not there, or reached by a name that calls can write.
+    pub missing: Vec<String>,
+    /// To be covered by something empty; for `Means::Root` only.
+    pub covered: Vec<PathBuf>,
+    /// Keys among those.
+    pub hidden: Vec<PathBuf>,
+    /// Keys in the project that were not taken out of it.
+    pub keys: Vec<PathBuf>,
+    /// To be read-only though what surrounds it is writable; for `Means::Root` only.
+    pub protected: Vec<PathBuf>,
+    /// Those of them that git may write anew where the change is harmless; for `Means::Root` only.
+    pub git_configs: Vec<GitConfigFile>,
+    /// Protected names that this command may change: they may not be moved away together with their
+    /// folder all the same. For `Means::Root` only.
+    pub writable_protected: Vec<PathBuf>,
+    /// What was at the protected names; absent where a policy has none.
+    pub baseline: Option<Baseline>,
+    /// Why places are not shown by an overlay that should be, a sentence each.
+    pub overlay_failures: Vec<String>,
+    /// Such of which the person has none: shown is what the project's commands made.
+    pub empty_overlays: Vec<PathBuf>,
+    /// What calls can write on the host: names in it lead to no grant.
+    pub(super) writable_dirs: Vec<PathBuf>,
+    /// The person's home.
+    pub(super) home: Option<PathBuf>,
+}
+
+impl Grants {
+    /// Where the root of tier A shows something else than the host has there.
+    pub(crate) fn private_dirs(&self) -> Vec<PathBuf> {
+        let shown = |grant: &&PathGrant| grant.host != grant.path && grant.overlay.is_none();
+        let private = self.list.iter().filter(shown);
+        private.map(|grant| grant.path.clone()).collect()
+    }
+
+    /// Whether only a mount keeps the programs of this place from being started: the nearest place around
+    /// it from where they are is a private directory, and Landlock takes the rights of what is around a
+    /// mount together with its own. Within a place of the host it is a part of that, as in tier B.
+    pub(crate) fn is_no_exec(&self, place: &PathGrant) -> bool {
+        let around = self.list.iter().filter(|grant| place.path.starts_with(&grant.path));
+        let running = around.filter(|grant| grant.shown().runs());
+        let nearest = running.max_by_key(|grant| grant.path.components().count());
+        nearest.is_some_and(|grant| grant.host != grant.path && grant.overlay.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::policy::Access;
+    use crate::resolved_path::open_path_fd;
+    use std::path::Path;
+
+    #[test]
+    fn a_private_directory_around_a_place_starts_nothing_in_it() {
+        use Access::{Build, Read, Run, Write};
+        let grants = |list: &[(&str, Access)]| Grants {
+            list: list
+                .iter()
+                .map(|(path, access)| PathGrant {
+                    // Private ones are written with a slash at the end.
+                    path: path.trim_end_matches('/').into(),
+                    host: if path.ends_with('/') { "/state".into() } else { path.into() },
+                    access: *access,
+                    fd: open_path_fd(Path::new("/")).unwrap().into(),
+                    is_dir: true,
+                    fresh: None,
+                    overlay: None,
+                })
+                .collect(),
+            ..Grants::default()
+        };
+        for (around, place, inert) in [
+            (&[("/home/a/", Build)][..], ("/home/a/x", Read), true),
+            (&[("/home/a/", Build)], ("/home/a/x", Run), false),
+            (&[("/home/a/", Build)], ("/home/b", Read), false),
+            (&[("/home/a/", Write)], ("/home/a/x", Read), false),
+            (&[("/home/a", Build)], ("/home/a/x", Read), false),
+            (&[("/home/a/", Build), ("/home/a/p", Build)], ("/home/a/p/x", Read), false),
+            (&[("/home/a/", Build), ("/home/a/p", Read)], ("/home/a/p/x", Read), true),
+            (&[("/home", Run), ("/home/a/", Build)], ("/home/a/x", Read), true),
+            (&[("/tmp/", Build), ("/tmp/a/", Write)], ("/tmp/a/x", Read), true),
+        ] {
+            let grants = grants(&[around, &[place]].concat());
+            let place = grants.list.last().unwrap();
+            assert_eq!(grants.is_no_exec(place), inert, "{:?} in {around:?}", place.path);
+        }
+    }
+}

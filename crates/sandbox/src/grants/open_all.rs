@@ -1,0 +1,91 @@
+//! Opens everything that a confinement policy grants to a call, rule by rule.
+
+use super::grant_list::Grants;
+use super::open_path::{from_variable, is_in_project};
+use super::path_grant::GrantVia;
+use crate::error::CageError;
+use crate::policy::{ConfinementPolicy, FreshMount, GrantTarget, RuleCondition};
+use crate::protected::LinkedGitDir;
+use protocol::confinement::{Confinement, Network};
+use std::path::Path;
+
+impl Grants {
+    /// Opens what `policy` grants to this call.
+    ///
+    /// # Errors
+    /// `CageStep::Grants` where the project or the temporary directory is missing, or where a grant
+    /// would reach what is withheld.
+    pub(crate) fn open_all(
+        wanted: &Confinement,
+        policy: &ConfinementPolicy,
+        means: GrantVia,
+    ) -> Result<Self, CageError> {
+        let home = wanted.home.as_ref().map(|home| home.to_path());
+        let (written, of_person) = (wanted.written(), home.clone());
+        let mut grants = Self { writable_dirs: written, home: of_person, ..Self::default() };
+        let linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref());
+        for rule in policy.grants {
+            if rule.when == RuleCondition::Network && wanted.network == Network::Off {
+                continue;
+            }
+            // The person's own terminals are in the same place: whoever may open those of its own
+            // there could read what the person types and draw on their screen.
+            if means == GrantVia::Landlock && rule.fresh == Some(FreshMount::Pts) {
+                continue;
+            }
+            match rule.at {
+                GrantTarget::Project => {
+                    grants.grant_required_dir(rule, &wanted.project.to_path(), "project", means)?
+                }
+                GrantTarget::Temp => {
+                    grants.grant_required_dir(rule, &wanted.temp.to_path(), "temporary", means)?;
+                    grants.check_owner(&wanted.temp.to_path())?;
+                }
+                GrantTarget::Private => {
+                    for (shown_at, kept_at) in wanted.private_dirs() {
+                        grants.grant_private(rule, shown_at, &kept_at, means)?;
+                    }
+                }
+                GrantTarget::Caches => {
+                    if let Some(caches) = &wanted.caches {
+                        grants.grant_required_dir(rule, &caches.to_path(), "caches", means)?;
+                        grants.show_caches(wanted, means);
+                    }
+                }
+                GrantTarget::Added => {
+                    for added in &wanted.added {
+                        grants.grant_added(rule, &added.to_path(), means)?;
+                    }
+                }
+                GrantTarget::Git => {
+                    if let Some(linked) = &linked {
+                        grants.grant_git_dir(rule, linked, wanted.git, means)?;
+                    }
+                }
+                GrantTarget::Path(path) => {
+                    grants.grant_path(rule, Path::new(path), rule.absent, means)?
+                }
+                GrantTarget::Home(rest) => {
+                    if let Some(home) = &home {
+                        grants.grant_tool_home(rule, &home.join(rest), wanted, means)?;
+                    }
+                }
+                GrantTarget::Variable { name, rest } => {
+                    let named = wanted.tool_homes.iter().filter(|(home, _)| home == name);
+                    for (_, base) in named {
+                        let path = from_variable(Some(base.to_path()), rest, home.as_deref());
+                        // Where a command can put a link it would open what that leads to.
+                        if let Some(path) = path.filter(|path| !is_in_project(wanted, path)) {
+                            grants.grant_tool_home(rule, &path, wanted, means)?;
+                        }
+                    }
+                }
+            }
+        }
+        grants.withhold_own_dirs(wanted, means)?;
+        grants.hide_keys(wanted, means);
+        grants.drop_overlays_with_covers();
+        grants.protect(wanted, linked, policy, means)?;
+        Ok(grants)
+    }
+}

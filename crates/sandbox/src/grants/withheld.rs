@@ -1,0 +1,79 @@
+//! Keeps keys in the project and agentd's own directories out of every grant.
+
+use super::grant_list::Grants;
+use super::path_grant::GrantVia;
+use super::session_dirs::own_dirs;
+use crate::error::{CageError, CageStep};
+use protocol::confinement::{Confinement, FilePath};
+use std::path::{Path, PathBuf};
+
+impl Grants {
+    /// Takes keys out of the project, where something can be mounted over them; what it cannot take out
+    /// is noted. What is granted by its own name stays: its policy takes out what is secret in it.
+    pub(super) fn hide_keys(&mut self, wanted: &Confinement, means: GrantVia) {
+        let project = wanted.project.to_path();
+        if !self.list.iter().any(|grant| grant.path == project) {
+            return;
+        }
+        // A link holds no key: where it leads is a place of its own, and named by that.
+        let is_there = |key: &PathBuf| key.canonicalize().is_ok_and(|real| real == *key);
+        for key in wanted.keys.iter().map(FilePath::to_path).filter(is_there) {
+            match means {
+                _ if project.starts_with(&key) => self.keys.push(project.clone()),
+                GrantVia::Landlock => self.keys.push(key),
+                GrantVia::MountedRoot if self.list.iter().any(|grant| grant.path == key) => {}
+                GrantVia::MountedRoot => self.hidden.push(key),
+            }
+        }
+        self.keys.dedup();
+        self.covered.extend(self.hidden.iter().cloned());
+    }
+
+    /// Keeps our own directories out of every grant.
+    pub(super) fn withhold_own_dirs(
+        &mut self,
+        wanted: &Confinement,
+        means: GrantVia,
+    ) -> Result<(), CageError> {
+        let own = own_dirs(wanted);
+        for withheld in wanted.withheld.iter().map(|path| path.to_path()) {
+            for grant in &self.list {
+                let place = &grant.host;
+                if self.empty_overlays.contains(&grant.path) {
+                    continue;
+                }
+                if own.contains(place) && place.starts_with(&withheld) && *place != withheld {
+                    continue;
+                }
+                if place.starts_with(&withheld) {
+                    return Err(withheld_error(place, &withheld));
+                }
+                if withheld.starts_with(place) {
+                    match (means, withheld.exists()) {
+                        (GrantVia::MountedRoot, true) => self.covered.push(withheld.clone()),
+                        // What is not there cannot be read; nor covered, so that it could be made.
+                        (_, false) if !grant.access.writes() => {}
+                        (GrantVia::Landlock, _) | (GrantVia::MountedRoot, false) => {
+                            return Err(withheld_error(place, &withheld));
+                        }
+                    }
+                }
+            }
+        }
+        self.covered.dedup();
+        Ok(())
+    }
+}
+
+/// Why a grant that would reach our own directories is refused.
+fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
+    CageError::new(
+        CageStep::Grants,
+        format!(
+            "{} reaches agentd's own directory {}",
+            grant.display(),
+            withheld.display()
+        ),
+    )
+    .hint("work in a directory that does not contain it, or move it with XDG_STATE_HOME, XDG_CONFIG_HOME or XDG_RUNTIME_DIR; commands in tier A run here all the same, and find it empty")
+}
