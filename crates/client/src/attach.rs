@@ -26,8 +26,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-pub use terminal::LeaderKey;
-pub(crate) use terminal::size as terminal_size;
+pub use terminal::{LeaderKey, size as terminal_size};
 
 /// Inputs held for a screen that is slower than the supervisor, before the supervisor waits.
 const QUEUE: usize = 256;
@@ -53,7 +52,7 @@ pub enum TerminalMode {
 
 /// A person's visit to a session.
 #[derive(Debug)]
-pub struct AttachRequest {
+pub struct AttachArgs {
     /// The session.
     pub opening: Opening,
     /// The descriptors that `opening.papers` names.
@@ -84,7 +83,7 @@ pub struct AttachEnd {
 /// Where there is no supervisor, or no terminal.
 pub fn attach(
     supervisors: &mut dyn SupervisorSource,
-    visit: AttachRequest,
+    visit: AttachArgs,
     audit: &dyn Fn(&SessionId) -> String,
     signals: impl FnOnce(SyncSender<ScreenInput>),
 ) -> Result<AttachEnd, ClientError> {
@@ -153,7 +152,7 @@ struct AttachLoop<'a> {
     supervisors: &'a mut dyn SupervisorSource,
     screen: Screen,
     view: LineView,
-    visit: AttachRequest,
+    visit: AttachArgs,
     audit: &'a dyn Fn(&SessionId) -> String,
     sender: Sender<FromClient>,
     reader: EventReader<ScreenInput>,

@@ -6,7 +6,7 @@ use protocol::client::FailedKind;
 
 /// Why a run was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopReason {
+pub enum RunStop {
     /// A signal.
     Signal(i32),
     /// The time limit.
@@ -46,5 +46,5 @@ pub enum ClientError {
     NoSupervisor(Box<dyn std::error::Error + Send + Sync>),
     /// It was ended before the session was open.
     #[error("ended before the session was open")]
-    Stopped(StopReason),
+    Stopped(RunStop),
 }

@@ -30,12 +30,12 @@ mod supervisor_source;
 mod text_view;
 mod transcript;
 
-pub use attach::{AttachEnd, AttachRequest, LeaderKey, TerminalMode, attach};
+pub use attach::{AttachArgs, AttachEnd, LeaderKey, TerminalMode, attach, terminal_size};
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, ScreenItem, ScreenItems};
 
-pub use client_error::{ClientError, StopReason};
+pub use client_error::{ClientError, RunStop};
 pub use daemon_source::{DaemonError, DaemonSource};
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{LineView, LiveArea};

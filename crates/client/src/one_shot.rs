@@ -7,7 +7,7 @@
 mod task;
 
 use crate::call_time::CallTime;
-use crate::client_error::{ClientError, StopReason};
+use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE};
 use crate::run_view::{Moment, RunView, ViewOutput};
 use crate::supervisor_source::{SilenceAction, SupervisorSource};
@@ -119,7 +119,7 @@ struct OneShot<'a> {
     /// Questions for a sign of life since the last word.
     unanswered: u32,
     deadline: Option<Instant>,
-    stopped: Option<StopReason>,
+    stopped: Option<RunStop>,
     output: OutputState,
     view: &'a mut dyn RunView,
     /// The number of the last kept event that was seen.
@@ -180,11 +180,11 @@ impl OneShot<'_> {
                 }
                 RunInput::Next(None) => return Ok(false),
                 RunInput::Signal(signal) => {
-                    self.stopped = Some(StopReason::Signal(signal));
+                    self.stopped = Some(RunStop::Signal(signal));
                     return Ok(false);
                 }
                 RunInput::TimeOver => {
-                    self.stopped = Some(StopReason::TimeLimit);
+                    self.stopped = Some(RunStop::TimeLimit);
                     return Ok(false);
                 }
                 RunInput::Lost(error) => self.reconnect(transcript, error)?,
@@ -248,9 +248,9 @@ impl OneShot<'_> {
             RunInput::Lost(error) => return Err(ClientError::Lost(error)),
             RunInput::Next(_) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
             RunInput::Signal(signal) => {
-                return Err(ClientError::Stopped(StopReason::Signal(signal)));
+                return Err(ClientError::Stopped(RunStop::Signal(signal)));
             }
-            RunInput::TimeOver => return Err(ClientError::Stopped(StopReason::TimeLimit)),
+            RunInput::TimeOver => return Err(ClientError::Stopped(RunStop::TimeLimit)),
         };
         if let ToClient::Failed { kind, message } = word {
             return Err(ClientError::Failed { kind, message });
@@ -339,8 +339,8 @@ impl OneShot<'_> {
                 RunInput::Next(_) => {}
                 // The second one does not wait.
                 RunInput::Signal(_) | RunInput::TimeOver if self.stopped.is_some() => break,
-                RunInput::Signal(signal) => self.stop(StopReason::Signal(signal), &session),
-                RunInput::TimeOver => self.stop(StopReason::TimeLimit, &session),
+                RunInput::Signal(signal) => self.stop(RunStop::Signal(signal), &session),
+                RunInput::TimeOver => self.stop(RunStop::TimeLimit, &session),
             }
             // Nothing was asked for yet that would have to end.
             if self.stopped.is_some() && self.prompt == PromptState::Unsent {
@@ -375,7 +375,7 @@ impl OneShot<'_> {
         let shown = self.view.show(transcript, Moment::Happened(event));
         self.write(&shown);
         if self.output == OutputState::Closed && self.stopped.is_none() {
-            self.stop(StopReason::OutputClosed, &transcript.opened().session.clone());
+            self.stop(RunStop::OutputClosed, &transcript.opened().session.clone());
         }
     }
 
@@ -424,7 +424,7 @@ impl OneShot<'_> {
     }
 
     /// Asks the turn to end, and gives it some time to.
-    fn stop(&mut self, why: StopReason, session: &SessionId) {
+    fn stop(&mut self, why: RunStop, session: &SessionId) {
         self.stopped = Some(why);
         self.deadline = Some(Instant::now() + GRACE);
         match self.prompt {
@@ -479,10 +479,10 @@ fn detached_error(parting: Parting, session: &SessionId, reason: &str) -> Client
     ClientError::Failed { kind, message }
 }
 
-fn why(stop: StopReason) -> &'static str {
+fn why(stop: RunStop) -> &'static str {
     match stop {
-        StopReason::Signal(_) => "interrupted by a signal",
-        StopReason::TimeLimit => "the time limit of --timeout was reached",
-        StopReason::OutputClosed => "nobody reads the output any more",
+        RunStop::Signal(_) => "interrupted by a signal",
+        RunStop::TimeLimit => "the time limit of --timeout was reached",
+        RunStop::OutputClosed => "nobody reads the output any more",
     }
 }

@@ -63,11 +63,10 @@ pub fn key_of_command(line: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// Shows a text that is longer than the terminal in the user's pager: `$PAGER`, by default `less`.
-/// Returns false, with nothing shown, where the text fits or the pager cannot be started.
+/// Shows a text that is longer than a terminal of `rows` rows in the user's pager: `$PAGER`, by default
+/// `less`. Returns false, with nothing shown, if the text fits or the pager cannot be started.
 #[must_use]
-pub fn page(text: &str) -> bool {
-    let (_, rows) = crate::attach::terminal_size();
+pub fn page(text: &str, rows: u16) -> bool {
     let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
     if text.lines().count() < usize::from(rows) || pager.trim().is_empty() {
         return false;

@@ -1,6 +1,6 @@
 //! Exit codes: the one table, used everywhere and shown by `--help`.
 
-use client::{ClientError, Finished, StopReason};
+use client::{ClientError, Finished, RunStop};
 use protocol::client::FailedKind;
 use protocol::provider::Failure;
 use protocol::session::TurnEnd;
@@ -94,12 +94,12 @@ impl CliExit {
         }
     }
 
-    fn of_stop(stop: StopReason) -> Self {
+    fn of_stop(stop: RunStop) -> Self {
         match stop {
-            StopReason::Signal(number) if number == nix::libc::SIGINT => Self::Interrupted,
-            StopReason::Signal(_) => Self::Terminated,
-            StopReason::TimeLimit => Self::TimeLimit,
-            StopReason::OutputClosed => Self::Failed,
+            RunStop::Signal(number) if number == nix::libc::SIGINT => Self::Interrupted,
+            RunStop::Signal(_) => Self::Terminated,
+            RunStop::TimeLimit => Self::TimeLimit,
+            RunStop::OutputClosed => Self::Failed,
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
     use protocol::judgement::Mode;
     use protocol::session::Span;
 
-    fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<StopReason>) -> Finished {
+    fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<RunStop>) -> Finished {
         let session = SessionId("0".into());
         let mut transcript = Transcript::new(OpenedSession {
             session: session.clone(),
@@ -175,9 +175,9 @@ mod tests {
             (Some(failed(Failure::Unreachable)), None, None, 14),
             (Some(failed(Failure::Rejected)), None, None, 1),
             (Some(TurnEnd::Truncated), None, None, 1),
-            (Some(TurnEnd::Interrupted), None, Some(StopReason::Signal(2)), 130),
-            (None, None, Some(StopReason::Signal(15)), 143),
-            (Some(TurnEnd::Interrupted), Some("nobody_to_ask"), Some(StopReason::TimeLimit), 124),
+            (Some(TurnEnd::Interrupted), None, Some(RunStop::Signal(2)), 130),
+            (None, None, Some(RunStop::Signal(15)), 143),
+            (Some(TurnEnd::Interrupted), Some("nobody_to_ask"), Some(RunStop::TimeLimit), 124),
             (None, None, None, 1),
         ] {
             let exit = CliExit::of_run(&finished(end.clone(), code, stopped));

@@ -88,7 +88,7 @@ pub(crate) fn show(topic: &Topic) {
     let terminal = if is_terminal { Terminal::Yes } else { Terminal::No };
     let colour = Colour::decide(terminal, |name| std::env::var(name).ok());
     let text = terminal::render(&markdown::parse(&markdown_of(topic)), colour);
-    if !is_terminal || !client::page(&text) {
+    if !is_terminal || !client::page(&text, client::terminal_size().1) {
         print(&text);
     }
 }

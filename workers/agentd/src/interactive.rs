@@ -11,8 +11,8 @@ use crate::query;
 use crate::sessions;
 use crate::signals::BlockedSignals;
 use client::{
-    AttachEnd, AttachOptions, AttachRequest, Colour, LeaderKey, LeaveReason, RunFailure,
-    ScreenInput, Terminal, TerminalMode, sibling_executable,
+    AttachArgs, AttachEnd, AttachOptions, Colour, LeaderKey, LeaveReason, RunFailure, ScreenInput,
+    Terminal, TerminalMode, sibling_executable,
 };
 use journal::Filter;
 use protocol::client::{Others, Rights, SessionState, Start};
@@ -149,7 +149,7 @@ fn run_attached(
     let (opening, papers) = open_request(place, flags, start, Audience::Person, need)?;
     let variable = |name: &str| std::env::var(name).ok();
     let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    let visit = AttachRequest {
+    let visit = AttachArgs {
         opening,
         papers,
         options: entrance,

@@ -9,13 +9,12 @@ use client::SupervisorConnection;
 use protocol::client::{FromClient, ProcessRow, ToClient};
 use protocol::confinement::Tier;
 use serde_json::json;
-use std::path::{Path, PathBuf};
 
 pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
     let place = CliContext::of_process()?;
     let mut rows = Vec::new();
     let mut exit = CliExit::Done;
-    for socket in sockets(&place.dirs.runtime) {
+    for socket in query::sockets(&place.dirs.runtime) {
         let reached = query::connect_if_running(&socket);
         match reached.and_then(|found| found.map(|mut it| processes(&mut it)).transpose()) {
             Ok(found) => rows.extend(found.into_iter().flatten()),
@@ -33,16 +32,6 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
         eprintln!("agentd: no supervisor runs; `agentd -p` brings up one for each run");
     }
     Ok(exit)
-}
-
-/// The sockets of supervisors: of the one for all sessions, and of those for one run each.
-pub(crate) fn sockets(runtime: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(runtime).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path().join("socket")).collect();
-    found.sort();
-    found.insert(0, runtime.join("socket"));
-    found.retain(|socket| socket.exists());
-    found
 }
 
 pub(crate) fn processes(

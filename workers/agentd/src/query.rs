@@ -3,7 +3,6 @@
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::ps::sockets;
 use client::{ChannelError, ConnectError, SupervisorConnection};
 use protocol::client::{FailedKind, FromClient, Opening, SessionRow, ToClient};
 use std::io;
@@ -25,6 +24,16 @@ pub(crate) fn connect_all(place: &CliContext) -> Vec<SupervisorConnection> {
         })
     };
     sockets(&place.dirs.runtime).iter().filter_map(reached).collect()
+}
+
+/// The sockets of supervisors: of the one for all sessions, and of those for one run each.
+pub(crate) fn sockets(runtime: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(runtime).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path().join("socket")).collect();
+    found.sort();
+    found.insert(0, runtime.join("socket"));
+    found.retain(|socket| socket.exists());
+    found
 }
 
 /// The supervisor at this socket, or nothing where nobody is there. An error is of one that runs and

@@ -4,11 +4,9 @@
 use crate::cli::SessionFlags;
 use crate::cli_error::{CliError, chain};
 use crate::context::{CliContext, real_dir};
-use crate::ps::sockets;
 use crate::query;
-use crate::show::in_words;
 use client::{SupervisorConnection, one_line};
-use journal::{Entry, Record};
+use journal::{Deaths, Entry, Record};
 use protocol::client::{SessionRow, SessionState};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
@@ -53,7 +51,7 @@ pub(crate) fn holder(
     session: &SessionId,
 ) -> Result<Option<SupervisorConnection>, CliError> {
     let mut silent = None;
-    for socket in sockets(&place.dirs.runtime) {
+    for socket in query::sockets(&place.dirs.runtime) {
         let found = query::connect_if_running(&socket).and_then(|connection| match connection {
             Some(mut connection) => Ok(holds(&mut connection, session)?.then_some(connection)),
             None => Ok(None),
@@ -115,7 +113,7 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
     let seen = journal::glance(dir);
     let state = match (&seen.trouble, seen.cut_short(dir)) {
         (Some(why), _) => SessionState::Unreadable(chain(why)),
-        (None, Some(died)) => SessionState::CutShort(in_words(&died)),
+        (None, Some(died)) => SessionState::CutShort(describe_deaths(&died)),
         (None, None) => SessionState::Ended,
     };
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
@@ -151,4 +149,10 @@ pub(crate) fn is_unfinished(place: &CliContext, session: &SessionId) -> bool {
     };
     let last = journal::newest(&directory(place, session), 1, turns);
     last.is_ok_and(|last| last == [true])
+}
+
+/// The deaths that ended a turn, in one sentence.
+pub(crate) fn describe_deaths(died: &Deaths) -> String {
+    let Deaths { process, cause, deaths: count, place } = died.clone();
+    protocol::session::Deaths { process, cause, count, place }.to_string()
 }

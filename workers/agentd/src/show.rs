@@ -6,7 +6,7 @@ use crate::cli::ExportFormat;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
-use crate::sessions;
+use crate::sessions::{self, describe_deaths};
 use client::{mark_hidden, one_line, sanitize};
 use journal::{Block, Deaths, Entry, OpenCall, Progress, Record, Span, TurnEnd};
 use protocol::ids::SessionId;
@@ -107,7 +107,7 @@ fn cut_short_words(cut: &CutShort) -> String {
         text.push_str(&format!("   {} cut short (agentd ended); {ran}\n", call.number));
     }
     if let Some(deaths) = &cut.turn {
-        text.push_str(&format!("   the turn was cut short: {}\n", in_words(deaths)));
+        text.push_str(&format!("   the turn was cut short: {}\n", describe_deaths(deaths)));
     }
     format!("{text}   `agentd -p PROMPT --resume {}` goes on\n", cut.session)
 }
@@ -117,7 +117,8 @@ fn cut_short_markdown(cut: &CutShort) -> String {
         format!("\nCall {} was cut short: agentd ended; {}.\n", call.number, ran(call.progress))
     });
     let turn = cut.turn.iter();
-    let turn = turn.map(|deaths| format!("\n*the turn was cut short: {}*\n", in_words(deaths)));
+    let turn =
+        turn.map(|deaths| format!("\n*the turn was cut short: {}*\n", describe_deaths(deaths)));
     sanitize(&calls.chain(turn).collect::<String>())
 }
 
@@ -323,12 +324,6 @@ fn ending(end: &TurnEnd) -> String {
         TurnEnd::Truncated => "the answer was cut at its limit".to_owned(),
         TurnEnd::Interrupted => "the turn was stopped before its end".to_owned(),
         TurnEnd::ProviderFailed { failure: _, message } => message.clone(),
-        TurnEnd::ProcessDied(died) => format!("the turn was cut short: {}", in_words(died)),
+        TurnEnd::ProcessDied(died) => format!("the turn was cut short: {}", describe_deaths(died)),
     }
-}
-
-/// The deaths that ended a turn, in one sentence.
-pub(crate) fn in_words(died: &Deaths) -> String {
-    let Deaths { process, cause, deaths: count, place } = died.clone();
-    protocol::session::Deaths { process, cause, count, place }.to_string()
 }

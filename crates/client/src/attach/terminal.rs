@@ -72,8 +72,9 @@ impl Drop for RawMode {
     }
 }
 
-/// Columns and rows.
-pub(crate) fn size() -> (u16, u16) {
+/// Columns and rows of the terminal; 80 and 24 if it does not report them.
+#[must_use]
+pub fn size() -> (u16, u16) {
     match terminal::size() {
         Ok((columns, rows)) if columns > 0 && rows > 0 => (columns, rows),
         Ok(_) | Err(_) => SIZE,

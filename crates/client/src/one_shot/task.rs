@@ -1,6 +1,6 @@
 //! What a run is given, what comes in while it goes on, and what it is in the end.
 
-use crate::client_error::{ClientError, StopReason};
+use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::SupervisorInput;
 use crate::transcript::RunConclusion;
 use ipc::ChannelError;
@@ -76,7 +76,7 @@ pub struct Finished {
     /// The session.
     pub session: SessionId,
     /// Why it was ended, unless by itself.
-    pub stopped: Option<StopReason>,
+    pub stopped: Option<RunStop>,
 }
 
 /// A run that came to no conclusion.

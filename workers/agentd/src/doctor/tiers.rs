@@ -4,7 +4,7 @@
 use super::DoctorFinding;
 use crate::context::{CliContext, TrustFlag};
 use crate::help;
-use crate::help::markdown::{Block, parse, plain};
+use crate::help::markdown::{PageBlock, parse, plain};
 use config::ValueOrigin;
 use protocol::confinement::Tier;
 use sandbox::HostProbe;
@@ -59,7 +59,7 @@ pub(super) fn missing_in_b() -> String {
     let blocks = help::find("sandbox").map(|topic| parse(topic.text)).unwrap_or_default();
     let mut missing = Vec::new();
     for block in blocks {
-        if let Block::Table(table) = block {
+        if let PageBlock::Table(table) = block {
             let cells = table.rows.iter().filter_map(|row| row.get(3)).map(|cell| plain(cell));
             missing.extend(cells.filter(|cell| !cell.is_empty()));
         }

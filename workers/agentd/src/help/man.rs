@@ -1,6 +1,6 @@
 //! A help topic as a manual page, in roff. Pure.
 
-use super::markdown::{Block, Inline, Span, Table, parse, plain};
+use super::markdown::{InlineText, PageBlock, PageSpan, Table, parse, plain};
 use super::{Topic, markdown_of};
 use roff::{Roff, bold, roman};
 
@@ -23,21 +23,21 @@ pub(crate) fn sections(topic: &Topic) -> String {
 fn write(page: &mut Roff, topic: &Topic) {
     for block in parse(&markdown_of(topic)) {
         match block {
-            Block::Title(title) => {
+            PageBlock::Title(title) => {
                 page.control("SH", [plain(&title).to_uppercase().as_str()]);
             }
-            Block::Heading(heading) => {
+            PageBlock::Heading(heading) => {
                 page.control("SS", [plain(&heading).as_str()]);
             }
-            Block::Paragraph(text) => {
+            PageBlock::Paragraph(text) => {
                 page.control("PP", []);
                 page.text(inlines(&text));
             }
-            Block::Item(_, text) => {
+            PageBlock::Item(_, text) => {
                 page.control("IP", ["\\(bu", "2"]);
                 page.text(inlines(&text));
             }
-            Block::Code(code) => {
+            PageBlock::Code(code) => {
                 page.control("PP", []);
                 page.control("nf", []);
                 for line in code.lines() {
@@ -45,7 +45,7 @@ fn write(page: &mut Roff, topic: &Topic) {
                 }
                 page.control("fi", []);
             }
-            Block::Table(table) => rows(page, &table),
+            PageBlock::Table(table) => rows(page, &table),
         }
     }
 }
@@ -70,10 +70,10 @@ fn rows(page: &mut Roff, table: &Table) {
 }
 
 /// Code in bold.
-fn inlines(text: &Inline) -> Vec<roff::Inline> {
+fn inlines(text: &InlineText) -> Vec<roff::Inline> {
     let spans = text.iter().map(|span| match span {
-        Span::Text(text) => roman(text.as_str()),
-        Span::Code(code) => bold(code.as_str()),
+        PageSpan::Text(text) => roman(text.as_str()),
+        PageSpan::Code(code) => bold(code.as_str()),
     });
     spans.collect()
 }

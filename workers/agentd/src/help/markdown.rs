@@ -3,24 +3,24 @@
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// Text of a block: plain text and code spans in turn.
-pub(crate) type Inline = Vec<Span>;
+pub(crate) type InlineText = Vec<PageSpan>;
 
 /// A part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Span {
+pub(crate) enum PageSpan {
     Text(String),
     Code(String),
 }
 
 /// A block of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Block {
+pub(crate) enum PageBlock {
     /// The title of the page.
-    Title(Inline),
-    Heading(Inline),
-    Paragraph(Inline),
+    Title(InlineText),
+    Heading(InlineText),
+    Paragraph(InlineText),
     /// An item of a list, by its depth from 0.
-    Item(usize, Inline),
+    Item(usize, InlineText),
     /// Lines that stay as they are.
     Code(String),
     Table(Table),
@@ -29,22 +29,22 @@ pub(crate) enum Block {
 /// A table: its header and its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    pub(crate) header: Vec<Inline>,
-    pub(crate) rows: Vec<Vec<Inline>>,
+    pub(crate) header: Vec<InlineText>,
+    pub(crate) rows: Vec<Vec<InlineText>>,
 }
 
 /// The text with code spans in backticks.
-pub(crate) fn plain(inline: &[Span]) -> String {
+pub(crate) fn plain(inline: &[PageSpan]) -> String {
     let text = inline.iter().map(|span| match span {
-        Span::Text(text) => text.clone(),
-        Span::Code(code) => format!("`{code}`"),
+        PageSpan::Text(text) => text.clone(),
+        PageSpan::Code(code) => format!("`{code}`"),
     });
     text.collect()
 }
 
 /// Reads a page.
-pub(crate) fn parse(markdown: &str) -> Vec<Block> {
-    let mut reader = Reader::default();
+pub(crate) fn parse(markdown: &str) -> Vec<PageBlock> {
+    let mut reader = MarkdownReader::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
         reader.take(event);
     }
@@ -52,27 +52,27 @@ pub(crate) fn parse(markdown: &str) -> Vec<Block> {
 }
 
 #[derive(Default)]
-struct Reader {
-    blocks: Vec<Block>,
-    inline: Inline,
+struct MarkdownReader {
+    blocks: Vec<PageBlock>,
+    inline: InlineText,
     /// Lists that are open.
     lists: usize,
     code: Option<String>,
     table: Table,
-    row: Vec<Inline>,
+    row: Vec<InlineText>,
 }
 
-impl Reader {
+impl MarkdownReader {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(&tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some(code) => code.push_str(&text),
-                None => self.inline.push(Span::Text(text.into_string())),
+                None => self.inline.push(PageSpan::Text(text.into_string())),
             },
-            Event::Code(code) => self.inline.push(Span::Code(code.into_string())),
-            Event::SoftBreak | Event::HardBreak => self.inline.push(Span::Text(" ".to_owned())),
+            Event::Code(code) => self.inline.push(PageSpan::Code(code.into_string())),
+            Event::SoftBreak | Event::HardBreak => self.inline.push(PageSpan::Text(" ".to_owned())),
             // The topics have none of these.
             Event::Html(_)
             | Event::InlineHtml(_)
@@ -103,26 +103,26 @@ impl Reader {
         match tag {
             TagEnd::Heading(HeadingLevel::H1) => {
                 let text = std::mem::take(&mut self.inline);
-                self.blocks.push(Block::Title(text));
+                self.blocks.push(PageBlock::Title(text));
             }
             TagEnd::Heading(_) => {
                 let text = std::mem::take(&mut self.inline);
-                self.blocks.push(Block::Heading(text));
+                self.blocks.push(PageBlock::Heading(text));
             }
             TagEnd::Paragraph if self.lists == 0 => {
                 let text = std::mem::take(&mut self.inline);
-                self.blocks.push(Block::Paragraph(text));
+                self.blocks.push(PageBlock::Paragraph(text));
             }
             TagEnd::Item => self.end_item(),
             TagEnd::List(_) => self.lists = self.lists.saturating_sub(1),
             TagEnd::CodeBlock => {
                 let code = self.code.take().unwrap_or_default();
-                self.blocks.push(Block::Code(code));
+                self.blocks.push(PageBlock::Code(code));
             }
             TagEnd::TableCell => self.row.push(std::mem::take(&mut self.inline)),
             TagEnd::TableHead => self.table.header = std::mem::take(&mut self.row),
             TagEnd::TableRow => self.table.rows.push(std::mem::take(&mut self.row)),
-            TagEnd::Table => self.blocks.push(Block::Table(std::mem::take(&mut self.table))),
+            TagEnd::Table => self.blocks.push(PageBlock::Table(std::mem::take(&mut self.table))),
             _ => {}
         }
     }
@@ -130,7 +130,7 @@ impl Reader {
     fn end_item(&mut self) {
         if !self.inline.is_empty() {
             let text = std::mem::take(&mut self.inline);
-            self.blocks.push(Block::Item(self.lists.saturating_sub(1), text));
+            self.blocks.push(PageBlock::Item(self.lists.saturating_sub(1), text));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A help topic as text of at most 80 columns, headings in bold where colours are on. Pure.
 
-use super::markdown::{Block, Inline, Span, Table, plain};
+use super::markdown::{InlineText, PageBlock, PageSpan, Table, plain};
 use client::{Colour, display_width, wrap};
 
 /// Columns of the text.
@@ -9,32 +9,32 @@ const WIDTH: usize = 80;
 const FIRST_COLUMN: usize = 28;
 
 /// The page as text.
-pub(super) fn render(blocks: &[Block], colour: Colour) -> String {
+pub(super) fn render(blocks: &[PageBlock], colour: Colour) -> String {
     let mut text = String::new();
     let mut in_list = false;
     for block in blocks {
-        let is_item = matches!(block, Block::Item(..));
+        let is_item = matches!(block, PageBlock::Item(..));
         if !text.is_empty() && !(in_list && is_item) {
             text.push('\n');
         }
         in_list = is_item;
         match block {
-            Block::Title(title) | Block::Heading(title) => {
+            PageBlock::Title(title) | PageBlock::Heading(title) => {
                 text.push_str(&colour.bold(&plain(title)));
                 text.push('\n');
             }
-            Block::Paragraph(paragraph) => text.push_str(&lines(&plain(paragraph), 0)),
-            Block::Item(depth, item) => {
+            PageBlock::Paragraph(paragraph) => text.push_str(&lines(&plain(paragraph), 0)),
+            PageBlock::Item(depth, item) => {
                 let indent = " ".repeat(2 * depth);
                 text.push_str(&lines(&format!("{indent}- {}", plain(item)), 2));
             }
-            Block::Code(code) => {
+            PageBlock::Code(code) => {
                 text.extend(code.lines().map(|line| match line {
                     "" => "\n".to_owned(),
                     line => format!("    {line}\n"),
                 }));
             }
-            Block::Table(table) => text.push_str(&rows(table, colour)),
+            PageBlock::Table(table) => text.push_str(&rows(table, colour)),
         }
     }
     text
@@ -66,7 +66,7 @@ fn grid_widths(table: &Table) -> Option<Vec<usize>> {
 }
 
 fn grid(table: &Table, widths: &[usize], colour: Colour) -> String {
-    let line = |row: &Vec<Inline>| {
+    let line = |row: &Vec<InlineText>| {
         let cells = row.iter().zip(widths).enumerate();
         let cells = cells.map(|(at, (cell, width))| {
             padded(&if at == 0 { name(cell) } else { plain(cell) }, *width)
@@ -80,7 +80,7 @@ fn grid(table: &Table, widths: &[usize], colour: Colour) -> String {
 
 /// Two columns: a name, and text that is wrapped beside it.
 fn pairs(table: &Table, colour: Colour) -> String {
-    let name = |row: &Vec<Inline>| row.first().map(name).unwrap_or_default();
+    let name = |row: &Vec<InlineText>| row.first().map(name).unwrap_or_default();
     let widest = table.rows.iter().map(|row| display_width(&name(row))).max().unwrap_or(0);
     let column = widest.min(FIRST_COLUMN) + 4;
     let mut text = String::new();
@@ -118,9 +118,9 @@ fn stacked(table: &Table, colour: Colour) -> String {
 }
 
 /// A cell of a first column: code as it is.
-fn name(cell: &Inline) -> String {
+fn name(cell: &InlineText) -> String {
     let text = cell.iter().map(|span| match span {
-        Span::Text(text) | Span::Code(text) => text.as_str(),
+        PageSpan::Text(text) | PageSpan::Code(text) => text.as_str(),
     });
     text.collect()
 }

@@ -7,7 +7,7 @@
 //! commands has one row.
 #![allow(clippy::unwrap_used)]
 
-use super::markdown::{Block, Span};
+use super::markdown::{PageBlock, PageSpan};
 use super::*;
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 fn documented(topic: &Topic) -> Vec<String> {
     let mut names = Vec::new();
     for block in markdown::parse(topic.text) {
-        let Block::Table(table) = block else { continue };
+        let PageBlock::Table(table) = block else { continue };
         for span in table.rows.iter().filter_map(|row| row.first()).flatten() {
-            if let Span::Code(code) = span {
+            if let PageSpan::Code(code) = span {
                 let is_command = code.starts_with("agentd ");
                 let name = if is_command { code } else { code.split(' ').next().unwrap() };
                 names.push(name.to_owned());
@@ -96,11 +96,11 @@ fn each_configuration_key_is_documented_once_with_its_default() {
     let rows = rows();
     assert!(rows.len() > 50, "{}", rows.len());
     assert_documented_once(rows.iter().map(|row| row.key.to_owned()));
-    let all: Vec<Vec<Vec<Span>>> = TOPICS
+    let all: Vec<Vec<Vec<PageSpan>>> = TOPICS
         .iter()
         .flat_map(|topic| markdown::parse(topic.text))
         .filter_map(|block| match block {
-            Block::Table(table) => Some(table.rows),
+            PageBlock::Table(table) => Some(table.rows),
             _ => None,
         })
         .flatten()
@@ -110,7 +110,7 @@ fn each_configuration_key_is_documented_once_with_its_default() {
         if ["provider.model", "provider.base_url"].contains(&row.key) {
             continue;
         }
-        let first = vec![Span::Code(row.key.to_owned())];
+        let first = vec![PageSpan::Code(row.key.to_owned())];
         let cells = all.iter().find(|cells| cells[0] == first).unwrap();
         let default = row.value.trim_matches('"').replace("\\\\", "\\");
         let text = markdown::plain(&cells[1]);
