@@ -116,9 +116,7 @@ pub fn attach(
         sender: say,
         reader: ear,
         inputs,
-        last_message: Instant::now(),
-        unanswered: 0,
-        reply_due: ReplyDue::No,
+        pings: PingState { last_message: Instant::now(), unanswered: 0, reply_due: ReplyDue::No },
         painter: Painter::default(),
         painted: None,
         shown_hint: None,
@@ -148,6 +146,15 @@ enum ReplyDue {
     Yes,
 }
 
+/// Pings of a supervisor that owes a message.
+struct PingState {
+    /// Time of the last message or ping.
+    last_message: Instant,
+    /// Pings since the last message.
+    unanswered: u32,
+    reply_due: ReplyDue,
+}
+
 struct AttachLoop<'a> {
     supervisors: &'a mut dyn SupervisorSource,
     screen: Screen,
@@ -157,10 +164,7 @@ struct AttachLoop<'a> {
     sender: Sender<FromClient>,
     reader: EventReader<ScreenInput>,
     inputs: mpsc::Receiver<ScreenInput>,
-    /// When the supervisor was heard last, or asked for a sign of life.
-    last_message: Instant,
-    unanswered: u32,
-    reply_due: ReplyDue,
+    pings: PingState,
     painter: Painter,
     /// The rows that stand there, and the width they were painted for.
     painted: Option<(LiveRows, u16)>,
@@ -222,31 +226,32 @@ impl AttachLoop<'_> {
             if self.awaited.is_some() {
                 return self.inputs.recv_timeout(WATCH_PAUSE).ok();
             }
-            if patient || (self.reply_due == ReplyDue::No && !self.screen.awaits_supervisor()) {
+            if patient || (self.pings.reply_due == ReplyDue::No && !self.screen.awaits_supervisor())
+            {
                 let input = self.inputs.recv().ok();
-                self.last_message = Instant::now();
+                self.pings.last_message = Instant::now();
                 return input;
             }
-            let patience = PING_AFTER.saturating_sub(self.last_message.elapsed());
+            let patience = PING_AFTER.saturating_sub(self.pings.last_message.elapsed());
             match self.inputs.recv_timeout(patience) {
                 Ok(ScreenInput::Message(word)) => {
-                    self.last_message = Instant::now();
-                    self.unanswered = 0;
-                    self.reply_due = ReplyDue::No;
+                    self.pings.last_message = Instant::now();
+                    self.pings.unanswered = 0;
+                    self.pings.reply_due = ReplyDue::No;
                     return Some(ScreenInput::Message(word));
                 }
                 Ok(input) => return Some(input),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.unanswered >= MAX_PINGS => {
+                Err(RecvTimeoutError::Timeout) if self.pings.unanswered >= MAX_PINGS => {
                     return self
                         .give_up_on_silence()
                         .then(|| ScreenInput::Lost("it does not answer".to_owned()));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.last_message = Instant::now();
-                    self.unanswered += 1;
+                    self.pings.last_message = Instant::now();
+                    self.pings.unanswered += 1;
                     // Should this fail, the loss of the supervisor comes in by itself.
-                    let _ = self.sender.send(&FromClient::Ping(u64::from(self.unanswered)));
+                    let _ = self.sender.send(&FromClient::Ping(u64::from(self.pings.unanswered)));
                 }
             }
         }
@@ -254,16 +259,17 @@ impl AttachLoop<'_> {
 
     /// Whether a supervisor that does not answer is given up.
     fn give_up_on_silence(&mut self) -> bool {
-        let look = self.unanswered - MAX_PINGS;
+        let look = self.pings.unanswered - MAX_PINGS;
         match self.reader.on_silence(self.supervisors, look) {
             SilenceAction::Reconnect | SilenceAction::Kill => {
-                self.unanswered = 0;
+                self.pings.unanswered = 0;
                 return true;
             }
             SilenceAction::Wait if look == 0 => self.show(ScreenItem::Note(SLOW_NOTE.to_owned())),
             SilenceAction::Wait => {}
         }
-        (self.last_message, self.unanswered) = (Instant::now(), self.unanswered + 1);
+        (self.pings.last_message, self.pings.unanswered) =
+            (Instant::now(), self.pings.unanswered + 1);
         false
     }
 
@@ -289,7 +295,7 @@ impl AttachLoop<'_> {
         match effect {
             // Should this fail, the loss of the supervisor comes in by itself.
             ScreenEffect::Send(word) => {
-                self.reply_due = ReplyDue::Yes;
+                self.pings.reply_due = ReplyDue::Yes;
                 let _ = self.sender.send(&word);
             }
             ScreenEffect::Show(item) => self.show(item),

@@ -62,7 +62,7 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
     for block in screen.items.open().iter().take(RUNNING) {
         rows.extend(running(block).into_iter().map(|(text, paint)| row(&text, paint)));
     }
-    let queue = &screen.queue;
+    let queue = &screen.prompts.queued;
     for text in queue.iter().take(QUEUED) {
         rows.push(row(&format!("queued: {}", one_line(text, columns)), Paint::Dim));
     }
@@ -190,13 +190,13 @@ fn settings(screen: &Screen) -> String {
     if !facts.model.is_empty() {
         words.push(sanitize(&facts.model));
     }
-    if let (Some(input), Some(output)) = (screen.usage.input, screen.usage.output) {
+    if let (Some(input), Some(output)) = (screen.tokens.all.input, screen.tokens.all.output) {
         words.push(format!("{} in {} out", count(input), count(output)));
     }
-    if let Spent::Micros(cost) = screen.spent {
+    if let Spent::Micros(cost) = screen.tokens.spent {
         words.push(in_dollars(cost));
     }
-    if let Some(left) = context_left(screen.last_usage, facts.of_model) {
+    if let Some(left) = context_left(screen.tokens.newest, facts.of_model) {
         words.push(format!("{} left", count(left)));
     }
     words.join(" · ")

@@ -63,8 +63,7 @@ pub fn run(
         reader: ear,
         inputs,
         unanswered: 0,
-        deadline,
-        stopped: None,
+        end: RunEnd { deadline, stopped: None },
         output: OutputState::Open,
         view,
         last_seq: 0,
@@ -110,6 +109,13 @@ enum PromptState {
     Recorded,
 }
 
+/// The end of a run from outside.
+struct RunEnd {
+    /// Of the whole run, or of the time that a stopped turn has to end.
+    deadline: Option<Instant>,
+    stopped: Option<RunStop>,
+}
+
 struct OneShot<'a> {
     supervisors: &'a mut dyn SupervisorSource,
     task: Task,
@@ -118,8 +124,7 @@ struct OneShot<'a> {
     inputs: mpsc::Receiver<RunInput>,
     /// Questions for a sign of life since the last word.
     unanswered: u32,
-    deadline: Option<Instant>,
-    stopped: Option<RunStop>,
+    end: RunEnd,
     output: OutputState,
     view: &'a mut dyn RunView,
     /// The number of the last kept event that was seen.
@@ -146,16 +151,16 @@ impl OneShot<'_> {
         loop {
             self.follow(&mut transcript)?;
             let took = std::mem::take(&mut self.call_time).timing(began);
-            let conclusion = transcript.conclude(took, self.stopped.map(why));
+            let conclusion = transcript.conclude(took, self.end.stopped.map(why));
             let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
             self.write(&shown);
-            let goes_on = self.stopped.is_none() && conclusion.degraded.is_none();
+            let goes_on = self.end.stopped.is_none() && conclusion.degraded.is_none();
             if !conclusion.is_good() {
                 wrong = wrong.or(Some(conclusion.clone()));
             }
             if !goes_on || !self.next_prompt(&mut transcript)? {
                 let conclusion = wrong.unwrap_or(conclusion);
-                return Ok(Finished { conclusion, session, stopped: self.stopped });
+                return Ok(Finished { conclusion, session, stopped: self.end.stopped });
             }
             began = Instant::now();
             transcript = Transcript::new(transcript.opened().clone());
@@ -180,11 +185,11 @@ impl OneShot<'_> {
                 }
                 RunInput::Next(None) => return Ok(false),
                 RunInput::Signal(signal) => {
-                    self.stopped = Some(RunStop::Signal(signal));
+                    self.end.stopped = Some(RunStop::Signal(signal));
                     return Ok(false);
                 }
                 RunInput::TimeOver => {
-                    self.stopped = Some(RunStop::TimeLimit);
+                    self.end.stopped = Some(RunStop::TimeLimit);
                     return Ok(false);
                 }
                 RunInput::Lost(error) => self.reconnect(transcript, error)?,
@@ -198,7 +203,7 @@ impl OneShot<'_> {
     fn next(&mut self) -> RunInput {
         loop {
             let now = Instant::now();
-            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(now));
+            let left = self.end.deadline.map(|deadline| deadline.saturating_duration_since(now));
             let patience = left.map_or(PING_AFTER, |left| left.min(PING_AFTER));
             match self.inputs.recv_timeout(patience) {
                 Ok(RunInput::Message(ToClient::Pong(_))) => self.unanswered = 0,
@@ -316,7 +321,7 @@ impl OneShot<'_> {
                     return Err(ClientError::Failed { kind, message });
                 }
                 // It was to end anyway.
-                RunInput::Message(ToClient::Detached { .. }) if self.stopped.is_some() => break,
+                RunInput::Message(ToClient::Detached { .. }) if self.end.stopped.is_some() => break,
                 RunInput::Message(ToClient::Detached { parting, reason, .. }) => {
                     return Err(detached_error(parting, &session, &reason));
                 }
@@ -331,19 +336,19 @@ impl OneShot<'_> {
                     | ToClient::Pong(_)
                     | ToClient::Processes(_),
                 ) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
-                RunInput::Lost(error) if self.stopped.is_none() => {
+                RunInput::Lost(error) if self.end.stopped.is_none() => {
                     self.reconnect(transcript, error)?;
                 }
                 RunInput::Lost(_) => break,
                 // It was not asked for.
                 RunInput::Next(_) => {}
                 // The second one does not wait.
-                RunInput::Signal(_) | RunInput::TimeOver if self.stopped.is_some() => break,
+                RunInput::Signal(_) | RunInput::TimeOver if self.end.stopped.is_some() => break,
                 RunInput::Signal(signal) => self.stop(RunStop::Signal(signal), &session),
                 RunInput::TimeOver => self.stop(RunStop::TimeLimit, &session),
             }
             // Nothing was asked for yet that would have to end.
-            if self.stopped.is_some() && self.prompt == PromptState::Unsent {
+            if self.end.stopped.is_some() && self.prompt == PromptState::Unsent {
                 break;
             }
         }
@@ -374,7 +379,7 @@ impl OneShot<'_> {
         self.call_time.set_open(transcript.open_calls());
         let shown = self.view.show(transcript, Moment::Happened(event));
         self.write(&shown);
-        if self.output == OutputState::Closed && self.stopped.is_none() {
+        if self.output == OutputState::Closed && self.end.stopped.is_none() {
             self.stop(RunStop::OutputClosed, &transcript.opened().session.clone());
         }
     }
@@ -425,8 +430,8 @@ impl OneShot<'_> {
 
     /// Asks the turn to end, and gives it some time to.
     fn stop(&mut self, why: RunStop, session: &SessionId) {
-        self.stopped = Some(why);
-        self.deadline = Some(Instant::now() + GRACE);
+        self.end.stopped = Some(why);
+        self.end.deadline = Some(Instant::now() + GRACE);
         match self.prompt {
             PromptState::Unsent => {}
             // The turn that runs may be somebody else's.

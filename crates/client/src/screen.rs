@@ -162,7 +162,36 @@ pub struct AttachOptions {
     pub leader: String,
 }
 
-/// The model.
+/// Prompts that are not part of a turn yet.
+#[derive(Debug, Default)]
+pub(crate) struct UnstartedPrompts {
+    /// Queued by the supervisor behind the running turn.
+    pub(crate) queued: Vec<String>,
+    /// Sent, but not yet confirmed to be on disk.
+    sent: Vec<String>,
+    /// Sent over a connection that was lost before the confirmation.
+    unsure: Vec<String>,
+}
+
+/// Tokens and costs of the session's answers.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerUsage {
+    /// Of all answers.
+    pub(crate) all: Usage,
+    /// Of the newest answer.
+    pub(crate) newest: Usage,
+    /// Costs of all answers.
+    pub(crate) spent: Spent,
+}
+
+/// Sequence numbers of the first and the last recorded event received.
+#[derive(Debug, Default)]
+struct SeqRange {
+    first: Option<u64>,
+    last: u64,
+}
+
+/// State of an attached terminal.
 #[derive(Debug)]
 pub struct Screen {
     pub(crate) options: AttachOptions,
@@ -171,37 +200,26 @@ pub struct Screen {
     pub(crate) turn: TurnState,
     pub(crate) focus: Focus,
     pub(crate) connection: ConnectionState,
-    pub(crate) queue: Vec<String>,
+    pub(crate) prompts: UnstartedPrompts,
     pub(crate) editor: Editor,
     pub(crate) reason: Editor,
-    /// One line about what was just done or cannot be.
+    /// One line about the last action, or why it is not possible.
     pub(crate) hint: Option<String>,
-    /// Of all answers.
-    pub(crate) usage: Usage,
-    /// Of the newest answer.
-    pub(crate) last_usage: Usage,
-    /// What all answers cost.
-    pub(crate) spent: Spent,
+    pub(crate) tokens: AnswerUsage,
     pub(crate) pending: Pending,
-    /// Prompts that were said and are not known to be on disk.
-    sent: Vec<String>,
-    /// Those of them that were said over a connection that is lost.
-    unsure: Vec<String>,
-    /// What the session is to this one that is opened next.
+    /// Relation of this session to the one that is opened next.
     pub(crate) switch_to: SwitchTo,
-    /// Why the supervisor said that it ends, until it says something else.
+    /// Reason of the supervisor's announced end. The next message clears it.
     refused: Option<String>,
-    /// Numbers of the first and the last kept event seen.
-    first_seq: Option<u64>,
-    last_seq: u64,
+    seqs: SeqRange,
 }
 
 impl Screen {
-    /// A terminal that has seen nothing yet.
+    /// A terminal that has received nothing yet.
     #[must_use]
-    pub fn new(entrance: AttachOptions) -> Self {
+    pub fn new(options: AttachOptions) -> Self {
         Self {
-            options: entrance,
+            options,
             facts: SessionFacts {
                 session: None,
                 model: String::new(),
@@ -215,20 +233,15 @@ impl Screen {
             turn: TurnState::Idle,
             focus: Focus::Line,
             connection: ConnectionState::Closed,
-            queue: Vec::new(),
+            prompts: UnstartedPrompts::default(),
             editor: Editor::default(),
             reason: Editor::default(),
             hint: None,
-            usage: Usage::default(),
-            last_usage: Usage::default(),
-            spent: Spent::default(),
+            tokens: AnswerUsage::default(),
             pending: Pending::Nothing,
-            sent: Vec::new(),
-            unsure: Vec::new(),
             switch_to: SwitchTo::Copy,
             refused: None,
-            first_seq: None,
-            last_seq: 0,
+            seqs: SeqRange::default(),
         }
     }
 
@@ -256,7 +269,7 @@ impl Screen {
     /// Prompts of which nobody knows whether the session took them.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<String> {
-        self.unsure.iter().chain(&self.sent).cloned().collect()
+        self.prompts.unsure.iter().chain(&self.prompts.sent).cloned().collect()
     }
 
     /// Whether the supervisor has something to tell that has not come yet.
@@ -282,10 +295,10 @@ impl Screen {
         if let Some(why) = self.refused.take() {
             return vec![ScreenEffect::Leave(LeaveReason::Lost(why))];
         }
-        self.unsure.append(&mut self.sent);
+        self.prompts.unsure.append(&mut self.prompts.sent);
         self.connection = ConnectionState::Closed;
         self.items.lost();
-        self.queue.clear();
+        self.prompts.queued.clear();
         self.turn = TurnState::Idle;
         self.focus = Focus::Line;
         let note = "the connection is lost; connecting again".to_owned();
@@ -294,7 +307,7 @@ impl Screen {
 
     /// How to see the session from where this terminal stopped.
     fn attach(&self, session: SessionId) -> ScreenEffect {
-        let from = match self.last_seq {
+        let from = match self.seqs.last {
             0 => Since::Newest(FIRST_PAGE),
             last => Since::Seq(last + 1),
         };

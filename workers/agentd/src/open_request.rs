@@ -118,7 +118,7 @@ fn network(flags: &SessionFlags) -> Option<Network> {
 fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
     let mut settings = Vec::new();
     let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
-    match (flags.provider, &flags.replay) {
+    match (flags.provider, &flags.recording.replay) {
         (Some(ProviderName::Replay), None) => {
             return Err(CliError::user("--provider replay has no recording to play")
                 .hint("name one with --replay FILE; --record FILE makes one"));
@@ -134,7 +134,7 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
         (Some(provider), None) => set("provider.name", provider.as_str()),
         (None, None) => {}
     }
-    match flags.replay_speed {
+    match flags.recording.replay_speed {
         Some(ReplaySpeedFlag::Full) => set("provider.replay_speed", "full"),
         Some(ReplaySpeedFlag::Recorded) => set("provider.replay_speed", "recorded"),
         None => {}
@@ -190,7 +190,7 @@ fn passed_fds(
     if let Some(key) = key {
         add(Paper::Key, sealed(place, &key)?);
     }
-    match (&flags.replay, config.provider.name) {
+    match (&flags.recording.replay, config.provider.name) {
         (Some(file), _) => {
             let opened = std::fs::File::open(file);
             add(Paper::Replay, opened.map_err(|e| unusable("recording", file, &e))?.into());
@@ -201,7 +201,7 @@ fn passed_fds(
         }
         (None, ProviderName::Vendor(_)) => {}
     }
-    if let Some(file) = &flags.record {
+    if let Some(file) = &flags.recording.record {
         // A recording holds the conversation, so it is its owner's alone.
         let opened =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);

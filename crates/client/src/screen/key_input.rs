@@ -160,7 +160,7 @@ impl Screen {
             KeyPress::Tab if !self.items.questions().is_empty() && self.may_answer() => {
                 self.focus = Focus::Question;
             }
-            KeyPress::Up if self.editor.is_empty() && !self.queue.is_empty() => {
+            KeyPress::Up if self.editor.is_empty() && !self.prompts.queued.is_empty() => {
                 if !self.may_answer() {
                     return self.say_hint(WATCHING);
                 }
@@ -200,7 +200,7 @@ impl Screen {
         if !self.items.questions().is_empty() {
             self.focus = Focus::Question;
         }
-        self.sent.push(text.clone());
+        self.prompts.sent.push(text.clone());
         self.to_session(|session| FromClient::Prompt { session, text })
     }
 
@@ -269,7 +269,7 @@ impl Screen {
                 self.facts.session.clone().map(ScreenEffect::ShowAudit).into_iter().collect()
             }
             ColonCommand::Earlier => {
-                let before = self.first_seq.unwrap_or(1);
+                let before = self.seqs.first.unwrap_or(1);
                 self.to_session(|session| FromClient::Page { session, before, most: PAGE })
             }
         }
@@ -314,7 +314,9 @@ impl Screen {
             }
             KeyPress::Escape => self.stop(),
             KeyPress::EndOfInput => self.leave(),
-            KeyPress::Up | KeyPress::Down if !self.queue.is_empty() || !self.editor.is_empty() => {
+            KeyPress::Up | KeyPress::Down
+                if !self.prompts.queued.is_empty() || !self.editor.is_empty() =>
+            {
                 self.focus = Focus::Line;
                 self.at_line(key)
             }

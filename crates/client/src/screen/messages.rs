@@ -1,6 +1,9 @@
 //! What the supervisor's words do to the screen.
 
-use super::{ConnectionState, Focus, LeaveReason, Screen, ScreenEffect, SwitchTo, TurnState};
+use super::{
+    AnswerUsage, ConnectionState, Focus, LeaveReason, Screen, ScreenEffect, SeqRange, SwitchTo,
+    TurnState, UnstartedPrompts,
+};
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::transcript::sum;
@@ -68,7 +71,7 @@ impl Screen {
             }
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
             ToClient::TakenBack { session, texts } if self.is_here(&session) => {
-                self.queue.clear();
+                self.prompts.queued.clear();
                 self.give_back(texts);
                 Vec::new()
             }
@@ -137,14 +140,9 @@ impl Screen {
         self.items = ScreenItems::default();
         self.turn = TurnState::Idle;
         self.focus = Focus::Line;
-        self.queue.clear();
-        self.sent.clear();
-        self.unsure.clear();
-        self.usage = Usage::default();
-        self.last_usage = Usage::default();
-        self.spent = Spent::default();
-        self.first_seq = None;
-        self.last_seq = 0;
+        self.prompts = UnstartedPrompts::default();
+        self.tokens = AnswerUsage::default();
+        self.seqs = SeqRange::default();
     }
 
     fn attached(&mut self, session: SessionId) -> Vec<ScreenEffect> {
@@ -153,14 +151,14 @@ impl Screen {
             self.items.stream_started_earlier();
         }
         // All that is on disk was told by now.
-        let lost = std::mem::take(&mut self.unsure);
+        let lost = std::mem::take(&mut self.prompts.unsure);
         if !lost.is_empty() {
             self.give_back(lost);
             self.hint = Some("perhaps not taken: look above, then Enter sends it".to_owned());
         }
         match self.options.prompt.take() {
             Some(text) => {
-                self.sent.push(text.clone());
+                self.prompts.sent.push(text.clone());
                 vec![ScreenEffect::Send(FromClient::Prompt { session, text })]
             }
             None => Vec::new(),
@@ -177,7 +175,7 @@ impl Screen {
 
     /// These words are on disk.
     fn confirm(&mut self, text: &str) {
-        for said in [&mut self.unsure, &mut self.sent] {
+        for said in [&mut self.prompts.unsure, &mut self.prompts.sent] {
             if let Some(place) = said.iter().position(|said| said == text) {
                 said.remove(place);
                 return;
@@ -201,8 +199,8 @@ impl Screen {
 
     fn event(&mut self, seq: u64, event: &Event) -> Vec<ScreenEffect> {
         if is_numbered(event) {
-            self.last_seq = self.last_seq.max(seq);
-            self.first_seq.get_or_insert(seq);
+            self.seqs.last = self.seqs.last.max(seq);
+            self.seqs.first.get_or_insert(seq);
         }
         let asked_before = self.items.questions().len();
         let items = self.items.take(event);
@@ -227,17 +225,17 @@ impl Screen {
                 self.turn = TurnState::Idle;
                 self.hint = None;
                 // Nothing more is taken.
-                let said = std::mem::take(&mut self.sent);
+                let said = std::mem::take(&mut self.prompts.sent);
                 self.give_back(said);
             }
             Event::Answer { blocks: _, usage } => {
                 self.turn = TurnState::Working;
-                self.usage = sum(self.usage, *usage);
+                self.tokens.all = sum(self.tokens.all, *usage);
                 // One that was stopped has none, nor has what an undoing comes to.
                 if *usage != Usage::default() {
-                    self.last_usage = *usage;
+                    self.tokens.newest = *usage;
                 }
-                self.spent.answered(*usage, self.facts.of_model.prices);
+                self.tokens.spent.answered(*usage, self.facts.of_model.prices);
             }
             Event::Prompt { text } => {
                 self.turn = TurnState::Working;
@@ -263,7 +261,7 @@ impl Screen {
                 self.hint = None;
             }
             Event::Queue { texts } => {
-                self.queue.clone_from(texts);
+                self.prompts.queued.clone_from(texts);
                 texts.iter().for_each(|text| self.confirm(text));
             }
             Event::Changed { change, by: _ } => match change {
@@ -281,7 +279,7 @@ impl Screen {
                     // answers that are told again nobody knows which of the two gave them.
                     self.facts.of_model = ModelFacts::default();
                     if self.connection == ConnectionState::Replaying {
-                        self.spent = Spent::Unknown;
+                        self.tokens.spent = Spent::Unknown;
                     }
                 }
                 Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => {}
@@ -329,7 +327,7 @@ impl Screen {
             self.hint = Some("this is the beginning".to_owned());
             return Vec::new();
         };
-        self.first_seq = Some(first.seq);
+        self.seqs.first = Some(first.seq);
         let mut page = ScreenItems::default();
         let items = events.iter().flat_map(|numbered| page.take(&numbered.event)).collect();
         vec![ScreenEffect::ShowEarlier(items)]

@@ -57,15 +57,8 @@ pub(crate) struct SessionFlags {
     /// Most requests to the model in one turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
-    /// Record the provider's answers into this file, for --replay.
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub(crate) record: Option<PathBuf>,
-    /// Play this recording instead of asking a provider.
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub(crate) replay: Option<PathBuf>,
-    /// Speed of the recording.
-    #[arg(long, value_enum, value_name = "SPEED", requires = "replay", hide_short_help = true)]
-    pub(crate) replay_speed: Option<ReplaySpeedFlag>,
+    #[command(flatten)]
+    pub(crate) recording: RecordingFlags,
     /// Trust the project's configuration for this run.
     ///
     /// Its settings then take effect even where they allow more than yours.
@@ -78,6 +71,20 @@ pub(crate) struct SessionFlags {
     /// conflicts with the mode `auto`.
     #[arg(long)]
     pub(crate) unsafe_no_sandbox: bool,
+}
+
+/// Flags of recorded answers.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RecordingFlags {
+    /// Record the provider's answers into this file, for --replay.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) record: Option<PathBuf>,
+    /// Play this recording instead of asking a provider.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) replay: Option<PathBuf>,
+    /// Speed of the recording.
+    #[arg(long, value_enum, value_name = "SPEED", requires = "replay", hide_short_help = true)]
+    pub(crate) replay_speed: Option<ReplaySpeedFlag>,
 }
 
 /// Flags of a run.
