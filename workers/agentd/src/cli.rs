@@ -2,7 +2,8 @@
 
 mod flags;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub(crate) use flags::{
@@ -23,7 +24,6 @@ Help of a command: agentd help COMMAND; manual pages: agentd man [NAME]";
     version,
     after_help = MORE,
     args_conflicts_with_subcommands = true,
-    disable_help_flag = true,
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
@@ -34,12 +34,21 @@ pub(crate) struct Cli {
     pub(crate) print: Option<String>,
     #[command(flatten)]
     pub(crate) flags: RunFlags,
-    /// Print help.
-    // The short form: the long one would not fit on a screen.
-    #[arg(short = 'h', long = "help", action = ArgAction::HelpShort)]
-    help: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
+}
+
+impl Cli {
+    /// Reads a command line. `agentd --help` prints the short help of each flag, so that it fits on a
+    /// screen; `agentd COMMAND --help` prints the long one.
+    pub(crate) fn read(
+        arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let program = Self::command();
+        let short = program.clone().render_help();
+        let matches = program.override_help(short).try_get_matches_from(arguments)?;
+        Self::from_arg_matches(&matches)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -354,7 +363,6 @@ pub(crate) struct AuditFilter {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound() {
@@ -363,7 +371,7 @@ mod tests {
 
     #[test]
     fn prompts_stand_where_people_put_them() {
-        let parse = |args: &[&str]| Cli::try_parse_from(args);
+        let parse = |args: &[&str]| Cli::read(args);
         assert_eq!(parse(&["agentd", "-p", "hi"]).unwrap().print.as_deref(), Some("hi"));
         let cli = parse(&["agentd", "-p", "hi", "--max-turns", "3", "--net", "off"]).unwrap();
         assert_eq!(cli.flags.session.max_turns, Some(3));

@@ -11,7 +11,7 @@ use crate::cli::Cli;
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::output::print;
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use client::{Colour, Terminal};
 use std::io::IsTerminal;
 
@@ -57,7 +57,7 @@ pub(crate) fn main(words: &[String]) -> Result<CliExit, CliError> {
     }
     let own = ["agentd".to_owned(), "--help".to_owned()];
     let arguments = own[..1].iter().chain(words).chain(&own[1..]);
-    if let Err(help) = Cli::try_parse_from(arguments) {
+    if let Err(help) = Cli::read(arguments) {
         // A closed pipe is not an error.
         let _ = help.print();
     }

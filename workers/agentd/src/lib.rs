@@ -31,7 +31,6 @@ mod signals;
 mod table;
 mod tools_page;
 
-use clap::Parser;
 use cli::{AuditCommand, AuditFilter, Cli, CliCommand};
 use cli_error::CliError;
 use cli_exit::CliExit;
@@ -44,7 +43,7 @@ use std::process::ExitCode;
 
 /// The program.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return unparsed(&error),
     };

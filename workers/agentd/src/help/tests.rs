@@ -141,10 +141,23 @@ fn no_table_documents_what_the_program_does_not_have() {
 
 #[test]
 fn the_help_of_the_program_fits_on_a_screen() {
-    let help = Cli::try_parse_from(["agentd", "--help"]).unwrap_err().to_string();
+    let help = Cli::read(["agentd", "--help"]).unwrap_err().to_string();
     assert!(help.lines().count() <= 60, "{} lines: {help}", help.lines().count());
     let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
     assert!(wide.is_empty(), "{wide:#?}");
+}
+
+#[test]
+fn the_help_of_a_command_is_the_long_one() {
+    for words in [&["agentd", "attach", "--help"][..], &["agentd", "audit", "ls", "--help"]] {
+        let help = Cli::read(words).unwrap_err();
+        assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp, "{help}");
+    }
+    let help = Cli::read(["agentd", "attach", "--help"]).unwrap_err().to_string();
+    assert!(
+        help.contains("--read-only") && help.contains("Cannot be set in a configuration"),
+        "{help}"
+    );
 }
 
 #[test]
