@@ -5,10 +5,14 @@
 
 /// Failures whose tests stand elsewhere under names of their own.
 const ELSEWHERE: [(u32, &str, &str); 23] = [
-    (1, "crates/supervise/src/claim.rs", "failure_1_a_lock_that_nobody_holds_is_no_obstacle"),
+    (
+        1,
+        "crates/supervise/src/control_socket/daemon_lock.rs",
+        "failure_1_a_lock_that_nobody_holds_is_no_obstacle",
+    ),
     (
         2,
-        "crates/supervise/src/claim.rs",
+        "crates/supervise/src/control_socket/daemon_lock.rs",
         "failure_2_a_displaced_daemon_leaves_its_successor_s_socket",
     ),
     (3, "tests/daemon/lifetime.rs", "failure_3_a_daemon_of_another_build_is_named_and_left_alone"),

@@ -121,7 +121,7 @@ fn dependencies(package: &Path) -> Vec<String> {
 
 #[test]
 fn three_files_start_processes() {
-    let allowed = ["crates/supervise/src/spawn.rs", "crates/client/src/spawn.rs"];
+    let allowed = ["crates/supervise/src/worker/spawner.rs", "crates/client/src/spawn.rs"];
     for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
         let code = shipped(text);
         let starts = ["Command::new(", "posix_spawn", "execve(", "libc::fork", "unistd::fork"]
@@ -136,9 +136,9 @@ fn three_files_start_processes() {
 
 #[test]
 fn a_tool_starts_from_a_grant_only() {
-    let spawn = fs::read_to_string(root().join("crates/supervise/src/spawn.rs")).unwrap();
+    let spawn = fs::read_to_string(root().join("crates/supervise/src/worker/spawner.rs")).unwrap();
     let flat = spawn.split_whitespace().collect::<String>();
-    assert!(flat.contains("fntool(&self,grant:&Grant,"), "the spawner asks for a grant");
+    assert!(flat.contains("fnspawn_runner(&self,grant:&Grant,"), "the spawner asks for a grant");
     for (name, text) in sources("crates/supervise/src") {
         let makes = text.contains("Self { confinement") || text.contains("Grant { confinement");
         assert!(!makes || name.ends_with("/grant.rs"), "{name} makes a grant of its own");

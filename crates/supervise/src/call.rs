@@ -8,7 +8,7 @@ mod cache;
 
 use crate::file_versions::FileVersions;
 use crate::git_signing::AgentGrant;
-use crate::repair::in_words;
+use crate::protected_restore::in_words;
 use protocol::call::{Call, Outcome, Probe, Report, Tampered, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;

@@ -5,23 +5,23 @@
 mod proxy_process;
 
 use crate::audit_actor::AuditMsg;
+use crate::cage_cleanup::{self, CageCleanup};
 use crate::call::{CallConclusion, CallEffect, CallFacts, CallInput, CallMachine};
 use crate::file_versions;
 use crate::grant::Grant;
-use crate::hold::Hold;
-use crate::keeper::{self, Emptied};
-use crate::leftover::{Foreign, Listed};
-use crate::life::{Cause, Life, Report};
 use crate::messages::{BackupOf, CallMsg, CallToSession, FinishedCall, RunnerLimit, SessionMsg};
-use crate::overlays::{Overlays, Turn};
-use crate::proxy::{Attempt, Proxy};
-use crate::pulse::{Look, Pulse};
-use crate::repair::{self, Repairer, Saved};
-use crate::sign_in::WithKeys;
-use crate::spawn::Spawner;
-use crate::to_disk::{self, Place, Ran};
+use crate::orphans::{NotRunnersChild, RecordedProcess};
+use crate::project_overlays::{OverlayTurn, ProjectOverlays};
+use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
+use crate::proxy_machine::{ProxyAttempt, ProxyMachine};
+use crate::records::encode::{self, RunFacts, TurnRound};
+use crate::session_lock::SessionLock;
+use crate::sign_in::SignInKeys;
 use crate::unix_time::now_ms;
-use crate::worker_log;
+use crate::worker::heartbeat::{Heartbeat, PingAction};
+use crate::worker::log_lines;
+use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::{Call, Remedy};
@@ -65,21 +65,21 @@ pub(crate) struct CallArgs {
     /// Hosts that rules deny, whatever list of the cage names them.
     pub(crate) denied_hosts: Vec<HostRule>,
     /// How the proxy of its cage signs in.
-    pub(crate) sign_in: Option<WithKeys>,
+    pub(crate) sign_in: Option<SignInKeys>,
     /// The program that looks at its paths and runs it.
     pub(crate) runner: tools::RunnerProgram,
-    pub(crate) place: Place,
+    pub(crate) place: TurnRound,
     pub(crate) hello: Duration,
     /// From a question for a sign of life to the answer.
     pub(crate) ping: Duration,
     /// How long a question stands, in milliseconds.
     pub(crate) question_ms: u64,
     /// Given to each runner.
-    pub(crate) hold: Hold,
+    pub(crate) hold: SessionLock,
     /// What the session's runners keep of the protected names.
-    pub(crate) saved: Saved,
+    pub(crate) saved: ProtectedCopies,
     /// What commands of the project change of the person's.
-    pub(crate) overlays: Option<Arc<Overlays>>,
+    pub(crate) overlays: Option<Arc<ProjectOverlays>>,
     pub(crate) spawner: Spawner,
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) broker: WorkerRef<BrokerLink>,
@@ -101,19 +101,19 @@ enum RunnerPhase {
 }
 
 struct RunnerProcess {
-    life: Life<ToolLink>,
+    life: WorkerProcess<ToolLink>,
     /// The processes of its cage that it named.
-    cage: Vec<Listed>,
+    cage: Vec<RecordedProcess>,
     purpose: RunnerPhase,
-    pulse: Pulse,
+    pulse: Heartbeat,
     born: Instant,
 }
 
 /// The proxy of the present runner's command.
 struct RunningProxy {
-    machine: Proxy<OwnedFd>,
+    machine: ProxyMachine<OwnedFd>,
     /// Absent when it has ended.
-    life: Option<Life<ToolLink>>,
+    life: Option<WorkerProcess<ToolLink>>,
 }
 
 type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
@@ -124,7 +124,7 @@ pub(crate) struct CallState {
     runner: Option<RunnerProcess>,
     proxy: Option<RunningProxy>,
     /// What the next proxy is.
-    proxy_attempt: Attempt,
+    proxy_attempt: ProxyAttempt,
     generation: Generation,
     /// Ended with the call, so that a session of many calls does not carry them all.
     timers: Vec<Timer>,
@@ -134,11 +134,11 @@ pub(crate) struct CallState {
     /// What the call will change is being kept.
     copied: Option<oneshot::Receiver<()>>,
     kept: Audited,
-    ran: Ran,
+    ran: RunFacts,
     /// Whether nothing of the last runner lives.
-    emptied: Emptied,
+    emptied: CageCleanup,
     /// Its turn with the overlays, while its cage is built.
-    turn: Option<Turn>,
+    turn: Option<OverlayTurn>,
     /// What the next descriptor of the runner is.
     expected: ExpectedFd,
 }
@@ -178,15 +178,15 @@ impl Actor for CallActor {
             plan,
             runner: None,
             proxy: None,
-            proxy_attempt: Attempt::First,
+            proxy_attempt: ProxyAttempt::First,
             generation: Generation(0),
             timers: Vec::new(),
             ping_timer: None,
             audited: None,
             copied: None,
             kept: Audited::Nothing,
-            ran: Ran::default(),
-            emptied: Emptied::Yes,
+            ran: RunFacts::default(),
+            emptied: CageCleanup::Done,
             turn: None,
             expected: ExpectedFd::ProxyListener,
         })
@@ -214,22 +214,25 @@ impl Actor for CallActor {
             }
             CallMsg::QuestionDeadline(deadline) => state.deadline(&myself, deadline),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
-            CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
-            CallMsg::Runner(_, Report::Descriptor(descriptor)) => {
+            CallMsg::Runner(_, ProcessEvent::Message { message: word, permit: _permit }) => {
+                state.heard(&myself, word)
+            }
+            CallMsg::Runner(_, ProcessEvent::Descriptor(descriptor)) => {
                 match std::mem::replace(&mut state.expected, ExpectedFd::ProxyListener) {
                     ExpectedFd::Mount => state.mounted(descriptor),
                     ExpectedFd::ProxyListener => state.on_proxy_listener(&myself, descriptor).await,
                 }
                 None
             }
-            CallMsg::Runner(_, Report::Ended(cause)) => {
+            CallMsg::Runner(_, ProcessEvent::Ended(cause)) => {
                 ipc::step!("supervisor: process ended");
                 state.runner_ended(&myself, cause)
             }
-            CallMsg::Emptied(generation, ..) if generation != state.generation => None,
-            CallMsg::Emptied(_, cause, emptied) => {
+            CallMsg::CageEnded(generation, ..) if generation != state.generation => None,
+            CallMsg::CageEnded(_, cause, emptied) => {
                 state.emptied = emptied;
-                let cause = if emptied == Emptied::Yes { cause } else { Cause::Held };
+                let cause =
+                    if emptied == CageCleanup::Done { cause } else { ExitCause::Unkillable };
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
             }
             CallMsg::Proxy(generation, _) if generation != state.generation => None,
@@ -281,12 +284,12 @@ impl CallState {
     /// A word of the runner as an input to the call's life. A word out of turn ends the runner.
     fn heard(&mut self, myself: &ActorRef<CallMsg>, word: FromTool) -> Option<CallInput> {
         let runner = self.runner.as_mut()?;
-        runner.pulse.heard();
+        runner.pulse.on_message();
         match (word, &mut runner.purpose) {
             (FromTool::Pong(_), _) => None,
             (FromTool::Log(line), _) => {
                 let runner = self.plan.runner.executable();
-                worker_log::write(runner, &self.plan.facts.call.id, &line);
+                log_lines::write(runner, &self.plan.facts.call.id, &line);
                 None
             }
             (FromTool::Caged(_), purpose @ RunnerPhase::CagingProbe(_)) => {
@@ -358,7 +361,7 @@ impl CallState {
                 _,
             ) => {
                 if let Some(runner) = &self.runner {
-                    runner.life.breach("a word out of turn");
+                    runner.life.kill_for_breach("a word out of turn");
                 }
                 None
             }
@@ -366,17 +369,21 @@ impl CallState {
     }
 
     /// Its end is one only when nothing in its cage lives either.
-    fn runner_ended(&mut self, myself: &ActorRef<CallMsg>, cause: Cause) -> Option<CallInput> {
+    fn runner_ended(&mut self, myself: &ActorRef<CallMsg>, cause: ExitCause) -> Option<CallInput> {
         let cage = self.runner.take().map(|runner| runner.cage).unwrap_or_default();
         // It holds what it held as long as the kernel does not end it.
-        self.emptied = if cause == Cause::Held { Emptied::No } else { Emptied::Yes };
-        if !cage.iter().any(|process| process.lives()) {
+        self.emptied = if cause == ExitCause::Unkillable {
+            CageCleanup::Unkillable
+        } else {
+            CageCleanup::Done
+        };
+        if !cage.iter().any(|process| process.is_alive()) {
             return Some(CallInput::RunnerEnded { cause: cause.to_string() });
         }
         let (call, generation) = (myself.clone(), self.generation);
         tokio::spawn(async move {
-            let emptied = keeper::empty(&cage).await;
-            let _ = call.send_message(CallMsg::Emptied(generation, cause, emptied));
+            let emptied = cage_cleanup::end_cage(&cage).await;
+            let _ = call.send_message(CallMsg::CageEnded(generation, cause, emptied));
         });
         None
     }
@@ -385,9 +392,11 @@ impl CallState {
     /// cannot find must not run.
     fn note_cage(&mut self, keeper: Keeper) -> Option<CallInput> {
         let runner = self.runner.as_mut()?;
-        match self.plan.hold.note_cage(runner.life.pid, keeper) {
+        match self.plan.hold.record_cage(runner.life.pid, keeper) {
             Ok(Ok(cage)) => runner.cage = cage,
-            Ok(Err(Foreign)) => runner.life.breach("it named a process that is not its own"),
+            Ok(Err(NotRunnersChild)) => {
+                runner.life.kill_for_breach("it named a process that is not its own")
+            }
             Err(error) => return Some(CallInput::DiskFailed(format!("list of runners: {error}"))),
         }
         None
@@ -403,10 +412,10 @@ impl CallState {
     /// Asks the runner for a sign of life; one that owes it is stopped, and is ended.
     fn ping_runner(&mut self, myself: &ActorRef<CallMsg>) {
         let Some(runner) = &mut self.runner else { return };
-        match runner.pulse.look(runner.born.elapsed(), self.plan.ping) {
-            Look::Ask => runner.life.send(&ToTool::Ping(0)),
-            Look::Wait => {}
-            Look::Dead => return runner.life.unanswered(),
+        match runner.pulse.next_action(runner.born.elapsed(), self.plan.ping) {
+            PingAction::Send => runner.life.send(&ToTool::Ping(0)),
+            PingAction::Wait => {}
+            PingAction::Unresponsive => return runner.life.kill_unresponsive(),
         }
         self.ping_later(myself);
     }
@@ -594,11 +603,11 @@ impl CallState {
             | RunnerPhase::Cancelled
             | RunnerPhase::Reported => None,
         };
-        let started = self.plan.spawner.tool(grant, self.plan.runner).await;
+        let started = self.plan.spawner.spawn_runner(grant, self.plan.runner).await;
         let started = started.map_err(|error| not_started(&error))?;
         self.generation = self.generation.next();
         let (call, generation) = (myself.clone(), self.generation);
-        let life = Life::begin(started, generation, self.plan.hello, move |report| {
+        let life = WorkerProcess::attach(started, generation, self.plan.hello, move |report| {
             let _ = call.send_message(CallMsg::Runner(generation, report));
         })
         .map_err(|error| not_started(&error))?;
@@ -611,7 +620,7 @@ impl CallState {
         }
         if let Some(turn) = &mut self.turn {
             for (word, descriptor) in
-                [(ToTool::Overlays, turn.lock()), (ToTool::Mounted, turn.take())]
+                [(ToTool::Overlays, turn.lock()), (ToTool::Mounted, turn.take_mount())]
             {
                 if let Some(descriptor) = descriptor {
                     life.send(&word);
@@ -630,7 +639,7 @@ impl CallState {
         let proxied = matches!(purpose, RunnerPhase::CagingCall)
             && grant.confinement().profile == Profile::Command
             && grant.confinement().network == Network::Listed;
-        let (pulse, born) = (Pulse::default(), Instant::now());
+        let (pulse, born) = (Heartbeat::default(), Instant::now());
         self.runner = Some(RunnerProcess { life, cage: Vec::new(), purpose, pulse, born });
         self.allow(myself, RunnerLimit::Cage);
         self.ping_later(myself);
@@ -674,7 +683,7 @@ impl CallState {
     /// What a cage mounted, for the next call.
     fn mounted(&mut self, mounted: OwnedFd) {
         if let Some(turn) = &mut self.turn {
-            turn.put(mounted);
+            turn.put_mount(mounted);
         }
     }
 
@@ -697,13 +706,15 @@ impl CallState {
     fn repair(&self, myself: &ActorRef<CallMsg>) {
         let CallArgs { spawner, hold, saved, hello, .. } = &self.plan;
         let (spawner, hold, saved) = (spawner.clone(), hold.clone(), saved.clone());
-        let repairer = Repairer { spawner, hold, saved, hello: *hello };
+        let repairer = ProtectedRestorer { spawner, lock: hold, copies: saved, hello: *hello };
         let (call, cage) = (self.plan.facts.call.id.clone(), self.plan.confinement.clone());
         let (myself, emptied) = (myself.clone(), self.emptied);
         tokio::spawn(async move {
             let names = match emptied {
-                Emptied::Yes => repairer.put_right(&call, &cage).await,
-                Emptied::No => vec![repair::unknown("a process of the call cannot be ended")],
+                CageCleanup::Done => repairer.restore(&call, &cage).await,
+                CageCleanup::Unkillable => vec![protected_restore::unrestored_unknown(
+                    "a process of the call cannot be ended",
+                )],
             };
             let _ = myself.send_message(CallMsg::Input(CallInput::Repaired(names)));
         });
@@ -711,7 +722,7 @@ impl CallState {
 
     async fn record(&mut self, facts: Vec<crate::call::CallRecord>) -> Result<(), CallInput> {
         let (call, kind) = (&self.plan.facts.call, self.plan.facts.kind);
-        let records = facts.into_iter().map(|fact| to_disk::fact(call, kind, fact)).collect();
+        let records = facts.into_iter().map(|fact| encode::call_fact(call, kind, fact)).collect();
         let (done, written) = oneshot::channel();
         let _ = self.plan.session.send_message(CallToSession::Record { records, done }.into());
         match written.await {
@@ -724,7 +735,7 @@ impl CallState {
     /// Asks for the record and goes on; `go` waits for it.
     fn audit_decided(&mut self, verdict: &Verdict) {
         let facts = &self.plan.facts;
-        let decided = to_disk::decided(
+        let decided = encode::audit_decision(
             &facts.call,
             facts.kind,
             self.plan.place,
@@ -791,7 +802,7 @@ impl CallState {
         let decided = self.proxy.take().map(|beside| beside.machine.decided().clone());
         self.ran.decided = decided.unwrap_or_default();
         let call = &self.plan.facts.call;
-        let ended = Box::new(to_disk::ended(call, &conclusion, &self.ran));
+        let ended = Box::new(encode::audit_end(call, &conclusion, &self.ran));
         let (done, written) = oneshot::channel();
         let _ = self.plan.audit.send_message(AuditMsg::Ended { ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
@@ -800,14 +811,14 @@ impl CallState {
             Err(reason) => (None, Some(reason)),
         };
         let refusals = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
-        let left = repair::left(conclusion.tampered());
+        let left = protected_restore::unrestored(conclusion.tampered());
         let tampered = conclusion.tampered().iter();
         let tampered = tampered.filter(|name| name.remedy != Remedy::Granted);
         let tampered = tampered.map(ToString::to_string);
-        let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy::refusal);
+        let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy_machine::refusal);
         let refused = refusals.unwrap_or_default().iter().map(in_words);
         let refused = refused.chain(proxied).chain(tampered).collect();
-        let record = to_disk::conclusion(call, &conclusion, head);
+        let record = encode::call_end(call, &conclusion, head);
         let seen = file_versions::record(conclusion.report.as_ref());
         let did = did(&conclusion);
         let Call { id, tool, .. } = call.clone();

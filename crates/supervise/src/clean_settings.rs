@@ -10,7 +10,7 @@ mod signing;
 mod toml;
 mod url;
 
-pub(crate) use signing::{Commits, Wishes};
+pub(crate) use signing::{CommitSigning, SigningSettings};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -18,11 +18,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Most keys that the note names.
-const NAMED: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// Whose settings they are.
 #[derive(Debug)]
-pub(crate) struct Person<'a> {
+pub(crate) struct SettingsOwner<'a> {
     /// The client's environment.
     pub(crate) env: &'a [(String, String)],
     /// A real path.
@@ -30,12 +30,12 @@ pub(crate) struct Person<'a> {
     /// What commands can write: a file in it may say what a model wants, so none that it names is copied.
     pub(crate) writable: Vec<PathBuf>,
     /// Where keys and agentd's own files lie: nothing in it is copied.
-    pub(crate) kept: Vec<PathBuf>,
+    pub(crate) forbidden: Vec<PathBuf>,
 }
 
 /// The copies of one session.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Copies {
+struct SettingsCopies {
     /// Each by its path below the directory.
     files: Vec<(PathBuf, Vec<u8>)>,
     /// What leads programs to them.
@@ -43,16 +43,16 @@ struct Copies {
     /// What they lack, in words.
     left_out: BTreeSet<String>,
     /// Git's settings about signatures.
-    signing: Wishes,
+    signing: SigningSettings,
 }
 
 /// What a session is told of its copies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct HandedOver {
+pub(crate) struct CopiedSettings {
     pub(crate) variables: Vec<(String, String)>,
     /// Settings in the home that may be read as they are, and how policies know them.
-    pub(crate) as_they_are: Vec<(&'static str, PathBuf)>,
-    pub(crate) signing: Wishes,
+    pub(crate) readable_in_place: Vec<(&'static str, PathBuf)>,
+    pub(crate) signing: SigningSettings,
     /// A sentence about what they lack.
     pub(crate) note: Option<String>,
 }
@@ -62,12 +62,12 @@ pub(crate) struct HandedOver {
 ///
 /// # Errors
 /// Where a copy cannot be written.
-pub(crate) fn hand_over(
-    person: &Person<'_>,
+pub(crate) fn copy_settings(
+    person: &SettingsOwner<'_>,
     dir: &Path,
     authority: Option<&str>,
-) -> io::Result<HandedOver> {
-    let mut copies = Copies::default();
+) -> io::Result<CopiedSettings> {
+    let mut copies = SettingsCopies::default();
     git::copy(person, dir, &mut copies);
     packages::copy(person, dir, &mut copies);
     if let Some(authority) = authority {
@@ -87,14 +87,14 @@ pub(crate) fn hand_over(
     let (as_they_are, closed) = packages::in_home(person);
     copies.left_out.extend(closed);
     let note = note(&copies.left_out);
-    let Copies { variables, signing, .. } = copies;
-    Ok(HandedOver { variables, as_they_are, signing, note })
+    let SettingsCopies { variables, signing, .. } = copies;
+    Ok(CopiedSettings { variables, readable_in_place: as_they_are, signing, note })
 }
 
 fn note(left_out: &BTreeSet<String>) -> Option<String> {
-    let mut named: Vec<&str> = left_out.iter().take(NAMED).map(String::as_str).collect();
-    let more = format!("{} more", left_out.len().saturating_sub(NAMED));
-    if left_out.len() > NAMED {
+    let mut named: Vec<&str> = left_out.iter().take(MAX_LISTED).map(String::as_str).collect();
+    let more = format!("{} more", left_out.len().saturating_sub(MAX_LISTED));
+    if left_out.len() > MAX_LISTED {
         named.push(&more);
     }
     (!left_out.is_empty()).then(|| {
@@ -105,7 +105,7 @@ fn note(left_out: &BTreeSet<String>) -> Option<String> {
     })
 }
 
-impl Person<'_> {
+impl SettingsOwner<'_> {
     /// The value of a variable that is set.
     fn value(&self, wanted: &str) -> Option<&str> {
         let found = self.env.iter().find(|(name, value)| name == wanted && !value.is_empty());
@@ -122,7 +122,7 @@ impl Person<'_> {
     /// What a copy of the file holds; `None` where none may be given. By the path that names it: a link on
     /// the way may be a command's.
     fn to_copy(&self, file: &Path) -> Option<Vec<u8>> {
-        if self.can_be_written(file) || self.is_kept(file) {
+        if self.can_be_written(file) || self.is_forbidden(file) {
             return None;
         }
         // A file of certificates may hold the key to one.
@@ -136,21 +136,21 @@ impl Person<'_> {
     }
 
     /// What is said of a file that a command could have led the path to, wherever that lies.
-    fn led(&self, file: &Path) -> Option<String> {
+    fn link_warning(&self, file: &Path) -> Option<String> {
         let is_led =
             file.symlink_metadata().is_ok() && sandbox::is_redirectable_in(file, &self.writable);
         is_led.then(|| format!("{} (commands can write a link on the way to it)", file.display()))
     }
 
     /// Whether the file may hold keys. What git keeps its settings in does only by one name.
-    fn is_kept(&self, file: &Path) -> bool {
+    fn is_forbidden(&self, file: &Path) -> bool {
         let of_git = self.config_home().join("git");
         let found = of_git.canonicalize().ok().filter(|_| !self.can_be_written(&of_git));
         let of_git = found.unwrap_or(of_git);
         let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         match real.strip_prefix(&of_git) {
             Ok(name) => name.starts_with("credentials"),
-            Err(_) => self.lies_in(&self.kept, file),
+            Err(_) => self.lies_in(&self.forbidden, file),
         }
     }
 

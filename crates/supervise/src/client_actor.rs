@@ -195,7 +195,7 @@ impl ClientState {
                 });
             }
             FromClient::Shutdown { unfinished } => {
-                let message = RootMsg::End { unfinished, by: myself.clone() };
+                let message = RootMsg::ShutdownRequested { unfinished, by: myself.clone() };
                 let _ = self.root.send_message(message);
             }
             FromClient::List => {
@@ -382,7 +382,7 @@ impl ClientState {
 /// Sends the client `Done`, or the reason of a failure.
 fn answer_done(
     client: &ActorRef<ClientMsg>,
-    done: oneshot::Receiver<Result<(), crate::plan::OpenFailure>>,
+    done: oneshot::Receiver<Result<(), crate::session_spec::OpenFailure>>,
 ) {
     let client = client.clone();
     tokio::spawn(async move {

@@ -16,14 +16,14 @@ const PLAIN_SHELL: &str = "/bin/sh";
 
 /// The shell that runs the scripts of the tool `bash`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shell {
+pub(crate) enum CommandShell {
     /// Bash, by its real path.
     Bash(String),
     /// [`PLAIN_SHELL`].
     Plain,
 }
 
-impl Shell {
+impl CommandShell {
     /// The first bash in PATH that a command can start, then one in the system's places. One that
     /// a command can write is passed over: a model could have put it there.
     pub(crate) fn find(env: &[(String, String)], wanted: &Confinement) -> Self {
@@ -53,7 +53,7 @@ impl Shell {
     }
 
     /// The sentence about it in the tool's description.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Self::Bash(path) => format!("The shell is bash ({path}), run with -c."),
             Self::Plain => format!(
@@ -77,7 +77,7 @@ fn value<'a>(env: &'a [(String, String)], wanted: &str) -> Option<&'a str> {
 pub(crate) fn command_env(
     (env, added): (&[(String, String)], &[String]),
     wanted: &Confinement,
-    shell: &Shell,
+    shell: &CommandShell,
 ) -> Vec<(String, String)> {
     let temp = wanted.temp_in(wanted.highest_tier);
     let may_see = |name: &str, value: &str| {
@@ -186,7 +186,7 @@ mod tests {
         std::os::unix::fs::symlink(at("home/.rbenv/versions/bash"), at("profile/bash")).unwrap();
         let wanted = wanted(&root);
         let find = |folders: &[&str]| {
-            Shell::among(folders.iter().map(|folder| at(folder)), &wanted).path().to_owned()
+            CommandShell::among(folders.iter().map(|folder| at(folder)), &wanted).path().to_owned()
         };
         let refused = ["project/bin", "added", "elsewhere", "home/.nvm", "home/.pyenv", "nowhere"];
         for folder in refused {
@@ -195,10 +195,11 @@ mod tests {
         // A link from a place that the cage does not have leads to one that it has.
         let real = at("home/.rbenv/versions/bash").display().to_string();
         assert_eq!(find(&[&refused[..], &["profile"]].concat()), real);
-        let relative = Shell::among([PathBuf::from("home/.rbenv/versions")].into_iter(), &wanted);
-        assert_eq!(relative, Shell::Plain);
+        let relative =
+            CommandShell::among([PathBuf::from("home/.rbenv/versions")].into_iter(), &wanted);
+        assert_eq!(relative, CommandShell::Plain);
         let uncaged = Confinement { level: Level::Uncaged, ..wanted };
-        let found = Shell::among([at("elsewhere")].into_iter(), &uncaged);
+        let found = CommandShell::among([at("elsewhere")].into_iter(), &uncaged);
         assert_eq!(found.path(), at("elsewhere/bash").display().to_string());
     }
 
@@ -246,7 +247,7 @@ mod tests {
             ("HOME", "/h"),
             ("CI", "true"),
         ]);
-        let env = command_env((&given, &[]), &wanted(Path::new("/")), &Shell::Plain);
+        let env = command_env((&given, &[]), &wanted(Path::new("/")), &CommandShell::Plain);
         let names: Vec<_> = env.iter().map(|(name, _)| name.as_str()).collect();
         let fixed = config::FOR_COMMANDS.map(|(name, _)| name);
         let own = ["SHELL", "TMPDIR", "AI_AGENT"];
@@ -266,7 +267,7 @@ mod tests {
             ("GIT_ASKPASS", "/usr/bin/ksshaskpass"),
             ("SHELL", "/usr/bin/fish"),
         ]);
-        let env = command_env((&given, &[]), &wanted(Path::new("/")), &Shell::Plain);
+        let env = command_env((&given, &[]), &wanted(Path::new("/")), &CommandShell::Plain);
         for (name, wanted) in [
             ("TERM", "dumb"),
             ("PAGER", "cat"),
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_command_without_a_path_gets_a_plain_one() {
-        let env = command_env((&[], &[]), &wanted(Path::new("/")), &Shell::Plain);
+        let env = command_env((&[], &[]), &wanted(Path::new("/")), &CommandShell::Plain);
         assert!(env.contains(&("PATH".into(), PLAIN_PATH.into())));
     }
 }

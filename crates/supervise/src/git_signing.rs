@@ -1,7 +1,7 @@
 //! Signing git's commits and tags: decides if a call can, and connects its runner to the person's ssh
 //! agent. The supervisor connects, since it is not caged and runs as the person.
 
-use crate::clean_settings::{Commits, Wishes};
+use crate::clean_settings::{CommitSigning, SigningSettings};
 use protocol::tool::SigningKey;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tools::signing::held_by;
 
 /// How long an agent may take to say which keys it has, which needs no person.
-const ANSWER: Duration = Duration::from_secs(3);
+const AGENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Why openpgp is not carried, and the way on.
 const OPENPGP: &str = "your git settings sign by openpgp, and gpg-agent signs any hash, so no \
@@ -23,8 +23,8 @@ const UNCAGED: &str =
 
 /// A session's settings of signing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Signing {
-    wishes: Option<Wishes>,
+pub(crate) struct GitSigningSetup {
+    settings: Option<SigningSettings>,
     agent: Option<PathBuf>,
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct AgentGrant {
     pub(crate) settings: PathBuf,
 }
 
-impl Signing {
+impl GitSigningSetup {
     /// By the person's git settings and the client's environment.
-    pub(crate) fn new(wishes: Wishes, env: &[(String, String)]) -> Self {
+    pub(crate) fn new(wishes: SigningSettings, env: &[(String, String)]) -> Self {
         let socket = env.iter().find(|(name, _)| name == "SSH_AUTH_SOCK");
         let agent = socket.map(|(_, path)| PathBuf::from(path)).filter(|path| path.is_absolute());
-        Self { wishes: Some(wishes), agent }
+        Self { settings: Some(wishes), agent }
     }
 
     /// True where the command would sign outside of the sandbox, and a call with the right can.
@@ -52,8 +52,8 @@ impl Signing {
         seems_to_sign(command, self.commits()) && self.grant().is_ok()
     }
 
-    fn commits(&self) -> Commits {
-        self.wishes.as_ref().map(|wishes| wishes.commits).unwrap_or_default()
+    fn commits(&self) -> CommitSigning {
+        self.settings.as_ref().map(|wishes| wishes.commits).unwrap_or_default()
     }
 
     /// The means of a call that signs.
@@ -61,13 +61,13 @@ impl Signing {
     /// # Errors
     /// The reason why no call can sign, for the model and the person.
     pub(crate) fn grant(&self) -> Result<AgentGrant, String> {
-        let wishes = self.wishes.as_ref().ok_or(UNCAGED)?;
+        let wishes = self.settings.as_ref().ok_or(UNCAGED)?;
         let is_by_ssh = wishes.formats.contains("ssh");
         let is_by_another = wishes.formats.iter().any(|format| format != "ssh");
         let settings = match &wishes.settings {
             Some(settings) if is_by_ssh => settings.clone(),
             Some(_) | None
-                if is_by_another || (!is_by_ssh && self.commits() == Commits::Signed) =>
+                if is_by_another || (!is_by_ssh && self.commits() == CommitSigning::Always) =>
             {
                 return Err(OPENPGP.to_owned());
             }
@@ -101,7 +101,7 @@ impl AgentGrant {
         let asked = agent.clone();
         let held = blocking(move || held_by(&connect(&asked)?, &keys)).await;
         match held {
-            Err(error) => Err(silent(&agent, &error)),
+            Err(error) => Err(no_answer(&agent, &error)),
             Ok(held) if held.is_empty() => Err(format!(
                 "the ssh agent has none of the keys that git's user.signingKey names ({wanted}): \
                  `ssh-add` it"
@@ -114,7 +114,7 @@ impl AgentGrant {
     ///
     /// # Errors
     /// Where nothing listens there any more.
-    pub(crate) async fn connect(&self) -> Result<OwnedFd, AgentGone> {
+    pub(crate) async fn connect(&self) -> Result<OwnedFd, AgentUnreachable> {
         let agent = self.agent.clone();
         let connected = blocking(move || {
             let stream = connect(&agent)?;
@@ -123,16 +123,19 @@ impl AgentGrant {
             stream.set_write_timeout(None)?;
             Ok(stream)
         });
-        connected.await.map(OwnedFd::from).map_err(|error| AgentGone(silent(&self.agent, &error)))
+        connected
+            .await
+            .map(OwnedFd::from)
+            .map_err(|error| AgentUnreachable(no_answer(&self.agent, &error)))
     }
 }
 
 /// The agent does not listen any more.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct AgentGone(String);
+pub(crate) struct AgentUnreachable(String);
 
-fn silent(agent: &Path, error: &io::Error) -> String {
+fn no_answer(agent: &Path, error: &io::Error) -> String {
     format!(
         "the ssh agent at {} does not answer ({error}); SSH_AUTH_SOCK was set to it where the session \
          was opened",
@@ -142,8 +145,8 @@ fn silent(agent: &Path, error: &io::Error) -> String {
 
 fn connect(agent: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(agent)?;
-    stream.set_read_timeout(Some(ANSWER))?;
-    stream.set_write_timeout(Some(ANSWER))?;
+    stream.set_read_timeout(Some(AGENT_TIMEOUT))?;
+    stream.set_write_timeout(Some(AGENT_TIMEOUT))?;
     Ok(stream)
 }
 
@@ -151,7 +154,7 @@ fn connect(agent: &Path) -> io::Result<UnixStream> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    match tokio::time::timeout(ANSWER, tokio::task::spawn_blocking(work)).await {
+    match tokio::time::timeout(AGENT_TIMEOUT, tokio::task::spawn_blocking(work)).await {
         Ok(Ok(done)) => done,
         Ok(Err(error)) => Err(io::Error::other(error)),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -165,11 +168,11 @@ const SIGNS: [&str; 2] = ["-S", "--gpg-sign"];
 const SIGNS_TAGS: [&str; 3] = ["-s", "--sign", "-u"];
 
 /// Guesses by its words if a command signs, for a hint in its result.
-fn seems_to_sign(command: &str, commits: Commits) -> bool {
+fn seems_to_sign(command: &str, commits: CommitSigning) -> bool {
     let is_git = |word: &&str| *word == "git" || word.ends_with("/git");
     let words: Vec<&str> = command.split_whitespace().skip_while(|word| !is_git(word)).collect();
     let has = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    let is_signed = commits == Commits::Signed || has(&SIGNS);
+    let is_signed = commits == CommitSigning::Always || has(&SIGNS);
     (has(&COMMITS) && is_signed) || (has(&["tag"]) && has(&SIGNS_TAGS))
 }
 
@@ -178,13 +181,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn wishes(formats: &[&str], named: &[&str]) -> Wishes {
+    fn wishes(formats: &[&str], named: &[&str]) -> SigningSettings {
         let key = |name: &&str| SigningKey { blob: name.as_bytes().to_vec(), comment: "a".into() };
-        Wishes {
+        SigningSettings {
             formats: formats.iter().map(|&format| format.to_owned()).collect(),
             keys: named.iter().map(key).collect(),
             unknown: vec!["x is no key".to_owned()],
-            commits: Commits::Signed,
+            commits: CommitSigning::Always,
             settings: (!named.is_empty()).then(|| "/s/git-sign/config".into()),
         }
     }
@@ -202,30 +205,31 @@ mod tests {
             (&["ssh"], &["k"], &none, "there is no ssh agent"),
             (&["ssh"], &["k"], &relative, "there is no ssh agent"),
         ] {
-            let told = Signing::new(wishes(formats, named), env).grant().unwrap_err();
+            let told = GitSigningSetup::new(wishes(formats, named), env).grant().unwrap_err();
             assert!(told.contains(words), "{formats:?} {named:?}: {told}");
         }
-        let plain = Wishes { commits: Commits::SignedOnRequest, ..wishes(&[], &[]) };
-        let told = Signing::new(plain, &socket).grant().unwrap_err();
+        let plain = SigningSettings { commits: CommitSigning::OnRequest, ..wishes(&[], &[]) };
+        let told = GitSigningSetup::new(plain, &socket).grant().unwrap_err();
         assert!(told.contains("Set gpg.format=ssh"), "{told}");
-        assert!(Signing::default().grant().unwrap_err().contains("without a sandbox"));
-        let given = Signing::new(wishes(&["openpgp", "ssh"], &["k"]), &socket).grant().unwrap();
+        assert!(GitSigningSetup::default().grant().unwrap_err().contains("without a sandbox"));
+        let given =
+            GitSigningSetup::new(wishes(&["openpgp", "ssh"], &["k"]), &socket).grant().unwrap();
         assert_eq!(given.keys.len(), 1);
     }
 
     #[test]
     fn a_command_that_signs_is_known_by_its_words() {
         for text in ["git commit -S -m x", "git tag -s v1"] {
-            assert!(seems_to_sign(text, Commits::SignedOnRequest), "{text}");
+            assert!(seems_to_sign(text, CommitSigning::OnRequest), "{text}");
         }
-        assert!(!seems_to_sign("git commit -m x", Commits::SignedOnRequest));
+        assert!(!seems_to_sign("git commit -m x", CommitSigning::OnRequest));
         for text in
             ["git commit -m x", "cd a && /usr/bin/git -C b rebase -i", "git add . ; git am x"]
         {
-            assert!(seems_to_sign(text, Commits::Signed), "{text}");
+            assert!(seems_to_sign(text, CommitSigning::Always), "{text}");
         }
         for text in ["git status", "echo commit", "commit git"] {
-            assert!(!seems_to_sign(text, Commits::Signed), "{text}");
+            assert!(!seems_to_sign(text, CommitSigning::Always), "{text}");
         }
     }
 
@@ -234,13 +238,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("agent");
         let socket = vec![("SSH_AUTH_SOCK".to_owned(), path.display().to_string())];
-        let grant = Signing::new(wishes(&["ssh"], &["k"]), &socket).grant().unwrap();
+        let grant = GitSigningSetup::new(wishes(&["ssh"], &["k"]), &socket).grant().unwrap();
         let dead = grant.clone().checked().await.unwrap_err();
         assert!(dead.contains("does not answer"), "{dead}");
         let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let since = std::time::Instant::now();
         let silent = grant.checked().await.unwrap_err();
         assert!(silent.contains("does not answer"), "{silent}");
-        assert!(since.elapsed() < ANSWER * 2);
+        assert!(since.elapsed() < AGENT_TIMEOUT * 2);
     }
 }

@@ -28,65 +28,56 @@
 //! otherwise, so every parent here says otherwise.
 
 mod audit_actor;
+mod cage_cleanup;
 mod call;
 mod call_actor;
-mod claim;
 mod clean_settings;
 mod client_actor;
 mod command_env;
-mod door;
+mod control_socket;
 mod error_chain;
 mod file_versions;
-mod from_disk;
+mod forbidden_dirs;
 mod git_signing;
 mod grant;
-mod hold;
-mod host;
+mod host_tier;
+mod journal_repair;
 mod journal_writer;
-mod keeper;
-mod leftover;
-mod life;
 pub mod log;
-mod mend;
 mod messages;
-mod never;
-mod overlays;
-mod peer;
-mod plan;
+mod orphans;
+mod private_dirs;
 mod progress;
 mod project_caches;
-mod proxy;
-mod pulse;
+mod project_overlays;
+mod protected_restore;
+mod proxy_machine;
+mod records;
 mod remover;
-mod repair;
-mod restart;
 mod root;
 mod route;
 mod session_actor;
+mod session_lock;
+mod session_spec;
 mod sign_in;
-mod slot;
-mod spawn;
-mod stores;
-mod temp;
-mod times;
-mod to_disk;
+mod store_dirs;
 mod tool_homes;
 mod unix_time;
-mod worker_log;
+mod worker;
 mod worker_ref;
 
-pub use claim::Claim;
-pub use door::{DoorError, Doorway};
-pub use host::Host;
-pub use plan::OpenFailure;
-pub use restart::{Decision, Life, RestartLimits, Restarts};
-pub use spawn::{Permanent, SpawnError, check_workers};
+pub use control_socket::daemon_lock::DaemonLock;
+pub use control_socket::{ControlSocketError, ListenMode};
+pub use host_tier::HostTier;
+pub use session_spec::OpenFailure;
+pub use worker::restart::{ExitKind, RestartDecision, RestartHistory, RestartLimits};
+pub use worker::spawner::{WorkerKind, WorkerSpawnError, check_workers};
 
 use config::Dirs;
-use door::Door;
+use control_socket::ControlSocket;
 use messages::RootMsg;
 use ractor::{Actor, ActorRef};
-use root::Root;
+use root::RootActor;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,7 +91,7 @@ pub struct SupervisorSettings {
     /// Where the workers' executables are.
     pub workers: PathBuf,
     /// The strongest cage this host allows.
-    pub host: Host,
+    pub host: HostTier,
     /// The directory in which each command gets a cgroup of its own, where one was delegated.
     pub cgroup: Option<PathBuf>,
     /// Where sessions' temporary directories are made.
@@ -129,7 +120,7 @@ pub struct ControlAddress {
 pub enum SupervisorError {
     /// Its door could not be opened.
     #[error(transparent)]
-    Door(#[from] DoorError),
+    ControlSocket(#[from] ControlSocketError),
     /// Its broker or audit log could not be started.
     #[error("cannot start: {0}")]
     Start(String),
@@ -150,16 +141,16 @@ impl Supervisor {
     /// See [`SupervisorError`]; nothing runs then.
     pub async fn run(
         settings: SupervisorSettings,
-        way: Doorway,
+        way: ListenMode,
         opened: impl FnOnce(&ControlAddress),
         lifeline: impl Future<Output = ()>,
     ) -> Result<(), SupervisorError> {
         // First of all, so that a daemon that comes second starts nothing.
-        let door = Door::open(&way)?;
+        let door = ControlSocket::open(&way)?;
         let mut signals = ShutdownSignals::catch(&way)?;
         #[cfg(agentd_hooks)]
         ipc::hook::obey_aside();
-        let (root, ended) = Root::spawn(None, Root, settings)
+        let (root, ended) = RootActor::spawn(None, RootActor, settings)
             .await
             .map_err(|error| SupervisorError::Start(error.to_string()))?;
         opened(&ControlAddress {
@@ -201,10 +192,10 @@ enum Hangup {
 }
 
 impl ShutdownSignals {
-    fn catch(way: &Doorway) -> std::io::Result<Self> {
+    fn catch(way: &ListenMode) -> std::io::Result<Self> {
         let hangup = match way {
-            Doorway::Private(_) => Hangup::Ends,
-            Doorway::Daemon(_) => Hangup::EndsNothing,
+            ListenMode::Private(_) => Hangup::Ends,
+            ListenMode::Daemon(_) => Hangup::EndsNothing,
         };
         Ok(Self {
             hangup,
@@ -230,14 +221,14 @@ impl ShutdownSignals {
 }
 
 /// Lets peers in, each checked in a task of its own so that a slow one holds nobody up.
-async fn serve(door: &Door, root: &ActorRef<RootMsg>) {
+async fn serve(door: &ControlSocket, root: &ActorRef<RootMsg>) {
     loop {
-        match door.next().await {
+        match door.accept().await {
             Ok(stream) => {
                 let (token, root) = (door.token(), root.clone());
                 tokio::spawn(async move {
-                    if let Some(client) = door::admit(stream, &token).await {
-                        let _ = root.send_message(RootMsg::Client(client));
+                    if let Some(client) = control_socket::admit(stream, &token).await {
+                        let _ = root.send_message(RootMsg::ClientConnected(client));
                     }
                 });
             }

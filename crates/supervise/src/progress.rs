@@ -1,6 +1,6 @@
 //! What a worker's word says of its life. Used by the worker actor.
 
-use crate::restart::Said;
+use crate::worker::restart::WorkerProgress;
 use protocol::broker::FromBroker;
 use protocol::provider::FromProvider;
 use protocol::session::FromSession;
@@ -8,14 +8,14 @@ use protocol::store::FromStore;
 
 /// What a word says of the worker's life: lines for the log are no work.
 pub(crate) trait Progress {
-    fn said(&self) -> Said;
+    fn said(&self) -> WorkerProgress;
 }
 
 impl Progress for FromSession {
-    fn said(&self) -> Said {
+    fn said(&self) -> WorkerProgress {
         match self {
             // A sign of life comes before the journal is replayed, too.
-            Self::Log(_) | Self::Pong(_) => Said::Nothing,
+            Self::Log(_) | Self::Pong(_) => WorkerProgress::NoProgress,
             Self::Ready
             | Self::Commit(_)
             | Self::Ask(_)
@@ -24,15 +24,15 @@ impl Progress for FromSession {
             | Self::Answered { .. }
             | Self::CancelAsk
             | Self::NotCompacted
-            | Self::CancelCall(_) => Said::Something,
+            | Self::CancelCall(_) => WorkerProgress::Progressed,
         }
     }
 }
 
 impl Progress for FromProvider {
-    fn said(&self) -> Said {
+    fn said(&self) -> WorkerProgress {
         match self {
-            Self::Log(_) => Said::Nothing,
+            Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready
             | Self::Delta { .. }
             | Self::Retrying { .. }
@@ -40,26 +40,26 @@ impl Progress for FromProvider {
             | Self::Failed { .. }
             | Self::Cancelled { .. }
             | Self::Notice { .. }
-            | Self::Pong(_) => Said::Something,
+            | Self::Pong(_) => WorkerProgress::Progressed,
         }
     }
 }
 
 impl Progress for FromBroker {
-    fn said(&self) -> Said {
+    fn said(&self) -> WorkerProgress {
         match self {
-            Self::Log(_) => Said::Nothing,
+            Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready { .. } | Self::Verdict { .. } | Self::Rejected { .. } | Self::Pong(_) => {
-                Said::Something
+                WorkerProgress::Progressed
             }
         }
     }
 }
 
 impl Progress for FromStore {
-    fn said(&self) -> Said {
+    fn said(&self) -> WorkerProgress {
         match self {
-            Self::Log(_) => Said::Nothing,
+            Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready
             | Self::Foreword(_)
             | Self::Answered { .. }
@@ -67,7 +67,7 @@ impl Progress for FromStore {
             | Self::Settled(_)
             | Self::Fetched { .. }
             | Self::Recalled { .. }
-            | Self::Pong(_) => Said::Something,
+            | Self::Pong(_) => WorkerProgress::Progressed,
         }
     }
 }

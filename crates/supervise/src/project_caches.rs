@@ -2,7 +2,7 @@
 //! other project and no program of the person. Used when a session is planned and opened, and by the
 //! root, which takes away what nobody used for long and what has grown too large.
 
-use crate::overlays::{Overlays, Projects};
+use crate::project_overlays::{OverlayRegistry, ProjectOverlays};
 use crate::remover::Remover;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What commands write; beside it lies what keeps it.
-const KEPT: &str = "kept";
+const CACHE: &str = "kept";
 /// What they changed of the person's; in each of its folders `upper` has the changes.
 const OVERLAYS: &str = "overlays";
 const UPPER: &str = "upper";
@@ -21,24 +21,24 @@ const LOCK: &str = "lock";
 /// Its time says when the caches were last measured.
 const MEASURED: &str = "measured";
 /// How the name of caches begins that were put aside. No project's begins so: those end in a digest.
-const ASIDE: &str = "removed-";
+const REMOVED_PREFIX: &str = "removed-";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long caches are kept that no session uses.
-const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const UNUSED_LIMIT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// How large the caches of one project may be when a supervisor starts, in bytes.
-const LARGEST: u64 = 16 << 30;
+const MAX_BYTES: u64 = 16 << 30;
 
 /// That a session uses the caches.
 #[derive(Debug)]
-pub(crate) struct InUse {
+pub(crate) struct CacheLease {
     _lock: File,
     /// What its commands change of the person's.
-    pub(crate) overlays: Arc<Overlays>,
+    pub(crate) overlays: Arc<ProjectOverlays>,
 }
 
 /// All projects' caches.
-pub(crate) fn all(state: &Path) -> PathBuf {
+pub(crate) fn caches_dir(state: &Path) -> PathBuf {
     let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
     state.join("caches")
 }
@@ -47,19 +47,19 @@ pub(crate) fn all(state: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Where it cannot be made.
-pub(crate) fn make_all(state: &Path) -> io::Result<PathBuf> {
+pub(crate) fn make_caches_dir(state: &Path) -> io::Result<PathBuf> {
     private(state)?;
-    let all = all(state);
+    let all = caches_dir(state);
     private(&all).map(|()| all)
 }
 
 /// Those of a project, by the name that it has among our own directories.
-pub(crate) fn place(state: &Path, project: &Path) -> PathBuf {
-    all(state).join(crate::stores::name(project)).join(KEPT)
+pub(crate) fn project_cache_dir(state: &Path, project: &Path) -> PathBuf {
+    caches_dir(state).join(crate::store_dirs::project_dir_name(project)).join(CACHE)
 }
 
 /// Where beside these caches it is kept what commands change of the person's.
-pub(crate) fn overlays(kept: &Path) -> PathBuf {
+pub(crate) fn overlays_dir(kept: &Path) -> PathBuf {
     kept.with_file_name(OVERLAYS)
 }
 
@@ -67,14 +67,14 @@ pub(crate) fn overlays(kept: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Where they cannot be made.
-pub(crate) fn open(kept: &Path, projects: &Projects) -> io::Result<InUse> {
+pub(crate) fn lease(kept: &Path, projects: &OverlayRegistry) -> io::Result<CacheLease> {
     let project = kept.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let lock = lock(project)?;
     lock.lock_shared()?;
     // Its time says when the caches were last used.
     lock.set_modified(SystemTime::now())?;
     private(kept)?;
-    Ok(InUse { _lock: lock, overlays: projects.of(&project.join(OVERLAYS)) })
+    Ok(CacheLease { _lock: lock, overlays: projects.of(&project.join(OVERLAYS)) })
 }
 
 fn lock(project: &Path) -> io::Result<File> {
@@ -89,18 +89,18 @@ fn private(path: &Path) -> io::Result<()> {
 
 /// Takes away what no session used for long and what is too large, unless a session uses it now. Each
 /// project is measured once a day.
-pub(crate) fn sweep(all: &Path, remover: &Remover) {
-    sweep_above(all, LARGEST, remover);
+pub(crate) fn remove_unused(all: &Path, remover: &Remover) {
+    sweep_above(all, MAX_BYTES, remover);
 }
 
 fn sweep_above(all: &Path, largest: u64, remover: &Remover) {
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let project = entry.path();
-        if entry.file_name().as_encoded_bytes().starts_with(ASIDE.as_bytes()) {
+        if entry.file_name().as_encoded_bytes().starts_with(REMOVED_PREFIX.as_bytes()) {
             remover.remove(project);
             continue;
         }
-        let unused = age(&project.join(LOCK)).is_some_and(|age| age > UNUSED);
+        let unused = age(&project.join(LOCK)).is_some_and(|age| age > UNUSED_LIMIT);
         let measured = age(&project.join(MEASURED)).is_some_and(|age| age < DAY);
         if unused || (!measured && is_above(written(&project), largest)) {
             remove(&project, remover);
@@ -118,7 +118,7 @@ fn age(file: &Path) -> Option<Duration> {
 fn written(project: &Path) -> Vec<PathBuf> {
     let overlays = std::fs::read_dir(project.join(OVERLAYS)).into_iter().flatten().flatten();
     let uppers = overlays.map(|overlay| overlay.path().join(UPPER)).filter(|upper| upper.is_dir());
-    uppers.chain([project.join(KEPT)]).collect()
+    uppers.chain([project.join(CACHE)]).collect()
 }
 
 /// A directory that its owner may not list counts as too large: a command closed it.
@@ -151,12 +151,12 @@ fn remove(project: &Path, remover: &Remover) {
     if held.try_lock().is_err() {
         return;
     }
-    for name in [KEPT, OVERLAYS] {
+    for name in [CACHE, OVERLAYS] {
         let mut number = [0; 4];
         if getrandom::fill(&mut number).is_err() {
             return;
         }
-        let aside = format!("{ASIDE}{:08x}", u32::from_ne_bytes(number));
+        let aside = format!("{REMOVED_PREFIX}{:08x}", u32::from_ne_bytes(number));
         let aside = project.with_file_name(aside);
         match std::fs::rename(project.join(name), &aside) {
             Ok(()) => {
@@ -178,24 +178,24 @@ mod tests {
     #[tokio::test]
     async fn caches_go_when_they_are_too_large_or_unused_and_nobody_uses_them() {
         let state = tempfile::tempdir().unwrap();
-        let all = all(state.path());
+        let all = caches_dir(state.path());
         std::fs::create_dir(&all).unwrap();
         let remover = Remover::start(std::slice::from_ref(&all)).unwrap();
         let names = ["kept", "large", "old", "closed", "in-use"];
-        let places = names.map(|name| place(state.path(), &Path::new("/p").join(name)));
+        let places = names.map(|name| project_cache_dir(state.path(), &Path::new("/p").join(name)));
         let [kept, large, old, closed, in_use] = &places;
         for place in &places {
-            drop(open(place, &Projects::default()).unwrap());
+            drop(lease(place, &OverlayRegistry::default()).unwrap());
             std::fs::write(place.join("file"), "x").unwrap();
         }
         for place in [large, in_use] {
             std::fs::write(place.join("large"), vec![1; 64 << 10]).unwrap();
         }
         let lock = File::options().write(true).open(old.with_file_name(LOCK)).unwrap();
-        lock.set_modified(SystemTime::now() - UNUSED - DAY).unwrap();
+        lock.set_modified(SystemTime::now() - UNUSED_LIMIT - DAY).unwrap();
         std::fs::create_dir(closed.join("shut")).unwrap();
         std::fs::set_permissions(closed.join("shut"), PermissionsExt::from_mode(0o000)).unwrap();
-        let used = open(in_use, &Projects::default()).unwrap();
+        let used = lease(in_use, &OverlayRegistry::default()).unwrap();
         sweep_above(&all, 32 << 10, &remover);
         assert!(kept.join("file").exists() && in_use.join("file").exists());
         assert!(!large.exists() && !old.exists());
@@ -210,7 +210,9 @@ mod tests {
         remover.finish(Duration::from_secs(60)).await;
         let aside = std::fs::read_dir(&all).unwrap().flatten();
         assert_eq!(
-            aside.filter(|entry| entry.file_name().to_str().unwrap().starts_with(ASIDE)).count(),
+            aside
+                .filter(|entry| entry.file_name().to_str().unwrap().starts_with(REMOVED_PREFIX))
+                .count(),
             0
         );
     }

@@ -8,17 +8,17 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-enum Order {
+enum RemovalRequest {
     Remove(PathBuf),
     /// All orders before this one have been carried out.
-    Tell(oneshot::Sender<()>),
+    Flush(oneshot::Sender<()>),
 }
 
 /// The handle of the thread. It ends with the last of them, or with the process: the next
 /// supervisor's sweep takes up what it left.
 #[derive(Debug, Clone)]
 pub(crate) struct Remover {
-    orders: mpsc::Sender<Order>,
+    requests: mpsc::Sender<RemovalRequest>,
 }
 
 impl Remover {
@@ -34,17 +34,17 @@ impl Remover {
             }
             for order in inbox {
                 match order {
-                    Order::Remove(path) => remove(&path),
-                    Order::Tell(done) => _ = done.send(()),
+                    RemovalRequest::Remove(path) => remove_directory(&path),
+                    RemovalRequest::Flush(done) => _ = done.send(()),
                 }
             }
         })?;
-        Ok(Self { orders })
+        Ok(Self { requests: orders })
     }
 
     /// Has it removed in its turn. Nothing may use it any more.
     pub(crate) fn remove(&self, path: PathBuf) {
-        if let Err(mpsc::SendError(_)) = self.orders.send(Order::Remove(path)) {
+        if let Err(mpsc::SendError(_)) = self.requests.send(RemovalRequest::Remove(path)) {
             tracing::error!("the thread that removes temporary directories has ended");
         }
     }
@@ -52,14 +52,14 @@ impl Remover {
     /// Waits until everything so far is removed, but no longer than this.
     pub(crate) async fn finish(&self, patience: Duration) {
         let (done, told) = oneshot::channel();
-        let _ = self.orders.send(Order::Tell(done));
+        let _ = self.requests.send(RemovalRequest::Flush(done));
         if tokio::time::timeout(patience, told).await.is_err() {
             tracing::info!("temporary directories are left for the next start to remove");
         }
     }
 }
 
-fn remove(path: &Path) {
+fn remove_directory(path: &Path) {
     match sandbox::remove_tree(path) {
         Ok(()) => tracing::debug!(path = %path.display(), "removed"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,11 +1,11 @@
 //! The supervisor actor: the root of the tree. Owns the broker, the sessions and the way out.
 
-mod ending;
-mod idle;
+mod idle_daemon;
+mod idle_session;
 mod opening;
 mod recovery;
-mod retiring;
-mod roll;
+mod session_list;
+mod shutdown;
 
 use crate::SupervisorSettings;
 use crate::audit_actor::{AuditActor, AuditFailure, AuditMsg};
@@ -14,23 +14,23 @@ use crate::client_actor::{ClientActor, ClientArgs};
 use crate::messages::{
     BrokerToSession, ClientMsg, OpenRequest, RootMsg, RootToSession, SessionMsg, SessionSummary,
 };
-use crate::overlays::Projects;
+use crate::private_dirs;
 use crate::project_caches;
+use crate::project_overlays::OverlayRegistry;
 use crate::remover::Remover;
-use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
-use crate::spawn::{Permanent, Spawner};
-use crate::temp;
-use crate::times::SlotTimes;
 use crate::unix_time::now_ms;
-use crate::worker_log;
+use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
+use crate::worker::log_lines;
+use crate::worker::spawner::{Spawner, WorkerKind};
+use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
-use ending::{Ended, LOOK, REMOVAL, SILENT};
+use idle_session::RetiringSession;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{DaemonStatus, ProcessRow, SessionState, Unfinished};
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use retiring::Retiring;
+use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT, ShutdownPhase};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -41,7 +41,7 @@ pub(crate) struct RootState {
     settings: Arc<SupervisorSettings>,
     spawner: Spawner,
     remover: Remover,
-    overlays: Projects,
+    overlays: OverlayRegistry,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     audit_closed: AuditFailure,
@@ -49,27 +49,27 @@ pub(crate) struct RootState {
     /// Sessions that are being opened, and who else waits for them.
     opening: HashMap<SessionId, Vec<OpenRequest>>,
     /// Sessions that end by themselves, and who waits for them to have.
-    retiring: HashMap<SessionId, Retiring>,
+    retiring: HashMap<SessionId, RetiringSession>,
     /// Why the broker will not come back.
     broker_failed: Option<String>,
     /// The cage of the broker that is up.
     broker_cage: Option<Tier>,
     /// Let in so far; names the next.
-    let_in: u32,
+    clients_admitted: u32,
     clients: HashMap<ActorId, ActorRef<ClientMsg>>,
-    ending: Ended,
+    shutdown_phase: ShutdownPhase,
     /// Names the wait for somebody to come; a newer one makes it void.
     wait: u64,
     /// Its timer.
     waiting: Option<AbortHandle>,
     /// When it began, in milliseconds of Unix time.
-    began: u64,
+    started_at: u64,
 }
 
 /// The actor.
-pub(crate) struct Root;
+pub(crate) struct RootActor;
 
-impl Actor for Root {
+impl Actor for RootActor {
     type Msg = RootMsg;
     type State = RootState;
     type Arguments = SupervisorSettings;
@@ -81,31 +81,32 @@ impl Actor for Root {
     ) -> Result<Self::State, ActorProcessingErr> {
         let log = settings.log.try_clone()?;
         let spawner = Spawner::start(settings.workers.clone(), log, settings.worker_env.clone())?;
-        let caches = project_caches::make_all(&settings.dirs.state)?;
+        let caches = project_caches::make_caches_dir(&settings.dirs.state)?;
         let remover = Remover::start(&[settings.temp_root.clone(), caches])?;
-        sweep(&settings, &remover);
+        clean_up_leftovers(&settings, &remover);
         let cell = myself.get_cell();
         let audit_dir = settings.dirs.state.join("audit");
         let audit_closed = AuditFailure::default();
         let log = (audit_dir, Arc::clone(&audit_closed));
         let (audit, _) = AuditActor::spawn_linked(None, AuditActor, log, cell.clone()).await?;
         let owner = myself.clone();
-        let plan = SlotPlan {
-            worker: Permanent::Broker,
+        let plan = WorkerArgs {
+            kind: WorkerKind::Broker,
             session: None,
-            spawner: spawner.with(&settings.broker_env),
-            times: SlotTimes::default(),
-            owner: Arc::new(move |event| {
-                let _ = owner.send_message(RootMsg::Broker(event));
+            spawner: spawner.with_env(&settings.broker_env),
+            timeouts: WorkerTimeouts::default(),
+            on_event: Arc::new(move |event| {
+                let _ = owner.send_message(RootMsg::BrokerEvent(event));
             }),
         };
-        let (broker, _) = Slot::<BrokerLink>::spawn_linked(None, Slot::new(), plan, cell).await?;
+        let (broker, _) =
+            WorkerActor::<BrokerLink>::spawn_linked(None, WorkerActor::new(), plan, cell).await?;
         let sessions = HashMap::new();
         let mut root = RootState {
             settings: Arc::new(settings),
             spawner,
             remover,
-            overlays: Projects::default(),
+            overlays: OverlayRegistry::default(),
             broker: WorkerRef::new(broker),
             audit,
             audit_closed,
@@ -114,14 +115,14 @@ impl Actor for Root {
             retiring: HashMap::new(),
             broker_failed: None,
             broker_cage: None,
-            let_in: 0,
+            clients_admitted: 0,
             clients: HashMap::new(),
-            ending: Ended::No,
+            shutdown_phase: ShutdownPhase::NotStarted,
             wait: 0,
             waiting: None,
-            began: now_ms(),
+            started_at: now_ms(),
         };
-        root.await_somebody(&myself);
+        root.start_idle_timer(&myself);
         Ok(root)
     }
 
@@ -132,11 +133,11 @@ impl Actor for Root {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            RootMsg::Broker(event) => state.broker(event),
-            RootMsg::Client(stream) => state.client(&myself, stream).await,
-            RootMsg::Open(order) => state.open(&myself, order),
-            RootMsg::Opened { session, opened, order } => {
-                state.opened(&myself, session, opened, *order);
+            RootMsg::BrokerEvent(event) => state.on_broker_event(event),
+            RootMsg::ClientConnected(stream) => state.on_client_connected(&myself, stream).await,
+            RootMsg::Open(order) => state.open_session(&myself, order),
+            RootMsg::OpenFinished { session, opened, order } => {
+                state.on_open_finished(&myself, session, opened, *order);
             }
             RootMsg::Find(session, reply) => {
                 let _ = reply.send(state.sessions.get(&session).cloned());
@@ -145,27 +146,31 @@ impl Actor for Root {
             RootMsg::EndSession { session, ending, reply } => {
                 state.end_session(&session, ending, reply);
             }
-            RootMsg::Retire(session) => state.retire(session),
-            RootMsg::RetireRefused(session) => state.stays(&myself, session),
+            RootMsg::Retire(session) => state.retire_session(session),
+            RootMsg::RetireRefused(session) => state.on_retire_refused(&myself, session),
             RootMsg::Remove(session, reply) => state.remove(session, reply),
             RootMsg::Describe(reply) => state.describe(reply),
             RootMsg::Restart(session, reply) => state.restart(&session, reply),
             RootMsg::Status(reply) => state.status(reply),
-            RootMsg::End { unfinished: Unfinished::Interrupt, by } => {
-                state.shutdown(&myself, Some(by.get_id()));
+            RootMsg::ShutdownRequested { unfinished: Unfinished::Interrupt, by } => {
+                state.begin_shutdown(&myself, Some(by.get_id()));
             }
-            RootMsg::End { unfinished: Unfinished::Refuse, by } => state.end_if_idle(&myself, by),
-            RootMsg::ShutdownIfPaused { by, paused } => state.end_paused(&myself, by, &paused),
-            RootMsg::IdleTimer(wait) => state.unused(&myself, wait),
+            RootMsg::ShutdownRequested { unfinished: Unfinished::Refuse, by } => {
+                state.shutdown_if_idle(&myself, by)
+            }
+            RootMsg::ShutdownIfPaused { by, paused } => {
+                state.shutdown_if_paused(&myself, by, &paused)
+            }
+            RootMsg::IdleTimer(wait) => state.on_idle_timer(&myself, wait),
             RootMsg::IdleConfirmed(wait) => {
                 if wait == state.wait && state.clients.is_empty() {
                     tracing::info!("nobody uses it any more");
-                    state.shutdown(&myself, None);
+                    state.begin_shutdown(&myself, None);
                 }
             }
-            RootMsg::Shutdown => state.shutdown(&myself, None),
-            RootMsg::SessionEnded => state.gone(&myself),
-            RootMsg::ShutdownTimeout => state.overdue(&myself),
+            RootMsg::Shutdown => state.begin_shutdown(&myself, None),
+            RootMsg::SessionEnded => state.on_session_ended(&myself),
+            RootMsg::ShutdownTimeout => state.on_shutdown_timeout(&myself),
         }
         Ok(())
     }
@@ -175,7 +180,7 @@ impl Actor for Root {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        state.remover.finish(REMOVAL).await;
+        state.remover.finish(REMOVAL_TIMEOUT).await;
         Ok(())
     }
 
@@ -189,19 +194,19 @@ impl Actor for Root {
         match event {
             SupervisionEvent::ActorFailed(who, error) => {
                 tracing::error!(%error, "an actor failed");
-                state.lost(who.get_id());
-                state.retired(&myself, who.get_id());
+                state.on_session_failed(who.get_id());
+                state.on_retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
                 // Without its log of record or its judge nothing may go on.
                 if [state.audit.get_id(), state.broker.slot().get_id()].contains(&who.get_id()) {
-                    state.shutdown(&myself, None);
+                    state.begin_shutdown(&myself, None);
                 }
             }
             SupervisionEvent::ActorTerminated(who, ..) => {
-                state.ended(who.get_id());
-                state.retired(&myself, who.get_id());
+                state.on_session_stopped(who.get_id());
+                state.on_retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
-                state.await_somebody(&myself);
+                state.start_idle_timer(&myself);
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
         }
@@ -210,22 +215,22 @@ impl Actor for Root {
 }
 
 impl RootState {
-    fn broker(&mut self, event: SlotEvent<BrokerLink>) {
+    fn on_broker_event(&mut self, event: WorkerEvent<BrokerLink>) {
         match event {
-            SlotEvent::Up(generation) => {
+            WorkerEvent::Up(generation) => {
                 self.broker.up(generation);
-                self.tell_sessions(|| BrokerToSession::Back(generation));
+                self.send_to_sessions(|| BrokerToSession::Back(generation));
             }
-            SlotEvent::Word { word, heard: _heard } => self.broker_word(word),
-            SlotEvent::Down { cause: _, failed: None } => self.broker_cage = None,
-            SlotEvent::Down { cause: _, failed: Some(why) } => {
-                self.tell_sessions(|| BrokerToSession::Failed(why.clone()));
+            WorkerEvent::Message { message: word, permit: _permit } => self.on_broker_message(word),
+            WorkerEvent::Down { cause: _, failed: None } => self.broker_cage = None,
+            WorkerEvent::Down { cause: _, failed: Some(why) } => {
+                self.send_to_sessions(|| BrokerToSession::Failed(why.clone()));
                 (self.broker_failed, self.broker_cage) = (Some(why), None);
             }
         }
     }
 
-    fn broker_word(&mut self, word: FromBroker) {
+    fn on_broker_message(&mut self, word: FromBroker) {
         match word {
             FromBroker::Ready { cage } => self.broker_cage = Some(cage),
             FromBroker::Pong(_) => {}
@@ -242,25 +247,25 @@ impl RootState {
                 }
                 None => tracing::warn!(%call, reason, "an answer did not count"),
             },
-            FromBroker::Log(line) => worker_log::write("broker", "every session", &line),
+            FromBroker::Log(line) => log_lines::write("broker", "every session", &line),
         }
     }
 
     /// Also those that are about to end: somebody may come, and they stay.
-    fn tell_sessions(&self, message: impl Fn() -> BrokerToSession) {
+    fn send_to_sessions(&self, message: impl Fn() -> BrokerToSession) {
         let retiring = self.retiring.values().map(|retiring| &retiring.actor);
         for session in self.sessions.values().chain(retiring) {
             let _ = session.send_message(message().into());
         }
     }
 
-    async fn client(&mut self, myself: &ActorRef<RootMsg>, stream: ClientStream) {
-        if self.ending != Ended::No {
+    async fn on_client_connected(&mut self, myself: &ActorRef<RootMsg>, stream: ClientStream) {
+        if self.shutdown_phase != ShutdownPhase::NotStarted {
             return;
         }
-        self.stop_waiting();
-        self.let_in += 1;
-        let name = format!("terminal {}", self.let_in);
+        self.stop_idle_timer();
+        self.clients_admitted += 1;
+        let name = format!("terminal {}", self.clients_admitted);
         let plan = ClientArgs { stream, root: myself.clone(), name };
         match ClientActor::spawn_linked(None, ClientActor, plan, myself.get_cell()).await {
             Ok((client, _)) => {
@@ -273,7 +278,7 @@ impl RootState {
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
         let cage = self.broker_cage;
         let (row, broker) = oneshot::channel();
-        let _ = self.broker.slot().send_message(SlotMsg::Describe(row));
+        let _ = self.broker.slot().send_message(WorkerMsg::Describe(row));
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (rows, answer) = oneshot::channel();
             let _ = session.send_message(RootToSession::Describe(rows).into());
@@ -281,9 +286,9 @@ impl RootState {
         };
         let asked: Vec<_> = self.sessions.iter().map(ask).collect();
         tokio::spawn(async move {
-            let mut rows = vec![own_row()];
+            let mut rows = vec![supervisor_row()];
             rows.extend(broker.await.map(|row| ProcessRow { cage, ..row }));
-            rows.extend(described(Instant::now() + LOOK, asked).await);
+            rows.extend(collect_process_rows(Instant::now() + REPLY_TIMEOUT, asked).await);
             let _ = reply.send(rows);
         });
     }
@@ -295,15 +300,15 @@ impl RootState {
         let mut status = DaemonStatus {
             pid: std::process::id(),
             build: protocol::BUILD_ID.to_owned(),
-            began: self.began,
-            sandbox: self.cage(),
+            began: self.started_at,
+            sandbox: self.describe_tier(),
             sessions: count(self.sessions.len()),
             clients: count(self.clients.len()),
             troubles,
         };
         let is_closed = self.audit_closed.lock().is_ok_and(|closed| closed.is_some());
         let audit = is_closed.then(|| self.audit.clone());
-        let glances = self.glances();
+        let glances = self.request_glances();
         if audit.is_none() && glances.is_empty() {
             // Nothing has to be asked. A client that asks on and on is held up by its own answers.
             let _ = reply.send(status);
@@ -311,15 +316,15 @@ impl RootState {
         }
         tokio::spawn(async move {
             if let Some(audit) = audit {
-                status.troubles.extend(recovery::takes_records(&audit).await.err());
+                status.troubles.extend(recovery::check_audit_log(&audit).await.err());
             }
-            let until = Instant::now() + LOOK;
+            let until = Instant::now() + REPLY_TIMEOUT;
             for (session, glance) in glances {
                 let why = match tokio::time::timeout_at(until, glance).await {
                     Ok(Ok(SessionSummary { state: SessionState::Degraded(why), .. })) => why,
                     // It is well, or has ended meanwhile.
                     Ok(_) => continue,
-                    Err(_) => SILENT.to_owned(),
+                    Err(_) => NO_REPLY.to_owned(),
                 };
                 status.troubles.push(format!("session {session}: {why}"));
             }
@@ -328,8 +333,8 @@ impl RootState {
     }
 
     /// What the host allows, in words.
-    fn cage(&self) -> String {
-        let tier = self.settings.host.known();
+    fn describe_tier(&self) -> String {
+        let tier = self.settings.host.last_known();
         let words = tier.in_words();
         match (&self.settings.cgroup, tier) {
             (Some(_), Tier::A | Tier::B) => format!("{words}, a cgroup for each command"),
@@ -342,7 +347,7 @@ impl RootState {
     }
 
     /// Asks every live session how it is.
-    fn glances(&self) -> Vec<(SessionId, oneshot::Receiver<SessionSummary>)> {
+    fn request_glances(&self) -> Vec<(SessionId, oneshot::Receiver<SessionSummary>)> {
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (reply, glance) = oneshot::channel();
             let _ = session.send_message(RootToSession::Summarize(reply).into());
@@ -354,18 +359,18 @@ impl RootState {
 
 /// Takes away what dead supervisors left. Beside the start, not before it: the directory of temporary
 /// files may be long.
-fn sweep(settings: &SupervisorSettings, remover: &Remover) {
+fn clean_up_leftovers(settings: &SupervisorSettings, remover: &Remover) {
     let (root, remover) = (settings.temp_root.clone(), remover.clone());
     let sessions = settings.dirs.state.join("sessions");
-    let caches = project_caches::all(&settings.dirs.state);
+    let caches = project_caches::caches_dir(&settings.dirs.state);
     tokio::task::spawn_blocking(move || {
-        temp::sweep(&root, &sessions, &remover);
-        project_caches::sweep(&caches, &remover);
+        private_dirs::remove_unused(&root, &sessions, &remover);
+        project_caches::remove_unused(&caches, &remover);
     });
 }
 
 /// The processes of these sessions. One that waits for its disk says nothing, and is told so.
-async fn described(
+async fn collect_process_rows(
     until: Instant,
     asked: Vec<(SessionId, oneshot::Receiver<Vec<ProcessRow>>)>,
 ) -> Vec<ProcessRow> {
@@ -379,7 +384,7 @@ async fn described(
                 pid: 0,
                 generation: 0,
                 restarts: 0,
-                last_cause: Some(SILENT.to_owned()),
+                last_cause: Some(NO_REPLY.to_owned()),
                 cage: None,
             }),
         }
@@ -387,7 +392,7 @@ async fn described(
     rows
 }
 
-fn own_row() -> ProcessRow {
+fn supervisor_row() -> ProcessRow {
     ProcessRow {
         worker: "agentd-supervisor".to_owned(),
         session: None,

@@ -11,7 +11,7 @@ use protocol::session::{Deaths, FromSession, Happened, OpenTurn, ToSession, Turn
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 
-use crate::to_disk::Place;
+use crate::records::encode::TurnRound;
 
 /// What to do with a word, in this order.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub(crate) enum RouteStep {
     ToSession(ToSession),
     ToProvider(ToProvider),
     /// With what its result is to say of its arguments.
-    StartCall(Call, Place, Executor, Option<String>),
+    StartCall(Call, TurnRound, Executor, Option<String>),
     /// Answered with the files' stamps.
     StatPinned {
         check: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Router {
     /// A prompt is on disk and the end of its turn is not.
     turn_open: bool,
     /// Counted over the session.
-    place: Place,
+    place: TurnRound,
     /// Deaths of the conversation's process since the turn's last progress.
     deaths: u32,
     /// How it ended the last time, and where in the turn.
@@ -94,7 +94,7 @@ impl Router {
     /// Continues after so many turns on disk, the last of them ended, cut short or to go on.
     pub(crate) fn resumed(turns: u32, last: OpenTurn, cut_short: Option<Deaths>) -> Self {
         let turn_open = last == OpenTurn::GoesOn;
-        let place = Place { turn: turns, round: 0 };
+        let place = TurnRound { turn: turns, round: 0 };
         Self { place, turn_open, cut_short, ..Self::default() }
     }
 
@@ -114,7 +114,7 @@ impl Router {
     }
 
     /// Where in the conversation a call of now stands.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> TurnRound {
         self.place
     }
 
@@ -227,7 +227,7 @@ impl Router {
                         self.unconfirmed.pop_front();
                         self.turn_open = true;
                         self.cut_short = None;
-                        self.place = Place { turn: self.place.turn + 1, round: 0 };
+                        self.place = TurnRound { turn: self.place.turn + 1, round: 0 };
                     }
                     Happened::TurnEnded { end } => {
                         self.turn_open = false;
@@ -360,7 +360,7 @@ impl Router {
 
     /// Where the turn is, in words for people; with the calls that run.
     fn place_in_turn(&self, calls: &[u32]) -> String {
-        let Place { turn, round } = self.place;
+        let TurnRound { turn, round } = self.place;
         let at = format!("in turn {turn}");
         match (calls.iter().min(), &self.asked) {
             (Some(call), _) => format!("{at} while call {call} ran"),

@@ -151,7 +151,7 @@ fn calls_know_their_turn_and_round() {
     let steps = router.on_session_msg(FromSession::Run { call: call.clone(), note: None });
     assert_eq!(
         steps,
-        [RouteStep::StartCall(call, Place { turn: 4, round: 9 }, Executor::Runner, None)]
+        [RouteStep::StartCall(call, TurnRound { turn: 4, round: 9 }, Executor::Runner, None)]
     );
 }
 

@@ -37,20 +37,20 @@ mod wishes;
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallInput, PendingQuestion};
 use crate::file_versions::FileVersions;
-use crate::hold::Hold;
 use crate::journal_writer::JournalWriter;
 use crate::messages::{
     BrokerToSession, CallToSession, ClientToSession, RootMsg, RootToSession, SessionMsg,
     SessionTimer,
 };
-use crate::plan::{Plan, kind_of};
-use crate::project_caches::InUse;
+use crate::project_caches::CacheLease;
+use crate::records::encode;
 use crate::route::{RouteStep, Router, is_progress};
-use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
-use crate::spawn::{Permanent, Spawner};
-use crate::times::SlotTimes;
-use crate::to_disk;
-use crate::worker_log;
+use crate::session_lock::SessionLock;
+use crate::session_spec::{SessionSpec, tool_kind};
+use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
+use crate::worker::log_lines;
+use crate::worker::spawner::{Spawner, WorkerKind};
+use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use journal::Record;
 use protocol::broker::{BrokerLink, ToBroker};
@@ -82,9 +82,9 @@ const CLOSING: Duration = Duration::from_secs(1);
 
 /// Arguments of a session actor.
 pub(crate) struct SessionArgs {
-    pub(crate) plan: Plan,
+    pub(crate) plan: SessionSpec,
     /// That the package caches of its project stay.
-    pub(crate) caches: Option<InUse>,
+    pub(crate) caches: Option<CacheLease>,
     /// That cleaners of `/tmp` leave its private directories alone.
     pub(crate) private: Option<File>,
     pub(crate) opened: OpenedJournal,
@@ -92,7 +92,7 @@ pub(crate) struct SessionArgs {
     /// What its proxies show commands in place of hosts that they sign in to.
     pub(crate) identity: Option<Arc<Identity>>,
     pub(crate) spawner: Spawner,
-    pub(crate) times: SlotTimes,
+    pub(crate) times: WorkerTimeouts,
     pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
     pub(crate) root: ActorRef<RootMsg>,
@@ -101,7 +101,7 @@ pub(crate) struct SessionArgs {
 /// A session's journal, new or mended.
 pub(crate) struct OpenedJournal {
     pub(crate) journal: journal::Journal,
-    pub(crate) hold: Hold,
+    pub(crate) hold: SessionLock,
     pub(crate) directory: PathBuf,
     /// How many turns it holds.
     pub(crate) turns: u32,
@@ -151,20 +151,20 @@ impl Actor for SessionActor {
             audit,
             root,
         } = args;
-        let spawner = spawner.with(&plan.worker_env);
+        let spawner = spawner.with_env(&plan.worker_env);
         broker.send(rules(&plan));
-        let (store, _) = Slot::<StoreLink>::spawn_linked(
+        let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
             None,
-            Slot::new(),
-            worker_args(Permanent::Store, &plan, &spawner, times, &myself, SessionMsg::Store),
+            WorkerActor::new(),
+            worker_args(WorkerKind::Store, &plan, &spawner, times, &myself, SessionMsg::Store),
             myself.get_cell(),
         )
         .await?;
-        let (conversation, _) = Slot::<SessionLink>::spawn_linked(
+        let (conversation, _) = WorkerActor::<SessionLink>::spawn_linked(
             None,
-            Slot::new(),
+            WorkerActor::new(),
             worker_args(
-                Permanent::Session,
+                WorkerKind::Session,
                 &plan,
                 &spawner,
                 times.replaying(),
@@ -174,10 +174,17 @@ impl Actor for SessionActor {
             myself.get_cell(),
         )
         .await?;
-        let (provider, _) = Slot::<ProviderLink>::spawn_linked(
+        let (provider, _) = WorkerActor::<ProviderLink>::spawn_linked(
             None,
-            Slot::new(),
-            worker_args(Permanent::Provider, &plan, &spawner, times, &myself, SessionMsg::Provider),
+            WorkerActor::new(),
+            worker_args(
+                WorkerKind::Provider,
+                &plan,
+                &spawner,
+                times,
+                &myself,
+                SessionMsg::Provider,
+            ),
             myself.get_cell(),
         )
         .await?;
@@ -301,20 +308,20 @@ impl SessionActorState {
     async fn on_conversation_event(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        event: SlotEvent<SessionLink>,
+        event: WorkerEvent<SessionLink>,
     ) {
         match event {
-            SlotEvent::Up(generation) => {
+            WorkerEvent::Up(generation) => {
                 self.workers.conversation.up(generation);
                 self.workers.replay = ReplayState::NotStarted;
                 self.replay_if_quiet(myself).await;
             }
-            SlotEvent::Word { word, heard: _heard } => {
+            WorkerEvent::Message { message: word, permit: _permit } => {
                 let steps = self.turn.router.on_session_msg(word);
                 self.carry_out(myself, steps).await;
                 self.start_next_turn(myself).await;
             }
-            SlotEvent::Down { cause, failed } => {
+            WorkerEvent::Down { cause, failed } => {
                 self.workers.replay = ReplayState::NoProcess;
                 let calls: Vec<_> = self.calls.running.keys().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
@@ -330,23 +337,23 @@ impl SessionActorState {
     async fn on_provider_event(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        event: SlotEvent<ProviderLink>,
+        event: WorkerEvent<ProviderLink>,
     ) {
         match event {
-            SlotEvent::Up(generation) => {
+            WorkerEvent::Up(generation) => {
                 self.workers.provider.up(generation);
                 self.configure_provider();
                 let steps = self.turn.router.provider_up();
                 self.carry_out(myself, steps).await;
                 self.suspend_later(myself);
             }
-            SlotEvent::Word { word, heard } => {
+            WorkerEvent::Message { message: word, permit: heard } => {
                 ipc::step!("supervisor: route", if matches!(word, FromProvider::Delta { .. }));
                 let steps = self.turn.router.on_provider_msg(word);
                 self.forward_to_conversation(myself, steps, heard).await;
                 self.suspend_later(myself);
             }
-            SlotEvent::Down { cause, failed } => {
+            WorkerEvent::Down { cause, failed } => {
                 self.workers.provider_state = ProviderState::Down;
                 let steps = self.turn.router.provider_down(&cause, failed.as_deref());
                 self.carry_out(myself, steps).await;
@@ -474,17 +481,18 @@ impl SessionActorState {
                     let ended = matches!(happened, Happened::TurnEnded { .. });
                     let record = match self.calls.unjudged.take_in(&happened) {
                         Some((call, result)) => self.audited(&call, result).await,
-                        None => to_disk::happened(happened, kind_of),
+                        None => encode::session_event(happened, tool_kind),
                     };
                     if self.record(vec![record]).await.is_err() {
                         // Nothing after it may happen: the disk is first.
                         return;
                     }
                     if progress {
-                        let _ = self.workers.conversation.slot().send_message(SlotMsg::Progressed);
+                        let _ =
+                            self.workers.conversation.slot().send_message(WorkerMsg::ResetFailures);
                     }
                     if answered {
-                        let _ = self.workers.provider.slot().send_message(SlotMsg::Progressed);
+                        let _ = self.workers.provider.slot().send_message(WorkerMsg::ResetFailures);
                     }
                     if ended {
                         self.show_failed_workers();
@@ -512,7 +520,7 @@ impl SessionActorState {
                         .for_each(|call| self.send_call(call, CallInput::Cancel));
                 }
                 RouteStep::Show(event) => self.show(&event),
-                RouteStep::Log(worker, line) => worker_log::write(worker, &self.plan.id, &line),
+                RouteStep::Log(worker, line) => log_lines::write(worker, &self.plan.id, &line),
             }
         }
     }
@@ -541,25 +549,25 @@ impl SessionActorState {
 
 /// Arguments of one of the session's workers, whose events become messages of the session.
 fn worker_args<L: protocol::Link + 'static>(
-    worker: Permanent,
-    plan: &Plan,
+    worker: WorkerKind,
+    plan: &SessionSpec,
     spawner: &Spawner,
-    times: SlotTimes,
+    times: WorkerTimeouts,
     session: &ActorRef<SessionMsg>,
-    message: fn(SlotEvent<L>) -> SessionMsg,
-) -> SlotPlan<L> {
+    message: fn(WorkerEvent<L>) -> SessionMsg,
+) -> WorkerArgs<L> {
     let session = session.clone();
-    SlotPlan {
-        worker,
+    WorkerArgs {
+        kind: worker,
         session: Some(plan.id.clone()),
         spawner: spawner.clone(),
-        times,
-        owner: Arc::new(move |event| {
+        timeouts: times,
+        on_event: Arc::new(move |event| {
             let _ = session.send_message(message(event));
         }),
     }
 }
 
-fn rules(plan: &Plan) -> ToBroker {
+fn rules(plan: &SessionSpec) -> ToBroker {
     ToBroker::Rules { session: plan.id.clone(), rules: plan.rules.clone() }
 }

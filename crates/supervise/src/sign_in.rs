@@ -2,10 +2,10 @@
 //! opened, and the keys as its clients pass them, which nothing here reads.
 
 use crate::grant::Grant;
-use crate::life::{Life, Report};
-use crate::plan::Plan;
-use crate::spawn::Spawner;
-use crate::worker_log;
+use crate::session_spec::SessionSpec;
+use crate::worker::log_lines;
+use crate::worker::process::{ProcessEvent, WorkerProcess};
+use crate::worker::spawner::Spawner;
 use protocol::confinement::{Confinement, Level, Network, Tier};
 use protocol::hosts::HostPort;
 use protocol::ids::Generation;
@@ -19,19 +19,19 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 /// How long it may take to make a certificate. It takes milliseconds.
-const TIME: Duration = Duration::from_secs(10);
+const CERTIFY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How the proxy of one command signs in, with the key of each account.
 #[derive(Debug)]
-pub(crate) struct WithKeys {
+pub(crate) struct SignInKeys {
     pub(crate) sign_in: SignIn,
     pub(crate) keys: Vec<OwnedFd>,
 }
 
-impl WithKeys {
+impl SignInKeys {
     /// Of the hosts that the configuration names and clients passed keys for.
     pub(crate) fn of(
-        plan: &Plan,
+        plan: &SessionSpec,
         identity: Option<&Arc<Identity>>,
         papers: &[(Paper, OwnedFd)],
     ) -> Option<Self> {
@@ -64,14 +64,14 @@ fn key_for<'a>(host: &HostPort, papers: &'a [(Paper, OwnedFd)]) -> Option<&'a Ow
 }
 
 /// Hosts that the configuration names and a client passed a key for.
-pub(crate) fn hosts(plan: &Plan, papers: &[(Paper, OwnedFd)]) -> Vec<HostPort> {
+pub(crate) fn hosts_with_keys(plan: &SessionSpec, papers: &[(Paper, OwnedFd)]) -> Vec<HostPort> {
     let all = plan.config.credentials.iter().map(|credential| &credential.host);
     all.filter(|host| key_for(host, papers).is_some()).cloned().collect()
 }
 
 /// Behind what the model is told of the network, so that it looks for no tokens.
-pub(crate) fn in_words(confinement: &Confinement, hosts: &[HostPort]) -> String {
-    match listed(confinement, hosts) {
+pub(crate) fn describe(confinement: &Confinement, hosts: &[HostPort]) -> String {
+    match reachable(confinement, hosts) {
         hosts if hosts.is_empty() => String::new(),
         hosts => format!(
             ". The proxy adds the key to requests that read from {}: commands need no token there",
@@ -81,7 +81,7 @@ pub(crate) fn in_words(confinement: &Confinement, hosts: &[HostPort]) -> String 
 }
 
 /// Those that commands of this cage reach through a proxy.
-pub(crate) fn listed<'a>(
+pub(crate) fn reachable<'a>(
     confinement: &Confinement,
     hosts: impl IntoIterator<Item = &'a HostPort>,
 ) -> Vec<String> {
@@ -94,32 +94,32 @@ pub(crate) fn listed<'a>(
 }
 
 /// Makes the certificate for a session whose commands can have a proxy that signs in.
-pub(crate) async fn certified(
+pub(crate) async fn certify_if_needed(
     spawner: &Spawner,
-    plan: &Plan,
+    plan: &SessionSpec,
     hello: Duration,
 ) -> Option<Result<Certified, String>> {
     let Confinement { highest_tier, level, .. } = plan.confinement;
     let hosts: Vec<_> = plan.config.credentials.iter().map(|it| it.host.clone()).collect();
     // Without copies of settings commands are led to no authority.
-    let led = level != Level::Uncaged && plan.person().is_some();
+    let led = level != Level::Uncaged && plan.settings_owner().is_some();
     if hosts.is_empty() || highest_tier != Tier::A || !led {
         return None;
     }
-    let spawner = spawner.with(&plan.worker_env);
+    let spawner = spawner.with_env(&plan.worker_env);
     Some(certify((&spawner, hello), hosts, plan).await)
 }
 
 async fn certify(
     (spawner, hello): (&Spawner, Duration),
     hosts: Vec<HostPort>,
-    plan: &Plan,
+    plan: &SessionSpec,
 ) -> Result<Certified, String> {
     let grant = &Grant::certificate(&plan.confinement);
     let started =
-        spawner.tool(grant, tools::RunnerProgram::Web).await.map_err(|e| e.to_string())?;
+        spawner.spawn_runner(grant, tools::RunnerProgram::Web).await.map_err(|e| e.to_string())?;
     let (heard, mut reports) = mpsc::unbounded_channel();
-    let life = Life::<ToolLink>::begin(started, Generation(0), hello, move |report| {
+    let life = WorkerProcess::<ToolLink>::attach(started, Generation(0), hello, move |report| {
         let _ = heard.send(report);
     });
     let life = life.map_err(|error| error.to_string())?;
@@ -128,27 +128,30 @@ async fn certify(
     let answer = async {
         while let Some(report) = reports.recv().await {
             match report {
-                Report::Word { word: FromTool::Caged(_), heard: _ } => {
+                ProcessEvent::Message { message: FromTool::Caged(_), permit: _ } => {
                     errand.take().into_iter().for_each(|errand| life.send(&ToTool::Go(errand)));
                 }
-                Report::Word { word: FromTool::Certified(certified), heard: _ } => {
+                ProcessEvent::Message { message: FromTool::Certified(certified), permit: _ } => {
                     return certified;
                 }
-                Report::Word { word: FromTool::Uncaged { step, reason }, heard: _ } => {
+                ProcessEvent::Message {
+                    message: FromTool::Uncaged { step, reason },
+                    permit: _,
+                } => {
                     return Err(format!("its process could not be locked ({step}: {reason})"));
                 }
-                Report::Word { word: FromTool::Log(line), heard: _ } => {
-                    worker_log::write("agentd-web", &plan.id, &line);
+                ProcessEvent::Message { message: FromTool::Log(line), permit: _ } => {
+                    log_lines::write("agentd-web", &plan.id, &line);
                 }
-                Report::Ended(cause) => return Err(format!("its process {cause}")),
-                Report::Word { .. } | Report::Descriptor(_) => {
+                ProcessEvent::Ended(cause) => return Err(format!("its process {cause}")),
+                ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_) => {
                     return Err("its process said something else".to_owned());
                 }
             }
         }
         Err("its process is gone".to_owned())
     };
-    let answered = timeout(TIME, answer).await;
+    let answered = timeout(CERTIFY_TIMEOUT, answer).await;
     life.kill();
     answered.unwrap_or_else(|_| Err("its process did not answer".to_owned()))
 }

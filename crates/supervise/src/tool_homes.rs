@@ -1,22 +1,22 @@
 //! Where the person keeps programs and certificates that commands use, beside the usual places that the
 //! policy knows by itself. For `plan`.
 
-use crate::never::Kept;
+use crate::forbidden_dirs::ForbiddenDirs;
 use protocol::confinement::{Confinement, FilePath};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Of a directory of certificates, so many are looked at.
-const MOST: usize = 1024;
+const MAX_FILES: usize = 1024;
 
 /// What variables name, by the names that the policy has for them: no place that reaches keys or that
 /// commands can write or could have led elsewhere. Of cargo's home, which holds its keys, the policy has parts.
-pub(crate) fn named(
+pub(crate) fn from_variables(
     env: &[(String, String)],
-    kept: &Kept,
+    kept: &ForbiddenDirs,
     written: &[PathBuf],
 ) -> Vec<(String, FilePath)> {
-    let kept = kept.places();
+    let kept = kept.paths();
     let near = |path: &Path| kept.iter().any(|at| at.starts_with(path) || path.starts_with(at));
     let is_fit = |name: &str, path: &Path| {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -44,16 +44,16 @@ fn holds_key(path: &Path) -> bool {
         bytes.windows(12).any(|part| part == b"PRIVATE KEY-")
     };
     match std::fs::read_dir(path) {
-        Ok(entries) => entries.flatten().take(MOST).any(|entry| found(&entry.path())),
+        Ok(entries) => entries.flatten().take(MAX_FILES).any(|entry| found(&entry.path())),
         Err(_) => found(path),
     }
 }
 
 /// Where the person's own programs are that this cage does not let commands start yet.
-pub(crate) fn of_path(
+pub(crate) fn from_path(
     env: &[(String, String)],
     confinement: &Confinement,
-    kept: &Kept,
+    kept: &ForbiddenDirs,
     written: &[PathBuf],
 ) -> Vec<(String, FilePath)> {
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
@@ -63,7 +63,7 @@ pub(crate) fn of_path(
     let ground = config::PathPolicy {
         home: home.as_deref(),
         known: &sandbox::runnable_paths(confinement),
-        kept: &kept.places(),
+        kept: &kept.paths(),
         writable: written,
         is_written_by: sandbox::is_changeable_in,
         persons: [person, owner.unwrap_or(person)],
@@ -103,7 +103,10 @@ mod tests {
         ] {
             std::fs::write(at(name), text).unwrap();
         }
-        let kept = Kept { keys: CredentialPaths::of(&[], Some(&home)), ..Kept::default() };
+        let kept = ForbiddenDirs {
+            keys: CredentialPaths::of(&[], Some(&home)),
+            ..ForbiddenDirs::default()
+        };
         for (name, value, is_granted) in [
             ("JAVA_HOME", "jdk", true),
             ("JAVA_HOME", "project/jdk", false),
@@ -124,11 +127,11 @@ mod tests {
             ("EDITOR", "jdk", false),
         ] {
             let env = [(name.to_owned(), at(value).display().to_string())];
-            let found = named(&env, &kept, &[at("project")]);
+            let found = from_variables(&env, &kept, &[at("project")]);
             assert_eq!(found.len(), usize::from(is_granted), "{name}={value}: {found:?}");
         }
         let both = format!("{}:{}", at("mixed").display(), at("certs").display());
-        let found = named(&[("SSL_CERT_DIR".to_owned(), both)], &kept, &[]);
+        let found = from_variables(&[("SSL_CERT_DIR".to_owned(), both)], &kept, &[]);
         assert_eq!(found, [("SSL_CERT_DIR".to_owned(), FilePath::from(at("certs")))]);
     }
 }

@@ -4,7 +4,7 @@
 //! process took its place. The slot drops what is meant for the dead one. The owner repeats what
 //! still matters once it hears of the new one.
 
-use crate::slot::{SlotMsg, ToWorker};
+use crate::worker::actor::{ToWorker, WorkerMsg};
 use protocol::Link;
 use protocol::ids::Generation;
 use ractor::ActorRef;
@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// A worker as one of its owners knows it.
 pub(crate) struct WorkerRef<L: Link> {
-    slot: ActorRef<SlotMsg<L>>,
+    actor: ActorRef<WorkerMsg<L>>,
     /// 0 until the first process is heard of: nothing that is sent then arrives.
     generation: Generation,
 }
@@ -21,13 +21,13 @@ pub(crate) struct WorkerRef<L: Link> {
 // Derived, it would ask for a link that can be cloned.
 impl<L: Link> Clone for WorkerRef<L> {
     fn clone(&self) -> Self {
-        Self { slot: self.slot.clone(), generation: self.generation }
+        Self { actor: self.actor.clone(), generation: self.generation }
     }
 }
 
 impl<L: Link + 'static> WorkerRef<L> {
-    pub(crate) fn new(slot: ActorRef<SlotMsg<L>>) -> Self {
-        Self { slot, generation: Generation(0) }
+    pub(crate) fn new(slot: ActorRef<WorkerMsg<L>>) -> Self {
+        Self { actor: slot, generation: Generation(0) }
     }
 
     /// The owner heard of this process: what it sends from now on is for that one.
@@ -40,8 +40,8 @@ impl<L: Link + 'static> WorkerRef<L> {
     }
 
     /// The slot itself, for what concerns no single process.
-    pub(crate) fn slot(&self) -> &ActorRef<SlotMsg<L>> {
-        &self.slot
+    pub(crate) fn slot(&self) -> &ActorRef<WorkerMsg<L>> {
+        &self.actor
     }
 
     pub(crate) fn send(&self, message: L::To) {
@@ -64,6 +64,6 @@ impl<L: Link + 'static> WorkerRef<L> {
     }
 
     fn put(&self, what: ToWorker<L>) {
-        let _ = self.slot.send_message(SlotMsg::ToWorker(self.generation, what));
+        let _ = self.actor.send_message(WorkerMsg::ToWorker(self.generation, what));
     }
 }

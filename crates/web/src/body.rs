@@ -6,18 +6,18 @@ use flate2::read::{GzDecoder, ZlibDecoder};
 use std::io::Read;
 
 /// Most bytes of a page that are read, packed or unpacked: fifty times what the model gets of it.
-pub(crate) const CAP: usize = 2 << 20;
+pub(crate) const MAX_BYTES: usize = 2 << 20;
 /// Where a page names its letters, by HTML's rule.
 const PRESCAN: usize = 1024;
 
 /// What came, and what the server says of it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Body {
+pub(crate) struct PageBody {
     /// `content-type`, as sent.
     pub content_type: String,
     /// `content-encoding`, as sent.
-    pub packed: String,
-    /// At most [`CAP`].
+    pub content_encoding: String,
+    /// At most [`MAX_BYTES`].
     pub bytes: Vec<u8>,
     /// Whether more would have come.
     pub cut: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Body {
 
 /// What kind of text it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BodyKind {
     /// A page, to be made prose of.
     Html,
     /// As it is.
@@ -34,8 +34,8 @@ pub(crate) enum Kind {
 
 /// A body, read.
 #[derive(Debug)]
-pub(crate) struct Text {
-    pub kind: Kind,
+pub(crate) struct PageText {
+    pub kind: BodyKind,
     pub text: String,
     pub cut: bool,
 }
@@ -44,28 +44,28 @@ pub(crate) struct Text {
 ///
 /// # Errors
 /// Why it is no text that can be read, in words.
-pub(crate) fn text(body: Body) -> Result<Text, String> {
-    let Body { content_type, packed, bytes, cut } = body;
-    let (bytes, cut) = unpacked(&packed, bytes, cut)?;
-    let (mime, charset) = named(&content_type);
-    let kind = kind(&mime, &bytes).ok_or_else(|| match mime.as_str() {
+pub(crate) fn decode(body: PageBody) -> Result<PageText, String> {
+    let PageBody { content_type, content_encoding: packed, bytes, cut } = body;
+    let (bytes, cut) = decompress(&packed, bytes, cut)?;
+    let (mime, charset) = parse_content_type(&content_type);
+    let kind = body_kind(&mime, &bytes).ok_or_else(|| match mime.as_str() {
         "" => format!("it is no text ({} bytes of an unnamed kind)", bytes.len()),
         mime => format!("it is {mime}, of which no text is made ({} bytes)", bytes.len()),
     })?;
     let encoding = charset.or_else(|| match kind {
-        Kind::Html => charset_of_page(&bytes),
-        Kind::Plain => None,
+        BodyKind::Html => charset_of_page(&bytes),
+        BodyKind::Plain => None,
     });
     // A byte order mark has the last word.
     let (text, ..) = encoding.unwrap_or(UTF_8).decode(&bytes);
-    Ok(Text { kind, text: text.into_owned(), cut })
+    Ok(PageText { kind, text: text.into_owned(), cut })
 }
 
 /// The bytes themselves. We ask for them as they are; some servers pack anyway.
-fn unpacked(packed: &str, bytes: Vec<u8>, cut: bool) -> Result<(Vec<u8>, bool), String> {
+fn decompress(packed: &str, bytes: Vec<u8>, cut: bool) -> Result<(Vec<u8>, bool), String> {
     let packed = packed.trim().to_ascii_lowercase();
     let mut out = Vec::new();
-    let room = CAP as u64 + 1;
+    let room = MAX_BYTES as u64 + 1;
     let read = match packed.as_str() {
         "" | "identity" => return Ok((bytes, cut)),
         "gzip" | "x-gzip" => GzDecoder::new(&bytes[..]).take(room).read_to_end(&mut out),
@@ -80,13 +80,13 @@ fn unpacked(packed: &str, bytes: Vec<u8>, cut: bool) -> Result<(Vec<u8>, bool), 
             return Err(format!("it says that it is packed with {packed} and is not: {error}"));
         }
     }
-    let longer = out.len() > CAP;
-    out.truncate(CAP);
+    let longer = out.len() > MAX_BYTES;
+    out.truncate(MAX_BYTES);
     Ok((out, cut || longer))
 }
 
 /// The kind, in lower case, and the letters that a `content-type` names.
-fn named(content_type: &str) -> (String, Option<&'static Encoding>) {
+fn parse_content_type(content_type: &str) -> (String, Option<&'static Encoding>) {
     let mut parts = content_type.split(';');
     let mime = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
     let charset = parts.find_map(|part| {
@@ -99,22 +99,22 @@ fn named(content_type: &str) -> (String, Option<&'static Encoding>) {
     (mime, charset)
 }
 
-fn kind(mime: &str, bytes: &[u8]) -> Option<Kind> {
+fn body_kind(mime: &str, bytes: &[u8]) -> Option<BodyKind> {
     let subtype = mime.rsplit(['/', '+']).next().unwrap_or_default();
     match mime {
-        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
+        "text/html" | "application/xhtml+xml" => Some(BodyKind::Html),
         "" | "application/octet-stream" => {
             let front = &bytes[..bytes.len().min(PRESCAN)];
             let start = front.trim_ascii_start().to_ascii_lowercase();
             if start.starts_with(b"<!doctype html") || start.starts_with(b"<html") {
-                return Some(Kind::Html);
+                return Some(BodyKind::Html);
             }
             let text = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
-            text.then_some(Kind::Plain)
+            text.then_some(BodyKind::Plain)
         }
-        _ if mime.starts_with("text/") => Some(Kind::Plain),
+        _ if mime.starts_with("text/") => Some(BodyKind::Plain),
         _ => matches!(subtype, "json" | "xml" | "javascript" | "yaml" | "x-yaml" | "toml" | "x-sh")
-            .then_some(Kind::Plain),
+            .then_some(BodyKind::Plain),
     }
 }
 
@@ -136,9 +136,9 @@ mod tests {
     use flate2::write::{GzEncoder, ZlibEncoder};
     use std::io::Write;
 
-    fn body(content_type: &str, packed: &str, bytes: &[u8]) -> Body {
+    fn body(content_type: &str, packed: &str, bytes: &[u8]) -> PageBody {
         let (content_type, packed) = (content_type.to_owned(), packed.to_owned());
-        Body { content_type, packed, bytes: bytes.to_vec(), cut: false }
+        PageBody { content_type, content_encoding: packed, bytes: bytes.to_vec(), cut: false }
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -150,28 +150,28 @@ mod tests {
     #[test]
     fn kinds_and_letters() {
         for (content_type, bytes, kind, text) in [
-            ("text/html; charset=utf-8", &b"<p>\xc3\xa4"[..], Kind::Html, "<p>ä"),
-            ("Text/HTML; Charset=\"ISO-8859-1\"", b"<p>\xe4", Kind::Html, "<p>ä"),
+            ("text/html; charset=utf-8", &b"<p>\xc3\xa4"[..], BodyKind::Html, "<p>ä"),
+            ("Text/HTML; Charset=\"ISO-8859-1\"", b"<p>\xe4", BodyKind::Html, "<p>ä"),
             (
                 "text/html",
                 b"<meta charset='windows-1252'>\x80",
-                Kind::Html,
+                BodyKind::Html,
                 "<meta charset='windows-1252'>€",
             ),
             (
                 "text/html",
                 b"<meta http-equiv=x content='text/html; charset=koi8-r'>\xc1",
-                Kind::Html,
+                BodyKind::Html,
                 "<meta http-equiv=x content='text/html; charset=koi8-r'>а",
             ),
-            ("text/plain; charset=nonsense", b"a\xff", Kind::Plain, "a\u{fffd}"),
-            ("text/plain; charset=iso-8859-1", b"\xef\xbb\xbfa", Kind::Plain, "a"),
-            ("application/json", b"{}", Kind::Plain, "{}"),
-            ("application/ld+json", b"{}", Kind::Plain, "{}"),
-            ("", b"  <!DOCTYPE html><p>", Kind::Html, "  <!DOCTYPE html><p>"),
-            ("application/octet-stream", b"words", Kind::Plain, "words"),
+            ("text/plain; charset=nonsense", b"a\xff", BodyKind::Plain, "a\u{fffd}"),
+            ("text/plain; charset=iso-8859-1", b"\xef\xbb\xbfa", BodyKind::Plain, "a"),
+            ("application/json", b"{}", BodyKind::Plain, "{}"),
+            ("application/ld+json", b"{}", BodyKind::Plain, "{}"),
+            ("", b"  <!DOCTYPE html><p>", BodyKind::Html, "  <!DOCTYPE html><p>"),
+            ("application/octet-stream", b"words", BodyKind::Plain, "words"),
         ] {
-            let read = super::text(body(content_type, "", bytes)).unwrap();
+            let read = super::decode(body(content_type, "", bytes)).unwrap();
             assert_eq!((read.kind, read.text.as_str()), (kind, text), "{content_type}");
         }
         for (content_type, bytes, words) in [
@@ -179,7 +179,7 @@ mod tests {
             ("image/png", b"\x89PNG", "image/png"),
             ("", b"a\0b", "no text"),
         ] {
-            let why = super::text(body(content_type, "", bytes)).unwrap_err();
+            let why = super::decode(body(content_type, "", bytes)).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
     }
@@ -187,23 +187,24 @@ mod tests {
     #[test]
     fn what_is_packed_is_unpacked_within_the_bound() {
         let packed = gzip(b"words");
-        assert_eq!(text(body("text/plain", "gzip", &packed)).unwrap().text, "words");
+        assert_eq!(decode(body("text/plain", "gzip", &packed)).unwrap().text, "words");
         let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
         packer.write_all(b"words").unwrap();
         let deflated = packer.finish().unwrap();
-        assert_eq!(text(body("text/plain", "deflate", &deflated)).unwrap().text, "words");
+        assert_eq!(decode(body("text/plain", "deflate", &deflated)).unwrap().text, "words");
         // A bomb of 64 MiB.
-        let read = text(body("text/plain", "gzip", &gzip(&vec![b'a'; 64 << 20]))).unwrap();
-        assert_eq!((read.text.len(), read.cut), (CAP, true));
+        let read = decode(body("text/plain", "gzip", &gzip(&vec![b'a'; 64 << 20]))).unwrap();
+        assert_eq!((read.text.len(), read.cut), (MAX_BYTES, true));
         // What came of a longer one.
         let many: String = (0..4000).map(|number| (number * 7919 % 10_007).to_string()).collect();
         let packed = gzip(many.as_bytes());
-        let half = Body { cut: true, ..body("text/plain", "gzip", &packed[..packed.len() / 2]) };
-        assert!(text(half).is_ok_and(|read| read.cut));
+        let half =
+            PageBody { cut: true, ..body("text/plain", "gzip", &packed[..packed.len() / 2]) };
+        assert!(decode(half).is_ok_and(|read| read.cut));
         for (packed, bytes, words) in
             [("gzip", &b"plain words"[..], "and is not"), ("br", b"x", "nobody asked for")]
         {
-            let why = text(body("text/plain", packed, bytes)).unwrap_err();
+            let why = decode(body("text/plain", packed, bytes)).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
     }

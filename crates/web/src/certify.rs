@@ -14,9 +14,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Before now, for clocks of containers that lag.
-const EARLIER: Duration = DAY;
+const CLOCK_SKEW: Duration = DAY;
 /// A session that lives longer is given new ones when it is opened next.
-const LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Letters of a line of PEM.
 const LINE: usize = 64;
 
@@ -25,14 +25,14 @@ const LINE: usize = 64;
 /// # Errors
 /// Why not, in words.
 pub fn certify(hosts: &[HostPort]) -> Result<Certified, String> {
-    made(hosts, SystemTime::now()).map_err(|error| format!("no certificate can be made: {error}"))
+    build(hosts, SystemTime::now()).map_err(|error| format!("no certificate can be made: {error}"))
 }
 
-fn made(hosts: &[HostPort], now: SystemTime) -> Result<Certified, Error> {
+fn build(hosts: &[HostPort], now: SystemTime) -> Result<Certified, Error> {
     let mut names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     names.sort();
     names.dedup();
-    let mut authority = lasting(CertificateParams::default(), now);
+    let mut authority = valid_params(CertificateParams::default(), now);
     authority.distinguished_name.push(DnType::CommonName, "agentd, for one session");
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -47,7 +47,7 @@ fn made(hosts: &[HostPort], now: SystemTime) -> Result<Certified, Error> {
     let (own_key, key) = (KeyPair::generate()?, KeyPair::generate()?);
     let own = authority.self_signed(&own_key)?;
     let issuer = Issuer::new(authority, own_key);
-    let mut leaf = lasting(CertificateParams::new(names)?, now);
+    let mut leaf = valid_params(CertificateParams::new(names)?, now);
     leaf.distinguished_name.push(DnType::CommonName, "agentd's proxy");
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -59,11 +59,11 @@ fn made(hosts: &[HostPort], now: SystemTime) -> Result<Certified, Error> {
     })
 }
 
-fn lasting(mut params: CertificateParams, now: SystemTime) -> CertificateParams {
+fn valid_params(mut params: CertificateParams, now: SystemTime) -> CertificateParams {
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let epoch = date_time_ymd(1970, 1, 1);
-    params.not_before = epoch + now.saturating_sub(EARLIER);
-    params.not_after = epoch + now + LIFE;
+    params.not_before = epoch + now.saturating_sub(CLOCK_SKEW);
+    params.not_after = epoch + now + LIFETIME;
     params.distinguished_name = rcgen::DistinguishedName::new();
     params
 }
@@ -106,15 +106,15 @@ mod tests {
     fn a_client_that_trusts_the_authority_takes_the_certificate_for_these_hosts_for_a_month() {
         let now = SystemTime::now();
         let hosts = hosts(&["npm.example.org", "npm.example.org:8443", "pip.example.org"]);
-        let certified = made(&hosts, now).unwrap();
+        let certified = build(&hosts, now).unwrap();
         for name in ["npm.example.org", "pip.example.org"] {
             assert_eq!(verified(&certified, name, now), Ok(()), "{name}");
-            assert!(verified(&certified, name, now + LIFE + DAY).is_err(), "{name}");
+            assert!(verified(&certified, name, now + LIFETIME + DAY).is_err(), "{name}");
         }
         for name in ["example.org", "a.npm.example.org", "other.test"] {
             assert!(verified(&certified, name, now).is_err(), "{name}");
         }
-        let another = made(&hosts, now).unwrap();
+        let another = build(&hosts, now).unwrap();
         let mixed = Certified { authority: another.authority, ..certified };
         assert!(verified(&mixed, "npm.example.org", now).is_err(), "each has its own key");
     }

@@ -16,17 +16,18 @@ use zeroize::Zeroizing;
 /// Longest key in bytes. It stops a wrong file from being read whole.
 const CAP: usize = 16 << 10;
 /// The one request of git that reads and is no GET: which objects a fetch wants.
-const FETCH: &str = "/git-upload-pack";
+const UPLOAD_PACK: &str = "/git-upload-pack";
 /// Some servers take a request with one of these for another than it is.
-const OTHER_METHOD: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+const METHOD_OVERRIDES: [&str; 3] =
+    ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// One host with what requests to it are signed in with, or why there is nothing.
-pub(crate) struct Credential {
+pub(crate) struct HostCredential {
     host: HostPort,
     header: Result<HeaderValue, String>,
 }
 
-impl Credential {
+impl HostCredential {
     /// Reads the key of an account from its sealed memory file.
     pub(crate) fn read(account: Account, key: OwnedFd) -> Self {
         let Account { host, user } = account;
@@ -42,7 +43,7 @@ impl Credential {
     ///
     /// # Errors
     /// Why there is no key to sign in with.
-    pub(crate) fn put(
+    pub(crate) fn apply(
         &self,
         (method, path): (&Method, &str),
         headers: &mut HeaderMap,
@@ -51,7 +52,7 @@ impl Credential {
         if !only_reads(method, path) {
             return Ok(SignedIn::No);
         }
-        for name in OTHER_METHOD {
+        for name in METHOD_OVERRIDES {
             headers.remove(HeaderName::from_static(name));
         }
         headers.insert(AUTHORIZATION, self.header.clone()?);
@@ -79,7 +80,7 @@ impl SignedIn {
 fn only_reads(method: &Method, path: &str) -> bool {
     match *method {
         Method::GET | Method::HEAD => true,
-        Method::POST => path.ends_with(FETCH),
+        Method::POST => path.ends_with(UPLOAD_PACK),
         _ => false,
     }
 }
@@ -125,11 +126,11 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn credential(user: Option<&str>, key: &[u8]) -> Credential {
+    fn credential(user: Option<&str>, key: &[u8]) -> HostCredential {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(key).unwrap();
         let host = "npm.example.org".parse().unwrap();
-        Credential::read(Account { host, user: user.map(str::to_owned) }, file.into())
+        HostCredential::read(Account { host, user: user.map(str::to_owned) }, file.into())
     }
 
     #[test]
@@ -155,7 +156,7 @@ mod tests {
             headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer more"));
             headers.insert("x-http-method-override", HeaderValue::from_static("DELETE"));
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let put = credential.put((&method, path), &mut headers).unwrap();
+            let put = credential.apply((&method, path), &mut headers).unwrap();
             let sent: Vec<_> = headers.get_all(AUTHORIZATION).iter().collect();
             let overrides = headers.contains_key("x-http-method-override");
             match signed {
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn a_user_makes_it_basic() {
         let mut headers = HeaderMap::new();
-        let put = credential(Some("ann"), b"s3cret").put((&Method::GET, "/"), &mut headers);
+        let put = credential(Some("ann"), b"s3cret").apply((&Method::GET, "/"), &mut headers);
         assert_eq!(put, Ok(SignedIn::Yes));
         assert_eq!(headers[AUTHORIZATION], "Basic YW5uOnMzY3JldA==");
     }
@@ -196,7 +197,7 @@ mod tests {
     fn what_is_no_key_is_sent_nowhere() {
         for key in [&b""[..], b" \n", b"two words", b"two\nlines", b"\xff", &[b'k'; CAP + 1]] {
             let mut headers = HeaderMap::new();
-            let put = credential(None, key).put((&Method::GET, "/"), &mut headers);
+            let put = credential(None, key).apply((&Method::GET, "/"), &mut headers);
             assert!(put.is_err() && headers.is_empty(), "{put:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! One connection to a named host: the name is looked up once, every address that came is judged, and
 //! what is connected to is one of exactly those. The only file of this crate that opens connections.
 
-use crate::ranges::barred;
+use crate::blocked_ranges::blocked_reason;
 use protocol::web::PrivateNetworks;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
@@ -11,36 +11,36 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 /// A name server that takes longer is out of order.
-const LOOK_UP: Duration = Duration::from_secs(10);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// For each address: a host that takes longer to answer at all will not.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most addresses that are tried.
-const TRIED: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
 /// Why there is no connection.
 #[derive(Debug, Clone)]
-pub(crate) enum NoWay {
+pub(crate) enum DialError {
     /// What the name leads to may not be reached.
-    Barred(String),
+    Blocked(String),
     /// The name or the host does not answer.
     Failed(String),
 }
 
-impl fmt::Display for NoWay {
+impl fmt::Display for DialError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Barred(why) | Self::Failed(why) => f.write_str(why),
+            Self::Blocked(why) | Self::Failed(why) => f.write_str(why),
         }
     }
 }
 
-impl std::error::Error for NoWay {}
+impl std::error::Error for DialError {}
 
 /// Looks names up for a client of HTTP, which then connects to exactly what was judged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Names(pub PrivateNetworks);
+pub(crate) struct CheckedResolver(pub PrivateNetworks);
 
-impl Resolve for Names {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let private = self.0;
         Box::pin(async move {
@@ -52,17 +52,17 @@ impl Resolve for Names {
 }
 
 /// Looks up and connects.
-pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr), NoWay> {
+pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr), DialError> {
     let addresses = look_up(name, port, PrivateNetworks::Refused).await?;
     let mut last = String::new();
-    for address in addresses.into_iter().take(TRIED) {
-        match timeout(CONNECT, TcpStream::connect(address)).await {
+    for address in addresses.into_iter().take(MAX_ADDRESSES) {
+        match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok((stream, address)),
             Ok(Err(error)) => last = format!("{address}: {error}"),
-            Err(_) => last = format!("{address} did not answer in {} s", CONNECT.as_secs()),
+            Err(_) => last = format!("{address} did not answer in {} s", CONNECT_TIMEOUT.as_secs()),
         }
     }
-    Err(NoWay::Failed(last))
+    Err(DialError::Failed(last))
 }
 
 /// The addresses of a name, all of them fit to be reached. A name that has one that is not is refused
@@ -71,28 +71,28 @@ async fn look_up(
     name: &str,
     port: u16,
     private: PrivateNetworks,
-) -> Result<Vec<SocketAddr>, NoWay> {
-    let failed = |why: String| NoWay::Failed(format!("the name cannot be looked up: {why}"));
-    let found = match timeout(LOOK_UP, lookup_host((name, port))).await {
+) -> Result<Vec<SocketAddr>, DialError> {
+    let failed = |why: String| DialError::Failed(format!("the name cannot be looked up: {why}"));
+    let found = match timeout(LOOKUP_TIMEOUT, lookup_host((name, port))).await {
         Ok(found) => found.map_err(|error| failed(error.to_string()))?,
-        Err(_) => return Err(failed(format!("no answer in {} s", LOOK_UP.as_secs()))),
+        Err(_) => return Err(failed(format!("no answer in {} s", LOOKUP_TIMEOUT.as_secs()))),
     };
     let addresses: Vec<SocketAddr> = found.collect();
     let barred = match private {
-        PrivateNetworks::Refused => judged(&addresses),
+        PrivateNetworks::Refused => first_blocked(&addresses),
         PrivateNetworks::Reached => None,
     };
     match barred {
-        Some(why) => Err(NoWay::Barred(why)),
+        Some(why) => Err(DialError::Blocked(why)),
         None if addresses.is_empty() => Err(failed("it has no address".to_owned())),
         None => Ok(addresses),
     }
 }
 
 /// Why none of these is connected to.
-fn judged(addresses: &[SocketAddr]) -> Option<String> {
+fn first_blocked(addresses: &[SocketAddr]) -> Option<String> {
     addresses.iter().find_map(|address| {
-        barred(address.ip()).map(|why| format!("it leads to {}, {why}", address.ip()))
+        blocked_reason(address.ip()).map(|why| format!("it leads to {}, {why}", address.ip()))
     })
 }
 
@@ -106,8 +106,8 @@ mod tests {
         let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
             texts.iter().map(|text| text.parse().unwrap()).collect()
         };
-        assert_eq!(judged(&addresses(&["93.184.216.34:443", "[2606:2800::1]:443"])), None);
-        let why = judged(&addresses(&["93.184.216.34:443", "10.0.0.7:443"])).unwrap();
+        assert_eq!(first_blocked(&addresses(&["93.184.216.34:443", "[2606:2800::1]:443"])), None);
+        let why = first_blocked(&addresses(&["93.184.216.34:443", "10.0.0.7:443"])).unwrap();
         assert_eq!(why, "it leads to 10.0.0.7, a private network");
     }
 }

@@ -1,10 +1,10 @@
 //! The engine of the web's tools: one request to a named server, for the page that was judged.
 //! Nothing is sent but the address: no cookies, no key, no name of a page before.
 
-use crate::body::{self, Body, CAP, Kind};
-use crate::dial::{Names, NoWay};
+use crate::blocked_ranges::blocked_reason;
+use crate::body::{self, BodyKind, MAX_BYTES, PageBody};
+use crate::dial::{CheckedResolver, DialError};
 use crate::page;
-use crate::ranges::barred;
 use crate::results::results;
 use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
 use reqwest::header::{
@@ -24,20 +24,21 @@ use url::Url;
 
 /// How long a page may take.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct FetchTimes {
     /// In all, from the look at its name to its last byte.
-    coming: Duration,
+    download: Duration,
     /// To make text of what came.
-    reading: Duration,
+    extraction: Duration,
 }
 
-const TIMES: Times = Times { coming: Duration::from_secs(15), reading: Duration::from_secs(10) };
+const TIMES: FetchTimes =
+    FetchTimes { download: Duration::from_secs(15), extraction: Duration::from_secs(10) };
 /// Trees of pages are walked by recursion in places; pages nest as deeply as they like.
 const STACK: usize = 256 << 20;
 /// Most answers of a server that lead further.
-const HOPS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 /// How often a page that loads looks whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The way on from an address in numbers.
 const BY_NAME: &str = "Fetch it by the name of its host.";
 /// Servers are told who asks.
@@ -57,7 +58,7 @@ pub trait Judge {
 pub struct Fetcher<J> {
     settings: WebSettings,
     judge: J,
-    times: Times,
+    times: FetchTimes,
 }
 
 impl<J: Judge> Fetcher<J> {
@@ -68,41 +69,41 @@ impl<J: Judge> Fetcher<J> {
     }
 
     /// What a server has at this address, within the time of one page.
-    fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::Text), EngineError> {
+    fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::PageText), EngineError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| broken(&error.to_string()))?;
+        let runtime = runtime.map_err(|error| client_error(&error.to_string()))?;
         let got = runtime.block_on(async {
             tokio::select! {
-                got = tokio::time::timeout(self.times.coming, self.get(url.clone())) => {
-                    got.unwrap_or_else(|_| Err(too_slow(url, self.times.coming)))
+                got = tokio::time::timeout(self.times.download, self.get(url.clone())) => {
+                    got.unwrap_or_else(|_| Err(timed_out(url, self.times.download)))
                 }
-                () = asked(cancel) => Err(ended()),
+                () = cancelled(cancel) => Err(interrupted()),
             }
         });
         // What is still looked up must not hold the answer up.
         runtime.shutdown_background();
         let (at, body) = got?;
-        let text = body::text(body)
+        let text = body::decode(body)
             .map_err(|why| misfit(FailureCode::UnsupportedContent, format!("{at}: {why}"), ""))?;
         Ok((at, text))
     }
 
     /// Asks, and follows to pages of the same host that the call may read.
-    async fn get(&self, mut url: Url) -> Result<(Url, Body), EngineError> {
+    async fn get(&self, mut url: Url) -> Result<(Url, PageBody), EngineError> {
         let private = self.settings.private;
         url.set_fragment(None);
-        self.by_number(&url)?;
-        for _ in 0..=HOPS {
+        self.check_ip_address(&url)?;
+        for _ in 0..=MAX_REDIRECTS {
             let request = client(private, url.scheme())?
                 .get(url.clone())
                 .header(ACCEPT, "text/html, text/markdown;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5")
                 // A packed answer could be a thousand times as large as it looks.
                 .header(ACCEPT_ENCODING, "identity");
-            let response = request.send().await.map_err(|error| no_way(&url, &error))?;
+            let response = request.send().await.map_err(|error| request_error(&url, &error))?;
             let status = response.status();
             if status.is_redirection() && response.headers().contains_key(LOCATION) {
-                let next = led_to(&url, &response)?;
-                if !self.follows(&url, &next) {
+                let next = redirect_target(&url, &response)?;
+                if !self.may_redirect(&url, &next) {
                     return Err(misfit(
                         FailureCode::Redirected,
                         format!("{url} leads to {next}"),
@@ -127,12 +128,16 @@ impl<J: Judge> Fetcher<J> {
             }
             return Ok((url.clone(), read(&url, response).await?));
         }
-        Err(misfit(FailureCode::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
+        Err(misfit(
+            FailureCode::Redirected,
+            format!("{url} leads further after {MAX_REDIRECTS} steps"),
+            "",
+        ))
     }
 
     /// Whether a step leads to a page of the same server, or to its server with TLS, that the call may
     /// read. Any other is a call of its own.
-    fn follows(&self, from: &Url, to: &Url) -> bool {
+    fn may_redirect(&self, from: &Url, to: &Url) -> bool {
         let (Some(one), Some(other)) = (web_address(from), web_address(to)) else { return false };
         let safer =
             (from.scheme(), one.port, to.scheme(), other.port) == ("http", 80, "https", 443);
@@ -144,10 +149,10 @@ impl<J: Judge> Fetcher<J> {
     /// An address in numbers is looked up nowhere, so that it is judged here. A private one is reached
     /// where the person lets such pages be fetched. A public one could get around the rules that speak
     /// of its name, so that a rule must name it.
-    fn by_number(&self, url: &Url) -> Result<(), EngineError> {
+    fn check_ip_address(&self, url: &Url) -> Result<(), EngineError> {
         let Some(address) = numeric_address(url) else { return Ok(()) };
         let named = web_address(url).is_some_and(|page| self.judge.is_named_by_a_rule(&page));
-        let (code, why, hint) = match (barred(address), self.settings.private) {
+        let (code, why, hint) = match (blocked_reason(address), self.settings.private) {
             (Some(_), PrivateNetworks::Reached) => return Ok(()),
             (None, _) if named => return Ok(()),
             (Some(why), PrivateNetworks::Refused) if named => (
@@ -171,16 +176,17 @@ impl<J: Judge> Fetcher<J> {
 
 impl<J: Judge> WebEngine for Fetcher<J> {
     fn page(&self, url: &Url, cancel: &Cancel) -> Result<WebPage, EngineError> {
-        let (at, body::Text { kind, text, cut }) = self.text(url, cancel)?;
+        let (at, body::PageText { kind, text, cut }) = self.text(url, cancel)?;
         let url = at.to_string();
         match kind {
-            Kind::Plain => Ok(WebPage { url, title: String::new(), text, cut }),
-            Kind::Html => {
+            BodyKind::Plain => Ok(WebPage { url, title: String::new(), text, cut }),
+            BodyKind::Html => {
                 let at = url.clone();
-                let prose = bounded(cancel, self.times.reading, move || page::prose(&text, &at))?
-                    .map_err(|why| {
-                    misfit(FailureCode::UnsupportedContent, format!("{url}: {why}"), "")
-                })?;
+                let prose =
+                    run_bounded(cancel, self.times.extraction, move || page::prose(&text, &at))?
+                        .map_err(|why| {
+                            misfit(FailureCode::UnsupportedContent, format!("{url}: {why}"), "")
+                        })?;
                 Ok(WebPage { url, title: prose.title, text: prose.text, cut })
             }
         }
@@ -200,31 +206,33 @@ impl<J: Judge> WebEngine for Fetcher<J> {
             )
         })?;
         url.query_pairs_mut().append_pair("q", query);
-        let (at, body::Text { text, .. }) = self.text(&url, cancel)?;
-        bounded(cancel, self.times.reading, move || results(&text, limit))?.ok_or_else(|| {
-            let host = at.host_str().unwrap_or_default();
-            let why =
-                format!("{host} answered with no page of results; it may take us for a robot");
-            misfit(FailureCode::HttpError, why, "Try later, or fetch a page that is known.")
-        })
+        let (at, body::PageText { text, .. }) = self.text(&url, cancel)?;
+        run_bounded(cancel, self.times.extraction, move || results(&text, limit))?.ok_or_else(
+            || {
+                let host = at.host_str().unwrap_or_default();
+                let why =
+                    format!("{host} answered with no page of results; it may take us for a robot");
+                misfit(FailureCode::HttpError, why, "Try later, or fetch a page that is known.")
+            },
+        )
     }
 }
 
 /// Does what a hostile page can make slow, with a stack that its depth does not use up. What is not
 /// through in time is left alone: this process ends with the call.
-fn bounded<T: Send + 'static>(
+fn run_bounded<T: Send + 'static>(
     cancel: &Cancel,
     time: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, EngineError> {
     let (say, said) = mpsc::channel();
     let worker = thread::Builder::new().stack_size(STACK).spawn(move || drop(say.send(work())));
-    worker.map_err(|error| broken(&error.to_string()))?;
+    worker.map_err(|error| client_error(&error.to_string()))?;
     let end = Instant::now() + time;
     loop {
-        match said.recv_timeout(LOOK) {
+        match said.recv_timeout(POLL_INTERVAL) {
             Ok(done) => return Ok(done),
-            Err(RecvTimeoutError::Timeout) if cancel.is_requested() => return Err(ended()),
+            Err(RecvTimeoutError::Timeout) if cancel.is_requested() => return Err(interrupted()),
             Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
             Err(RecvTimeoutError::Timeout) => {
                 let why = format!("no text could be made of the page in {} s", time.as_secs());
@@ -245,17 +253,17 @@ fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, EngineError>
     let mut builder = Client::builder()
         .user_agent(AGENT)
         .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(Arc::new(Names(private)))
+        .dns_resolver(Arc::new(CheckedResolver(private)))
         .no_proxy();
     if scheme == "http" {
         // No certificates: it can make no TLS connection, and reads no file for one.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| broken(&innermost(&error).to_string()))
+    builder.build().map_err(|error| client_error(&innermost(&error).to_string()))
 }
 
 /// Where an answer leads.
-fn led_to(url: &Url, response: &Response) -> Result<Url, EngineError> {
+fn redirect_target(url: &Url, response: &Response) -> Result<Url, EngineError> {
     let target = response.headers().get(LOCATION).map(|value| value.as_bytes());
     let target = String::from_utf8_lossy(target.unwrap_or_default());
     let next = url.join(&target).map_err(|error| error.to_string());
@@ -265,14 +273,14 @@ fn led_to(url: &Url, response: &Response) -> Result<Url, EngineError> {
     })
 }
 
-async fn read(url: &Url, mut response: Response) -> Result<Body, EngineError> {
-    let mut body = Body {
+async fn read(url: &Url, mut response: Response) -> Result<PageBody, EngineError> {
+    let mut body = PageBody {
         content_type: header(&response, CONTENT_TYPE),
-        packed: header(&response, CONTENT_ENCODING),
-        ..Body::default()
+        content_encoding: header(&response, CONTENT_ENCODING),
+        ..PageBody::default()
     };
-    while let Some(piece) = response.chunk().await.map_err(|error| no_way(url, &error))? {
-        let room = CAP - body.bytes.len();
+    while let Some(piece) = response.chunk().await.map_err(|error| request_error(url, &error))? {
+        let room = MAX_BYTES - body.bytes.len();
         body.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room {
             body.cut = true;
@@ -288,17 +296,17 @@ fn header(response: &Response, name: HeaderName) -> String {
 }
 
 /// Resolves when the call is to end. A page takes seconds, so that a look now and then is enough.
-async fn asked(cancel: &Cancel) {
+async fn cancelled(cancel: &Cancel) {
     while !cancel.is_requested() {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-fn no_way(url: &Url, error: &reqwest::Error) -> EngineError {
+fn request_error(url: &Url, error: &reqwest::Error) -> EngineError {
     let host = url.host_str().unwrap_or_default();
     let mut source: Option<&(dyn Error + 'static)> = error.source();
     while let Some(cause) = source {
-        if let Some(NoWay::Barred(why)) = cause.downcast_ref() {
+        if let Some(DialError::Blocked(why)) = cause.downcast_ref() {
             return misfit(
                 FailureCode::PrivateAddress,
                 format!("{host} is not reached: {why}"),
@@ -311,16 +319,16 @@ fn no_way(url: &Url, error: &reqwest::Error) -> EngineError {
     misfit(FailureCode::Unreachable, format!("{host} cannot be read: {}", innermost(error)), hint)
 }
 
-fn ended() -> EngineError {
+fn interrupted() -> EngineError {
     misfit(FailureCode::Interrupted, "the call was ended before it was through".to_owned(), "")
 }
 
-fn too_slow(url: &Url, time: Duration) -> EngineError {
+fn timed_out(url: &Url, time: Duration) -> EngineError {
     let why = format!("{url} did not come whole in {} s", time.as_secs());
     misfit(FailureCode::TimedOut, why, "Go on without it, or try later.")
 }
 
-fn broken(why: &str) -> EngineError {
+fn client_error(why: &str) -> EngineError {
     misfit(FailureCode::Io, format!("no client of HTTP could be made: {why}"), "Tell the person.")
 }
 

@@ -59,7 +59,11 @@ impl Judge for Rules {
 fn fetcher(coming: Duration) -> Fetcher<Rules> {
     let search_url = "http://localhost/".to_owned();
     let settings = WebSettings { search_url, private: PrivateNetworks::Reached };
-    Fetcher { settings, judge: Rules, times: Times { coming, reading: TIMES.reading } }
+    Fetcher {
+        settings,
+        judge: Rules,
+        times: FetchTimes { download: coming, extraction: TIMES.extraction },
+    }
 }
 
 /// Longer than any test; one that waits for it has failed.
@@ -83,7 +87,10 @@ fn a_page_that_never_comes_whole_ends_with_its_time() {
     let page = fetcher(NEVER).page(&whole, &Cancel::new().unwrap()).unwrap();
     assert_eq!(page.text, "late", "one that takes its time within the bound comes");
     // What people are told of it; the pages above had less.
-    assert_eq!(Fetcher::new(fetcher(NEVER).settings, Rules).times.coming, Duration::from_secs(15));
+    assert_eq!(
+        Fetcher::new(fetcher(NEVER).settings, Rules).times.download,
+        Duration::from_secs(15)
+    );
 }
 
 #[test]
@@ -113,23 +120,24 @@ fn a_page_that_is_no_longer_wanted_ends_at_once() {
 #[test]
 fn text_that_is_never_made_ends_with_its_time() {
     let cancel = Cancel::new().unwrap();
-    assert_eq!(bounded(&cancel, NEVER, || "text").unwrap(), "text");
+    assert_eq!(run_bounded(&cancel, NEVER, || "text").unwrap(), "text");
     let stuck = || loop {
         thread::park();
     };
-    let late = bounded::<()>(&cancel, Duration::from_millis(100), stuck).unwrap_err();
+    let late = run_bounded::<()>(&cancel, Duration::from_millis(100), stuck).unwrap_err();
     assert_eq!(late.code, FailureCode::TimedOut, "{late:?}");
     assert!(late.message.starts_with("no text could be made of the page"), "{late:?}");
     cancel.request();
-    let ended = bounded::<()>(&cancel, NEVER, stuck).unwrap_err();
+    let ended = run_bounded::<()>(&cancel, NEVER, stuck).unwrap_err();
     assert_eq!(ended.code, FailureCode::Interrupted, "{ended:?}");
 }
 
 /// The reader is given pages by strangers; where it fails at one, only that page is lost.
 #[test]
 fn a_reader_that_fails_at_a_page_is_told() {
-    let failed =
-        bounded::<()>(&Cancel::new().unwrap(), NEVER, || std::panic::resume_unwind(Box::new(())));
+    let failed = run_bounded::<()>(&Cancel::new().unwrap(), NEVER, || {
+        std::panic::resume_unwind(Box::new(()))
+    });
     let failed = failed.unwrap_err();
     assert_eq!(failed.code, FailureCode::UnsupportedContent, "{failed:?}");
 }
@@ -139,7 +147,7 @@ fn which_addresses_in_numbers_are_fetched() {
     let says = |url: &str, private| {
         let mut fetcher = fetcher(NEVER);
         fetcher.settings.private = private;
-        fetcher.by_number(&Url::parse(url).unwrap())
+        fetcher.check_ip_address(&Url::parse(url).unwrap())
     };
     for private in ["10.0.0.7", "127.0.0.1:8080", "[::1]", "[fd00::1]", "192.168.1.1"] {
         let url = format!("http://{private}/");
@@ -179,6 +187,6 @@ fn which_steps_of_a_server_are_followed() {
         ("http://10.0.0.7/x", "http://10.0.0.8/x", false),
     ] {
         let [one, other] = [from, to].map(|url| Url::parse(url).unwrap());
-        assert_eq!(fetcher(NEVER).follows(&one, &other), expected, "{from} {to}");
+        assert_eq!(fetcher(NEVER).may_redirect(&one, &other), expected, "{from} {to}");
     }
 }

@@ -5,13 +5,13 @@ use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 
 /// Deeper than this no person's page nests, and browsers stop nesting; such a page is not read.
-const DEPTH: usize = 512;
+const MAX_DEPTH: usize = 512;
 /// Most elements that are weighed to find the article; of a larger page all text is taken.
-const ELEMENTS: usize = 100_000;
+const MAX_ELEMENTS: usize = 100_000;
 /// An article with less than such a part of a page's text was probably not the page.
-const SHARE: usize = 5;
+const MIN_SHARE: usize = 5;
 /// What is no prose.
-const NO_PROSE: &str =
+const IGNORED_ELEMENTS: &str =
     "script, style, noscript, template, svg, iframe, head, nav, footer, form, button";
 
 /// Title and text.
@@ -26,8 +26,8 @@ pub(crate) struct Prose {
 /// # Errors
 /// Why it cannot be read, in words.
 pub(crate) fn prose(html: &str, url: &str) -> Result<Prose, String> {
-    if depth(html) > DEPTH {
-        return Err(format!("its elements stand more than {DEPTH} deep in each other"));
+    if depth(html) > MAX_DEPTH {
+        return Err(format!("its elements stand more than {MAX_DEPTH} deep in each other"));
     }
     Ok(read(html, url))
 }
@@ -35,7 +35,7 @@ pub(crate) fn prose(html: &str, url: &str) -> Result<Prose, String> {
 fn read(html: &str, url: &str) -> Prose {
     let config = Config {
         text_mode: TextMode::Markdown,
-        max_elements_to_parse: ELEMENTS,
+        max_elements_to_parse: MAX_ELEMENTS,
         ..Config::default()
     };
     let article = Readability::new(html, Some(url), Some(config))
@@ -46,12 +46,12 @@ fn read(html: &str, url: &str) -> Prose {
         });
     let page = Document::from(html);
     let title = one_line(&page.select_single("title").text());
-    page.select(NO_PROSE).remove();
+    page.select(IGNORED_ELEMENTS).remove();
     let all = || Prose { title: title.clone(), text: tidied(&page.md(None)) };
     match article {
         Ok(article) if !article.text.is_empty() => {
             let whole = page.formatted_text();
-            if article.text.len() * SHARE < whole.len() { all() } else { article }
+            if article.text.len() * MIN_SHARE < whole.len() { all() } else { article }
         }
         Ok(_) | Err(_) => all(),
     }
@@ -79,7 +79,7 @@ fn depth(html: &str) -> usize {
                     });
                     rest = &rest[end.unwrap_or(rest.len())..];
                     now += 1;
-                } else if !CLOSED_ALONE.contains(&&name[..]) {
+                } else if !VOID_OR_UNCLOSED.contains(&&name[..]) {
                     now += 1;
                     most = most.max(now);
                 }
@@ -91,7 +91,7 @@ fn depth(html: &str) -> usize {
 }
 
 /// Elements that have no end of their own, or whose end people leave out.
-const CLOSED_ALONE: &[&[u8]] = &[
+const VOID_OR_UNCLOSED: &[&[u8]] = &[
     b"area", b"base", b"br", b"col", b"dd", b"dt", b"hr", b"img", b"input", b"li", b"link",
     b"meta", b"option", b"p", b"param", b"path", b"rect", b"source", b"td", b"th", b"tr", b"track",
     b"use", b"wbr",
@@ -158,7 +158,7 @@ mod tests {
     fn a_page_that_nests_without_end_is_refused_and_a_deep_one_is_read() {
         let deep =
             |count: usize| format!("{}words{}", "<div>".repeat(count), "</div>".repeat(count));
-        assert!(prose(&deep(DEPTH - 10)).text.contains("words"));
+        assert!(prose(&deep(MAX_DEPTH - 10)).text.contains("words"));
         let why = super::prose(&deep(100_000), "").unwrap_err();
         assert!(why.contains("deep"), "{why}");
         let unclosed = "<div>".repeat(100_000);

@@ -11,10 +11,10 @@ mod hop;
 mod sign_in;
 mod target;
 
-use crate::dial::{NoWay, dial};
-use crate::doors::{Door, next};
-use crate::hello::{self, First};
-use crate::ledger::{Carried, Known, Ledger};
+use crate::client_hello::{self, TunnelStart};
+use crate::decision_log::{ByteCounts, DecisionLog, Novelty};
+use crate::dial::{DialError, dial};
+use crate::proxy_listener::{ProxyListener, accept};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -39,27 +39,27 @@ use tools::Restriction;
 use counted::Counted;
 use hop::strip;
 pub use sign_in::Credentials;
-pub(crate) use target::Target;
-use target::{PLAIN_REQUEST, Unclear, target};
+pub(crate) use target::ProxyTarget;
+use target::{PLAIN_REQUEST, TargetError, parse_target};
 
 /// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
 /// run out. Further ones wait.
-const AT_ONCE: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 /// Bytes and lines of the head of a request: far above what any program sends.
 const HEAD_BYTES: usize = 64 << 10;
 const HEAD_LINES: usize = 100;
 /// How long a command may take for a head, and keep a connection without a request.
-const HEAD_TIME: Duration = Duration::from_secs(60);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// After a failed `accept`, most likely of descriptors, before the next.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// How long what a command sent before its end may take on its way: long for a live server, and short
 /// for who waits for the call.
-const LAST_BYTES: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-type Body = BoxBody<Bytes, hyper::Error>;
+type ProxyBody = BoxBody<Bytes, hyper::Error>;
 
 /// Takes what was decided so far, and how many decisions more than are listed.
-type Told = dyn Fn(Vec<Connection>, u64) + Send + Sync;
+type DecisionSink = dyn Fn(Vec<Connection>, u64) + Send + Sync;
 
 /// One command's proxy. Clones are the same one.
 #[derive(Clone)]
@@ -67,8 +67,8 @@ pub struct Proxy {
     hosts: Arc<[HostRule]>,
     denied: Arc<[HostRule]>,
     credentials: Option<Arc<Credentials>>,
-    ledger: Ledger,
-    told: Arc<Told>,
+    decision_log: DecisionLog,
+    on_decision: Arc<DecisionSink>,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -87,26 +87,32 @@ impl Proxy {
     ) -> Self {
         let (hosts, denied) = (hosts.into(), denied.into());
         let credentials = credentials.map(Arc::new);
-        Self { hosts, denied, credentials, ledger: Ledger::default(), told: Arc::new(told) }
+        Self {
+            hosts,
+            denied,
+            credentials,
+            decision_log: DecisionLog::default(),
+            on_decision: Arc::new(told),
+        }
     }
 
     /// What was decided so far, and how many decisions more than are listed.
     #[must_use]
     pub fn decided(&self) -> (Vec<Connection>, u64) {
-        self.ledger.read()
+        self.decision_log.read()
     }
 
     /// Carries what comes over these doors until the command is over; then what it sent before its end
     /// goes on its way, in a bounded time.
-    pub async fn serve<T>(&self, doors: Vec<Door>, over: impl Future<Output = T>) -> T {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        let sending = Arc::new(Semaphore::new(AT_ONCE));
+    pub async fn serve<T>(&self, doors: Vec<ProxyListener>, over: impl Future<Output = T>) -> T {
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let sending = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let carry = async {
             loop {
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                match next(&doors).await {
-                    Ok((stream, host)) => self.begin(stream, host, place, &sending),
-                    Err(_) => tokio::time::sleep(BREATH).await,
+                match accept(&doors).await {
+                    Ok((stream, host)) => self.start_connection(stream, host, place, &sending),
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
                 }
             }
         };
@@ -117,45 +123,45 @@ impl Proxy {
         };
         let last = async {
             // Connections that wait were made by the command; no further ones come.
-            while let Ok(Ok((stream, host))) = timeout(Duration::ZERO, next(&doors)).await {
+            while let Ok(Ok((stream, host))) = timeout(Duration::ZERO, accept(&doors)).await {
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                self.begin(stream, host, place, &sending);
+                self.start_connection(stream, host, place, &sending);
             }
             // All of them: nothing is on its way any more.
-            let _ = sending.acquire_many(AT_ONCE as u32).await;
+            let _ = sending.acquire_many(MAX_CONNECTIONS as u32).await;
         };
         // What a server does not take in this time it does not get.
-        let _ = timeout(LAST_BYTES, last).await;
+        let _ = timeout(DRAIN_TIMEOUT, last).await;
         why
     }
 
-    fn begin(
+    fn start_connection(
         &self,
         stream: TcpStream,
-        host: Option<&Target>,
+        host: Option<&ProxyTarget>,
         place: OwnedSemaphorePermit,
         sending: &Arc<Semaphore>,
     ) {
         // There are as many as places, so one is free.
         let Ok(sends) = Arc::clone(sending).try_acquire_owned() else { return };
         let proxy = self.clone();
-        let held = Held { place: Arc::new(place), sends: Arc::new(sends) };
+        let held = ConnectionPermits { place: Arc::new(place), sending: Arc::new(sends) };
         match host.cloned() {
             Some(host) => tokio::spawn(async move { proxy.redirect(stream, host, held).await }),
-            None => tokio::spawn(async move { proxy.converse(stream, held).await }),
+            None => tokio::spawn(async move { proxy.serve_requests(stream, held).await }),
         };
     }
 
     /// A connection of a program that took the proxy for the host. It can be told nothing: what is refused is
     /// closed.
-    async fn redirect(&self, stream: TcpStream, host: Target, held: Held) {
+    async fn redirect(&self, stream: TcpStream, host: ProxyTarget, held: ConnectionPermits) {
         if let Ok(server) = self.reach(&host).await {
-            self.carry(stream, server, host, held).await;
+            self.relay(stream, server, host, held).await;
         }
     }
 
     /// All requests of one connection.
-    async fn converse(&self, stream: TcpStream, held: Held) {
+    async fn serve_requests(&self, stream: TcpStream, held: ConnectionPermits) {
         let answer =
             service_fn(|request| async { Ok::<_, Infallible>(self.answer(request, &held).await) });
         // What goes wrong here the command has seen: it is its connection. One that has closed its
@@ -163,17 +169,26 @@ impl Proxy {
         let _ = requests().serve_connection(TokioIo::new(stream), answer).with_upgrades().await;
     }
 
-    async fn answer(&self, request: Request<Incoming>, held: &Held) -> Response<Body> {
-        let target = match target(&request) {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        held: &ConnectionPermits,
+    ) -> Response<ProxyBody> {
+        let target = match parse_target(&request) {
             Ok(target) => target,
-            Err(Unclear::Refused(place, why)) => return self.refused(&place, why),
-            Err(Unclear::NoProxyRequest) => return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
+            Err(TargetError::Refused(place, why)) => return self.refused(&place, why),
+            Err(TargetError::NotProxyRequest) => {
+                return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST);
+            }
         };
         let (stream, address) = match self.reach(&target).await {
             Ok(made) => made,
-            Err(NotReached::Refused(why)) => return refusal(&target.place, &why),
-            Err(NotReached::Failed(why)) => {
-                return words(StatusCode::BAD_GATEWAY, &format!("{}: {why}\n", target.place));
+            Err(ReachError::Refused(why)) => return refusal(&target.place, &why),
+            Err(ReachError::Failed(why)) => {
+                return text_response(
+                    StatusCode::BAD_GATEWAY,
+                    &format!("{}: {why}\n", target.place),
+                );
             }
         };
         match *request.method() == Method::CONNECT {
@@ -183,12 +198,12 @@ impl Proxy {
     }
 
     /// Judges a host and connects to it; each decision is noted.
-    async fn reach(&self, target: &Target) -> Result<(Counted, SocketAddr), NotReached> {
-        let Target { place, name, port } = target;
+    async fn reach(&self, target: &ProxyTarget) -> Result<(Counted, SocketAddr), ReachError> {
+        let ProxyTarget { place, name, port } = target;
         let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
         let refused = |why: String| {
-            self.note(place, Passage::Refused { why: why.clone() });
-            NotReached::Refused(why)
+            self.record(place, Passage::Refused { why: why.clone() });
+            ReachError::Refused(why)
         };
         if !named(&self.hosts) {
             return Err(refused(NOT_LISTED.to_owned()));
@@ -198,13 +213,13 @@ impl Proxy {
         }
         match dial(name, *port).await {
             Ok((stream, address)) => {
-                let carried = self.note(place, Passage::Made { address: address.to_string() });
+                let carried = self.record(place, Passage::Made { address: address.to_string() });
                 Ok((Counted { stream, carried }, address))
             }
-            Err(NoWay::Barred(why)) => Err(refused(why)),
-            Err(NoWay::Failed(why)) => {
-                self.note(place, Passage::Failed { why: why.clone() });
-                Err(NotReached::Failed(why))
+            Err(DialError::Blocked(why)) => Err(refused(why)),
+            Err(DialError::Failed(why)) => {
+                self.record(place, Passage::Failed { why: why.clone() });
+                Err(ReachError::Failed(why))
             }
         }
     }
@@ -215,41 +230,43 @@ impl Proxy {
         &self,
         request: Request<Incoming>,
         server: (Counted, SocketAddr),
-        target: Target,
-        held: Held,
-    ) -> Response<Body> {
+        target: ProxyTarget,
+        held: ConnectionPermits,
+    ) -> Response<ProxyBody> {
         let proxy = self.clone();
         tokio::spawn(async move {
             let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-            proxy.carry(TokioIo::new(upgraded), server, target, held).await;
+            proxy.relay(TokioIo::new(upgraded), server, target, held).await;
         });
         Response::new(Empty::new().map_err(never).boxed())
     }
 
     /// Bytes both ways, whatever they are, but for TLS to another host; requests where the proxy signs in.
-    async fn carry(
+    async fn relay(
         &self,
         command: impl AsyncRead + AsyncWrite + Send + 'static,
         (server, address): (Counted, SocketAddr),
-        target: Target,
-        held: Held,
+        target: ProxyTarget,
+        held: ConnectionPermits,
     ) {
         if let Some(credential) = self.credential_of(&target) {
             return self.sign_in(command, (server, address), target, credential, held).await;
         }
-        let Target { place, name, .. } = target;
-        let Held { place: _place, sends } = held;
+        let ProxyTarget { place, name, .. } = target;
+        let ConnectionPermits { place: _place, sending: sends } = held;
         let (mut of_command, mut to_command) = tokio::io::split(command);
         let (mut of_server, mut to_server) = tokio::io::split(server);
         let up = async move {
-            let begun = match hello::first(&mut of_command, &name, HEAD_TIME).await {
-                Ok(First::Passes(begun)) => begun,
-                Ok(First::Refused(why)) => {
-                    self.note(&place, Passage::Refused { why });
-                    return false;
-                }
-                Err(_) => return false,
-            };
+            let begun =
+                match client_hello::check_first_message(&mut of_command, &name, HEAD_TIMEOUT).await
+                {
+                    Ok(TunnelStart::Allowed(begun)) => begun,
+                    Ok(TunnelStart::Refused(why)) => {
+                        self.record(&place, Passage::Refused { why });
+                        return false;
+                    }
+                    Err(_) => return false,
+                };
             let sent = to_server.write_all(&begun).await.is_ok()
                 && tokio::io::copy(&mut of_command, &mut to_server).await.is_ok()
                 && to_server.shutdown().await.is_ok();
@@ -273,34 +290,34 @@ impl Proxy {
         }
     }
 
-    fn refused(&self, place: &str, why: String) -> Response<Body> {
+    fn refused(&self, place: &str, why: String) -> Response<ProxyBody> {
         let answer = refusal(place, &why);
-        self.note(place, Passage::Refused { why });
+        self.record(place, Passage::Refused { why });
         answer
     }
 
-    fn note(&self, place: &str, decision: Passage) -> Arc<Carried> {
-        let (known, carried) = self.ledger.add(place, decision);
-        if known == Known::New {
-            let (connections, uncounted) = self.ledger.read();
-            (self.told)(connections, uncounted);
+    fn record(&self, place: &str, decision: Passage) -> Arc<ByteCounts> {
+        let (known, carried) = self.decision_log.add(place, decision);
+        if known == Novelty::New {
+            let (connections, uncounted) = self.decision_log.read();
+            (self.on_decision)(connections, uncounted);
         }
         carried
     }
 }
 
 /// The answer that says why a place is not reached.
-fn refusal(place: &str, why: &str) -> Response<Body> {
+fn refusal(place: &str, why: &str) -> Response<ProxyBody> {
     // A host that is on the list already is not reached by allowing it again.
     let way_on = match why == NOT_LISTED {
         true => format!(" {}", Restriction::Host.hint_sentence()),
         false => String::new(),
     };
-    words(StatusCode::FORBIDDEN, &format!("agentd: {place} was refused: {why}.{way_on}\n"))
+    text_response(StatusCode::FORBIDDEN, &format!("agentd: {place} was refused: {why}.{way_on}\n"))
 }
 
 /// Why a host is not reached.
-enum NotReached {
+enum ReachError {
     Refused(String),
     Failed(String),
 }
@@ -310,7 +327,7 @@ fn requests() -> hyper::server::conn::http1::Builder {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES)
         .max_headers(HEAD_LINES)
         .half_close(true);
@@ -319,21 +336,21 @@ fn requests() -> hyper::server::conn::http1::Builder {
 
 /// What a connection keeps from the proxy's bounded number of each: by itself and by its tunnel.
 #[derive(Clone)]
-struct Held {
+struct ConnectionPermits {
     place: Arc<OwnedSemaphorePermit>,
     /// Until all that the command sent is sent on.
-    sends: Arc<OwnedSemaphorePermit>,
+    sending: Arc<OwnedSemaphorePermit>,
 }
 
 /// One request over a connection of its own, and its answer.
 async fn forward(
     request: Request<Incoming>,
     stream: Counted,
-    target: &Target,
+    target: &ProxyTarget,
     address: SocketAddr,
-) -> Response<Body> {
+) -> Response<ProxyBody> {
     let failed = |error: hyper::Error| {
-        words(StatusCode::BAD_GATEWAY, &format!("{} at {address}: {error}\n", target.place))
+        text_response(StatusCode::BAD_GATEWAY, &format!("{} at {address}: {error}\n", target.place))
     };
     let (mut sender, connection) =
         match hyper::client::conn::http1::handshake(TokioIo::new(stream)).await {
@@ -343,7 +360,7 @@ async fn forward(
     tokio::spawn(connection);
     let request = match for_server(request, target, 80) {
         Some(request) => request,
-        None => return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
+        None => return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
     };
     match sender.send_request(request).await {
         Ok(mut response) => {
@@ -358,7 +375,7 @@ async fn forward(
 /// unless that is the usual one.
 fn for_server(
     mut request: Request<Incoming>,
-    target: &Target,
+    target: &ProxyTarget,
     usual: u16,
 ) -> Option<Request<Incoming>> {
     let root = PathAndQuery::from_static("/");
@@ -378,7 +395,7 @@ fn for_server(
     Some(request)
 }
 
-fn words(status: StatusCode, text: &str) -> Response<Body> {
+fn text_response(status: StatusCode, text: &str) -> Response<ProxyBody> {
     let body = Full::new(Bytes::copy_from_slice(text.as_bytes())).map_err(never).boxed();
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// person would not answer the hundredth.
 pub const OPEN_CAP: usize = 1_000;
 /// How many settled questions are remembered, for the words of a late second answer.
-const SETTLED_CAP: usize = 256;
+const MAX_SETTLED: usize = 256;
 
 /// Rules and open questions of all sessions.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Broker {
     /// Takes a word and answers it.
     pub fn step(&mut self, word: ToBroker) -> Vec<FromBroker> {
         match word {
-            ToBroker::Rules { session, rules } => self.rules(session, &rules),
+            ToBroker::Rules { session, rules } => self.set_rules(session, &rules),
             ToBroker::Judge(case) => self.submit(case).into_iter().collect(),
             ToBroker::Answer { call, digest, answer, by } => {
                 vec![self.answer(call, &digest, answer, by)]
@@ -69,7 +69,7 @@ impl Broker {
 
     /// Takes a session's rules. Open questions that they deny are settled at once; others stay
     /// open, since only the person asked may say yes.
-    fn rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
+    fn set_rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
         let mut said = Vec::new();
         let standing = match SessionRules::new(set) {
             Ok(rules) => BrokerSession::Rules(Box::new(rules)),
@@ -194,7 +194,7 @@ impl Broker {
     }
 
     fn settle(&mut self, call: CallId, why: String) {
-        if self.settled.len() == SETTLED_CAP {
+        if self.settled.len() == MAX_SETTLED {
             self.settled.pop_front();
         }
         self.settled.push_back((call, why));

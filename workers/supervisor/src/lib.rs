@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use supervise::{
-    Claim, ControlAddress, DoorError, Doorway, Host, Supervisor, SupervisorError,
-    SupervisorSettings,
+    ControlAddress, ControlSocketError, DaemonLock, HostTier, ListenMode, Supervisor,
+    SupervisorError, SupervisorSettings,
 };
 use tokio::io::AsyncReadExt;
 
@@ -86,12 +86,12 @@ fn channel() -> anyhow::Result<UnixStream> {
 }
 
 /// Why it cannot run, with a stable word for the client's exit code.
-struct Complaint {
+struct StartupFailure {
     kind: &'static str,
     error: anyhow::Error,
 }
 
-impl Complaint {
+impl StartupFailure {
     fn line(&self) -> serde_json::Value {
         let message = format!("{:#}", self.error);
         serde_json::json!({ "error": { "kind": self.kind, "message": message } })
@@ -100,25 +100,27 @@ impl Complaint {
 
 /// Marks an error with its kind.
 trait OfKind<T> {
-    fn of_kind(self, kind: &'static str) -> Result<T, Complaint>;
+    fn of_kind(self, kind: &'static str) -> Result<T, StartupFailure>;
 }
 
 impl<T, E: Into<anyhow::Error>> OfKind<T> for Result<T, E> {
-    fn of_kind(self, kind: &'static str) -> Result<T, Complaint> {
-        self.map_err(|error| Complaint { kind, error: error.into() })
+    fn of_kind(self, kind: &'static str) -> Result<T, StartupFailure> {
+        self.map_err(|error| StartupFailure { kind, error: error.into() })
     }
 }
 
 /// Runs until it is asked to end.
-fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Complaint> {
+fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), StartupFailure> {
     let dirs = Dirs::resolve(&Environment::of_process()).of_kind("state")?;
     let way = match service {
         Service::Private => {
-            Doorway::Private(dirs.runtime.join(format!("run-{}", std::process::id())))
+            ListenMode::Private(dirs.runtime.join(format!("run-{}", std::process::id())))
         }
-        Service::Daemon | Service::Foreground => match Claim::take(&dirs.runtime) {
-            Ok(claim) => Doorway::Daemon(claim),
-            Err(error @ DoorError::Taken { .. }) => return Err(error).of_kind("taken"),
+        Service::Daemon | Service::Foreground => match DaemonLock::acquire(&dirs.runtime) {
+            Ok(claim) => ListenMode::Daemon(claim),
+            Err(error @ ControlSocketError::DaemonRunning { .. }) => {
+                return Err(error).of_kind("taken");
+            }
             Err(error) => return Err(error).of_kind("state"),
         },
     };
@@ -153,8 +155,8 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
     let settings = SupervisorSettings {
         dirs,
         workers,
-        host: Host::new(host.tier, || sandbox::probe_host().tier),
-        cgroup: base(cgroup),
+        host: HostTier::new(host.tier, || sandbox::probe_host().tier),
+        cgroup: command_cgroup_base(cgroup),
         temp_root: PathBuf::from("/tmp"),
         log,
         idle_exit,
@@ -217,8 +219,8 @@ fn run_until_end(
     service: Service,
     first_word: Option<&UnixStream>,
     settings: SupervisorSettings,
-    way: Doorway,
-) -> Result<(), Complaint> {
+    way: ListenMode,
+) -> Result<(), StartupFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.of_kind("internal")?;
     let tell = |address: &ControlAddress| {
@@ -242,8 +244,10 @@ fn run_until_end(
     // What still writes to a disk that does not answer is not waited for.
     runtime.shutdown_timeout(LAST_WRITES);
     match ran.map_err(|error: std::io::Error| error).of_kind("internal")? {
-        Err(SupervisorError::Door(error @ DoorError::Taken { .. })) => Err(error).of_kind("taken"),
-        Err(SupervisorError::Door(error)) => Err(error).of_kind("state"),
+        Err(SupervisorError::ControlSocket(error @ ControlSocketError::DaemonRunning { .. })) => {
+            Err(error).of_kind("taken")
+        }
+        Err(SupervisorError::ControlSocket(error)) => Err(error).of_kind("state"),
         other => other.of_kind("internal"),
     }
 }
@@ -281,7 +285,7 @@ fn broker_env(host: Tier) -> Vec<(String, String)> {
 }
 
 /// Where commands get a cgroup each, if anywhere.
-fn base(cgroup: Delegation) -> Option<PathBuf> {
+fn command_cgroup_base(cgroup: Delegation) -> Option<PathBuf> {
     match cgroup {
         Delegation::Available { base, controllers } => {
             let holds: Vec<_> = controllers.into_iter().map(Controller::label).collect();

@@ -7,15 +7,15 @@
 
 mod listen;
 pub use listen::start as listen;
-mod screen;
+mod output_sender;
 
 use anyhow::{Context, bail};
 use ipc::ChannelError;
+use output_sender::OutputSender;
 use protocol::call::Report;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, JudgedPath, SigningKey, ToTool, ToolLink};
 use sandbox::{Cage, CageError, CageStep};
-use screen::OutputSender;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -65,7 +65,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             Ok(ToTool::Confine(confinement)) => break confinement,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
-            Err(error) => return quietly(error),
+            Err(error) => return ignore_closed(error),
         }
     };
     let locked = agent_socket(agent, &confinement).and_then(|agent| {
@@ -84,7 +84,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 say.send_fd(mounted.as_fd())?;
             }
             let doors = cage.as_mut().map(Cage::take_proxy_listeners).transpose();
-            let proxy = hand_out(doors.context("a socket of the allow-list")?, &say)?;
+            let proxy = pass_listeners(doors.context("a socket of the allow-list")?, &say)?;
             note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
             (cage, proxy, agent)
@@ -114,14 +114,14 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Confine(_)
                 | ToTool::Repair(_),
             ) => bail!("a second Confine came"),
-            Err(error) => return quietly(error),
+            Err(error) => return ignore_closed(error),
         }
     };
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone(), say.clone());
     let answer = answer(errand, (&confinement, engine), (cage, proxy, agent), &cancel, &say);
-    note_repaired(&answer, saved);
+    record_restored(&answer, saved);
     // Nothing of the call lives any more.
     drop((held, overlays));
     note(&answer);
@@ -158,7 +158,7 @@ pub fn note(answer: &FromTool) {
 
 /// Hands the sockets of an allow-list to the supervisor, for the proxy, and says where the first is. This
 /// process keeps none: what is carried is not its business, and its end must not depend on it.
-fn hand_out(
+fn pass_listeners(
     doors: Option<Vec<(OwnedFd, SocketAddr)>>,
     say: &SupervisorSender,
 ) -> Result<Option<SocketAddr>, ChannelError> {
@@ -217,7 +217,7 @@ fn save(cage: Option<&Cage>, file: &mut Option<File>) -> Result<(), CageError> {
 
 /// Notes what was put right, for whoever goes on with the session if the supervisor dies before the
 /// report is on disk.
-fn note_repaired(answer: &FromTool, file: Option<File>) {
+fn record_restored(answer: &FromTool, file: Option<File>) {
     if let (FromTool::Done(report), Some(mut file)) = (answer, file)
         && !report.tampered.is_empty()
         && let Err(error) = sandbox::record_repairs(&mut file, &report.tampered)
@@ -320,6 +320,6 @@ fn command(
 }
 
 /// The supervisor's end before the call began is no failure of this process.
-fn quietly(error: ChannelError) -> anyhow::Result<()> {
+fn ignore_closed(error: ChannelError) -> anyhow::Result<()> {
     if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
 }

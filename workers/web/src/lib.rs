@@ -7,7 +7,7 @@
 //! opened. For a tool of the web it is the
 //! call's own process: the same cage, one page, its text.
 
-mod carry;
+mod proxy_loop;
 
 use anyhow::bail;
 use ipc::{ChannelError, Receiver};
@@ -22,7 +22,7 @@ use web::{Credentials, Fetcher, Judge};
 type Say = ipc::Sender<FromTool>;
 
 /// A page keeps its 40,000 characters, and its title, whatever other results are cut to.
-const PAGE: u32 = 41_000;
+const PAGE_CHARS: u32 = 41_000;
 
 /// The program.
 pub fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Go(_)
                 | ToTool::Cancel,
             ) => bail!("a word came before Confine"),
-            Err(error) => return quietly(error),
+            Err(error) => return ignore_closed(error),
         }
     };
     match lock(&confinement) {
@@ -83,7 +83,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Confine(_)
                 | ToTool::Repair(_),
             ) => bail!("a second Confine came"),
-            Err(error) => return quietly(error),
+            Err(error) => return ignore_closed(error),
         }
     };
     let done = match errand {
@@ -91,7 +91,7 @@ fn run() -> anyhow::Result<()> {
             let sockets = (0..doors).map(|_| words.recv_fd()).collect::<Result<_, _>>()?;
             let credentials =
                 sign_in.map(|sign_in| credentials(sign_in, &mut words)).transpose()?;
-            carry::carry((hosts, denied), credentials, sockets, words, &say)
+            proxy_loop::run_proxy((hosts, denied), credentials, sockets, words, &say)
         }
         Errand::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
         Errand::Web { tool, input, settings, onward, max_result_chars } => {
@@ -101,10 +101,10 @@ fn run() -> anyhow::Result<()> {
                 tool: &tool,
                 input: &input,
                 judged: &[],
-                max_result_chars: max_result_chars.max(PAGE),
+                max_result_chars: max_result_chars.max(PAGE_CHARS),
                 profile: confinement.profile,
             };
-            let judge = ByRules { tool: tool.clone(), onward };
+            let judge = RedirectRules { tool: tool.clone(), onward };
             let (place, web) = (CallScope::from(&confinement), Fetcher::new(settings, judge));
             let report = tools::run(&order, &place, &cancel, Engine::Web(&web));
             let done = FromTool::Done(report);
@@ -128,12 +128,12 @@ fn credentials(sign_in: SignIn, words: &mut Receiver<ToTool>) -> anyhow::Result<
 }
 
 /// The rules of the session, for pages that servers lead to.
-struct ByRules {
+struct RedirectRules {
     tool: String,
     onward: Onward,
 }
 
-impl Judge for ByRules {
+impl Judge for RedirectRules {
     fn may_follow(&self, page: &WebAddress) -> bool {
         approval::may_follow_redirect(&self.onward, &self.tool, page)
     }
@@ -168,6 +168,6 @@ fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
 }
 
 /// The supervisor's end before the call began is no failure of this process.
-fn quietly(error: ChannelError) -> anyhow::Result<()> {
+fn ignore_closed(error: ChannelError) -> anyhow::Result<()> {
     if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
 }

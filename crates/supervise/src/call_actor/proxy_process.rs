@@ -4,10 +4,10 @@
 use super::{CallState, RunningProxy, not_started};
 use crate::call::CallInput;
 use crate::grant::Grant;
-use crate::life::{Cause, Life, Report};
 use crate::messages::{CallMsg, RunnerLimit};
-use crate::proxy::{Attempt, Decided, Proxy, ProxyEffect, ProxyInput};
-use crate::worker_log;
+use crate::proxy_machine::{ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput, ProxyMachine};
+use crate::worker::log_lines;
+use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use protocol::client::ProcessRow;
 use protocol::tool::{Errand, FromTool, SignIn, ToTool};
 use ractor::ActorRef;
@@ -26,11 +26,11 @@ impl CallState {
         grant: &Grant,
     ) -> Result<(), CallInput> {
         let (name, value) = NO_SEARCH;
-        let spawner = self.plan.spawner.with(&[(name.to_owned(), value.to_owned())]);
-        let started = spawner.tool(grant, RunnerProgram::Web).await;
+        let spawner = self.plan.spawner.with_env(&[(name.to_owned(), value.to_owned())]);
+        let started = spawner.spawn_runner(grant, RunnerProgram::Web).await;
         let started = started.map_err(|error| not_started(&error))?;
         let (call, generation) = (myself.clone(), self.generation);
-        let life = Life::begin(started, generation, self.plan.hello, move |report| {
+        let life = WorkerProcess::attach(started, generation, self.plan.hello, move |report| {
             let _ = call.send_message(CallMsg::Proxy(generation, report));
         })
         .map_err(|error| not_started(&error))?;
@@ -39,8 +39,8 @@ impl CallState {
         life.send(&ToTool::Hold);
         life.send_descriptor(held);
         life.send(&grant.begin());
-        let attempt = std::mem::replace(&mut self.proxy_attempt, Attempt::Last);
-        self.proxy = Some(RunningProxy { machine: Proxy::new(attempt), life: Some(life) });
+        let attempt = std::mem::replace(&mut self.proxy_attempt, ProxyAttempt::Last);
+        self.proxy = Some(RunningProxy { machine: ProxyMachine::new(attempt), life: Some(life) });
         self.allow(myself, RunnerLimit::ProxyCage);
         Ok(())
     }
@@ -79,8 +79,8 @@ impl CallState {
     /// A socket that the runner hands out.
     pub(super) async fn on_proxy_listener(&mut self, myself: &ActorRef<CallMsg>, socket: OwnedFd) {
         match (&self.proxy, &self.runner) {
-            (Some(_), _) => self.proxy_step(myself, ProxyInput::Door(socket)).await,
-            (None, Some(runner)) => runner.life.breach("a descriptor out of turn"),
+            (Some(_), _) => self.proxy_step(myself, ProxyInput::Listener(socket)).await,
+            (None, Some(runner)) => runner.life.kill_for_breach("a descriptor out of turn"),
             (None, None) => {}
         }
     }
@@ -88,19 +88,19 @@ impl CallState {
     pub(super) async fn on_proxy_event(
         &mut self,
         myself: &ActorRef<CallMsg>,
-        report: Report<protocol::tool::ToolLink>,
+        report: ProcessEvent<protocol::tool::ToolLink>,
     ) {
         let Some(beside) = &mut self.proxy else { return };
         let word = match report {
-            Report::Word { word, heard: _heard } => word,
-            Report::Descriptor(_) => {
+            ProcessEvent::Message { message: word, permit: _permit } => word,
+            ProcessEvent::Descriptor(_) => {
                 return beside.breach();
             }
-            Report::Ended(cause) => {
+            ProcessEvent::Ended(cause) => {
                 beside.life = None;
-                let ended = match matches!(cause, Cause::Exited(0)) {
+                let ended = match matches!(cause, ExitCause::Exited(0)) {
                     true => ProxyInput::Ended,
-                    false => ProxyInput::Cut,
+                    false => ProxyInput::Died,
                 };
                 return self.proxy_step(myself, ended(cause.to_string())).await;
             }
@@ -111,10 +111,10 @@ impl CallState {
                 ProxyInput::Uncaged(format!("has no cage ({step}: {reason})"))
             }
             FromTool::Proxied { connections, uncounted } => {
-                ProxyInput::Told(Decided { connections, uncounted, cut: None })
+                ProxyInput::Decisions(ProxyDecisions { connections, uncounted, cut: None })
             }
             FromTool::Log(line) => {
-                worker_log::write("agentd-web", &self.plan.facts.call.id, &line);
+                log_lines::write("agentd-web", &self.plan.facts.call.id, &line);
                 return;
             }
             FromTool::Pong(_) => return,
@@ -155,7 +155,7 @@ impl CallState {
                 }
                 // Its time for the cage holds for this too.
                 ProxyEffect::EndRunner => self.send_runner(&ToTool::Cancel),
-                ProxyEffect::Pass(input) => self.carry_out(myself, *input).await,
+                ProxyEffect::ToCall(input) => self.carry_out(myself, *input).await,
             }
         }
     }
@@ -195,7 +195,7 @@ impl CallState {
 impl RunningProxy {
     fn breach(&self) {
         if let Some(life) = &self.life {
-            life.breach("a word out of turn");
+            life.kill_for_breach("a word out of turn");
         }
     }
 }

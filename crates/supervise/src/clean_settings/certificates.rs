@@ -1,7 +1,7 @@
 //! The authority of a session's proxies among those that commands trust: one bundle of the machine's
 //! certificates, of all that the person's variables and settings name, and of this one.
 
-use super::{Copies, Person};
+use super::{SettingsCopies, SettingsOwner};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,7 +35,12 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 /// Adds the authority to the copies, and variables that lead programs to it.
-pub(super) fn add(person: &Person<'_>, dir: &Path, authority: &str, copies: &mut Copies) {
+pub(super) fn add(
+    person: &SettingsOwner<'_>,
+    dir: &Path,
+    authority: &str,
+    copies: &mut SettingsCopies,
+) {
     let of_variable = |name| person.value(name).map(|file| blocks(&read(Path::new(file))));
     let mut machine: Vec<String> = OF_MACHINE
         .iter()
@@ -108,7 +113,7 @@ fn blocks(bytes: &[u8]) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::clean_settings::hand_over;
+    use crate::clean_settings::copy_settings;
     use std::collections::BTreeMap;
 
     fn certificate(name: &str) -> String {
@@ -132,10 +137,15 @@ mod tests {
         write("home/.gitconfig", &format!("[http]\n\tsslCAInfo = {corp}\n"));
         write("home/.npmrc", &format!("cafile={npm}\n"));
         let env = [("SSL_CERT_FILE".to_owned(), one), (BESIDE.to_owned(), node)];
-        let person = Person { env: &env, home: at("home"), writable: Vec::new(), kept: Vec::new() };
+        let person = SettingsOwner {
+            env: &env,
+            home: at("home"),
+            writable: Vec::new(),
+            forbidden: Vec::new(),
+        };
         let dir = at("dir");
         let ours = certificate("ours");
-        let given = hand_over(&person, &dir, Some(&ours)).unwrap();
+        let given = copy_settings(&person, &dir, Some(&ours)).unwrap();
         let variables: BTreeMap<_, _> = given.variables.into_iter().collect();
         let text = |name: &str| std::fs::read_to_string(&variables[name]).unwrap();
         for name in INSTEAD {
@@ -148,7 +158,7 @@ mod tests {
         let npm = std::fs::read_to_string(dir.join("npm/certificates-0")).unwrap();
         assert!(npm.contains(&certificate("npm")) && npm.contains(&ours), "{npm}");
 
-        let without = hand_over(&person, &dir, None).unwrap();
+        let without = copy_settings(&person, &dir, None).unwrap();
         assert!(!without.variables.iter().any(|(name, _)| name == BESIDE), "{without:?}");
         assert!(!dir.join("certificates").exists());
     }

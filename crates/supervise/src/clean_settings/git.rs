@@ -2,26 +2,27 @@
 //! includes, so that git itself judges the conditions of `includeIf`, in each repository anew. Where they
 //! sign by ssh, a second set of copies says so, for calls that may sign.
 
-use super::git_keys::{Fate, fate, in_words};
+use super::git_keys::{GitSettingAction, action_for, in_words};
 use super::signing;
-use super::{Copies, Person};
+use super::{SettingsCopies, SettingsOwner};
 use sandbox::{GitSetting, git_path, git_settings};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Most files; a set of settings that includes more goes without the rest.
-const FILES: usize = 100;
+const MAX_FILES: usize = 100;
 /// What git reads by itself where no setting names another file.
-const BY_ITSELF: [(&str, &str); 2] = [("excludesFile", "ignore"), ("attributesFile", "attributes")];
+const DEFAULT_FILES: [(&str, &str); 2] =
+    [("excludesFile", "ignore"), ("attributesFile", "attributes")];
 
 /// Makes the copies, where the person has settings.
-pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
-    if let Some(whole) = copy_into(person, dir, Set::Usual, into) {
+pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
+    if let Some(whole) = copy_into(person, dir, GitCopySet::Usual, into) {
         into.variables.push(("GIT_CONFIG_GLOBAL".to_owned(), whole.display().to_string()));
     }
-    let mut copies = Copies::default();
-    let whole = copy_into(person, dir, Set::Signing, &mut copies);
+    let mut copies = SettingsCopies::default();
+    let whole = copy_into(person, dir, GitCopySet::Signing, &mut copies);
     into.signing = copies.signing;
     if into.signing.keys.is_empty() {
         return;
@@ -32,14 +33,14 @@ pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
 
 /// Which copies are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+enum GitCopySet {
     /// Without signatures.
     Usual,
     /// For calls that may sign.
     Signing,
 }
 
-impl Set {
+impl GitCopySet {
     fn folder(self) -> &'static str {
         match self {
             Self::Usual => "git",
@@ -49,15 +50,20 @@ impl Set {
 }
 
 /// Makes one set, and says where its first file is.
-fn copy_into(person: &Person<'_>, dir: &Path, set: Set, into: &mut Copies) -> Option<PathBuf> {
+fn copy_into(
+    person: &SettingsOwner<'_>,
+    dir: &Path,
+    set: GitCopySet,
+    into: &mut SettingsCopies,
+) -> Option<PathBuf> {
     let of_git = person.config_home().join("git");
     let roots = match person.env.iter().find(|(name, _)| name == "GIT_CONFIG_GLOBAL") {
         Some((_, file)) => vec![PathBuf::from(file)],
         None => vec![of_git.join("config"), person.home.join(".gitconfig")],
     };
-    let mut walk = Walk { person, dir, set, into, known: BTreeMap::new() };
+    let mut walk = GitSettingsCopier { person, dir, set, into, known: BTreeMap::new() };
     let mut text = Vec::new();
-    for (key, name) in BY_ITSELF {
+    for (key, name) in DEFAULT_FILES {
         let file = of_git.join(name);
         let copied = file.is_file().then(|| walk.file(&file)).flatten();
         if let Some(copied) = copied {
@@ -80,16 +86,16 @@ fn copy_into(person: &Person<'_>, dir: &Path, set: Set, into: &mut Copies) -> Op
     Some(whole)
 }
 
-struct Walk<'a> {
-    person: &'a Person<'a>,
+struct GitSettingsCopier<'a> {
+    person: &'a SettingsOwner<'a>,
     dir: &'a Path,
-    set: Set,
-    into: &'a mut Copies,
+    set: GitCopySet,
+    into: &'a mut SettingsCopies,
     /// Where each file's copy is.
     known: BTreeMap<PathBuf, PathBuf>,
 }
 
-impl Walk<'_> {
+impl GitSettingsCopier<'_> {
     /// A file of settings, and all that it includes; `None` where nothing of it is given.
     fn settings(&mut self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
@@ -103,7 +109,7 @@ impl Walk<'_> {
         if let Some(copied) = self.known.get(&real) {
             return Some(copied.clone());
         }
-        if self.person.is_kept(&real) {
+        if self.person.is_forbidden(&real) {
             return None;
         }
         let settings = git_settings(&real)?;
@@ -118,33 +124,33 @@ impl Walk<'_> {
 
     fn setting(&mut self, setting: GitSetting, by: (&Path, &Path), text: &mut Vec<u8>) {
         let GitSetting { section, name, key, value } = &setting;
-        if self.set == Set::Signing && signing::is_about(&setting) {
-            let value = signing::given(&setting, by.0, self.person, &mut self.into.signing);
+        if self.set == GitCopySet::Signing && signing::is_signing_setting(&setting) {
+            let value = signing::copied_value(&setting, by.0, self.person, &mut self.into.signing);
             if let Some(value) = value {
                 head(text, section, None);
                 line(text, key, Some(value.as_bytes()));
             }
             return;
         }
-        let given = match fate(&setting) {
-            Fate::Kept => value.clone(),
-            Fate::Without(clean) => {
+        let given = match action_for(&setting) {
+            GitSettingAction::Copy => value.clone(),
+            GitSettingAction::Replace(clean) => {
                 self.into.left_out.insert(format!("a password in git's {}", in_words(&setting)));
                 Some(clean.into_bytes())
             }
-            Fate::Unneeded => return,
-            Fate::Refused => {
+            GitSettingAction::Skip => return,
+            GitSettingAction::Block => {
                 self.into.left_out.insert(format!("git's {}", label(&setting)));
                 head(text, section, name.as_deref());
                 line(text, "required", Some(b"true"));
                 return;
             }
-            Fate::LeftOut => {
+            GitSettingAction::Omit => {
                 self.into.left_out.insert(format!("git's {}", label(&setting)));
                 return;
             }
-            Fate::File => value.as_deref().map(|value| self.named(value, by.0)),
-            Fate::Include => {
+            GitSettingAction::File => value.as_deref().map(|value| self.named(value, by.0)),
+            GitSettingAction::Include => {
                 let home = Some(self.person.home.as_path());
                 let path = value.as_deref().and_then(|value| git_path(value, by.0, home));
                 match path.and_then(|path| self.settings(&path)) {
@@ -189,7 +195,7 @@ impl Walk<'_> {
 
     /// Whether a command could have led the path elsewhere, which is said.
     fn is_led(&mut self, file: &Path) -> bool {
-        let led = self.person.led(file);
+        let led = self.person.link_warning(file);
         let is_led = led.is_some();
         self.into.left_out.extend(led);
         is_led
@@ -199,7 +205,7 @@ impl Walk<'_> {
     fn name(&mut self, real: &Path) -> Option<PathBuf> {
         let number = self.known.len();
         let copied = self.dir.join(format!("{}/{number}", self.set.folder()));
-        (number < FILES).then(|| self.known.insert(real.to_owned(), copied.clone()));
+        (number < MAX_FILES).then(|| self.known.insert(real.to_owned(), copied.clone()));
         self.known.get(real).cloned()
     }
 
@@ -281,7 +287,7 @@ fn line(text: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::clean_settings::hand_over;
+    use crate::clean_settings::copy_settings;
 
     /// What git itself reads of the copies, run in the folder.
     fn read_by_git(dir: &Path, folder: &Path, words: &[&str]) -> String {
@@ -329,14 +335,14 @@ mod tests {
         write("home/.ssh/id", "token\n");
         write("home/one.inc", "[user]\n\temail = one@x\n");
         let env = [("HOME".to_owned(), at("home").display().to_string())];
-        let person = Person {
+        let person = SettingsOwner {
             env: &env,
             home: at("home"),
             writable: vec![at("home/work/one")],
-            kept: vec![at("home/.ssh"), at("home/.config/git")],
+            forbidden: vec![at("home/.ssh"), at("home/.config/git")],
         };
         let dir = at("dir");
-        let given = hand_over(&person, &dir, None).unwrap();
+        let given = copy_settings(&person, &dir, None).unwrap();
         let path = dir.join("git/config").display().to_string();
         assert_eq!(given.variables, [("GIT_CONFIG_GLOBAL".to_owned(), path)]);
         let note = given.note.unwrap();
@@ -378,9 +384,9 @@ mod tests {
             std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
             std::fs::write(at(name), text).unwrap();
         };
-        let copies = |person: &Person<'_>| {
+        let copies = |person: &SettingsOwner<'_>| {
             let dir = root.join("dir");
-            let given = hand_over(person, &dir, None).unwrap();
+            let given = copy_settings(person, &dir, None).unwrap();
             let mut text = String::new();
             let mut folders = vec![dir];
             while let Some(folder) = folders.pop() {
@@ -430,16 +436,16 @@ mod tests {
             std::os::unix::fs::symlink(at(to), at(link)).unwrap();
         }
         let env = [("HOME".to_owned(), at("").display().to_string())];
-        let mut person = Person {
+        let mut person = SettingsOwner {
             env: &env,
             home: root.join("home"),
             writable: vec![at("dotfiles")],
-            kept: vec![at(".ssh"), at(".config/git")],
+            forbidden: vec![at(".ssh"), at(".config/git")],
         };
         let (given, text) = copies(&person);
         assert!(text.contains("name = \"A\""), "{text}");
         assert!(!text.contains("private-") && !text.contains("private@"), "{text}");
-        assert_eq!(given.as_they_are, []);
+        assert_eq!(given.readable_in_place, []);
         let note = given.note.unwrap();
         assert!(note.contains("dotfiles/ignore (commands can write"), "{note}");
         // The control: by the same links, where no command can write them.
@@ -454,7 +460,7 @@ mod tests {
         ] {
             assert!(text.contains(word), "{word}: {text}");
         }
-        assert_eq!(given.as_they_are, [(config::MAVEN_SETTINGS, at(".m2/settings.xml"))]);
+        assert_eq!(given.readable_in_place, [(config::MAVEN_SETTINGS, at(".m2/settings.xml"))]);
     }
 
     #[test]
@@ -470,9 +476,9 @@ mod tests {
              [filter \"plain\"]\n\tclean = cat\n",
         )
         .unwrap();
-        let person = Person { env: &[], home, writable: Vec::new(), kept: Vec::new() };
+        let person = SettingsOwner { env: &[], home, writable: Vec::new(), forbidden: Vec::new() };
         let dir = root.join("dir");
-        let given = hand_over(&person, &dir, None).unwrap();
+        let given = copy_settings(&person, &dir, None).unwrap();
         assert!(given.note.unwrap().contains("git's filter.*.clean"));
         read_by_git(&dir, &folder, &["init", "-q", "."]);
         for (name, text) in [
@@ -501,13 +507,13 @@ mod tests {
     #[test]
     fn who_has_no_settings_is_given_none() {
         let root = tempfile::tempdir().unwrap();
-        let person = Person {
+        let person = SettingsOwner {
             env: &[],
             home: root.path().to_owned(),
             writable: Vec::new(),
-            kept: Vec::new(),
+            forbidden: Vec::new(),
         };
-        let given = hand_over(&person, &root.path().join("dir"), None).unwrap();
+        let given = copy_settings(&person, &root.path().join("dir"), None).unwrap();
         assert_eq!(given, Default::default());
     }
 }

@@ -9,22 +9,22 @@ use std::path::Path;
 
 /// What becomes of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum GitSettingAction {
     /// As it is.
-    Kept,
+    Copy,
     /// With this value, since its own holds a password.
-    Without(String),
+    Replace(String),
     /// It names more settings.
     Include,
     /// It names a file that git reads.
     File,
     /// Not given, and nothing is lost: it serves a person before a screen.
-    Unneeded,
+    Skip,
     /// Not given, which is said.
-    LeftOut,
+    Omit,
     /// A filter that is not given, which is said: git refuses where it would need it, for without it git
     /// would store or write other content.
-    Refused,
+    Block,
 }
 
 /// Of files: `a.b` is a key, `a.*.b` one of a section with a name, `*` at the end any key.
@@ -215,7 +215,7 @@ const FILTERS: [&str; 10] = [
 ];
 
 /// What becomes of it.
-pub(super) fn fate(setting: &GitSetting) -> Fate {
+pub(super) fn action_for(setting: &GitSetting) -> GitSettingAction {
     let key = in_words(setting);
     let on = |list: &[&str]| list.iter().any(|pattern| matches(pattern, &key));
     let lossy = |bytes: &Option<Vec<u8>>| {
@@ -223,35 +223,37 @@ pub(super) fn fate(setting: &GitSetting) -> Fate {
     };
     let (name, value) = (lossy(&setting.name), lossy(&setting.value).unwrap_or_default());
     if name.is_some_and(|name| signs_in(&name) || config::names_token(&name)) {
-        return Fate::LeftOut;
+        return GitSettingAction::Omit;
     }
     if ["include.path", "includeif.*.path"].contains(&key.as_str()) {
-        return Fate::Include;
+        return GitSettingAction::Include;
     }
     if on(FILES) {
-        return Fate::File;
+        return GitSettingAction::File;
     }
     if on(UNNEEDED) {
-        return Fate::Unneeded;
+        return GitSettingAction::Skip;
     }
     if on(NOT) || !on(KEPT) {
-        return Fate::LeftOut;
+        return GitSettingAction::Omit;
     }
     match (setting.section.as_str(), setting.key.as_str()) {
-        ("filter", "clean" | "smudge" | "process") if !is_known_filter(&value) => Fate::Refused,
+        ("filter", "clean" | "smudge" | "process") if !is_known_filter(&value) => {
+            GitSettingAction::Block
+        }
         // As it is where nothing says so; it must not undo the refusal of a filter that is not given.
         ("filter", "required") if ["false", "no", "off", "0", ""].contains(&&*value) => {
-            Fate::Unneeded
+            GitSettingAction::Skip
         }
         ("alias", _) if value.starts_with('!') || carries_key(&value) || sets_other(&value) => {
-            Fate::LeftOut
+            GitSettingAction::Omit
         }
-        ("merge", "driver") if carries_key(&value) => Fate::LeftOut,
-        _ if config::names_token(&value) => Fate::LeftOut,
+        ("merge", "driver") if carries_key(&value) => GitSettingAction::Omit,
+        _ if config::names_token(&value) => GitSettingAction::Omit,
         _ => match without_sign_in_of(&setting.key, &value) {
-            None => Fate::Kept,
-            Some(clean) if setting.key == "proxy" => Fate::Without(clean),
-            Some(_) => Fate::LeftOut,
+            None => GitSettingAction::Copy,
+            Some(clean) if setting.key == "proxy" => GitSettingAction::Replace(clean),
+            Some(_) => GitSettingAction::Omit,
         },
     }
 }
@@ -272,7 +274,7 @@ fn sets_other(alias: &str) -> bool {
                 key: key.to_ascii_lowercase(),
                 value: Some(value.as_bytes().to_vec()),
             };
-            !matches!(fate(&setting), Fate::Kept | Fate::Unneeded)
+            !matches!(action_for(&setting), GitSettingAction::Copy | GitSettingAction::Skip)
         })
 }
 
@@ -319,71 +321,96 @@ mod tests {
 
     #[test]
     fn what_holds_keys_or_runs_programs_is_not_given() {
-        let without = |text: &str| Fate::Without(text.to_owned());
+        let without = |text: &str| GitSettingAction::Replace(text.to_owned());
         for (key, name, value, expected) in [
-            ("user.name", "", "Ann", Fate::Kept),
-            ("alias.co", "", "checkout", Fate::Kept),
-            ("alias.token", "", "!curl -H 'X: t' host", Fate::LeftOut),
-            ("core.autocrlf", "", "input", Fate::Kept),
-            ("core.excludesfile", "", "~/.ignore", Fate::File),
-            ("core.sshcommand", "", "ssh -i key", Fate::LeftOut),
-            ("core.hookspath", "", "~/hooks", Fate::LeftOut),
-            ("core.fsmonitor", "", "true", Fate::LeftOut),
-            ("core.editor", "", "vim", Fate::Unneeded),
-            ("credential.helper", "", "store", Fate::LeftOut),
-            ("credential.helper", "https://github.com", "!gh auth", Fate::LeftOut),
-            ("github.token", "", "ghp_x", Fate::LeftOut),
-            ("commit.gpgsign", "", "true", Fate::LeftOut),
-            ("user.signingkey", "", "AB", Fate::LeftOut),
-            ("gpg.program", "", "gpg2", Fate::LeftOut),
-            ("http.extraheader", "", "Authorization: Bearer t", Fate::LeftOut),
-            ("http.extraheader", "https://x.example", "A: t", Fate::LeftOut),
-            ("http.cookiefile", "", "~/c", Fate::LeftOut),
-            ("http.proxy", "", "http://proxy:3128", Fate::Kept),
+            ("user.name", "", "Ann", GitSettingAction::Copy),
+            ("alias.co", "", "checkout", GitSettingAction::Copy),
+            ("alias.token", "", "!curl -H 'X: t' host", GitSettingAction::Omit),
+            ("core.autocrlf", "", "input", GitSettingAction::Copy),
+            ("core.excludesfile", "", "~/.ignore", GitSettingAction::File),
+            ("core.sshcommand", "", "ssh -i key", GitSettingAction::Omit),
+            ("core.hookspath", "", "~/hooks", GitSettingAction::Omit),
+            ("core.fsmonitor", "", "true", GitSettingAction::Omit),
+            ("core.editor", "", "vim", GitSettingAction::Skip),
+            ("credential.helper", "", "store", GitSettingAction::Omit),
+            ("credential.helper", "https://github.com", "!gh auth", GitSettingAction::Omit),
+            ("github.token", "", "ghp_x", GitSettingAction::Omit),
+            ("commit.gpgsign", "", "true", GitSettingAction::Omit),
+            ("user.signingkey", "", "AB", GitSettingAction::Omit),
+            ("gpg.program", "", "gpg2", GitSettingAction::Omit),
+            ("http.extraheader", "", "Authorization: Bearer t", GitSettingAction::Omit),
+            ("http.extraheader", "https://x.example", "A: t", GitSettingAction::Omit),
+            ("http.cookiefile", "", "~/c", GitSettingAction::Omit),
+            ("http.proxy", "", "http://proxy:3128", GitSettingAction::Copy),
             ("http.proxy", "", "http://ann:pw@proxy:3128", without("http://proxy:3128")),
-            ("http.sslcainfo", "", "~/ca.pem", Fate::File),
-            ("http.sslkey", "", "~/key.pem", Fate::LeftOut),
-            ("url.insteadof", "git@github.com:", "https://github.com/", Fate::Kept),
-            ("url.insteadof", "https://t@github.com/", "https://github.com/", Fate::LeftOut),
-            ("url.insteadof", "https://github.com/", "https://t@github.com/", Fate::LeftOut),
-            ("filter.clean", "lfs", "git-lfs clean -- %f", Fate::Kept),
-            ("filter.process", "lfs", "git-lfs filter-process", Fate::Kept),
-            ("filter.smudge", "lfs", "git-lfs smudge --skip -- %f", Fate::Kept),
-            ("filter.clean", "crypt", "\"git-crypt\" clean", Fate::Kept),
-            ("filter.clean", "nb", "\"/usr/bin/python3.11\" -m nbstripout", Fate::Kept),
-            ("filter.smudge", "nb", "cat", Fate::Kept),
-            ("filter.clean", "annex", "git-annex smudge --clean -- %f", Fate::Kept),
-            ("filter.required", "lfs", "true", Fate::Kept),
-            ("filter.required", "pw", "false", Fate::Unneeded),
-            ("filter.clean", "pw", "sed s/realpassword/XXX/", Fate::Refused),
-            ("filter.smudge", "pw", "sed 's/XXX/hunter/'", Fate::Refused),
-            ("filter.clean", "pw", "git-crypt clean --key-name=x", Fate::Refused),
-            ("filter.clean", "pw", "openssl enc -k hunter", Fate::Refused),
-            ("filter.clean", "pw", "git-lfs clean; sed s/x/y/", Fate::Refused),
-            ("filter.clean", "pw", "python3 -c x", Fate::Refused),
-            ("merge.driver", "x", "merge-x --token=a %O %A %B", Fate::LeftOut),
-            ("merge.driver", "x", "merge-x %O %A %B", Fate::Kept),
-            ("alias.f", "", "-c http.extraHeader='A: t' fetch", Fate::LeftOut),
-            ("alias.f", "", "-c http.https://x.example/.extraheader=\"A t\" fetch", Fate::LeftOut),
-            ("alias.f", "", "-c core.sshCommand=x fetch", Fate::LeftOut),
-            ("alias.f", "", "-c http.proxy=ann:pw@proxy fetch", Fate::LeftOut),
-            ("alias.f", "", "--config-env=http.x=Y fetch", Fate::LeftOut),
-            ("alias.f", "", "-c color.ui=never diff", Fate::Kept),
-            ("alias.f", "", "commit -c HEAD", Fate::Kept),
-            ("alias.command", "f", "-c http.extraHeader=x fetch", Fate::LeftOut),
+            ("http.sslcainfo", "", "~/ca.pem", GitSettingAction::File),
+            ("http.sslkey", "", "~/key.pem", GitSettingAction::Omit),
+            ("url.insteadof", "git@github.com:", "https://github.com/", GitSettingAction::Copy),
+            (
+                "url.insteadof",
+                "https://t@github.com/",
+                "https://github.com/",
+                GitSettingAction::Omit,
+            ),
+            (
+                "url.insteadof",
+                "https://github.com/",
+                "https://t@github.com/",
+                GitSettingAction::Omit,
+            ),
+            ("filter.clean", "lfs", "git-lfs clean -- %f", GitSettingAction::Copy),
+            ("filter.process", "lfs", "git-lfs filter-process", GitSettingAction::Copy),
+            ("filter.smudge", "lfs", "git-lfs smudge --skip -- %f", GitSettingAction::Copy),
+            ("filter.clean", "crypt", "\"git-crypt\" clean", GitSettingAction::Copy),
+            ("filter.clean", "nb", "\"/usr/bin/python3.11\" -m nbstripout", GitSettingAction::Copy),
+            ("filter.smudge", "nb", "cat", GitSettingAction::Copy),
+            ("filter.clean", "annex", "git-annex smudge --clean -- %f", GitSettingAction::Copy),
+            ("filter.required", "lfs", "true", GitSettingAction::Copy),
+            ("filter.required", "pw", "false", GitSettingAction::Skip),
+            ("filter.clean", "pw", "sed s/realpassword/XXX/", GitSettingAction::Block),
+            ("filter.smudge", "pw", "sed 's/XXX/hunter/'", GitSettingAction::Block),
+            ("filter.clean", "pw", "git-crypt clean --key-name=x", GitSettingAction::Block),
+            ("filter.clean", "pw", "openssl enc -k hunter", GitSettingAction::Block),
+            ("filter.clean", "pw", "git-lfs clean; sed s/x/y/", GitSettingAction::Block),
+            ("filter.clean", "pw", "python3 -c x", GitSettingAction::Block),
+            ("merge.driver", "x", "merge-x --token=a %O %A %B", GitSettingAction::Omit),
+            ("merge.driver", "x", "merge-x %O %A %B", GitSettingAction::Copy),
+            ("alias.f", "", "-c http.extraHeader='A: t' fetch", GitSettingAction::Omit),
+            (
+                "alias.f",
+                "",
+                "-c http.https://x.example/.extraheader=\"A t\" fetch",
+                GitSettingAction::Omit,
+            ),
+            ("alias.f", "", "-c core.sshCommand=x fetch", GitSettingAction::Omit),
+            ("alias.f", "", "-c http.proxy=ann:pw@proxy fetch", GitSettingAction::Omit),
+            ("alias.f", "", "--config-env=http.x=Y fetch", GitSettingAction::Omit),
+            ("alias.f", "", "-c color.ui=never diff", GitSettingAction::Copy),
+            ("alias.f", "", "commit -c HEAD", GitSettingAction::Copy),
+            ("alias.command", "f", "-c http.extraHeader=x fetch", GitSettingAction::Omit),
             ("http.proxy", "", "ann:pw@proxy:3128", without("proxy:3128")),
             ("http.proxy", "https://x.example", "ann:pw@proxy", without("proxy")),
-            ("http.proxy", "", "proxy:3128", Fate::Kept),
-            ("url.insteadof", "https://x.example/a8Kd92kdkdjK3x0q/", "https://y/", Fate::LeftOut),
-            ("url.insteadof", "https://x.example/?t=x", "https://y/", Fate::LeftOut),
-            ("includeif.path", "hasconfig:remote.*.url:https://t@x.example/**", "x", Fate::LeftOut),
-            ("diff.textconv", "pdf", "pdftotext", Fate::LeftOut),
-            ("diff.algorithm", "", "histogram", Fate::Kept),
-            ("merge.tool", "", "meld", Fate::Unneeded),
-            ("safe.directory", "", "*", Fate::Kept),
-            ("include.path", "", "x", Fate::Include),
-            ("includeif.path", "gitdir:~/work/", "x", Fate::Include),
-            ("unheard.of", "", "x", Fate::LeftOut),
+            ("http.proxy", "", "proxy:3128", GitSettingAction::Copy),
+            (
+                "url.insteadof",
+                "https://x.example/a8Kd92kdkdjK3x0q/",
+                "https://y/",
+                GitSettingAction::Omit,
+            ),
+            ("url.insteadof", "https://x.example/?t=x", "https://y/", GitSettingAction::Omit),
+            (
+                "includeif.path",
+                "hasconfig:remote.*.url:https://t@x.example/**",
+                "x",
+                GitSettingAction::Omit,
+            ),
+            ("diff.textconv", "pdf", "pdftotext", GitSettingAction::Omit),
+            ("diff.algorithm", "", "histogram", GitSettingAction::Copy),
+            ("merge.tool", "", "meld", GitSettingAction::Skip),
+            ("safe.directory", "", "*", GitSettingAction::Copy),
+            ("include.path", "", "x", GitSettingAction::Include),
+            ("includeif.path", "gitdir:~/work/", "x", GitSettingAction::Include),
+            ("unheard.of", "", "x", GitSettingAction::Omit),
         ] {
             let (section, key) = key.split_once('.').unwrap_or_default();
             let setting = GitSetting {
@@ -392,7 +419,7 @@ mod tests {
                 key: key.to_owned(),
                 value: Some(value.as_bytes().to_vec()),
             };
-            assert_eq!(fate(&setting), expected, "{setting:?}");
+            assert_eq!(action_for(&setting), expected, "{setting:?}");
         }
     }
 }

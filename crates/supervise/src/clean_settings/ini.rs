@@ -1,12 +1,12 @@
 //! Settings in lines, as npm's and pip's are: a key and its value, some below a section. What is on a
 //! tool's list is given, without sign-ins and tokens in its addresses, and without comments.
 
-use super::packages::Clean;
+use super::packages::CleanedSettings;
 use super::url::{without_sign_in_of, without_tokens};
 
 /// What an indented line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Indented {
+enum IndentedLine {
     /// More of the value above it.
     Value,
     /// A line as any other.
@@ -106,24 +106,24 @@ const FILES: [&str; 2] = ["cafile", "cert"];
 
 /// One setting.
 #[derive(Debug)]
-struct Entry {
+struct IniEntry {
     section: String,
     key: String,
     value: Vec<String>,
 }
 
 /// npm's settings without keys.
-pub(super) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
-    let entries = texts.iter().flat_map(|text| entries(text, Indented::Line));
+pub(super) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
+    let entries = texts.iter().flat_map(|text| entries(text, IndentedLine::Line));
     let of_scope = |key: &str| key.starts_with('@') && key.ends_with(":registry");
     let given = |key: &str| of_scope(key) || OF_NPM.contains(&key.trim_end_matches("[]"));
     clean(entries.collect(), given, copied)
 }
 
 /// pip's settings without keys. Of two files the later one holds, and no key stands twice.
-pub(super) fn pip(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
-    let mut all: Vec<Entry> = Vec::new();
-    for entry in texts.iter().flat_map(|text| entries(text, Indented::Value)) {
+pub(super) fn pip(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
+    let mut all: Vec<IniEntry> = Vec::new();
+    for entry in texts.iter().flat_map(|text| entries(text, IndentedLine::Value)) {
         all.retain(|other| (&other.section, &other.key) != (&entry.section, &entry.key));
         all.push(entry);
     }
@@ -131,27 +131,27 @@ pub(super) fn pip(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> C
     clean(all, |key| OF_PIP.contains(&key.replace('_', "-").as_str()), copied)
 }
 
-fn entries(text: &str, indented: Indented) -> Vec<Entry> {
-    let mut found: Vec<Entry> = Vec::new();
+fn entries(text: &str, indented: IndentedLine) -> Vec<IniEntry> {
+    let mut found: Vec<IniEntry> = Vec::new();
     let mut section = String::new();
     for line in text.lines() {
         let bare = without_comment(line.trim(), indented);
         if bare.is_empty() || bare.starts_with(['#', ';']) {
             continue;
         }
-        let more = indented == Indented::Value && line.starts_with([' ', '\t']);
+        let more = indented == IndentedLine::Value && line.starts_with([' ', '\t']);
         if let (true, Some(last)) = (more, found.last_mut()) {
             last.value.push(bare.to_owned());
         } else if let Some(name) = bare.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             section = name.to_owned();
         } else {
             let split = match indented {
-                Indented::Value => bare.split_once(['=', ':']),
-                Indented::Line => bare.split_once('='),
+                IndentedLine::Value => bare.split_once(['=', ':']),
+                IndentedLine::Line => bare.split_once('='),
             };
             let (key, value) = split.unwrap_or((bare, "true"));
             let (key, value) = (key.trim().to_owned(), vec![value.trim().to_owned()]);
-            found.push(Entry { section: section.clone(), key, value });
+            found.push(IniEntry { section: section.clone(), key, value });
         }
     }
     found
@@ -159,7 +159,7 @@ fn entries(text: &str, indented: Indented) -> Vec<Entry> {
 
 /// A line without the comment behind its value. npm takes what stands in quotes, or behind a backslash, as it
 /// is. pip knows no such comments, and no address of its has a blank before such a sign.
-fn without_comment(line: &str, indented: Indented) -> &str {
+fn without_comment(line: &str, indented: IndentedLine) -> &str {
     let value = line.split_once('=').map_or(line, |(_, value)| value.trim());
     let quoted = |sign: char| value.len() > 1 && value.starts_with(sign) && value.ends_with(sign);
     if quoted('"') || quoted('\'') {
@@ -168,8 +168,8 @@ fn without_comment(line: &str, indented: Indented) -> &str {
     let mut before = ' ';
     for (at, sign) in line.char_indices() {
         let begins = match indented {
-            Indented::Line => before != '\\',
-            Indented::Value => before.is_whitespace(),
+            IndentedLine::Line => before != '\\',
+            IndentedLine::Value => before.is_whitespace(),
         };
         // A password with such a sign in it is one all the same.
         let rest = line.get(at..).unwrap_or_default().split_whitespace().next();
@@ -183,13 +183,13 @@ fn without_comment(line: &str, indented: Indented) -> &str {
 }
 
 fn clean(
-    entries: Vec<Entry>,
+    entries: Vec<IniEntry>,
     given: impl Fn(&str) -> bool,
     copied: &mut dyn FnMut(&str) -> String,
-) -> Clean {
-    let mut clean = Clean::default();
+) -> CleanedSettings {
+    let mut clean = CleanedSettings::default();
     let mut section = String::new();
-    for Entry { section: of, key, mut value } in entries {
+    for IniEntry { section: of, key, mut value } in entries {
         if !given(&key) {
             clean.left_out.push(key);
             continue;

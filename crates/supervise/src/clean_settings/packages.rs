@@ -1,12 +1,12 @@
 //! Settings of package managers: which files, how they are cleaned, and what leads a program to the copy.
 
-use super::{Copies, Person, ini, toml, url};
+use super::{SettingsCopies, SettingsOwner, ini, toml, url};
 use sandbox::small_file;
 use std::path::{Path, PathBuf};
 
 /// A file of settings without keys.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Clean {
+pub(super) struct CleanedSettings {
     pub(super) text: String,
     /// Names of what was left out.
     pub(super) left_out: Vec<String>,
@@ -14,23 +14,23 @@ pub(super) struct Clean {
 
 /// Makes settings without keys of these files, the last one the strongest; `copied` gives the path of a
 /// file's copy.
-type Cleaner = fn(&[String], copied: &mut dyn FnMut(&str) -> String) -> Clean;
+type Cleaner = fn(&[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings;
 
 /// One program's settings.
 struct Package {
     name: &'static str,
     /// A variable that names the file instead.
     moved_by: &'static [&'static str],
-    /// Below the home, or where `Base::Config` says below the place of settings.
-    files: &'static [(Base, &'static str)],
+    /// Below the home, or where `SettingsBase::Config` says below the place of settings.
+    files: &'static [(SettingsBase, &'static str)],
     clean: Cleaner,
     /// The copy.
     to: &'static str,
-    lead: Lead,
+    lead: CopyPointer,
 }
 
 #[derive(Clone, Copy)]
-enum Base {
+enum SettingsBase {
     Home,
     Config,
     Variable(&'static str),
@@ -38,7 +38,7 @@ enum Base {
 
 /// What leads the program to the copy.
 #[derive(Clone, Copy)]
-enum Lead {
+enum CopyPointer {
     /// A variable with its path.
     Path(&'static str),
     /// The list of folders with the machine's settings, in which `xdg` comes first. A project's own settings
@@ -52,47 +52,47 @@ const ALL: &[Package] = &[
     Package {
         name: "npm",
         moved_by: &["NPM_CONFIG_USERCONFIG", "npm_config_userconfig"],
-        files: &[(Base::Home, ".npmrc")],
+        files: &[(SettingsBase::Home, ".npmrc")],
         clean: ini::npm,
         to: "npm/npmrc",
-        lead: Lead::Path("NPM_CONFIG_USERCONFIG"),
+        lead: CopyPointer::Path("NPM_CONFIG_USERCONFIG"),
     },
     Package {
         name: "pip",
         moved_by: &["PIP_CONFIG_FILE"],
-        files: &[(Base::Home, ".pip/pip.conf"), (Base::Config, "pip/pip.conf")],
+        files: &[(SettingsBase::Home, ".pip/pip.conf"), (SettingsBase::Config, "pip/pip.conf")],
         clean: ini::pip,
         to: "xdg/pip/pip.conf",
-        lead: Lead::Machine,
+        lead: CopyPointer::Machine,
     },
     Package {
         name: "uv",
         moved_by: &["UV_CONFIG_FILE"],
-        files: &[(Base::Config, "uv/uv.toml")],
+        files: &[(SettingsBase::Config, "uv/uv.toml")],
         clean: toml::uv,
         to: "xdg/uv/uv.toml",
-        lead: Lead::Machine,
+        lead: CopyPointer::Machine,
     },
     Package {
         name: "cargo",
         moved_by: &[],
         files: &[
-            (Base::Home, ".cargo/config.toml"),
-            (Base::Home, ".cargo/config"),
-            (Base::Variable("CARGO_HOME"), "config.toml"),
-            (Base::Variable("CARGO_HOME"), "config"),
+            (SettingsBase::Home, ".cargo/config.toml"),
+            (SettingsBase::Home, ".cargo/config"),
+            (SettingsBase::Variable("CARGO_HOME"), "config.toml"),
+            (SettingsBase::Variable("CARGO_HOME"), "config"),
         ],
         clean: toml::cargo,
         to: "cargo/config.toml",
-        lead: Lead::CargoHome,
+        lead: CopyPointer::CargoHome,
     },
 ];
 
 /// Makes the copies of what is there.
-pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
+pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
     for package in ALL {
         let files = files(person, package);
-        into.left_out.extend(files.iter().filter_map(|file| person.led(file)));
+        into.left_out.extend(files.iter().filter_map(|file| person.link_warning(file)));
         let texts = texts(person, &files);
         if texts.is_empty() {
             continue;
@@ -113,9 +113,9 @@ pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
         into.files.push((package.to.into(), clean.text.into_bytes()));
         into.left_out.extend(clean.left_out.iter().map(|key| format!("{}'s {key}", package.name)));
         let (name, value) = match package.lead {
-            Lead::Path(name) => (name, dir.join(package.to).display().to_string()),
-            Lead::Machine => ("XDG_CONFIG_DIRS", machine(person, dir)),
-            Lead::CargoHome => (config::SETTINGS_HOME, dir.display().to_string()),
+            CopyPointer::Path(name) => (name, dir.join(package.to).display().to_string()),
+            CopyPointer::Machine => ("XDG_CONFIG_DIRS", machine(person, dir)),
+            CopyPointer::CargoHome => (config::SETTINGS_HOME, dir.display().to_string()),
         };
         if !into.variables.iter().any(|(other, _)| other == name) {
             into.variables.push((name.to_owned(), value));
@@ -172,11 +172,11 @@ const OF_GRADLE: [&str; 12] = [
 ];
 
 /// Those that hold no keys, and the names of the others.
-pub(super) fn in_home(person: &Person<'_>) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
+pub(super) fn in_home(person: &SettingsOwner<'_>) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for (known_as, name) in IN_HOME {
         let file = person.home.join(name);
-        if let Some(led) = person.led(&file) {
+        if let Some(led) = person.link_warning(&file) {
             closed.push(led);
             continue;
         }
@@ -234,15 +234,17 @@ fn gradle_may_hold_keys(text: &str) -> bool {
 }
 
 /// Where the program's settings lie, by the names that the program reads them by.
-fn files(person: &Person<'_>, package: &Package) -> Vec<PathBuf> {
+fn files(person: &SettingsOwner<'_>, package: &Package) -> Vec<PathBuf> {
     let moved = package.moved_by.iter().find_map(|name| person.value(name));
     let mut files: Vec<PathBuf> = match moved {
         Some(file) => vec![file.into()],
         None => {
-            let place = |(base, name): &(Base, &str)| match base {
-                Base::Home => Some(person.home.join(name)),
-                Base::Config => Some(person.config_home().join(name)),
-                Base::Variable(variable) => Some(Path::new(person.value(variable)?).join(name)),
+            let place = |(base, name): &(SettingsBase, &str)| match base {
+                SettingsBase::Home => Some(person.home.join(name)),
+                SettingsBase::Config => Some(person.config_home().join(name)),
+                SettingsBase::Variable(variable) => {
+                    Some(Path::new(person.value(variable)?).join(name))
+                }
             };
             package.files.iter().filter_map(place).collect()
         }
@@ -251,7 +253,7 @@ fn files(person: &Person<'_>, package: &Package) -> Vec<PathBuf> {
     files
 }
 
-fn texts(person: &Person<'_>, files: &[PathBuf]) -> Vec<String> {
+fn texts(person: &SettingsOwner<'_>, files: &[PathBuf]) -> Vec<String> {
     // What a command could have written may be read by commands, and needs no copy.
     let files = files.iter().filter(|file| !person.can_be_written(file));
     files.filter_map(|file| String::from_utf8(small_file(file)?).ok()).collect()
@@ -264,7 +266,7 @@ fn expanded(file: &str, home: &Path) -> PathBuf {
     }
 }
 
-fn machine(person: &Person<'_>, dir: &Path) -> String {
+fn machine(person: &SettingsOwner<'_>, dir: &Path) -> String {
     let known = person.value("XDG_CONFIG_DIRS").unwrap_or("/etc/xdg");
     format!("{}:{known}", dir.join("xdg").display())
 }
@@ -289,7 +291,8 @@ mod tests {
             std::fs::create_dir(home.path().join(".cargo")).unwrap();
             std::fs::write(home.path().join(".cargo/config.toml"), text).unwrap();
             let home = home.path().to_owned();
-            let person = Person { env: &[], home, writable: Vec::new(), kept: Vec::new() };
+            let person =
+                SettingsOwner { env: &[], home, writable: Vec::new(), forbidden: Vec::new() };
             assert_eq!(!in_home(&person).0.is_empty(), given, "{text}");
         }
     }

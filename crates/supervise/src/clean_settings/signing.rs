@@ -1,7 +1,7 @@
 //! The person's git settings about signatures, for calls that may sign: with the public key in place of
 //! the key's file. No private key is read.
 
-use super::Person;
+use super::SettingsOwner;
 use protocol::tool::SigningKey;
 use sandbox::{GitSetting, git_path, small_file};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use tools::signing::{literal, signing_key};
 
 /// The wishes of all files of the settings together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct SigningSettings {
     /// Values of `gpg.format`.
     pub(crate) formats: BTreeSet<String>,
     /// The ssh keys that `user.signingKey` names, also in files for some repositories only.
@@ -20,21 +20,21 @@ pub(crate) struct Wishes {
     /// Why other values of `user.signingKey` give no key.
     pub(crate) unknown: Vec<String>,
     /// The wish of `commit.gpgSign`.
-    pub(crate) commits: Commits,
+    pub(crate) commits: CommitSigning,
     /// The first file of the copies for calls that may sign, where there is a key.
     pub(crate) settings: Option<PathBuf>,
 }
 
 /// Which commits are signed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Commits {
+pub(crate) enum CommitSigning {
     #[default]
-    SignedOnRequest,
-    Signed,
+    OnRequest,
+    Always,
 }
 
 /// True for the settings of this file.
-pub(super) fn is_about(GitSetting { section, name, key, .. }: &GitSetting) -> bool {
+pub(super) fn is_signing_setting(GitSetting { section, name, key, .. }: &GitSetting) -> bool {
     let about = [
         ("gpg", "format"),
         ("user", "signingkey"),
@@ -46,11 +46,11 @@ pub(super) fn is_about(GitSetting { section, name, key, .. }: &GitSetting) -> bo
 }
 
 /// The value of such a setting for a call that may sign; `None` where it is not given.
-pub(super) fn given(
+pub(super) fn copied_value(
     setting: &GitSetting,
     by: &Path,
-    person: &Person<'_>,
-    wishes: &mut Wishes,
+    person: &SettingsOwner<'_>,
+    wishes: &mut SigningSettings,
 ) -> Option<String> {
     let value = setting.value.as_deref();
     let text = value.map_or("true".into(), String::from_utf8_lossy);
@@ -72,7 +72,7 @@ pub(super) fn given(
             }
             return Some(text);
         }
-        ("commit", _) if is_true(&text) => wishes.commits = Commits::Signed,
+        ("commit", _) if is_true(&text) => wishes.commits = CommitSigning::Always,
         _ => {}
     }
     Some(text.into_owned())
@@ -83,7 +83,7 @@ fn is_true(text: &str) -> bool {
     !["", "false", "no", "off", "0"].contains(&text.to_ascii_lowercase().as_str())
 }
 
-fn public_key(value: &[u8], by: &Path, person: &Person<'_>) -> Result<SigningKey, String> {
+fn public_key(value: &[u8], by: &Path, person: &SettingsOwner<'_>) -> Result<SigningKey, String> {
     let text = String::from_utf8_lossy(value);
     // As git tells a key from its file.
     if let Some(key) = text.strip_prefix("key::").or(text.starts_with("ssh-").then_some(&*text)) {
@@ -107,7 +107,7 @@ fn public_key(value: &[u8], by: &Path, person: &Person<'_>) -> Result<SigningKey
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::hand_over;
+    use super::super::copy_settings;
     use super::*;
     use std::fs;
 
@@ -115,7 +115,7 @@ mod tests {
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
 
     /// The wishes in these settings, with the text of all copies.
-    fn handed(settings: &str) -> (Wishes, Option<String>) {
+    fn handed(settings: &str) -> (SigningSettings, Option<String>) {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().canonicalize().unwrap();
         fs::create_dir(home.join(".ssh")).unwrap();
@@ -127,9 +127,9 @@ mod tests {
         fs::create_dir(home.join("project")).unwrap();
         fs::write(home.join("project/id.pub"), KEY).unwrap();
         let writable = vec![home.join("project")];
-        let person = Person { env: &[], home: home.clone(), writable, kept };
+        let person = SettingsOwner { env: &[], home: home.clone(), writable, forbidden: kept };
         let dir = home.join("copies");
-        let handed = hand_over(&person, &dir, None).unwrap();
+        let handed = copy_settings(&person, &dir, None).unwrap();
         let usual = fs::read_to_string(dir.join("git/0")).unwrap().to_ascii_lowercase();
         for word in ["signingkey", "gpgsign", "gpg", "aaaac3"] {
             assert!(!usual.contains(word), "the usual copy does not sign: {usual}");
@@ -159,7 +159,7 @@ mod tests {
             for words in [&literal, "Ann", "format = \"ssh\"", "gpgsign = \"true\"", "\"yes\""] {
                 assert!(copies.contains(words), "{named} {words}: {copies}");
             }
-            assert_eq!((wishes.keys.len(), wishes.commits), (1, Commits::Signed), "{named}");
+            assert_eq!((wishes.keys.len(), wishes.commits), (1, CommitSigning::Always), "{named}");
         }
     }
 
@@ -176,7 +176,7 @@ mod tests {
         ] {
             let settings = format!("[user]\n signingKey = {named}\n[commit]\n gpgSign = false\n");
             let (wishes, copies) = handed(&settings);
-            assert_eq!(wishes.commits, Commits::SignedOnRequest);
+            assert_eq!(wishes.commits, CommitSigning::OnRequest);
             assert!(wishes.keys.is_empty() && copies.is_none(), "{named}: {wishes:?}");
             assert_eq!(wishes.unknown.len(), 1, "{named}");
         }

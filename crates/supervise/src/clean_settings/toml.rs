@@ -1,7 +1,7 @@
 //! Settings of uv and cargo: tables of names and values. What is on a tool's list is given, without
 //! sign-ins in its addresses and without what is named like a key.
 
-use super::packages::Clean;
+use super::packages::CleanedSettings;
 use super::url::{carries_key, without_sign_in_of};
 use toml_edit::visit_mut::{VisitMut, visit_array_mut, visit_table_like_kv_mut, visit_table_mut};
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, KeyMut, Table, TableLike, Value};
@@ -80,12 +80,12 @@ const WORDS: [&str; 3] = ["key", "auth", "pass"];
 const COMMENTS: &str = "comments";
 
 /// cargo's settings without keys.
-pub(super) fn cargo(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
+pub(super) fn cargo(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     clean(texts, OF_CARGO, copied)
 }
 
 /// uv's settings without keys. Nobody misses the comments of what is only ever copied.
-pub(super) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
+pub(super) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     let mut clean = clean(texts, OF_UV, copied);
     clean.left_out.retain(|what| what != COMMENTS);
     clean
@@ -99,14 +99,18 @@ fn means_key(name: &str) -> bool {
 }
 
 /// The last of these texts. Settings that are no TOML may hold keys, and nothing of them is given.
-fn clean(texts: &[String], given: &[&str], copied: &mut dyn FnMut(&str) -> String) -> Clean {
-    let mut clean = Clean::default();
+fn clean(
+    texts: &[String],
+    given: &[&str],
+    copied: &mut dyn FnMut(&str) -> String,
+) -> CleanedSettings {
+    let mut clean = CleanedSettings::default();
     let Some(text) = texts.last() else { return clean };
     let Ok(mut document) = text.parse::<DocumentMut>() else {
         clean.left_out.push("settings, which are no valid TOML".to_owned());
         return clean;
     };
-    Plain.visit_document_mut(&mut document);
+    CommentStripper.visit_document_mut(&mut document);
     document.set_trailing("");
     // Names and values are still written as they were, so that any other `#` began a comment.
     if document.to_string().matches('#').count() != text.matches('#').count() {
@@ -119,16 +123,16 @@ fn clean(texts: &[String], given: &[&str], copied: &mut dyn FnMut(&str) -> Strin
             clean.left_out.push(name);
         }
     }
-    let mut walk = Walk { left_out: &mut clean.left_out, copied };
+    let mut walk = TomlCleaner { left_out: &mut clean.left_out, copied };
     walk.table(document.as_table_mut(), "");
     clean.text = document.to_string();
     clean
 }
 
 /// Takes comments and blanks from a document.
-struct Plain;
+struct CommentStripper;
 
-impl VisitMut for Plain {
+impl VisitMut for CommentStripper {
     fn visit_table_mut(&mut self, table: &mut Table) {
         *table.decor_mut() = Decor::new("", "");
         visit_table_mut(self, table);
@@ -161,20 +165,20 @@ impl VisitMut for Plain {
 
 /// What becomes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Kept,
-    LeftOut,
+enum TomlAction {
+    Keep,
+    Omit,
 }
 
-struct Walk<'a> {
+struct TomlCleaner<'a> {
     left_out: &'a mut Vec<String>,
     copied: &'a mut dyn FnMut(&str) -> String,
 }
 
-impl Walk<'_> {
+impl TomlCleaner<'_> {
     /// A table without its address or value is none to its program.
-    fn table(&mut self, of: &mut dyn TableLike, above: &str) -> Fate {
-        let mut whole = Fate::Kept;
+    fn table(&mut self, of: &mut dyn TableLike, above: &str) -> TomlAction {
+        let mut whole = TomlAction::Keep;
         let names: Vec<String> = of.iter().map(|(name, _)| name.to_owned()).collect();
         for name in names {
             let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
@@ -185,26 +189,26 @@ impl Walk<'_> {
                 _ => !is_free && means_key(&name),
             };
             let fate = match of.get_mut(&name) {
-                _ if is_key => Fate::LeftOut,
+                _ if is_key => TomlAction::Omit,
                 Some(item) => self.item(item, &path),
-                None => Fate::Kept,
+                None => TomlAction::Keep,
             };
-            if fate == Fate::LeftOut {
+            if fate == TomlAction::Omit {
                 of.remove(&name);
                 self.note(path);
                 if ["url", "value"].contains(&name.as_str()) && !is_free && above != "env" {
-                    whole = Fate::LeftOut;
+                    whole = TomlAction::Omit;
                 }
             }
         }
         whole
     }
 
-    fn item(&mut self, item: &mut Item, path: &str) -> Fate {
+    fn item(&mut self, item: &mut Item, path: &str) -> TomlAction {
         if let Some(tables) = item.as_array_of_tables_mut() {
-            let fates: Vec<Fate> = tables.iter_mut().map(|of| self.table(of, path)).collect();
+            let fates: Vec<TomlAction> = tables.iter_mut().map(|of| self.table(of, path)).collect();
             let mut fates = fates.into_iter();
-            tables.retain(|_| fates.next() == Some(Fate::Kept));
+            tables.retain(|_| fates.next() == Some(TomlAction::Keep));
         } else if let Some(of) = item.as_table_like_mut() {
             return self.table(of, path);
         } else if let Some(value) = item.as_value_mut() {
@@ -215,15 +219,15 @@ impl Walk<'_> {
             }
             return self.value(value, path);
         }
-        Fate::Kept
+        TomlAction::Keep
     }
 
-    fn value(&mut self, of: &mut Value, path: &str) -> Fate {
+    fn value(&mut self, of: &mut Value, path: &str) -> TomlAction {
         match of {
             Value::String(text) => {
                 let text = text.value();
                 if holds_key(path, text) {
-                    return Fate::LeftOut;
+                    return TomlAction::Omit;
                 }
                 if let Some(clean) = without_sign_in_of(path, text) {
                     self.note(format!("password in {path}"));
@@ -234,19 +238,20 @@ impl Walk<'_> {
                 // The words of one command.
                 let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
                 if runs(path) && holds_key(path, &words.join(" ")) {
-                    return Fate::LeftOut;
+                    return TomlAction::Omit;
                 }
-                let fates: Vec<Fate> = list.iter_mut().map(|each| self.value(each, path)).collect();
-                if fates.contains(&Fate::LeftOut) {
+                let fates: Vec<TomlAction> =
+                    list.iter_mut().map(|each| self.value(each, path)).collect();
+                if fates.contains(&TomlAction::Omit) {
                     self.note(format!("token in {path}"));
                 }
                 let mut fates = fates.into_iter();
-                list.retain(|_| fates.next() == Some(Fate::Kept));
+                list.retain(|_| fates.next() == Some(TomlAction::Keep));
             }
             Value::InlineTable(inline) => return self.table(inline, path),
             Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
         }
-        Fate::Kept
+        TomlAction::Keep
     }
 
     fn note(&mut self, what: String) {

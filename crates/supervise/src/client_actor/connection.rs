@@ -2,7 +2,7 @@
 //! accepted only from the process that opened the connection.
 
 use super::feed::to_bytes;
-use crate::peer::Opener;
+use crate::control_socket::peer::PeerProcess;
 use ipc::{ChannelError, Joiner, codec};
 use protocol::Link;
 use protocol::client::{ClientLink, FromClient, ToClient};
@@ -21,7 +21,7 @@ pub(crate) struct ClientStream {
 }
 
 impl ClientStream {
-    pub(crate) fn new(stream: UnixStream, opener: Opener) -> Self {
+    pub(crate) fn new(stream: UnixStream, opener: PeerProcess) -> Self {
         #[cfg(agentd_hooks)]
         ipc::hook::speaks_over(std::os::fd::AsFd::as_fd(&stream));
         let (reader, writer) = stream.into_split();
@@ -32,14 +32,14 @@ impl ClientStream {
 /// Reads a client's messages and the descriptors that come with them.
 pub(crate) struct ClientReader {
     reader: OwnedReadHalf,
-    pub(super) opener: Arc<Opener>,
+    pub(super) opener: Arc<PeerProcess>,
     joiner: Joiner,
     descriptors: VecDeque<OwnedFd>,
     buffer: Vec<u8>,
 }
 
 impl ClientReader {
-    fn of(reader: OwnedReadHalf, opener: Opener) -> Self {
+    fn of(reader: OwnedReadHalf, opener: PeerProcess) -> Self {
         Self {
             reader,
             opener: Arc::new(opener),
@@ -84,7 +84,7 @@ impl ClientReader {
             });
             match read {
                 Ok((0, _)) => return Err(ChannelError::Closed),
-                Ok((length, writer)) if self.opener.is(writer) => {
+                Ok((length, writer)) if self.opener.is_writer(writer) => {
                     self.joiner.push(&self.buffer[..length]);
                 }
                 Ok((_, writer)) => {

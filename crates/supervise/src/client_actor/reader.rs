@@ -21,7 +21,7 @@ pub(super) async fn read_requests(
     let opener = Arc::clone(&reader.opener);
     let why = tokio::select! {
         why = read_until_error(&mut reader, &actor, &outbox) => why,
-        () = opener.ended() => "the process that opened its connection has ended".to_owned(),
+        () = opener.exited() => "the process that opened its connection has ended".to_owned(),
     };
     let _ = actor.send_message(ClientMsg::Gone(why));
 }

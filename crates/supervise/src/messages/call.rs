@@ -1,8 +1,8 @@
 //! Messages to a call actor.
 
+use crate::cage_cleanup::CageCleanup;
 use crate::call::CallInput;
-use crate::keeper::Emptied;
-use crate::life::{Cause, Report};
+use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
 use protocol::tool::ToolLink;
@@ -15,11 +15,11 @@ pub(crate) enum CallMsg {
     BrokerBack(Generation),
     /// The store restarted as this process, which knows which calls were done.
     StoreBack(Generation),
-    Runner(Generation, Report<ToolLink>),
+    Runner(Generation, ProcessEvent<ToolLink>),
     /// That runner ended by this cause, and the keeper of its cage was waited for.
-    Emptied(Generation, Cause, Emptied),
+    CageEnded(Generation, ExitCause, CageCleanup),
     /// From the proxy of that runner's command.
-    Proxy(Generation, Report<ToolLink>),
+    Proxy(Generation, ProcessEvent<ToolLink>),
     /// Time to ping that runner.
     Ping(Generation),
     /// That runner, or its proxy, has used up its time for this.

@@ -3,8 +3,8 @@
 use super::client::ClientMsg;
 use super::session::{OpenRequest, SessionMsg};
 use crate::client_actor::connection::ClientStream;
-use crate::plan::OpenFailure;
-use crate::slot::SlotEvent;
+use crate::session_spec::OpenFailure;
+use crate::worker::actor::WorkerEvent;
 use protocol::broker::BrokerLink;
 use protocol::client::{DaemonStatus, Ending, ProcessRow, SessionRow, Unfinished};
 use protocol::ids::SessionId;
@@ -14,13 +14,13 @@ use tokio::sync::oneshot;
 
 /// What happens to the supervisor as a whole.
 pub(crate) enum RootMsg {
-    Broker(SlotEvent<BrokerLink>),
+    BrokerEvent(WorkerEvent<BrokerLink>),
     /// From the control socket: a connection that was authenticated.
-    Client(ClientStream),
+    ClientConnected(ClientStream),
     /// A client asks for a session.
     Open(Box<OpenRequest>),
     /// The session is open, or could not be opened.
-    Opened {
+    OpenFinished {
         session: SessionId,
         opened: Result<ActorRef<SessionMsg>, OpenFailure>,
         order: Box<OpenRequest>,
@@ -43,7 +43,7 @@ pub(crate) enum RootMsg {
     /// Asks for the supervisor's own state.
     Status(oneshot::Sender<DaemonStatus>),
     /// A client asks the supervisor to shut down.
-    End {
+    ShutdownRequested {
         unfinished: Unfinished,
         by: ActorRef<ClientMsg>,
     },

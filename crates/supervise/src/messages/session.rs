@@ -2,8 +2,8 @@
 
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
-use crate::plan::OpenFailure;
-use crate::slot::SlotEvent;
+use crate::session_spec::OpenFailure;
+use crate::worker::actor::WorkerEvent;
 use journal::Record;
 use protocol::call::ToolResult;
 use protocol::client::{
@@ -20,9 +20,9 @@ use tokio::sync::oneshot;
 
 /// What happens to a session, by sender.
 pub(crate) enum SessionMsg {
-    Conversation(SlotEvent<SessionLink>),
-    Provider(SlotEvent<ProviderLink>),
-    Store(SlotEvent<StoreLink>),
+    Conversation(WorkerEvent<SessionLink>),
+    Provider(WorkerEvent<ProviderLink>),
+    Store(WorkerEvent<StoreLink>),
     Broker(BrokerToSession),
     Call(CallToSession),
     Client(ClientToSession),

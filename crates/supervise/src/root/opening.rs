@@ -2,31 +2,35 @@
 //! left of an earlier life. Whoever asks meanwhile for the same session waits for the same opening.
 
 use super::RootState;
-use super::ending::Ended;
+use super::shutdown::ShutdownPhase;
 use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
-use crate::clean_settings::hand_over;
+use crate::clean_settings::copy_settings;
 use crate::command_env::write_editor;
 use crate::error_chain::chain;
 use crate::file_versions::FileVersions;
-use crate::hold::Hold;
-use crate::mend::{Mended, mend};
+use crate::forbidden_dirs::ForbiddenDirs;
+use crate::journal_repair::{JournalRepair, repair_journal};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
-use crate::never::Kept;
-use crate::overlays::Projects;
-use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
-use crate::project_caches::{self, InUse};
+use crate::private_dirs;
+use crate::project_caches::{self, CacheLease};
+use crate::project_overlays::OverlayRegistry;
+use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
+use crate::records::decode;
+use crate::records::encode;
+use crate::records::encode::TurnRound;
 use crate::remover::Remover;
-use crate::repair::{self, Repairer, Saved};
 use crate::session_actor::{OpenedJournal, SessionActor, SessionArgs};
+use crate::session_lock::SessionLock;
+use crate::session_spec::{
+    HostContext, OpenFailure, SessionSpec, build_session_spec, make_withheld_dirs,
+};
 use crate::sign_in;
-use crate::spawn::Spawner;
-use crate::times::SlotTimes;
-use crate::to_disk::Place;
 use crate::unix_time::now_ms;
+use crate::worker::spawner::Spawner;
+use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
-use crate::{from_disk, temp, to_disk};
 use journal::{Header, Journal, OpenCall, Progress, Record};
 use protocol::broker::BrokerLink;
 use protocol::call::Tampered;
@@ -46,11 +50,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl RootState {
-    pub(super) fn open(&mut self, myself: &ActorRef<RootMsg>, order: Box<OpenRequest>) {
-        if self.ending != Ended::No {
-            return refuse(*order, ending());
+    pub(super) fn open_session(&mut self, myself: &ActorRef<RootMsg>, order: Box<OpenRequest>) {
+        if self.shutdown_phase != ShutdownPhase::NotStarted {
+            return refuse(*order, shutting_down());
         }
-        let (id, begin) = match begin(&order.opening.start) {
+        let (id, begin) = match open_mode(&order.opening.start) {
             Ok(found) => found,
             Err(failure) => return refuse(*order, failure),
         };
@@ -61,9 +65,9 @@ impl RootState {
         if let Some(waiting) = self.opening.get_mut(&id) {
             return waiting.push(*order);
         }
-        let Some(order) = self.waits(&id, *order).map(Box::new) else { return };
+        let Some(order) = self.wait_for_retirement(&id, *order).map(Box::new) else { return };
         self.opening.insert(id.clone(), Vec::new());
-        let opener = Opener {
+        let opener = SessionOpener {
             settings: Arc::clone(&self.settings),
             spawner: self.spawner.clone(),
             remover: self.remover.clone(),
@@ -76,12 +80,12 @@ impl RootState {
             let mut order = order;
             let papers = std::mem::take(&mut order.passed_fds);
             let opened = opener.open(id.clone(), &order.opening, papers, begin).await;
-            let _ = opener.root.send_message(RootMsg::Opened { session: id, opened, order });
+            let _ = opener.root.send_message(RootMsg::OpenFinished { session: id, opened, order });
         });
     }
 
     /// From here on the session is found by all.
-    pub(super) fn opened(
+    pub(super) fn on_open_finished(
         &mut self,
         myself: &ActorRef<RootMsg>,
         id: SessionId,
@@ -90,9 +94,9 @@ impl RootState {
     ) {
         let waiting = self.opening.remove(&id).unwrap_or_default();
         match opened {
-            Ok(actor) if self.ending != Ended::No => {
-                self.end_with_all(myself, &actor);
-                refuse(order, ending());
+            Ok(actor) if self.shutdown_phase != ShutdownPhase::NotStarted => {
+                self.end_with_supervisor(myself, &actor);
+                refuse(order, shutting_down());
             }
             Ok(actor) if actor.get_status() != ActorStatus::Stopped => {
                 if let Some(why) = self.broker_failed.clone() {
@@ -114,15 +118,15 @@ impl RootState {
             Err(failure) => refuse(order, failure),
         }
         for order in waiting {
-            self.open(myself, Box::new(order));
+            self.open_session(myself, Box::new(order));
         }
-        self.end_if_alone(myself);
+        self.end_broker_if_last(myself);
     }
 }
 
 /// The plan with the model that a person changed to in an earlier life of the session; without it,
 /// which is said, where it can no longer be asked.
-fn kept_model(mut plan: Plan, name: &str) -> Plan {
+fn restore_model(mut plan: SessionSpec, name: &str) -> SessionSpec {
     match plan.with_model(name) {
         Ok(config) => plan.set_model(config),
         Err(OpenFailure { message, .. }) => {
@@ -135,10 +139,10 @@ fn kept_model(mut plan: Plan, name: &str) -> Plan {
 
 /// What of these changes may still be made, and why others may not: what is given to nobody can have
 /// become more since.
-fn still_given(changes: Vec<Change>, kept: &Kept) -> (Vec<Change>, Vec<String>) {
+fn filter_changes(changes: Vec<Change>, kept: &ForbiddenDirs) -> (Vec<Change>, Vec<String>) {
     let mut refused = Vec::new();
     let kept = changes.into_iter().filter(|change| match change {
-        Change::AddDirectory(dir) => match kept.added(&dir.to_path()) {
+        Change::AddDirectory(dir) => match kept.check_added(&dir.to_path()) {
             Ok(()) => true,
             Err(OpenFailure { message, .. }) => {
                 refused.push(message);
@@ -175,9 +179,10 @@ fn pins_to_keep(changes: &[Change], settings: &[(String, String)]) -> Vec<Change
 }
 
 /// Writes these to the journal before anything else of this life.
-async fn keep(mut journal: Journal, changes: &[Change]) -> Result<Journal, OpenFailure> {
+async fn journal_changes(mut journal: Journal, changes: &[Change]) -> Result<Journal, OpenFailure> {
     let by = || "a flag".to_owned();
-    let records: Vec<_> = changes.iter().map(|change| to_disk::changed(change, by())).collect();
+    let records: Vec<_> =
+        changes.iter().map(|change| encode::setting_change(change, by())).collect();
     if records.is_empty() {
         return Ok(journal);
     }
@@ -193,46 +198,46 @@ fn refuse(order: OpenRequest, failure: OpenFailure) {
     let _ = order.reply.send(Err(failure));
 }
 
-fn ending() -> OpenFailure {
+fn shutting_down() -> OpenFailure {
     OpenFailure::new(FailedKind::Ending, "the supervisor is ending; try again in a moment")
 }
 
 /// What is needed to open a session, away from the root.
-struct Opener {
+struct SessionOpener {
     settings: Arc<SupervisorSettings>,
     spawner: Spawner,
     remover: Remover,
-    overlays: Projects,
+    overlays: OverlayRegistry,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
 }
 
-impl Opener {
+impl SessionOpener {
     async fn open(
         &self,
         id: SessionId,
         opening: &Opening,
         papers: Vec<(Paper, OwnedFd)>,
-        begin: Begin,
+        begin: OpenMode,
     ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
         let plan = blocking(move || {
-            let ground = Ground {
+            let ground = HostContext {
                 dirs: &settings.dirs,
-                host_tier: settings.host.tier(),
+                host_tier: settings.host.current(),
                 cgroup: settings.cgroup.as_deref(),
                 temp_root: &settings.temp_root,
             };
-            plan(id, &wanted, ground)
+            build_session_spec(id, &wanted, ground)
         });
         let mut plan = plan.await?;
-        make_withheld(&plan.confinement);
+        make_withheld_dirs(&plan.confinement);
         let mut opened = self.open_journal(&plan, begin).await?;
-        plan.notes.extend(repair::said_of(&opened.put_right));
+        plan.notes.extend(protected_restore::restored_note(&opened.put_right));
         plan.rules.rules.extend(opened.learned.iter().cloned());
-        let (kept, changes) = (plan.kept.clone(), opened.changes.clone());
-        let still = blocking(move || Ok(still_given(changes, &kept)));
+        let (kept, changes) = (plan.forbidden.clone(), opened.changes.clone());
+        let still = blocking(move || Ok(filter_changes(changes, &kept)));
         let (changes, refused) = still.await?;
         plan.notes.extend(refused);
         let mut model = None;
@@ -250,33 +255,33 @@ impl Opener {
                 Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => false,
             };
             if !by_flag {
-                plan.change(change);
+                plan.apply_change(change);
             }
         }
         let pins = pins_to_keep(&opened.changes, &opening.settings);
-        opened.journal = keep(opened.journal, &pins).await?;
-        pins.iter().for_each(|pin| plan.change(pin));
+        opened.journal = journal_changes(opened.journal, &pins).await?;
+        pins.iter().for_each(|pin| plan.apply_change(pin));
         if let Some(name) = model {
-            plan = blocking(move || Ok(kept_model(plan, &name))).await?;
+            plan = blocking(move || Ok(restore_model(plan, &name))).await?;
         }
-        let (made, caches) = self.make_own(&plan).await?;
-        plan.set_private(&made);
-        let private = temp::hold(&made);
-        write_editor(&made.join(temp::TMP));
+        let (made, caches) = self.make_private_dirs(&plan).await?;
+        plan.set_private_dirs(&made);
+        let private = private_dirs::hold_against_cleanup(&made);
+        write_editor(&made.join(private_dirs::TMP));
         let identity = self.certify(&mut plan, &papers).await;
         let (authority, identity) =
             identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
-        plan = blocking(move || with_settings(plan, &made, authority.as_deref())).await?;
+        plan = blocking(move || with_copied_settings(plan, &made, authority.as_deref())).await?;
         let kept = plan.store.clone();
         blocking(move || {
-            crate::stores::make(&kept).map_err(|error| {
+            crate::store_dirs::make(&kept).map_err(|error| {
                 let place = kept.project_store.to_path();
                 let message = format!("cannot make the directory {}: {error}", place.display());
                 OpenFailure::new(FailedKind::Disk, message)
             })
         })
         .await?;
-        let times = SlotTimes::from(plan.config.daemon);
+        let times = WorkerTimeouts::from(plan.config.daemon);
         let session = SessionArgs {
             plan,
             caches,
@@ -298,11 +303,15 @@ impl Opener {
     }
 
     /// What its proxies show commands in place of hosts that they sign in to. Without it they sign in to none.
-    async fn certify(&self, plan: &mut Plan, papers: &[(Paper, OwnedFd)]) -> Option<Certified> {
-        let hello = SlotTimes::from(plan.config.daemon).hello;
-        match sign_in::certified(&self.spawner, plan, hello).await? {
+    async fn certify(
+        &self,
+        plan: &mut SessionSpec,
+        papers: &[(Paper, OwnedFd)],
+    ) -> Option<Certified> {
+        let hello = WorkerTimeouts::from(plan.config.daemon).hello;
+        match sign_in::certify_if_needed(&self.spawner, plan, hello).await? {
             Ok(certified) => {
-                plan.set_sign_in(sign_in::hosts(plan, papers));
+                plan.set_sign_in_hosts(sign_in::hosts_with_keys(plan, papers));
                 Some(certified)
             }
             Err(why) => {
@@ -315,18 +324,22 @@ impl Opener {
         }
     }
 
-    async fn open_journal(&self, plan: &Plan, begin: Begin) -> Result<OpenedJournal, OpenFailure> {
+    async fn open_journal(
+        &self,
+        plan: &SessionSpec,
+        begin: OpenMode,
+    ) -> Result<OpenedJournal, OpenFailure> {
         let sessions = self.settings.dirs.state.join("sessions");
         let directory = sessions.join(&plan.id.0);
         match begin {
-            Begin::New => {
-                let header = header(plan);
+            OpenMode::New => {
+                let header = new_header(plan);
                 let journal = blocking(move || {
                     Journal::create(&sessions, header)
                         .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
                 });
                 let journal = journal.await?;
-                let hold = hold(&directory).await?;
+                let hold = acquire_session_lock(&directory).await?;
                 let (turns, last) = (0, OpenTurn::Waits);
                 Ok(OpenedJournal {
                     journal,
@@ -344,43 +357,43 @@ impl Opener {
                     put_right: Vec::new(),
                 })
             }
-            Begin::Forked { of, at } => {
+            OpenMode::Fork { of, at } => {
                 let id = plan.id.clone();
                 blocking(move || fork(&sessions, &of, &id, at)).await?;
-                Box::pin(self.open_journal(plan, Begin::Resumed(OpenTurn::Waits))).await
+                Box::pin(self.open_journal(plan, OpenMode::Resume(OpenTurn::Waits))).await
             }
-            Begin::Resumed(_) if !journal::is_session_name(&plan.id.0) || !directory.is_dir() => {
+            OpenMode::Resume(_) if !journal::is_session_name(&plan.id.0) || !directory.is_dir() => {
                 let message = format!("there is no session {}", plan.id);
                 Err(OpenFailure::new(FailedKind::NotFound, message))
             }
-            Begin::Resumed(open_turn) => {
+            OpenMode::Resume(open_turn) => {
                 let place = directory.clone();
                 let opened = blocking(move || {
                     Journal::open(&place).map_err(|error| OpenFailure::from(&error))
                 });
                 let opened = opened.await?;
                 // What is found below is the past only once nothing of it lives.
-                let hold = hold(&directory).await?;
+                let hold = acquire_session_lock(&directory).await?;
                 if let Some(torn) = &opened.torn {
                     tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
                 }
-                let Mended { lost, mut records, turns, round, last, cut_short } =
-                    mend(&opened.past, open_turn);
-                let saved = Saved::of(&directory);
-                let known = from_disk::tampered(&opened.past.entries);
+                let JournalRepair { lost, mut records, turns, round, open_turn: last, cut_short } =
+                    repair_journal(&opened.past, open_turn);
+                let saved = ProtectedCopies::of(&directory);
+                let known = decode::tampered_names(&opened.past.entries);
                 let (mut tampered, mut put_right) = (known.clone(), Vec::new());
                 for (call, record) in lost.iter().zip(&mut records) {
-                    let names = self.put_right(plan, (&hold, &saved), call).await?;
-                    let left = repair::left(&names).into_iter();
+                    let names = self.restore_protected(plan, (&hold, &saved), call).await?;
+                    let left = protected_restore::unrestored(&names).into_iter();
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
                     tampered.extend(new);
-                    put_right.extend(repair::in_words(&names));
+                    put_right.extend(protected_restore::in_words(&names));
                     if let Record::Interrupted { tampered, .. } = record {
-                        *tampered = repair::in_words(&names);
+                        *tampered = protected_restore::in_words(&names);
                     }
                     if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
                     {
-                        let place = Place { turn: turns, round };
+                        let place = TurnRound { turn: turns, round };
                         *audit = Some(self.audit_lost(plan, place, call, &names).await?);
                     }
                 }
@@ -400,15 +413,15 @@ impl Opener {
                 // Every call that began has its end on disk.
                 saved.remove_all();
                 let entries = &opened.past.entries;
-                let (open, queue) = (standing(entries), from_disk::queue(entries));
-                let (changes, learned) = (from_disk::changes(entries), from_disk::learned(entries));
+                let (open, queue) = (pending_questions(entries), decode::queued_prompts(entries));
+                let (changes, learned) = (decode::changes(entries), decode::learned_rules(entries));
                 Ok(OpenedJournal {
                     journal,
                     hold,
                     directory,
                     turns,
                     last,
-                    cut_short: cut_short.map(from_disk::deaths),
+                    cut_short: cut_short.map(decode::deaths),
                     open,
                     queue,
                     changes,
@@ -423,10 +436,10 @@ impl Opener {
 
     /// What a call that was lost with its supervisor changed of the protected names is put right
     /// before anything of the session goes on.
-    async fn put_right(
+    async fn restore_protected(
         &self,
-        plan: &Plan,
-        (hold, saved): (&Hold, &Saved),
+        plan: &SessionSpec,
+        (hold, saved): (&SessionLock, &ProtectedCopies),
         call: &OpenCall,
     ) -> Result<Vec<Tampered>, OpenFailure> {
         if call.progress == Progress::NeverStarted {
@@ -436,22 +449,32 @@ impl Opener {
         if found.is_ok_and(|found| sandbox::has_protected_names(found.spec.profile))
             && saved.lacks(call.number)
         {
-            return Ok(vec![repair::unknown("the copy that its runner kept is gone")]);
+            return Ok(vec![protected_restore::unrestored_unknown(
+                "the copy that its runner kept is gone",
+            )]);
         }
         let mut confinement = plan.confinement.clone();
-        let (made, _caches) = self.make_own(plan).await?;
-        temp::move_to(&made, &mut confinement);
-        let hello = SlotTimes::from(plan.config.daemon).hello;
+        let (made, _caches) = self.make_private_dirs(plan).await?;
+        private_dirs::set_location(&made, &mut confinement);
+        let hello = WorkerTimeouts::from(plan.config.daemon).hello;
         let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
-        let repairer = Repairer { spawner: spawner.with(&plan.worker_env), hold, saved, hello };
+        let repairer = ProtectedRestorer {
+            spawner: spawner.with_env(&plan.worker_env),
+            lock: hold,
+            copies: saved,
+            hello,
+        };
         let id = CallId { session: plan.id.clone(), number: call.number };
-        Ok(repairer.put_right_later(&id, &confinement).await)
+        Ok(repairer.restore_after_restart(&id, &confinement).await)
     }
 
     /// Makes the session's private directories and the package caches of its project.
-    async fn make_own(&self, plan: &Plan) -> Result<(PathBuf, Option<InUse>), OpenFailure> {
+    async fn make_private_dirs(
+        &self,
+        plan: &SessionSpec,
+    ) -> Result<(PathBuf, Option<CacheLease>), OpenFailure> {
         let id = &plan.id.0;
-        let wanted = temp::place(&self.settings.temp_root, id);
+        let wanted = private_dirs::session_dir_path(&self.settings.temp_root, id);
         let session = self.settings.dirs.state.join("sessions").join(id);
         let caches = plan.confinement.caches.as_ref().map(FilePath::to_path);
         let (remover, overlays) = (self.remover.clone(), self.overlays.clone());
@@ -460,10 +483,10 @@ impl Opener {
                 let message = format!("cannot make the directory {}: {error}", place.display());
                 OpenFailure::new(FailedKind::Disk, message)
             };
-            let made = temp::make(&wanted, &session, &remover);
+            let made = private_dirs::make(&wanted, &session, &remover);
             let made = made.map_err(|error| failed(&wanted, &error))?;
             let open = |place: PathBuf| {
-                let open = project_caches::open(&place, &overlays);
+                let open = project_caches::lease(&place, &overlays);
                 open.map_err(|error| failed(&place, &error))
             };
             Ok((made, caches.map(open).transpose()?))
@@ -474,16 +497,16 @@ impl Opener {
     /// The audit log's word on a call that was lost with its supervisor.
     async fn audit_lost(
         &self,
-        plan: &Plan,
-        place: Place,
+        plan: &SessionSpec,
+        place: TurnRound,
         call: &OpenCall,
         tampered: &[Tampered],
     ) -> Result<journal::Head, OpenFailure> {
         let (done, written) = oneshot::channel();
-        let decided = Box::new(to_disk::lost_decision(&plan.id, place, call));
+        let decided = Box::new(encode::audit_lost_decision(&plan.id, place, call));
         // As it was proposed: what it would have run is kept, whether it ran or not.
         let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
-        let ended = Box::new(to_disk::lost(&plan.id, call, tampered, now_ms()));
+        let ended = Box::new(encode::audit_lost_end(&plan.id, call, tampered, now_ms()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
@@ -502,30 +525,34 @@ fn new_id() -> Result<SessionId, OpenFailure> {
 
 /// Whether a session goes on or begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Begin {
+enum OpenMode {
     New,
-    Resumed(OpenTurn),
-    Forked { of: SessionId, at: Option<u64> },
+    Resume(OpenTurn),
+    Fork { of: SessionId, at: Option<u64> },
 }
 
-fn begin(start: &Start) -> Result<(SessionId, Begin), OpenFailure> {
+fn open_mode(start: &Start) -> Result<(SessionId, OpenMode), OpenFailure> {
     match start {
-        Start::New => Ok((new_id()?, Begin::New)),
-        Start::Resume { session, open_turn } => Ok((session.clone(), Begin::Resumed(*open_turn))),
-        Start::Fork { of, at } => Ok((new_id()?, Begin::Forked { of: of.clone(), at: *at })),
+        Start::New => Ok((new_id()?, OpenMode::New)),
+        Start::Resume { session, open_turn } => Ok((session.clone(), OpenMode::Resume(*open_turn))),
+        Start::Fork { of, at } => Ok((new_id()?, OpenMode::Fork { of: of.clone(), at: *at })),
     }
 }
 
 /// Runs what reads or writes files where it holds nobody up.
 /// With copies of the person's settings for its calls, in its directory.
-fn with_settings(mut plan: Plan, own: &Path, authority: Option<&str>) -> Result<Plan, OpenFailure> {
-    let Some(person) = plan.person() else { return Ok(plan) };
-    let dir = own.join(temp::SETTINGS);
-    let handed = hand_over(&person, &dir, authority).map_err(|error| {
+fn with_copied_settings(
+    mut plan: SessionSpec,
+    own: &Path,
+    authority: Option<&str>,
+) -> Result<SessionSpec, OpenFailure> {
+    let Some(person) = plan.settings_owner() else { return Ok(plan) };
+    let dir = own.join(private_dirs::SETTINGS);
+    let handed = copy_settings(&person, &dir, authority).map_err(|error| {
         let message = format!("cannot write into the directory {}: {error}", dir.display());
         OpenFailure::new(FailedKind::Disk, message)
     })?;
-    plan.set_settings(&dir, handed);
+    plan.set_copied_settings(&dir, handed);
     Ok(plan)
 }
 
@@ -558,7 +585,7 @@ fn fork(
         Some(at) => at,
         None => {
             let entries = journal::read(&source).map_err(|error| failed(&error))?.without_texts();
-            last_rest(entries.map_while(Result::ok))
+            last_closed_turn(entries.map_while(Result::ok))
         }
     };
     let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
@@ -567,7 +594,7 @@ fn fork(
 }
 
 /// The last record at which no turn was open: its end, or a setting changed after it.
-fn last_rest(entries: impl Iterator<Item = journal::Entry>) -> u64 {
+fn last_closed_turn(entries: impl Iterator<Item = journal::Entry>) -> u64 {
     let (mut rest, mut resting) = (1, true);
     for entry in entries {
         if matches!(entry.record, Record::Prompt { .. }) {
@@ -584,7 +611,7 @@ fn last_rest(entries: impl Iterator<Item = journal::Entry>) -> u64 {
 }
 
 /// The questions that stand, by their calls: what they are bound to and when they expire.
-fn standing(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> {
+fn pending_questions(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> {
     let asked = |entry: &journal::Entry| {
         let Record::Asked { call, digest, deadline, .. } = &entry.record else { return None };
         Some((*call, PendingQuestion { digest: digest.clone(), deadline: *deadline }))
@@ -593,9 +620,9 @@ fn standing(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> {
 }
 
 /// Waits, off the event loop, until no call of an earlier supervisor lives.
-async fn hold(directory: &Path) -> Result<Hold, OpenFailure> {
+async fn acquire_session_lock(directory: &Path) -> Result<SessionLock, OpenFailure> {
     let directory = directory.to_owned();
-    let taken = tokio::task::spawn_blocking(move || Hold::take(&directory)).await;
+    let taken = tokio::task::spawn_blocking(move || SessionLock::acquire(&directory)).await;
     let taken = taken.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     taken.map_err(|error| match error.kind() == std::io::ErrorKind::WouldBlock {
         true => OpenFailure::new(
@@ -607,7 +634,7 @@ async fn hold(directory: &Path) -> Result<Hold, OpenFailure> {
     })
 }
 
-fn header(plan: &Plan) -> Header {
+fn new_header(plan: &SessionSpec) -> Header {
     Header {
         format: journal::FORMAT,
         id: plan.id.0.clone(),

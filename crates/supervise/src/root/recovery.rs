@@ -2,11 +2,11 @@
 //! waits for it, and what a person wants tried again is.
 
 use super::RootState;
-use super::ending::{LOOK, SILENT};
+use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use crate::audit_actor::AuditMsg;
 use crate::messages::{ClientMsg, RootToSession};
-use crate::plan::OpenFailure;
-use crate::slot::SlotMsg;
+use crate::session_spec::OpenFailure;
+use crate::worker::actor::WorkerMsg;
 use protocol::client::{FailedKind, Parting};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
@@ -30,16 +30,16 @@ impl RootState {
             return;
         };
         if self.broker_failed.take().is_some() {
-            let _ = self.broker.slot().send_message(SlotMsg::Forgive);
+            let _ = self.broker.slot().send_message(WorkerMsg::Retry);
         }
         let (audit, session) = (self.audit.clone(), session.clone());
         tokio::spawn(async move {
             let restarted = async {
-                takes_records(&audit).await?;
+                check_audit_log(&audit).await?;
                 let (done, restarted) = oneshot::channel();
                 let _ = actor.send_message(RootToSession::Restart(done).into());
-                let silent = |_| format!("session {session} does not answer: {SILENT}");
-                let answered = timeout(LOOK, restarted).await.map_err(silent)?;
+                let silent = |_| format!("session {session} does not answer: {NO_REPLY}");
+                let answered = timeout(REPLY_TIMEOUT, restarted).await.map_err(silent)?;
                 answered.unwrap_or_else(|_| Err(format!("session {session} has ended")))
             };
             let failed = |why| OpenFailure::new(FailedKind::Disk, why);
@@ -49,16 +49,16 @@ impl RootState {
 
     /// An actor failed. If it was a session's, its journal is whole and nothing of it runs any
     /// more, but clients wait for its words.
-    pub(super) fn lost(&mut self, who: ActorId) {
-        let Some(session) = self.forget(who) else { return };
+    pub(super) fn on_session_failed(&mut self, who: ActorId) {
+        let Some(session) = self.remove_session(who) else { return };
         for client in self.clients.values() {
             let _ = client.send_message(ClientMsg::Lost(session.clone()));
         }
     }
 
     /// A session's actor ended in order. Who came to it while it was ending was not told.
-    pub(super) fn ended(&mut self, who: ActorId) {
-        let Some(session) = self.forget(who) else { return };
+    pub(super) fn on_session_stopped(&mut self, who: ActorId) {
+        let Some(session) = self.remove_session(who) else { return };
         for client in self.clients.values() {
             let reason = "the session was ended; it is on disk".to_owned();
             let _ = client.send_message(ClientMsg::Dismissed {
@@ -69,7 +69,7 @@ impl RootState {
         }
     }
 
-    fn forget(&mut self, who: ActorId) -> Option<SessionId> {
+    fn remove_session(&mut self, who: ActorId) -> Option<SessionId> {
         let session = self.sessions.iter().find(|(_, actor)| actor.get_id() == who);
         let session = session.map(|(session, _)| session.clone())?;
         self.sessions.remove(&session);
@@ -81,15 +81,15 @@ impl RootState {
 ///
 /// # Errors
 /// The reason and the way on where no call could be recorded.
-pub(super) async fn takes_records(audit: &ActorRef<AuditMsg>) -> Result<(), String> {
+pub(super) async fn check_audit_log(audit: &ActorRef<AuditMsg>) -> Result<(), String> {
     let (reply, checked) = oneshot::channel();
     let _ = audit.send_message(AuditMsg::Check(reply));
-    let checked = timeout(LOOK, checked).await;
+    let checked = timeout(REPLY_TIMEOUT, checked).await;
     let why = match checked {
         Ok(Ok(Ok(()))) => return Ok(()),
         Ok(Ok(Err(why))) => why,
         Ok(Err(_)) => "its writer has ended".to_owned(),
-        Err(_) => SILENT.to_owned(),
+        Err(_) => NO_REPLY.to_owned(),
     };
     Err(format!("no call can run, because the audit log takes no records: {why}"))
 }

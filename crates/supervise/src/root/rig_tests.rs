@@ -2,11 +2,11 @@
 //! tests of the root's files.
 #![allow(clippy::unwrap_used)]
 
-use super::Root;
+use super::RootActor;
 use crate::SupervisorSettings;
 use crate::client_actor::connection::ClientStream;
+use crate::control_socket::peer::{PeerProcess, request_credentials};
 use crate::messages::{RootMsg, SessionMsg};
-use crate::peer::{Opener, name_writers};
 use config::Dirs;
 use ipc::{Hello, Joiner, codec, frames};
 use protocol::Link;
@@ -57,9 +57,9 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn of(root: &ActorRef<RootMsg>) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        name_writers(&theirs).unwrap();
-        let stream = ClientStream::new(theirs, Opener::this_process());
-        root.send_message(RootMsg::Client(stream)).unwrap();
+        request_credentials(&theirs).unwrap();
+        let stream = ClientStream::new(theirs, PeerProcess::this_process());
+        root.send_message(RootMsg::ClientConnected(stream)).unwrap();
         Self { stream: ours, joiner: Joiner::new(ClientLink::MESSAGE_CAP) }
     }
 
@@ -128,7 +128,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
     let settings = SupervisorSettings {
         dirs: Dirs { config: None, state: directory("state"), runtime: directory("run") },
         workers: bin,
-        host: crate::Host::new(Tier::B, || Tier::B),
+        host: crate::HostTier::new(Tier::B, || Tier::B),
         cgroup: None,
         temp_root: directory("tmp"),
         log: File::options().write(true).open("/dev/null").unwrap(),
@@ -137,7 +137,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
         worker_env: Vec::new(),
         broker_env: Vec::new(),
     };
-    let (root, ended) = Root::spawn(None, Root, settings).await.unwrap();
+    let (root, ended) = RootActor::spawn(None, RootActor, settings).await.unwrap();
     (root, ended, project)
 }
 

@@ -4,8 +4,8 @@
 use super::state::{PendingAnswers, SentAnswer, SessionActorState};
 use crate::call::CallInput;
 use crate::messages::{ClientMsg, GivenAnswer, SessionMsg};
-use crate::slot::SlotMsg;
 use crate::unix_time::now_ms;
+use crate::worker::actor::WorkerMsg;
 use protocol::broker::ToBroker;
 use protocol::client::Event;
 use protocol::ids::CallId;
@@ -59,7 +59,7 @@ impl SessionActorState {
             if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
                 self.accept_tampered(&question).await;
             }
-            let _ = self.workers.broker.slot().send_message(SlotMsg::Progressed);
+            let _ = self.workers.broker.slot().send_message(WorkerMsg::ResetFailures);
         }
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;

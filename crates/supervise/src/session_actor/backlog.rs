@@ -3,7 +3,7 @@
 
 use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
 use crate::error_chain::chain;
-use crate::from_disk;
+use crate::records::decode;
 use journal::{Entry, Reader};
 use protocol::client::{Numbered, ToClient};
 use protocol::ids::SessionId;
@@ -17,7 +17,7 @@ const BATCH_BYTES: usize = 256 << 10;
 
 /// What a client is shown of a record, if anything.
 pub(super) fn numbered(session: &SessionId, entry: Entry) -> Option<Numbered> {
-    let event = from_disk::event(session, &entry.record)?;
+    let event = decode::client_event(session, &entry.record)?;
     Some(Numbered { seq: entry.seq, event })
 }
 

@@ -7,12 +7,12 @@ use crate::call::{CachePolicy, CallFacts, CallInput, Executor, NeedsProbe, Prote
 use crate::call_actor::{CallActor, CallArgs};
 use crate::file_versions::FileVersions;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
-use crate::plan::{in_words, read_chars};
-use crate::repair::Saved;
+use crate::protected_restore::ProtectedCopies;
+use crate::records::encode::TurnRound;
 use crate::route::is_pinned_read;
-use crate::sign_in::WithKeys;
-use crate::slot::SlotMsg;
-use crate::to_disk::Place;
+use crate::session_spec::{describe_confinement, read_chars};
+use crate::sign_in::SignInKeys;
+use crate::worker::actor::WorkerMsg;
 use config::HookConfig;
 use journal::Record;
 use protocol::call::{Call, Effect, Outcome, ToolResult};
@@ -34,7 +34,7 @@ impl SessionActorState {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         call: Call,
-        place: Place,
+        place: TurnRound,
         answerer: Executor,
         note: Option<String>,
     ) {
@@ -72,7 +72,7 @@ impl SessionActorState {
             Network::Off | Network::On => Vec::new(),
         };
         let sign_in = match confinement.network {
-            Network::Listed => WithKeys::of(
+            Network::Listed => SignInKeys::of(
                 &self.plan,
                 self.resources.identity.as_ref(),
                 &self.resources.passed_fds,
@@ -90,7 +90,7 @@ impl SessionActorState {
             ping: self.resources.times.ping,
             question_ms: self.plan.config.daemon.question_deadline_ms,
             hold: self.resources.hold.clone(),
-            saved: Saved::of(&self.journal.directory),
+            saved: ProtectedCopies::of(&self.journal.directory),
             overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),
             spawner: self.resources.spawner.clone(),
             session: myself.clone(),
@@ -171,7 +171,7 @@ impl SessionActorState {
             command: found.command,
             page,
             probed: if looked { NeedsProbe::Yes } else { NeedsProbe::No },
-            confinement: in_words(&confinement),
+            confinement: describe_confinement(&confinement),
             widens,
             env: rights::env(&self.plan, signing.as_ref()),
             signing,
@@ -268,12 +268,12 @@ impl SessionActorState {
             return self.enter_read_only(format!("the audit log cannot be written: {why}"));
         }
         if kept.is_ok() {
-            Saved::of(&self.journal.directory).remove(call.number);
+            ProtectedCopies::of(&self.journal.directory).remove(call.number);
         }
         if kept.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. }) {
             // The next conversation finds more than the one before it had seen.
             self.turn.router.progressed();
-            let _ = self.workers.conversation.slot().send_message(SlotMsg::Progressed);
+            let _ = self.workers.conversation.slot().send_message(WorkerMsg::ResetFailures);
         }
         if kept.is_ok() {
             // One that was told nothing yet finds it among the records.

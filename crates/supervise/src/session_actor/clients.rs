@@ -8,8 +8,8 @@ use crate::error_chain::chain;
 use crate::messages::{
     AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, SessionMsg, SessionSummary,
 };
-use crate::plan::{OpenFailure, in_words};
-use crate::slot::SlotMsg;
+use crate::session_spec::{OpenFailure, describe_confinement};
+use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{
     Event, FailedKind, Numbered, Others, Parting, ProcessRow, SessionState, Since, ToClient,
@@ -94,7 +94,7 @@ impl SessionActorState {
     /// PendingAnswers a client that asked for this session. Papers replace older ones of their kind, so
     /// that a key is there again.
     pub(super) fn join(&mut self, order: OpenRequest) {
-        if let Err(failure) = self.plan.lets_in(&order.opening) {
+        if let Err(failure) = self.plan.check_join(&order.opening) {
             let _ = order.reply.send(Err(failure));
             return;
         }
@@ -134,7 +134,7 @@ impl SessionActorState {
             sandbox: format!(
                 "{}; {}",
                 self.calls.tier.in_words(),
-                in_words(&self.plan.confinement)
+                describe_confinement(&self.plan.confinement)
             ),
             last_seq: self.journal.last_seq,
             warnings: self
@@ -144,7 +144,7 @@ impl SessionActorState {
                 .iter()
                 .map(ToString::to_string)
                 .chain(self.plan.notes.iter().cloned())
-                .chain(self.plan.not_followed(&order.opening))
+                .chain(self.plan.ignored_flags(&order.opening))
                 .collect(),
         };
         // Gone already, it is told nothing.
@@ -310,13 +310,13 @@ impl SessionActorState {
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
         let mut ask = |answer| asked.push(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.workers.conversation.slot().send_message(SlotMsg::Describe(row));
+        let _ = self.workers.conversation.slot().send_message(WorkerMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.workers.provider.slot().send_message(SlotMsg::Describe(row));
+        let _ = self.workers.provider.slot().send_message(WorkerMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.workers.store.slot().send_message(SlotMsg::Describe(row));
+        let _ = self.workers.store.slot().send_message(WorkerMsg::Describe(row));
         ask(answer);
         let calls = self.calls.running.values().map(|call| {
             let (rows, answer) = oneshot::channel();

@@ -3,7 +3,7 @@
 
 use super::state::{Problems, SessionActorState};
 use crate::messages::SessionMsg;
-use crate::slot::SlotMsg;
+use crate::worker::actor::WorkerMsg;
 use protocol::ids::SessionId;
 use ractor::ActorRef;
 
@@ -82,9 +82,9 @@ impl SessionActorState {
         }
         self.problems.conversation = None;
         self.problems.provider = None;
-        let _ = self.workers.conversation.slot().send_message(SlotMsg::Forgive);
-        let _ = self.workers.provider.slot().send_message(SlotMsg::Forgive);
-        let _ = self.workers.store.slot().send_message(SlotMsg::Forgive);
+        let _ = self.workers.conversation.slot().send_message(WorkerMsg::Retry);
+        let _ = self.workers.provider.slot().send_message(WorkerMsg::Retry);
+        let _ = self.workers.store.slot().send_message(WorkerMsg::Retry);
         Ok(())
     }
 }

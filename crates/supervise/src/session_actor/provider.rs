@@ -3,7 +3,7 @@
 
 use super::state::{ProviderState, SessionActorState};
 use crate::messages::{SessionMsg, SessionTimer};
-use crate::slot::SlotMsg;
+use crate::worker::actor::WorkerMsg;
 use protocol::provider::{Paper, ToProvider};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ impl SessionActorState {
             if self.workers.provider_state == ProviderState::Stale {
                 self.suspend_provider();
             }
-            let _ = self.workers.provider.slot().send_message(SlotMsg::Wake);
+            let _ = self.workers.provider.slot().send_message(WorkerMsg::Resume);
         }
         match self.workers.provider_state {
             ProviderState::Ready | ProviderState::Stale => self.workers.provider.send(word),
@@ -62,7 +62,7 @@ impl SessionActorState {
 
     fn suspend_provider(&mut self) {
         self.workers.provider_state = ProviderState::Down;
-        let _ = self.workers.provider.slot().send_message(SlotMsg::Rest);
+        let _ = self.workers.provider.slot().send_message(WorkerMsg::Suspend);
     }
 
     /// Where a recording is played or made, the process knows how far it is.

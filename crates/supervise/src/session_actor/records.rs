@@ -1,14 +1,14 @@
 //! What a session keeps: records, on disk before anything they tell of.
 
 use super::state::SessionActorState;
-use crate::from_disk;
+use crate::records::decode;
 use journal::Record;
 use protocol::client::Event;
 
 impl SessionActorState {
     /// Keeps the records, then shows them. After a failure the session is read-only, and says so.
     pub(super) async fn record(&mut self, records: Vec<Record>) -> Result<(), String> {
-        let event = |record: &Record| from_disk::event(&self.plan.id, record);
+        let event = |record: &Record| decode::client_event(&self.plan.id, record);
         let events: Vec<_> = records.iter().map(event).collect();
         self.record_as(records, events).await
     }

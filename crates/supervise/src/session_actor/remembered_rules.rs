@@ -5,7 +5,7 @@
 use super::rules;
 use super::state::SessionActorState;
 use crate::error_chain::chain;
-use crate::to_disk;
+use crate::records::encode;
 use protocol::judgement::{Answer, Rule};
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ impl SessionActorState {
                 Some(why)
             }
         };
-        let record = to_disk::learned(&rule, by.to_owned(), unwritten);
+        let record = encode::learned_rule(&rule, by.to_owned(), unwritten);
         if self.record(vec![record]).await.is_ok() {
             self.plan.rules.rules.push(rule);
             self.workers.broker.send(rules(&self.plan));

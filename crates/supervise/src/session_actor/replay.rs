@@ -4,8 +4,8 @@
 
 use super::state::{ReplayState, RunningReplay, SessionActorState};
 use crate::error_chain::chain;
-use crate::from_disk::Replay;
 use crate::messages::SessionMsg;
+use crate::records::decode::JournalReplay;
 use journal::ReadError;
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, ToSession};
@@ -94,14 +94,14 @@ fn read(
     then: OpenTurn,
     mut pieces: BatchSender<impl FnMut(Vec<ToSession>, OwnedSemaphorePermit)>,
 ) -> Result<(), ReadError> {
-    let mut replay = Replay::of(session);
+    let mut replay = JournalReplay::of(session);
     let mut words = Vec::new();
     for entry in journal::read(directory)? {
         let entry = entry?;
         if entry.seq > last {
             break;
         }
-        words.extend(replay.happened(entry.record).map(ToSession::Replay));
+        words.extend(replay.next_event(entry.record).map(ToSession::Replay));
         if words.len() == BATCH && pieces.say(std::mem::take(&mut words)).is_err() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 //! that it would have with it. For `calls`.
 
 use crate::git_signing::AgentGrant;
-use crate::plan::{Plan, listable, real_dir};
+use crate::session_spec::{SessionSpec, check_allow_list, real_dir};
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::Change;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile};
@@ -14,7 +14,7 @@ use tools::{GitSigning, InterpretedCall, Restriction};
 
 /// The rights that are asked for, for this call alone, and the cage that holds them.
 pub(super) async fn asked(
-    plan: &Plan,
+    plan: &SessionSpec,
     found: &InterpretedCall,
     page: Option<&WebAddress>,
 ) -> Result<(Vec<Widening>, Confinement), ToolResult> {
@@ -58,7 +58,7 @@ pub(super) async fn asked(
 /// The means of a call that asks for signatures. Where none can be made, the call fails here, before a
 /// person is asked.
 pub(super) async fn signing(
-    plan: &Plan,
+    plan: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<Option<AgentGrant>, ToolResult> {
     let none = |why: String| {
@@ -76,13 +76,13 @@ pub(super) async fn signing(
 }
 
 /// The hint in the result of a command that would sign outside of the sandbox.
-pub(super) fn unsigned(plan: &Plan, found: &InterpretedCall) -> Option<String> {
+pub(super) fn unsigned(plan: &SessionSpec, found: &InterpretedCall) -> Option<String> {
     let command = found.command.as_deref().filter(|_| found.signing == GitSigning::Off)?;
     plan.signing.is_missed_by(command).then(|| Restriction::Signing.hint_line()).flatten()
 }
 
 /// The environment of a call: with the settings of git that sign, where it may.
-pub(super) fn env(plan: &Plan, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
+pub(super) fn env(plan: &SessionSpec, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
     let mut env = plan.env.clone();
     if let Some(AgentGrant { settings, .. }) = signing {
         env.retain(|(name, _)| name != "GIT_CONFIG_GLOBAL");
@@ -92,7 +92,10 @@ pub(super) fn env(plan: &Plan, signing: Option<&AgentGrant>) -> Vec<(String, Str
 }
 
 /// The page that a call of a tool of the web asks for: what it names, or the search's.
-pub(super) fn page(plan: &Plan, found: &InterpretedCall) -> Result<Option<WebAddress>, ToolResult> {
+pub(super) fn page(
+    plan: &SessionSpec,
+    found: &InterpretedCall,
+) -> Result<Option<WebAddress>, ToolResult> {
     let web = &plan.config.web;
     match (&found.page, found.spec.profile) {
         (None, Profile::Web) => {
@@ -127,7 +130,7 @@ fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
 
 /// The network of a call, its hosts where it is an allow-list, and those that the session has not.
 fn network_of(
-    plan: &Plan,
+    plan: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<(Network, Vec<HostRule>, Vec<HostRule>), ToolResult> {
     let session = plan.network;
@@ -140,7 +143,7 @@ fn network_of(
     if found.hosts.is_empty() || network == Network::On {
         return Ok((network, hosts, Vec::new()));
     }
-    listable(&Change::Network(Network::Listed), &plan.confinement)
+    check_allow_list(&Change::Network(Network::Listed), &plan.confinement)
         .map_err(|failure| no_list(found.spec.name, &failure.message))?;
     let has = |host: &&HostRule| hosts.iter().any(|own| own.covers(host));
     let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();
@@ -149,7 +152,7 @@ fn network_of(
 }
 
 /// The directory itself, links followed: what is asked about is what is granted.
-async fn resolved(plan: &Plan, tool: &str, named: &str) -> Result<PathBuf, ToolResult> {
+async fn resolved(plan: &SessionSpec, tool: &str, named: &str) -> Result<PathBuf, ToolResult> {
     let confinement = &plan.confinement;
     let home = confinement.home.as_ref().map(FilePath::to_path);
     let path = match (named.strip_prefix("~/").or(named.strip_prefix("~")), home) {

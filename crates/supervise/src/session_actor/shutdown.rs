@@ -3,7 +3,7 @@
 use super::state::SessionActorState;
 use crate::call::CallInput;
 use crate::messages::{CallMsg, SessionMsg};
-use crate::slot::SlotMsg;
+use crate::worker::actor::WorkerMsg;
 use crate::worker_ref::WorkerRef;
 use protocol::client::{Ending, Parting};
 use ractor::ActorRef;
@@ -71,6 +71,6 @@ async fn wait_for(calls: &[ActorRef<CallMsg>], time: Duration) {
 
 fn stop<L: protocol::Link + 'static>(worker: &WorkerRef<L>) -> oneshot::Receiver<()> {
     let (done, stopped) = oneshot::channel();
-    let _ = worker.slot().send_message(SlotMsg::Stop(done));
+    let _ = worker.slot().send_message(WorkerMsg::Stop(done));
     stopped
 }

@@ -4,14 +4,14 @@ use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
 use crate::client_actor::feed::Feed;
 use crate::file_versions::FileVersions;
-use crate::hold::Hold;
 use crate::journal_writer::JournalWriter;
 use crate::messages::{CallMsg, ClientMsg, RootMsg, SessionMsg};
-use crate::plan::Plan;
-use crate::project_caches::InUse;
+use crate::project_caches::CacheLease;
 use crate::route::Router;
-use crate::spawn::Spawner;
-use crate::times::SlotTimes;
+use crate::session_lock::SessionLock;
+use crate::session_spec::SessionSpec;
+use crate::worker::spawner::Spawner;
+use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use protocol::broker::BrokerLink;
 use protocol::call::Call;
@@ -37,7 +37,7 @@ pub(crate) struct SessionActorState {
     pub(super) own: ActorRef<SessionMsg>,
     pub(super) root: ActorRef<RootMsg>,
     pub(super) audit: ActorRef<AuditMsg>,
-    pub(super) plan: Plan,
+    pub(super) plan: SessionSpec,
     pub(super) resources: SessionResources,
     pub(super) journal: SessionJournal,
     pub(super) workers: SessionWorkers,
@@ -55,16 +55,16 @@ pub(crate) struct SessionActorState {
 /// Files, locks and settings that the session was opened with.
 pub(super) struct SessionResources {
     /// Keeps the package caches of its project.
-    pub(super) caches: Option<InUse>,
+    pub(super) caches: Option<CacheLease>,
     /// Keeps cleaners of `/tmp` away from its private directories.
     pub(super) _private: Option<File>,
-    pub(super) hold: Hold,
+    pub(super) hold: SessionLock,
     /// Keys and recordings that clients passed as descriptors.
     pub(super) passed_fds: Vec<(Paper, OwnedFd)>,
     /// The certificate of its proxies, for hosts that they sign in to.
     pub(super) identity: Option<Arc<Identity>>,
     pub(super) spawner: Spawner,
-    pub(super) times: SlotTimes,
+    pub(super) times: WorkerTimeouts,
 }
 
 /// The session's journal.

@@ -5,8 +5,8 @@ use super::state::{BackupState, CommandState, Instructions, SessionActorState, S
 use crate::call::{CallInput, WillRestart};
 use crate::messages::{BackupOf, CallMsg, SessionMsg, SessionTimer};
 use crate::route::RouteStep;
-use crate::slot::{SlotEvent, SlotMsg};
 use crate::unix_time::now_ns;
+use crate::worker::actor::{WorkerEvent, WorkerMsg};
 use protocol::ids::CallId;
 use protocol::session::ToSession;
 use protocol::store::{Before, Command, Did, FromStore, StoreLink, ToStore};
@@ -50,10 +50,10 @@ impl SessionActorState {
     pub(super) async fn on_store_event(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        event: SlotEvent<StoreLink>,
+        event: WorkerEvent<StoreLink>,
     ) {
         match event {
-            SlotEvent::Up(generation) => {
+            WorkerEvent::Up(generation) => {
                 self.workers.store.up(generation);
                 self.store.failed = None;
                 let begin = ToStore::Begin(self.plan.store.clone());
@@ -65,8 +65,10 @@ impl SessionActorState {
                 // that would pass for theirs, and be undone with it.
                 self.store.copies.retain(|_, seen| *seen == BackupState::Running);
             }
-            SlotEvent::Word { word, heard: _heard } => self.on_store_msg(myself, word).await,
-            SlotEvent::Down { cause, failed } => {
+            WorkerEvent::Message { message: word, permit: _permit } => {
+                self.on_store_msg(myself, word).await
+            }
+            WorkerEvent::Down { cause, failed } => {
                 let will_restart =
                     if failed.is_some() { WillRestart::No } else { WillRestart::Yes };
                 let why = failed.clone().unwrap_or_else(|| cause.clone());
@@ -85,13 +87,13 @@ impl SessionActorState {
 
     async fn on_store_msg(&mut self, myself: &ActorRef<SessionMsg>, word: FromStore) {
         if serves_a_call(&word) {
-            let _ = self.workers.store.slot().send_message(SlotMsg::Progressed);
+            let _ = self.workers.store.slot().send_message(WorkerMsg::ResetFailures);
         }
         match word {
             FromStore::Ready | FromStore::Pong(_) => {}
             FromStore::Foreword(text) => {
-                if text != self.plan.foreword {
-                    self.plan.set_foreword(text);
+                if text != self.plan.instructions {
+                    self.plan.set_instructions(text);
                     // One that has not begun is told with its beginning.
                     let text = self.plan.setup.system.clone();
                     let word = ToSession::System { text };

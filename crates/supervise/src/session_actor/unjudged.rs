@@ -4,8 +4,8 @@
 use super::state::{SessionActorState, Unjudged};
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallConclusion, Cut};
-use crate::plan::kind_of;
-use crate::to_disk::{self, Ran};
+use crate::records::encode::{self, RunFacts};
+use crate::session_spec::tool_kind;
 use crate::unix_time::now_ms;
 use journal::Record;
 use protocol::call::{Call, ToolResult};
@@ -41,8 +41,9 @@ impl SessionActorState {
     pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> Record {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
         let verdict = Verdict::Deny(why, String::new());
-        let (kind, place) = (kind_of(&call.tool), self.turn.router.place());
-        let decided = to_disk::decided(call, kind, place, &verdict, &self.plan.confinement, &[]);
+        let (kind, place) = (tool_kind(&call.tool), self.turn.router.place());
+        let decided =
+            encode::audit_decision(call, kind, place, &verdict, &self.plan.confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
         let conclusion = CallConclusion {
@@ -53,8 +54,8 @@ impl SessionActorState {
             cut: Cut::No,
             repaired: Vec::new(),
         };
-        let ran = Ran { ended: now_ms(), ..Ran::default() };
-        let ended = to_disk::ended(call, &conclusion, &ran);
+        let ran = RunFacts { ended: now_ms(), ..RunFacts::default() };
+        let ended = encode::audit_end(call, &conclusion, &ran);
         let head = match decided {
             Some(decided) => self.write_audit(decided, ended).await,
             None => Err("its decision cannot be said".to_owned()),
@@ -62,7 +63,7 @@ impl SessionActorState {
         if let Err(why) = &head {
             self.enter_read_only(format!("the audit log cannot be written: {why}"));
         }
-        to_disk::conclusion(call, &conclusion, head.ok())
+        encode::call_end(call, &conclusion, head.ok())
     }
 
     async fn write_audit(

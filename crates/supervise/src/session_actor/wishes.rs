@@ -6,8 +6,8 @@ use super::rules;
 use super::state::SessionActorState;
 use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
-use crate::plan::OpenFailure;
-use crate::to_disk;
+use crate::records::encode;
+use crate::session_spec::OpenFailure;
 use journal::Record;
 use protocol::client::{Change, Event, FailedKind, ToClient};
 use protocol::session::ToSession;
@@ -98,15 +98,16 @@ impl SessionActorState {
         let change = match change {
             Change::AddDirectory(path) => {
                 let user_file = self.plan.user_file.clone();
-                let kept = self.plan.kept.clone();
+                let kept = self.plan.forbidden.clone();
                 let real = tokio::task::spawn_blocking(move || {
-                    let real = crate::plan::real_dir(&path.to_path(), "the added directory")?;
+                    let real =
+                        crate::session_spec::real_dir(&path.to_path(), "the added directory")?;
                     if let Some(Err(error)) =
                         user_file.as_ref().map(|file| config::user_file_is_own(file, [&real]))
                     {
                         return Err(OpenFailure::new(FailedKind::Configuration, chain(&error)));
                     }
-                    kept.added(&real).map(|()| real)
+                    kept.check_added(&real).map(|()| real)
                 });
                 match real.await {
                     Ok(Ok(real)) => Change::AddDirectory(real.into()),
@@ -132,23 +133,26 @@ impl SessionActorState {
                 Err(why) => return fail(client, FailedKind::NotFound, why),
             },
             change @ (Change::Network(_) | Change::Host(_)) => {
-                if let Err(failure) = crate::plan::listable(&change, &self.plan.confinement) {
+                if let Err(failure) =
+                    crate::session_spec::check_allow_list(&change, &self.plan.confinement)
+                {
                     return fail(client, failure.kind, failure.message);
                 }
                 change
             }
             Change::Model(name) => return self.change_model(client, name, by).await,
-            Change::Mode(mode) => match self.plan.stands(mode) {
+            Change::Mode(mode) => match self.plan.check_mode(mode) {
                 Ok(()) => Change::Mode(mode),
                 Err(failure) => return fail(client, failure.kind, failure.message),
             },
         };
-        let changes = self.plan.spelled_out(change.clone());
-        let records = changes.iter().map(|change| to_disk::changed(change, by.clone())).collect();
+        let changes = self.plan.expand_change(change.clone());
+        let records =
+            changes.iter().map(|change| encode::setting_change(change, by.clone())).collect();
         if self.record(records).await.is_err() {
             return;
         }
-        changes.iter().for_each(|change| self.plan.change(change));
+        changes.iter().for_each(|change| self.plan.apply_change(change));
         match change {
             Change::Network(_) | Change::Host(_) | Change::AddDirectory(_) => {
                 let text = self.plan.setup.system.clone();
@@ -177,19 +181,19 @@ impl SessionActorState {
             Ok(Err(failure)) => return fail(client, failure.kind, failure.message),
             Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
         };
-        let elsewhere = self.plan.is_elsewhere(&config);
+        let elsewhere = self.plan.needs_new_provider(&config);
         if elsewhere && !self.may_suspend() {
             let why = "a recording is played or made, and the model stands on another server";
             return fail(client, FailedKind::Usage, why.to_owned());
         }
-        if self.record(vec![to_disk::changed(&Change::Model(name), by)]).await.is_err() {
+        if self.record(vec![encode::setting_change(&Change::Model(name), by)]).await.is_err() {
             return;
         }
         self.plan.set_model(config);
         if elsewhere {
             self.replace_provider();
         }
-        let word = self.plan.model_word();
+        let word = self.plan.model_message();
         self.send_conversation(word);
         self.show(&self.model_event());
     }

@@ -1,6 +1,6 @@
 //! A connection to a server, and how many bytes went each way.
 
-use crate::ledger::Carried;
+use crate::decision_log::ByteCounts;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// A connection whose bytes are counted.
 pub(super) struct Counted {
     pub(super) stream: TcpStream,
-    pub(super) carried: Arc<Carried>,
+    pub(super) carried: Arc<ByteCounts>,
 }
 
 impl AsyncRead for Counted {

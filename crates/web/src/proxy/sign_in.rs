@@ -2,11 +2,12 @@
 //! those that read are sent with the key. The server is verified as the tools of the web verify theirs.
 
 use super::{
-    Body, Counted, Held, PLAIN_REQUEST, Proxy, Target, for_server, requests, strip, words,
+    ConnectionPermits, Counted, PLAIN_REQUEST, Proxy, ProxyBody, ProxyTarget, for_server, requests,
+    strip, text_response,
 };
-use crate::credentials::{Credential, SignedIn};
+use crate::client_hello::{self, TunnelStart};
+use crate::credentials::{HostCredential, SignedIn};
 use crate::dial::dial;
-use crate::hello::{self, First};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -33,11 +34,11 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 const HTTP_1: &[u8] = b"http/1.1";
 
 /// How often a request is sent that its server took nothing of.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// The keys of one proxy.
 pub struct Credentials {
-    all: Vec<Credential>,
+    all: Vec<HostCredential>,
     acceptor: TlsAcceptor,
     /// Or why no server can be verified.
     connector: Result<TlsConnector, String>,
@@ -53,7 +54,7 @@ impl Credentials {
         let failed = |error: rustls::Error| format!("no TLS: {error}");
         let (acceptor, connector) =
             (acceptor(identity).map_err(failed)?, connector().map_err(failed));
-        let read = |(account, key): (Account, OwnedFd)| Credential::read(account, key);
+        let read = |(account, key): (Account, OwnedFd)| HostCredential::read(account, key);
         Ok(Self { all: accounts.into_iter().zip(keys).map(read).collect(), acceptor, connector })
     }
 
@@ -87,7 +88,7 @@ struct Tunnel {
     proxy: Proxy,
     credentials: Arc<Credentials>,
     credential: usize,
-    target: Target,
+    target: ProxyTarget,
     upstream: Mutex<Upstream>,
 }
 
@@ -101,7 +102,7 @@ enum Upstream {
 
 impl Proxy {
     /// Which credential a tunnel there is for.
-    pub(super) fn credential_of(&self, target: &Target) -> Option<(Arc<Credentials>, usize)> {
+    pub(super) fn credential_of(&self, target: &ProxyTarget) -> Option<(Arc<Credentials>, usize)> {
         let credentials = self.credentials.clone()?;
         let at = credentials.find(&target.name, target.port)?;
         Some((credentials, at))
@@ -112,25 +113,31 @@ impl Proxy {
         &self,
         command: impl AsyncRead + AsyncWrite + Send + 'static,
         (stream, address): (Counted, SocketAddr),
-        target: Target,
+        target: ProxyTarget,
         (credentials, credential): (Arc<Credentials>, usize),
-        held: Held,
+        held: ConnectionPermits,
     ) {
         let upstream = Mutex::new(Upstream::Dialled(stream, address));
         let tunnel = Tunnel { proxy: self.clone(), credentials, credential, target, upstream };
-        tunnel.carry(command).await;
+        tunnel.relay(command).await;
         drop(held);
     }
 }
 
 impl Tunnel {
-    async fn carry(&self, command: impl AsyncRead + AsyncWrite + Send + 'static) {
+    async fn relay(&self, command: impl AsyncRead + AsyncWrite + Send + 'static) {
         let (mut of_command, to_command) = tokio::io::split(command);
         let place = &self.target.place;
-        let begun = match hello::first(&mut of_command, &self.target.name, super::HEAD_TIME).await {
-            Ok(First::Passes(begun)) => begun,
-            Ok(First::Refused(why)) => {
-                self.proxy.note(place, Passage::Refused { why });
+        let begun = match client_hello::check_first_message(
+            &mut of_command,
+            &self.target.name,
+            super::HEAD_TIMEOUT,
+        )
+        .await
+        {
+            Ok(TunnelStart::Allowed(begun)) => begun,
+            Ok(TunnelStart::Refused(why)) => {
+                self.proxy.record(place, Passage::Refused { why });
                 return;
             }
             Err(_) => return,
@@ -140,14 +147,14 @@ impl Tunnel {
         }
         let of_command = Cursor::new(begun).chain(of_command);
         let stream = tokio::io::join(of_command, to_command);
-        let accepted = timeout(super::HEAD_TIME, self.credentials.acceptor.accept(stream)).await;
+        let accepted = timeout(super::HEAD_TIMEOUT, self.credentials.acceptor.accept(stream)).await;
         let stream = match accepted {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 let why = format!(
                     "the command and the proxy, which signs in to this host, agreed on no TLS: {error}"
                 );
-                self.proxy.note(place, Passage::Failed { why });
+                self.proxy.record(place, Passage::Failed { why });
                 return;
             }
             Err(_) => return,
@@ -157,14 +164,14 @@ impl Tunnel {
         let _ = requests().serve_connection(TokioIo::new(stream), answer).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<ProxyBody> {
         let place = &self.target.place;
         let Some(mut request) = for_server(request, &self.target, 443) else {
-            return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST);
+            return text_response(StatusCode::BAD_REQUEST, PLAIN_REQUEST);
         };
         let what = (request.method().clone(), request.uri().path().to_owned());
         let credential = &self.credentials.all[self.credential];
-        let signed = match credential.put((&what.0, &what.1), request.headers_mut()) {
+        let signed = match credential.apply((&what.0, &what.1), request.headers_mut()) {
             Ok(signed) => signed,
             Err(why) => {
                 let why =
@@ -173,14 +180,14 @@ impl Tunnel {
             }
         };
         let mut upstream = self.upstream.lock().await;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let (mut sender, address) = match self.sender(&mut upstream).await {
                 Ok(made) => made,
                 Err(why) => return self.failed(why),
             };
             // Before it is sent: where no answer comes, the key has been there all the same.
             if signed == SignedIn::Yes {
-                self.proxy.note(place, Passage::SignedIn { address: address.to_string() });
+                self.proxy.record(place, Passage::SignedIn { address: address.to_string() });
             }
             match sender.try_send_request(request).await {
                 Ok(mut response) => {
@@ -214,7 +221,7 @@ impl Tunnel {
         };
         let name = ServerName::try_from(self.target.name.clone()).map_err(|e| e.to_string())?;
         let connector = self.credentials.connector.as_ref().map_err(Clone::clone)?;
-        let stream = match timeout(super::HEAD_TIME, connector.connect(name, stream)).await {
+        let stream = match timeout(super::HEAD_TIMEOUT, connector.connect(name, stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(format!("TLS with {address}: {error}")),
             Err(_) => return Err(format!("{address} says nothing inside TLS")),
@@ -226,16 +233,16 @@ impl Tunnel {
     }
 
     async fn dial(&self) -> Result<(Counted, SocketAddr), String> {
-        let Target { place, name, port } = &self.target;
+        let ProxyTarget { place, name, port } = &self.target;
         let (stream, address) = dial(name, *port).await.map_err(|error| error.to_string())?;
-        let carried = self.proxy.note(place, Passage::Made { address: address.to_string() });
+        let carried = self.proxy.record(place, Passage::Made { address: address.to_string() });
         Ok((Counted { stream, carried }, address))
     }
 
-    fn failed(&self, why: String) -> Response<Body> {
+    fn failed(&self, why: String) -> Response<ProxyBody> {
         let place = &self.target.place;
-        let answer = words(StatusCode::BAD_GATEWAY, &format!("agentd: {place}: {why}\n"));
-        self.proxy.note(place, Passage::Failed { why });
+        let answer = text_response(StatusCode::BAD_GATEWAY, &format!("agentd: {place}: {why}\n"));
+        self.proxy.record(place, Passage::Failed { why });
         answer
     }
 }

@@ -6,7 +6,7 @@ use protocol::hosts::host_name;
 
 /// What a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ProxyTarget {
     /// The name with its port, in one spelling.
     pub(crate) place: String,
     pub(crate) name: String,
@@ -15,27 +15,27 @@ pub(crate) struct Target {
 
 /// Why a request is for nothing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unclear {
+pub(super) enum TargetError {
     Refused(String, String),
     /// Meant for a server: its target is a path.
-    NoProxyRequest,
+    NotProxyRequest,
 }
 
 pub(super) const PLAIN_REQUEST: &str =
     "agentd: this is the proxy of an allow-list, not a server.\n";
 
-pub(super) fn target<B>(request: &Request<B>) -> Result<Target, Unclear> {
+pub(super) fn parse_target<B>(request: &Request<B>) -> Result<ProxyTarget, TargetError> {
     let uri = request.uri();
-    let authority = uri.authority().ok_or(Unclear::NoProxyRequest)?;
+    let authority = uri.authority().ok_or(TargetError::NotProxyRequest)?;
     let usual = match (request.method() == Method::CONNECT, uri.scheme()) {
         (true, _) => None,
         (false, Some(scheme)) if *scheme == Scheme::HTTP => Some(80),
         (false, _) => {
             let why = "only http:// is asked for in words; TLS takes CONNECT".to_owned();
-            return Err(Unclear::Refused(authority.to_string(), why));
+            return Err(TargetError::Refused(authority.to_string(), why));
         }
     };
-    let refused = |why: &str| Unclear::Refused(authority.to_string(), why.to_owned());
+    let refused = |why: &str| TargetError::Refused(authority.to_string(), why.to_owned());
     if authority.as_str().contains('@') {
         return Err(refused("a user's name does not belong in front of a host"));
     }
@@ -47,11 +47,11 @@ pub(super) fn target<B>(request: &Request<B>) -> Result<Target, Unclear> {
     let place = format!("{}:{port}", authority.host());
     let Some(name) = host_name(authority.host()) else {
         let why = "an address is on no allow-list; hosts are reached by their names".to_owned();
-        return Err(Unclear::Refused(place, why));
+        return Err(TargetError::Refused(place, why));
     };
     // One spelling, so that a host is one line of the record however often it is respelled.
     let place = format!("{name}:{port}");
-    Ok(Target { place, name, port })
+    Ok(ProxyTarget { place, name, port })
 }
 
 #[cfg(test)]
@@ -59,8 +59,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn asked(method: &str, uri: &str) -> Result<Target, Unclear> {
-        target(&Request::builder().method(method).uri(uri).body(()).unwrap())
+    fn asked(method: &str, uri: &str) -> Result<ProxyTarget, TargetError> {
+        parse_target(&Request::builder().method(method).uri(uri).body(()).unwrap())
     }
 
     #[test]
@@ -90,10 +90,10 @@ mod tests {
             ("GET", "http://user:secret@example.org/", "user's name"),
         ] {
             match asked(method, uri) {
-                Err(Unclear::Refused(_, why)) => assert!(why.contains(said), "{uri}: {why}"),
+                Err(TargetError::Refused(_, why)) => assert!(why.contains(said), "{uri}: {why}"),
                 other => panic!("{method} {uri}: {other:?}"),
             }
         }
-        assert_eq!(asked("GET", "/etc/passwd"), Err(Unclear::NoProxyRequest));
+        assert_eq!(asked("GET", "/etc/passwd"), Err(TargetError::NotProxyRequest));
     }
 }

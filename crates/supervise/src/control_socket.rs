@@ -1,0 +1,318 @@
+//! The named socket: who may come in, and the first words.
+//!
+//! A private directory (0700) holds the socket and a token (0600). A peer must be this user's, must
+//! not have been started by this supervisor, must be of the same build, and must know the token. What
+//! another process says over its connection ends that connection.
+
+use daemon_lock::DaemonLock;
+pub(crate) mod daemon_lock;
+pub(crate) mod peer;
+
+use crate::client_actor::connection::ClientStream;
+use config::{Dirs, DirsError};
+use interprocess::local_socket::tokio::{Listener, Stream};
+use interprocess::local_socket::traits::tokio::Listener as _;
+use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName};
+use ipc::{HELLO_BYTES, Hello};
+use peer::PeerProcess;
+use protocol::client::{FromClient, ToClient};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// How long a peer has for its first words.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why the socket could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlSocketError {
+    /// Its path is too long.
+    #[error(transparent)]
+    Path(#[from] DirsError),
+    /// The directory for it is somebody else's or open to others.
+    #[error("{} must belong to you alone (mode 0700); it belongs to user {uid} with mode {mode:o}", path.display())]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A daemon answers there.
+    #[error("a daemon runs already and answers at {}", socket.display())]
+    DaemonRunning {
+        /// Its socket.
+        socket: PathBuf,
+    },
+    /// Another start does not come to its end.
+    #[error("another start of the daemon holds {} and does not end; look for agentd-supervisor in `ps`", lock.display())]
+    DaemonStarting {
+        /// The lock.
+        lock: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot open the control socket in {}: {source}", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// Whose door it is, and where.
+#[derive(Debug)]
+pub enum ListenMode {
+    /// Of a supervisor for one run: a directory of its own, which is made and goes with it.
+    Private(PathBuf),
+    /// Of the daemon for all sessions of its user.
+    Daemon(DaemonLock),
+}
+
+/// An open door.
+pub(crate) struct ControlSocket {
+    listener: Listener,
+    token: String,
+    pub(crate) socket: PathBuf,
+    pub(crate) token_file: PathBuf,
+    directory: PathBuf,
+    cleanup: SocketCleanup,
+}
+
+/// What goes when the door is closed.
+enum SocketCleanup {
+    /// The whole directory.
+    Directory,
+    /// The socket with this inode, and its token.
+    Socket(u64),
+}
+
+impl ControlSocket {
+    /// Opens the door. Must be called on the runtime.
+    pub(crate) fn open(way: &ListenMode) -> Result<Self, ControlSocketError> {
+        match way {
+            ListenMode::Private(directory) => {
+                let failed = |source| ControlSocketError::Io { path: directory.clone(), source };
+                if let Some(parent) = directory.parent() {
+                    DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
+                    remove_stale_dirs(parent);
+                }
+                Dirs::socket_in(directory)?;
+                DirBuilder::new().mode(0o700).create(directory).map_err(failed)?;
+                // Between bind and listen a socket answers as a deserted one does.
+                let opening = File::open(directory).map_err(failed)?;
+                opening.lock().map_err(failed)?;
+                Self::listen(directory, |_| SocketCleanup::Directory)
+            }
+            ListenMode::Daemon(claim) => {
+                remove_stale_dirs(claim.directory());
+                Self::listen(claim.directory(), SocketCleanup::Socket)
+            }
+        }
+    }
+
+    fn listen(
+        directory: &Path,
+        left: impl FnOnce(u64) -> SocketCleanup,
+    ) -> Result<Self, ControlSocketError> {
+        let failed = |source| ControlSocketError::Io { path: directory.to_owned(), source };
+        let socket = Dirs::socket_in(directory)?;
+        daemon_lock::check_private(directory)?;
+        let token = new_token().map_err(failed)?;
+        let token_file = directory.join("token");
+        write_private(&token_file, &token).map_err(failed)?;
+        let name = socket.as_os_str().to_fs_name::<GenericFilePath>().map_err(failed)?;
+        let listener = ListenerOptions::new()
+            .name(name)
+            .reclaim_name(false)
+            .try_overwrite(false)
+            .create_tokio()
+            .map_err(failed)?;
+        let Listener::UdSocket(listening) = &listener;
+        peer::request_credentials(listening).map_err(failed)?;
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&socket, mode).map_err(failed)?;
+        let left = left(std::fs::symlink_metadata(&socket).map_err(failed)?.ino());
+        let directory = directory.to_owned();
+        Ok(Self { listener, token, socket, token_file, directory, cleanup: left })
+    }
+
+    /// The next peer, unchecked.
+    pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
+        let Stream::UdSocket(stream) = self.listener.accept().await?;
+        let stream = std::os::unix::net::UnixStream::from(OwnedFd::try_from(stream)?);
+        stream.set_nonblocking(true)?;
+        UnixStream::from_std(stream)
+    }
+
+    pub(crate) fn token(&self) -> String {
+        self.token.clone()
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let gone = match self.cleanup {
+            SocketCleanup::Directory => std::fs::remove_dir_all(&self.directory),
+            SocketCleanup::Socket(own) => daemon_lock::remove_own_socket(&self.directory, own),
+        };
+        if let Err(error) = gone {
+            tracing::warn!(path = %self.directory.display(), %error, "the socket stays behind");
+        }
+    }
+}
+
+/// Removes the doors of private supervisors that were killed: those at whose socket nobody
+/// answers. One that is being opened is locked, or has no socket yet.
+fn remove_stale_dirs(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let directory = entry.path();
+        let private = entry.file_name().to_string_lossy().starts_with("run-");
+        let Ok(opening) = File::open(&directory) else { continue };
+        if opening.try_lock().is_err() {
+            continue;
+        }
+        let answer = std::os::unix::net::UnixStream::connect(directory.join("socket"));
+        let deserted = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if private && deserted && std::fs::remove_dir_all(&directory).is_ok() {
+            tracing::info!(path = %directory.display(), "a deserted socket was removed");
+        }
+    }
+}
+
+/// Checks a peer and greets it; `None` for one that is not let in.
+pub(crate) async fn admit(stream: UnixStream, token: &str) -> Option<ClientStream> {
+    let opener = match peer::identify(&stream) {
+        Ok(opener) => opener,
+        Err(stranger) => {
+            tracing::warn!(%stranger, "a peer was refused");
+            return None;
+        }
+    };
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake(stream, opener, token)).await {
+        Ok(Ok(client)) => Some(client),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a peer was refused");
+            None
+        }
+        Err(_) => {
+            tracing::warn!("a peer did not introduce itself");
+            None
+        }
+    }
+}
+
+async fn handshake(
+    mut stream: UnixStream,
+    opener: PeerProcess,
+    token: &str,
+) -> Result<ClientStream, HandshakeError> {
+    let mut bytes = [0; HELLO_BYTES];
+    stream.read_exact(&mut bytes).await?;
+    stream.write_all(&Hello::own().to_bytes()).await?;
+    // The peer reads our build from our Hello and names both.
+    Hello::from_bytes(&bytes)?.check()?;
+    let mut client = ClientStream::new(stream, opener);
+    let build = protocol::BUILD_ID.to_owned();
+    let known = match client.reader.recv().await? {
+        FromClient::Hello { token: shown, build: _ } => {
+            constant_time_eq(shown.as_bytes(), token.as_bytes())
+        }
+        FromClient::Open(_)
+        | FromClient::Attach { .. }
+        | FromClient::Prompt { .. }
+        | FromClient::Answer { .. }
+        | FromClient::Interrupt { .. }
+        | FromClient::Compact { .. }
+        | FromClient::Ps
+        | FromClient::Detach { .. }
+        | FromClient::Page { .. }
+        | FromClient::TakeBack { .. }
+        | FromClient::Withdraw { .. }
+        | FromClient::Change { .. }
+        | FromClient::List
+        | FromClient::End { .. }
+        | FromClient::Remove { .. }
+        | FromClient::Restart { .. }
+        | FromClient::Status
+        | FromClient::Ping(_)
+        | FromClient::Shutdown { .. } => false,
+    };
+    if !known {
+        let reason = "the token does not match; it is in a file beside the socket".to_owned();
+        client.writer.send(&ToClient::Refused { build, reason }).await?;
+        return Err("the token does not match".into());
+    }
+    client.writer.send(&ToClient::Welcome { build, pid: std::process::id() }).await?;
+    Ok(client)
+}
+
+/// Why a peer was turned away: only ever logged.
+type HandshakeError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Compares without telling by its time how much was right.
+fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
+    a.len() == b.len() && difference == 0
+}
+
+/// 256 bits as 64 hex digits.
+fn new_token() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Writes it in one step: a client reads either the old token or the new one.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    match std::fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(fresh, path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{File, constant_time_eq, remove_stale_dirs};
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_door_that_is_being_opened_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run-1");
+        std::fs::create_dir(&run).unwrap();
+        let opening = File::open(&run).unwrap();
+        opening.lock().unwrap();
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let bound = socket(AddressFamily::Unix, SockType::Stream, flags, None).unwrap();
+        bind(bound.as_raw_fd(), &UnixAddr::new(&run.join("socket")).unwrap()).unwrap();
+        remove_stale_dirs(dir.path());
+        assert!(run.exists());
+        opening.unlock().unwrap();
+        remove_stale_dirs(dir.path());
+        assert!(!run.exists(), "the control: nobody listens");
+    }
+
+    #[test]
+    fn tokens_are_equal_only_when_they_are() {
+        assert!(constant_time_eq(b"abc", b"abc"));
+        assert!(
+            !constant_time_eq(b"abc", b"abd")
+                && !constant_time_eq(b"ab", b"abc")
+                && !constant_time_eq(b"", b"a")
+        );
+    }
+}

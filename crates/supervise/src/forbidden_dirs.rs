@@ -1,0 +1,247 @@
+//! Directories that no call is ever given, whoever would say yes: where keys and our own files lie.
+//! As rules of the broker's, so that the refusal of a call's wish is recorded like any other, and as an
+//! answer to whoever adds a directory for a session. For `plan`, and for what changes it.
+
+use crate::session_spec::OpenFailure;
+use config::{CredentialPaths, every_path};
+use protocol::client::FailedKind;
+use protocol::confinement::FilePath;
+use protocol::judgement::{Rule, RuleEffect};
+use std::path::{Path, PathBuf};
+
+/// The system's: passwords and keys, other processes, devices, sockets of its services.
+const OF_SYSTEM: [&str; 5] = ["/etc", "/proc", "/sys", "/dev", "/boot"];
+/// Its services' sockets and what they keep while they run; of it, only people's disks are given, which
+/// lie two folders down in `MEDIA`.
+const RUN: &str = "/run";
+const MEDIA: &str = "/run/media";
+/// The same as rules: each other name in `RUN`, and what holds more than one disk, which no disk's name
+/// does.
+const RULES_OF_RUN: [&str; 2] = [
+    "directory:/run/{[!m]*,m,m[!e]*,me,me[!d]*,med,med[!i]*,medi,medi[!a]*,media?*}",
+    r"directory:/run/media/*/\*",
+];
+
+/// What is known of where they lie.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ForbiddenDirs {
+    /// The person's keys, and other people's.
+    pub(crate) keys: CredentialPaths,
+    /// Our own.
+    pub(crate) withheld: Vec<FilePath>,
+    /// The person's settings, which may be a link to where they keep such files.
+    pub(crate) user_file: Option<PathBuf>,
+    /// The models' keys.
+    pub(crate) key_files: Vec<PathBuf>,
+}
+
+impl ForbiddenDirs {
+    /// Why a directory, by its real path, is added to no session: one of them lies in it, or it in one.
+    ///
+    /// # Errors
+    /// What, why, and the way on.
+    pub(crate) fn check_added(&self, dir: &Path) -> Result<(), OpenFailure> {
+        let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
+        match self.paths().into_iter().chain(reached_in_run(dir)).find(reached) {
+            None => Ok(()),
+            Some(place) => Err(OpenFailure::new(
+                FailedKind::Usage,
+                format!(
+                    "the directory {} cannot be added: it reaches {}, and keys, passwords, the system's \
+                     own places and agentd's are given to no tool. Add a directory beside it, or copy what \
+                     is needed into the project",
+                    dir.display(),
+                    place.display()
+                ),
+            )),
+        }
+    }
+
+    /// The rules that deny them. Each holds for what is below it, and for what it is in.
+    pub(crate) fn deny_rules(&self) -> Vec<Rule> {
+        let mut texts: Vec<String> = RULES_OF_RUN.map(str::to_owned).to_vec();
+        for path in self.paths() {
+            let text = rule_text(&path);
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let rule = |text| Rule { effect: RuleEffect::Deny, text, file: "built-in".into(), line: 0 };
+        texts.into_iter().map(rule).collect()
+    }
+
+    /// Keys in the project, whether they are there yet or not, and places of keys that it lies in: a
+    /// project is the person's choice, so it is not refused.
+    pub(crate) fn keys_at(&self, project: &Path) -> Vec<FilePath> {
+        let mut found = Vec::new();
+        let pieces = self.keys.places().into_iter().flat_map(|place| self.keys.pieces(place));
+        for place in pieces {
+            let path = FilePath::from(&place);
+            let near = place.starts_with(project) || project.starts_with(&place);
+            if near && !found.contains(&path) {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    /// What a person is told who works in such a project.
+    pub(crate) fn keys_note(&self, project: &Path) -> Option<String> {
+        let there = self.keys_at(project).into_iter().map(|path| path.to_path());
+        let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
+        let first = there.first()?;
+        let more = match there.len() {
+            1 => String::new(),
+            many => format!(" and {} more", many - 1),
+        };
+        Some(format!(
+            "keys are kept in this project ({}{more}), so the model can come to read them: each call's \
+             record says what of them was within its reach",
+            first.display()
+        ))
+    }
+
+    /// What a person is told who works in a project that holds our own directories.
+    pub(crate) fn own_dirs_note(&self, project: &Path) -> Option<String> {
+        let mut own = self.withheld.iter().map(FilePath::to_path);
+        let within = own.find(|own| own.starts_with(project))?;
+        Some(format!(
+            "agentd's own directory {} lies in this project: file tools are refused here, and commands in \
+             tier B; in tier A commands find it empty. Work in a directory that does not contain it, or \
+             move it with XDG_STATE_HOME, XDG_CONFIG_HOME or XDG_RUNTIME_DIR",
+            within.display()
+        ))
+    }
+
+    /// All of them but for those of `RUN`, by every path that leads there.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let named = (self.withheld.iter().map(FilePath::to_path))
+            .chain(self.user_file.clone())
+            .chain(self.key_files.iter().cloned())
+            .chain(OF_SYSTEM.map(PathBuf::from));
+        self.keys.places().into_iter().chain(every_path(named.collect())).collect()
+    }
+}
+
+/// What of `RUN` this directory would reach, a person's disk apart.
+fn reached_in_run(dir: &Path) -> Option<PathBuf> {
+    let disk = dir.strip_prefix(MEDIA).is_ok_and(|below| below.components().count() >= 2);
+    (!disk).then(|| PathBuf::from(RUN))
+}
+
+/// A path that no rule can say denies all.
+fn rule_text(path: &Path) -> String {
+    let sayable = |text: &&str| text.starts_with('/') && !text.contains(char::is_control);
+    let Some(text) = path.to_str().filter(sayable) else { return "directory".to_owned() };
+    let mut rule = "directory:".to_owned();
+    for c in text.trim_end().chars() {
+        if "*?[]{}\\!".contains(c) {
+            rule.push('\\');
+        }
+        rule.push(c);
+    }
+    rule
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::call::Call;
+    use protocol::ids::{CallId, SessionId};
+    use protocol::judgement::{Audience, Case, Mode, RuleSet, ToolKind, Verdict, Widening};
+
+    #[test]
+    fn keys_are_denied_by_every_path_that_leads_to_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let home = base.join("ann [1]");
+        std::fs::create_dir_all(home.join(".config")).unwrap();
+        std::fs::create_dir(base.join("keys")).unwrap();
+        std::os::unix::fs::symlink(base.join("keys"), home.join(".ssh")).unwrap();
+        let env = [("CARGO_HOME".to_owned(), "/opt/cargo".to_owned())];
+        let (file, dotfile) = (home.join("config.toml"), base.join("dotfile"));
+        std::fs::write(&dotfile, "").unwrap();
+        std::os::unix::fs::symlink(&dotfile, &file).unwrap();
+        let kept = ForbiddenDirs {
+            keys: CredentialPaths::of(&env, Some(&home)),
+            withheld: vec![FilePath::from("/state/agentd")],
+            user_file: Some(file),
+            key_files: vec![base.join("model.key")],
+        };
+        let rules = kept.deny_rules();
+        let has = |text: String| rules.iter().any(|rule| rule.text == text);
+        assert!(has(format!("directory:{}/keys", base.display())));
+        assert!(has(format!("directory:{}", dotfile.display())), "nor what leads to it");
+        assert!(has(format!("directory:{}/ann \\[1\\]/.ssh", base.display())));
+        assert!(has(format!("directory:{}/model.key", base.display())));
+        assert!(has("directory:/state/agentd".into()) && has("directory:/opt/cargo".into()));
+        assert_eq!(approval::check(&rules).len(), 0, "each can be followed");
+    }
+
+    #[test]
+    fn of_a_home_of_cargo_in_the_project_only_its_keys_are_kept() {
+        let env = [("CARGO_HOME", "/p/cargo"), ("KUBECONFIG", "/p/kube")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let keys = CredentialPaths::of(&env, Some(Path::new("/h/ann")));
+        let kept = ForbiddenDirs { keys, ..ForbiddenDirs::default() };
+        let at = |project| kept.keys_at(Path::new(project));
+        let paths =
+            |list: &[&str]| list.iter().map(|path| FilePath::from(*path)).collect::<Vec<_>>();
+        assert_eq!(
+            at("/p"),
+            paths(&["/p/cargo/credentials.toml", "/p/cargo/credentials", "/p/kube"])
+        );
+        assert_eq!(at("/h/ann/.cargo/registry/src/x"), paths(&[]), "no keys lie there");
+        assert_eq!(at("/h/ann/.ssh/x"), paths(&["/h/ann/.ssh"]));
+        assert!(at("/h/ann").contains(&FilePath::from("/h/ann/.cargo/credentials.toml")));
+    }
+
+    #[test]
+    fn where_a_path_cannot_be_said_nothing_is_given() {
+        let kept = ForbiddenDirs {
+            withheld: vec![FilePath::from("/state/a\nb")],
+            ..ForbiddenDirs::default()
+        };
+        assert!(kept.deny_rules().iter().any(|rule| rule.text == "directory"));
+    }
+
+    #[test]
+    fn of_what_services_keep_only_a_persons_disks_are_given() {
+        let kept = ForbiddenDirs::default();
+        let mut rules = kept.deny_rules();
+        let (effect, text) = (RuleEffect::Allow, "directory".to_owned());
+        rules.push(Rule { effect, text, file: "mine".into(), line: 1 });
+        let (mode, audience, project) = (Mode::Auto, Audience::Person, "/p".to_owned());
+        let rules =
+            approval::SessionRules::new(&RuleSet { rules, mode, audience, project }).unwrap();
+        // To a session, and to one call.
+        let given = |dir: &str| {
+            let call = Call {
+                id: CallId { session: SessionId("s".into()), number: 1 },
+                use_id: String::new(),
+                tool: "bash".into(),
+                input: r#"{"command":"ls"}"#.into(),
+            };
+            let verdict = rules.judge(&Case {
+                call,
+                kind: ToolKind::Mutation,
+                command: Some("ls".into()),
+                page: None,
+                probe: None,
+                confinement: String::new(),
+                widens: vec![Widening::Directory(FilePath::from(dir))],
+                configured: None,
+                tampered: Box::default(),
+            });
+            (kept.check_added(Path::new(dir)).is_ok(), matches!(verdict, Verdict::Allow(_)))
+        };
+        for disk in ["/run/media/ann/DISK", "/run/media/ann/DISK/photos", "/run/media/m/.media"] {
+            assert_eq!(given(disk), (true, true), "{disk}");
+        }
+        let none = ["/", "/run", "/run/user/7", "/run/m", "/run/medi", "/run/mediator/ann/DISK"];
+        for other in none.into_iter().chain(["/run/media", "/run/media/ann", "/run/docker/a/b"]) {
+            assert_eq!(given(other), (false, false), "{other}");
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! A session's private directories: what its commands find at `/tmp`, and in tier A at `/var/tmp` and
+//! at the home. They are kept as long as the session's files, or until nobody has used the session for
+//! [`UNUSED_LIMIT`]. A call may have left anything in them, so only the remover's thread goes into them: here
+//! they are renamed, which takes one step whatever they hold.
+
+use crate::remover::Remover;
+use crate::session_lock::SessionLock;
+use protocol::confinement::{Confinement, FilePath, PrivateDir, TEMPORARY};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How the name of a session's directory begins; the session's own follows.
+const PREFIX: &str = "agentd-";
+/// How the name of one begins that was put aside. No session's name is of this form, so an older
+/// build leaves it alone.
+const REMOVED_PREFIX: &str = "agentd-removed-";
+/// How many names are tried for a session's directory. Each but the first ends in a random number, so
+/// that nobody takes them in advance.
+const MAX_NAMES: u32 = 8;
+/// A link beside the private directories to the session's files: with them it ends.
+const OWNER: &str = "session";
+/// As long as systemd keeps what nobody uses in `/tmp` (tmpfiles.d, `q /tmp 1777 root root 10d`).
+const UNUSED_LIMIT: Duration = Duration::from_secs(10 * 24 * 60 * 60);
+
+/// The private directories, by their names in the session's.
+pub(crate) const TMP: &str = "tmp";
+pub(crate) const VAR_TMP: &str = "var-tmp";
+pub(crate) const HOME: &str = "home";
+/// Beside them, written by no call: copies of the person's settings.
+pub(crate) const SETTINGS: &str = "settings";
+
+/// Where the session's directory is made if nothing is in the way.
+pub(crate) fn session_dir_path(root: &Path, session: &str) -> PathBuf {
+    root.join(format!("{PREFIX}{session}"))
+}
+
+/// Makes it, readable by nobody else, and gives its path: another name is taken where something stays
+/// at this one. What an earlier life of the session left is used again, and what an older build left is
+/// put aside first, whatever calls made of it; the caller holds the session's journal, so nobody else
+/// uses it.
+///
+/// # Errors
+/// Where none can be made.
+pub(crate) fn make(wanted: &Path, session: &Path, remover: &Remover) -> io::Result<PathBuf> {
+    let mut refused = io::ErrorKind::AlreadyExists.into();
+    for path in names(wanted, session)? {
+        match make_at(&path, session, remover) {
+            Ok(()) => return Ok(path),
+            Err(error) if path.symlink_metadata().is_ok() => {
+                tracing::warn!(path = %path.display(), %error, "it stays; another name is taken");
+                refused = error;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused)
+}
+
+/// Keeps systemd-tmpfiles from the session's directory, however long its files are unused: it leaves alone
+/// what somebody holds a lock on (tmpfiles.d(5), "Age"). Without it the directory is one like others.
+pub(crate) fn hold_against_cleanup(path: &Path) -> Option<File> {
+    let held = File::open(path).ok()?;
+    held.try_lock_shared().ok().map(|()| held)
+}
+
+fn make_at(path: &Path, session: &Path, remover: &Remover) -> io::Result<()> {
+    match private(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(path)? => {
+            let of_session = std::fs::read_link(path.join(OWNER));
+            if of_session.is_ok_and(|owner| owner == session) {
+                return make_within(path);
+            }
+            remover.remove(put_aside(path)?);
+            private(path)?;
+        }
+        made => made?,
+    }
+    symlink(session, path.join(OWNER))?;
+    make_within(path)
+}
+
+fn make_within(path: &Path) -> io::Result<()> {
+    for name in [TMP, VAR_TMP, HOME] {
+        let within = path.join(name);
+        match private(&within) {
+            // A call may have closed it, which is no reason to lose what lies in it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(&within)? => {
+                std::fs::set_permissions(&within, std::fs::Permissions::from_mode(0o700))?;
+            }
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
+fn private(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+/// The names to try, one after the other: the one that an earlier life of the session was given in the
+/// place of the first goes before new ones.
+fn names(wanted: &Path, session: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut names = vec![wanted.to_owned()];
+    let prefix = format!("{}-", wanted.file_name().unwrap_or_default().to_string_lossy());
+    if wanted.symlink_metadata().is_ok() && !is_of(wanted, session) {
+        let entries = wanted.parent().map(std::fs::read_dir).into_iter().flatten().flatten();
+        let others = entries
+            .flatten()
+            .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()));
+        names.extend(others.map(|entry| entry.path()).filter(|path| is_of(path, session)));
+    }
+    for _ in 1..MAX_NAMES {
+        names.push(wanted.with_file_name(format!("{prefix}{:08x}", random()?)));
+    }
+    Ok(names)
+}
+
+/// Whether this user made the directory for this session.
+fn is_of(path: &Path, session: &Path) -> bool {
+    is_own(path).unwrap_or(false)
+        && std::fs::read_link(path.join(OWNER)).is_ok_and(|owner| owner == session)
+}
+
+fn random() -> io::Result<u32> {
+    let mut number = [0; 4];
+    getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(u32::from_ne_bytes(number))
+}
+
+/// Only the owner can change the mode of what is in `/tmp`, and a call may have.
+fn is_own(path: &Path) -> io::Result<bool> {
+    let there = std::fs::symlink_metadata(path)?;
+    Ok(there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw())
+}
+
+/// Which of them tier A shows where. The home where the person has one that is a place by itself: `/`
+/// holds everything, and one that shares its place with `/tmp` or `/var/tmp` is the session's with it.
+pub(crate) fn mounts(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
+    let of_machine = TEMPORARY.map(Path::new).into_iter().zip([TMP, VAR_TMP]);
+    let apart = |home: &&Path| {
+        let meets = |dir: &Path| home.starts_with(dir) || dir.starts_with(home);
+        home.parent().is_some() && !TEMPORARY.map(Path::new).into_iter().any(meets)
+    };
+    let home = home.filter(apart).map(|home| (home, HOME));
+    let dir = |(shown_at, name): (&Path, &str)| PrivateDir {
+        shown_at: FilePath::from(shown_at),
+        kept_at: FilePath::from(path.join(name)),
+    };
+    of_machine.chain(home).map(dir).collect()
+}
+
+/// The session's directory got this name.
+pub(crate) fn set_location(made: &Path, confinement: &mut Confinement) {
+    let private = confinement.private.iter_mut().map(|dir| &mut dir.kept_at);
+    for kept_at in std::iter::once(&mut confinement.temp).chain(private) {
+        let old = kept_at.to_path();
+        *kept_at = FilePath::from(made.join(old.file_name().unwrap_or_default()));
+    }
+}
+
+/// Takes it away, to be removed.
+pub(crate) fn remove(path: &Path, remover: &Remover) {
+    match put_aside(path) {
+        Ok(aside) => remover.remove(aside),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // It is removed where it lies, or taken up by the session's next life or the next start.
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "a temporary directory stays behind");
+        }
+    }
+}
+
+/// The same for that of a session whose files are gone. One by another name waits for the next sweep.
+pub(crate) fn remove_if_owned(path: &Path, session: &Path, remover: &Remover) {
+    if is_of(path, session) {
+        remove(path, remover);
+    }
+}
+
+/// Renames it to a name that only the sweep knows.
+fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let session = name.trim_start_matches(PREFIX);
+    let aside = format!("{REMOVED_PREFIX}{session}-{:08x}", random()?);
+    let aside = path.with_file_name(aside);
+    std::fs::rename(path, &aside)?;
+    Ok(aside)
+}
+
+/// Takes away the directories of sessions that are gone or were not used for long, and those that were
+/// put aside before. Those of other users are not looked at; of an older build's, which name no owner,
+/// those of sessions in `sessions` that nobody holds are taken away.
+pub(crate) fn remove_unused(root: &Path, sessions: &Path, remover: &Remover) {
+    let Ok(entries) = std::fs::read_dir(root) else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if !is_of_session(&name) || !is_own(&path).unwrap_or(false) {
+            continue;
+        }
+        if name.to_string_lossy().starts_with(REMOVED_PREFIX) {
+            remover.remove(path);
+            continue;
+        }
+        let session = match std::fs::read_link(path.join(OWNER)) {
+            Ok(owner) if !owner.is_dir() => {
+                // A disk that is not mounted now may hold the session all the same.
+                if owner.parent().is_some_and(Path::is_dir) || is_unused(&path) {
+                    remove(&path, remover);
+                }
+                continue;
+            }
+            Ok(owner) if is_unused(&owner) => owner,
+            Ok(_) => continue,
+            Err(_) => match session_of(&name, sessions) {
+                Some(session) => session,
+                None => continue,
+            },
+        };
+        // Held until it is put aside: whoever opens the session makes the directory after that.
+        if let Ok(_hold) = SessionLock::try_acquire(&session) {
+            tracing::info!(path = %path.display(), "a deserted temporary directory is removed");
+            remove(&path, remover);
+        }
+    }
+}
+
+/// Whether no file in this directory was written for long: in a session's, its journal.
+fn is_unused(directory: &Path) -> bool {
+    let written = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let written = written.filter_map(|entry| entry.metadata().ok()?.modified().ok()).max();
+    let age = written.and_then(|at| SystemTime::now().duration_since(at).ok());
+    age.is_some_and(|age| age > UNUSED_LIMIT)
+}
+
+fn is_of_session(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// The directory of the session whose temporary directory has this name, where it is kept here.
+fn session_of(name: &OsStr, sessions: &Path) -> Option<PathBuf> {
+    let id = name.to_str()?.strip_prefix(PREFIX)?;
+    let other_name = id.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok());
+    let ids = [Some(id), other_name.map(|(id, _)| id)];
+    let found = |id: &&str| !id.is_empty() && sessions.join(id).is_dir();
+    ids.into_iter().flatten().find(found).map(|id| sessions.join(id))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn names(root: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(root).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    async fn removed(remover: &Remover) {
+        remover.finish(Duration::from_secs(60)).await;
+    }
+
+    /// Fills it with what cannot be listed or removed without more ado.
+    fn shut(path: &Path) {
+        let mode = std::fs::Permissions::from_mode;
+        std::fs::create_dir_all(path.join("shut/cache")).unwrap();
+        std::fs::write(path.join("shut/cache/file"), "x").unwrap();
+        std::fs::set_permissions(path.join("shut/cache"), mode(0o555)).unwrap();
+        std::fs::set_permissions(path.join("shut"), mode(0o000)).unwrap();
+        std::fs::set_permissions(path, mode(0o000)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_call_did_to_its_modes_stops_neither_the_removal_nor_the_next_life() {
+        let (root, session) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
+        let path = session_dir_path(root.path(), "0123456789ab");
+        let again = || make(&path, session.path(), &remover).unwrap();
+        assert_eq!(again(), path);
+        shut(&path.join(TMP));
+        assert_eq!(again(), path);
+        assert_eq!(names(&path.join(TMP)), ["shut"], "the next life finds what was there");
+        remove(&path, &remover);
+        assert_eq!(again(), path);
+        removed(&remover).await;
+        assert_eq!(names(root.path()), ["agentd-0123456789ab"]);
+        assert_eq!(names(&path.join(TMP)), [""; 0]);
+        assert_eq!(names(&path), [HOME, OWNER, TMP, VAR_TMP]);
+    }
+
+    #[test]
+    fn a_cleaner_sees_that_the_directory_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let of_cleaner = || File::open(dir.path()).unwrap().try_lock();
+        let held = hold_against_cleanup(dir.path());
+        assert!(of_cleaner().is_err());
+        drop(held);
+        assert!(of_cleaner().is_ok(), "the control");
+    }
+
+    /// What names no owner, or another, was not left by this session.
+    #[tokio::test]
+    async fn what_another_build_or_session_left_is_not_used() {
+        let (root, session) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
+        let path = session_dir_path(root.path(), "0123456789ab");
+        std::fs::create_dir_all(path.join("tmp/left")).unwrap();
+        make(&path, session.path(), &remover).unwrap();
+        assert_eq!(names(&path.join(TMP)), [""; 0]);
+        std::fs::create_dir_all(path.join("tmp/left")).unwrap();
+        make(&path, root.path(), &remover).unwrap();
+        assert_eq!(names(&path.join(TMP)), [""; 0]);
+        removed(&remover).await;
+        assert_eq!(names(root.path()), ["agentd-0123456789ab"]);
+    }
+
+    #[tokio::test]
+    async fn a_directory_ends_with_its_session_or_when_nobody_used_that_for_long() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
+        for id in ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc", "dddddddddddd"] {
+            let session = state.path().join(id);
+            std::fs::create_dir(&session).unwrap();
+            make(&session_dir_path(root.path(), id), &session, &remover).unwrap();
+            let journal = std::fs::File::create(session.join("journal.jsonl")).unwrap();
+            if ["bbbbbbbbbbbb", "dddddddddddd"].contains(&id) {
+                let long_ago = SystemTime::now() - UNUSED_LIMIT - Duration::from_secs(60);
+                journal.set_modified(long_ago).unwrap();
+            }
+        }
+        std::fs::remove_dir_all(state.path().join("aaaaaaaaaaaa")).unwrap();
+        let held = SessionLock::acquire(&state.path().join("dddddddddddd")).unwrap();
+        // Whose sessions are kept elsewhere is looked at as well: the link says where.
+        make(&session_dir_path(root.path(), "eeeeeeeeeeee"), Path::new("/nowhere/e"), &remover)
+            .unwrap();
+        remove_unused(root.path(), Path::new("/nowhere"), &remover);
+        removed(&remover).await;
+        let left = ["agentd-cccccccccccc", "agentd-dddddddddddd", "agentd-eeeeeeeeeeee"];
+        assert_eq!(names(root.path()), left);
+        drop(held);
+    }
+
+    /// Somebody else's link, and a directory that cannot be moved: no session waits for either.
+    #[tokio::test]
+    async fn where_something_stays_another_name_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
+        let path = session_dir_path(root.path(), "0123456789ab");
+        symlink(root.path(), &path).unwrap();
+        let session = tempfile::tempdir().unwrap();
+        let other = make(&path, session.path(), &remover).unwrap();
+        let name = other.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("agentd-0123456789ab-"), "{name}");
+        std::fs::write(other.join("tmp/left"), "x").unwrap();
+        assert_eq!(make(&path, session.path(), &remover).unwrap(), other);
+        assert_eq!(names(&other.join(TMP)), ["left"], "it is the session's own");
+        remove(&other, &remover);
+        removed(&remover).await;
+        assert_eq!(names(root.path()), ["agentd-0123456789ab"], "the link is left alone");
+        let nowhere = root.path().join("none/agentd-a");
+        let nowhere = make(&nowhere, session.path(), &remover).unwrap_err();
+        assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_home_is_shown_where_it_is_a_place_by_itself() {
+        for (home, own) in [
+            (Some("/home/ann"), true),
+            (Some("/tmpfs/ann"), true),
+            (Some("/"), false),
+            (Some("/tmp"), false),
+            (Some("/var/tmp/ann"), false),
+            (Some("/var"), false),
+            (None, false),
+        ] {
+            let shown = mounts(Path::new("/tmp/agentd-1"), home.map(Path::new));
+            assert_eq!(shown.len(), if own { 3 } else { 2 }, "{home:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn of_an_older_build_only_what_nobody_holds_of_the_sessions_here_is_swept() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
+        let ids = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"];
+        for id in ids {
+            std::fs::create_dir(session_dir_path(root.path(), id)).unwrap();
+        }
+        for other in ["agentd-", "agentd-aaaaaaaaaaaa-2", "agentd-bbbbbbbbbbbb-2"] {
+            std::fs::create_dir(root.path().join(other)).unwrap();
+        }
+        // A removal that was cut short, and names that only look like one.
+        std::fs::create_dir_all(root.path().join("agentd-removed-0123456789abcdef/7/d")).unwrap();
+        symlink(state.path(), root.path().join("agentd-removed-link")).unwrap();
+        std::fs::write(root.path().join("agentd-removed-file"), "x").unwrap();
+        for id in &ids[..2] {
+            std::fs::create_dir(state.path().join(id)).unwrap();
+        }
+        let held = SessionLock::acquire(&state.path().join(ids[1])).unwrap();
+        remove_unused(root.path(), state.path(), &remover);
+        removed(&remover).await;
+        let left = [
+            "agentd-",
+            "agentd-bbbbbbbbbbbb",
+            "agentd-bbbbbbbbbbbb-2",
+            "agentd-cccccccccccc",
+            "agentd-removed-file",
+            "agentd-removed-link",
+        ];
+        assert_eq!(names(root.path()), left);
+        drop(held);
+    }
+}

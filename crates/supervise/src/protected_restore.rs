@@ -1,0 +1,329 @@
+//! What a command changed of the protected names is put right by its runner. Where that was killed,
+//! another process does it, from what the first one kept before the command began: before the call
+//! is concluded, or before the session goes on. Used by the call actor and by the root when it opens
+//! a session.
+
+use crate::grant::Grant;
+use crate::session_lock::SessionLock;
+use crate::worker::log_lines;
+use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use crate::worker::spawner::Spawner;
+use ipc::codec;
+use protocol::BUILD_ID;
+use protocol::call::{Remedy, Tampered};
+use protocol::confinement::Confinement;
+use protocol::ids::{CallId, Generation};
+use protocol::tool::{FromTool, ToTool, ToolLink};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long it may take: the search alone may use 8 s. What takes longer waits for a disk that does not
+/// answer, and no call may wait for that.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(12);
+/// How long its process may take to end, where the disk keeps the kernel from ending it.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+/// A process that was killed at it is followed by one more.
+const TRIES: usize = 2;
+/// Most bytes of a confinement.
+const MAX_CONFINEMENT_BYTES: u64 = 1 << 20;
+
+/// What the runners of a session's calls keep, a pair of files a call in a directory of the session:
+/// no command reaches it.
+#[derive(Debug, Clone)]
+pub(crate) struct ProtectedCopies {
+    directory: PathBuf,
+}
+
+impl ProtectedCopies {
+    pub(crate) fn of(session: &Path) -> Self {
+        Self { directory: session.join("protected") }
+    }
+
+    /// An empty file for the runner of this call. The call's cage is kept beside it, out of the
+    /// runner's reach.
+    ///
+    /// # Errors
+    /// Those of the disk, with a way on.
+    pub(crate) fn begin(&self, call: u32, confinement: &Confinement) -> io::Result<OwnedFd> {
+        self.make(call, confinement).map_err(|error| {
+            let place = self.directory.display();
+            let text = format!(
+                "no copy of what the protected names hold can be kept in {place}: {error}; free space \
+                 there, or move agentd's state with XDG_STATE_HOME"
+            );
+            io::Error::new(error.kind(), text)
+        })
+    }
+
+    fn make(&self, call: u32, confinement: &Confinement) -> io::Result<OwnedFd> {
+        match DirBuilder::new().mode(0o700).create(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) | Ok(()) => {}
+        }
+        self.remove(call);
+        let cage = codec::encode(confinement).map_err(io::Error::other)?;
+        let mut file = new_file(&self.cage(call))?;
+        file.write_all(&[BUILD_ID.as_bytes(), b"\n", &cage].concat())?;
+        file.sync_all()?;
+        new_file(&self.names(call)).map(OwnedFd::from)
+    }
+
+    /// Of a call that is concluded.
+    pub(crate) fn remove(&self, call: u32) {
+        for path in [self.names(call), self.cage(call)] {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(path = %path.display(), %error, "a copy stays behind");
+                }
+                Err(_) | Ok(()) => {}
+            }
+        }
+    }
+
+    /// Of all calls: they are concluded.
+    pub(crate) fn remove_all(&self) {
+        match std::fs::remove_dir_all(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let path = self.directory.display();
+                tracing::warn!(%path, %error, "copies stay behind");
+            }
+            Err(_) | Ok(()) => {}
+        }
+    }
+
+    /// Whether nothing is there of this call, not even an empty file: it was begun with one.
+    pub(crate) fn lacks(&self, call: u32) -> bool {
+        self.names(call).symlink_metadata().is_err()
+    }
+
+    /// What the runner of this call kept; `None` where it kept nothing, so that nothing was let go.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub(crate) fn names_of(&self, call: u32) -> Result<Option<OwnedFd>, String> {
+        let path = self.names(call);
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        match opened {
+            Ok((0, _)) => Ok(None),
+            Ok((_, file)) => Ok(Some(file.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unusable(&path, &error.to_string())),
+        }
+    }
+
+    /// The cage of this call, as it was begun.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub(crate) fn cage_of(&self, call: u32) -> Result<Confinement, String> {
+        let path = self.cage(call);
+        let mut bytes = Vec::new();
+        let read = File::open(&path)
+            .and_then(|file| file.take(MAX_CONFINEMENT_BYTES).read_to_end(&mut bytes));
+        read.map_err(|error| unusable(&path, &error.to_string()))?;
+        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+        if &bytes[..end] != BUILD_ID.as_bytes() {
+            return Err(unusable(&path, "another build of agentd wrote it, or it is damaged"));
+        }
+        let cage = bytes.get(end + 1..).unwrap_or_default();
+        codec::decode(cage).map_err(|error| unusable(&path, &error.to_string()))
+    }
+
+    fn names(&self, call: u32) -> PathBuf {
+        self.directory.join(format!("{call}.names"))
+    }
+
+    fn cage(&self, call: u32) -> PathBuf {
+        self.directory.join(format!("{call}.cage"))
+    }
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).read(true).create_new(true).mode(0o600).open(path)
+}
+
+fn unusable(path: &Path, why: &str) -> String {
+    format!("what its runner kept cannot be used: {}: {why}", path.display())
+}
+
+/// What is said where nothing could be done: nobody knows which name it is.
+pub(crate) fn unrestored_unknown(why: &str) -> Tampered {
+    let names = "a protected name (.git/hooks, .envrc and the like), perhaps,".to_owned();
+    Tampered { path: names, remedy: Remedy::Left { why: why.to_owned() } }
+}
+
+/// The names that are not as they were, in words.
+pub(crate) fn unrestored(names: &[Tampered]) -> Vec<String> {
+    let left = names.iter().filter(|name| matches!(name.remedy, Remedy::Left { .. }));
+    in_words(left)
+}
+
+/// Each in words for screens and models.
+pub(crate) fn in_words<'a>(names: impl IntoIterator<Item = &'a Tampered>) -> Vec<String> {
+    names.into_iter().map(|name| tools::visible(&name.to_string()).into_owned()).collect()
+}
+
+/// Names that a person is told one by one; the record has them all.
+const NOTE_NAMES: usize = 5;
+
+/// What a person is told who opens a session in which this was done.
+pub(crate) fn restored_note(put_right: &[String]) -> Option<String> {
+    let (first, rest) = put_right.split_at(put_right.len().min(NOTE_NAMES));
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!("; {more} more are in `agentd show`"),
+    };
+    (!first.is_empty()).then(|| {
+        format!(
+            "a command was cut short, and what it left at protected names was put right now, as it was \
+             before that command: {}{more}. What was changed there since is kept beside",
+            first.join("; ")
+        )
+    })
+}
+
+/// Who puts right.
+#[derive(Debug, Clone)]
+pub(crate) struct ProtectedRestorer {
+    pub(crate) spawner: Spawner,
+    pub(crate) lock: SessionLock,
+    pub(crate) copies: ProtectedCopies,
+    pub(crate) hello: Duration,
+}
+
+impl ProtectedRestorer {
+    /// Puts right what this call changed of which nothing lives any more. What could not be done is
+    /// among what it says.
+    pub(crate) async fn restore(&self, call: &CallId, cage: &Confinement) -> Vec<Tampered> {
+        let mut why = String::new();
+        for _ in 0..TRIES {
+            let names = match self.copies.names_of(call.number) {
+                Ok(Some(names)) => names,
+                Ok(None) => return Vec::new(),
+                Err(why) => return vec![unrestored_unknown(&why)],
+            };
+            match self.try_once(call, &Grant::repair(cage), names).await {
+                Ok(names) => return names,
+                Err(RestoreFailure::TimedOut) => {
+                    tracing::warn!(%call, "protected names could not be put right in time");
+                    return vec![unrestored_unknown(
+                        "the process that puts right did not come to its end",
+                    )];
+                }
+                Err(RestoreFailure::Ended(error)) => {
+                    tracing::warn!(%call, error, "protected names could not be put right");
+                    why = error;
+                }
+            }
+        }
+        vec![unrestored_unknown(&why)]
+    }
+
+    /// The same of a call of an earlier supervisor.
+    pub(crate) async fn restore_after_restart(
+        &self,
+        call: &CallId,
+        temp: &Confinement,
+    ) -> Vec<Tampered> {
+        match self.copies.names_of(call.number) {
+            Ok(None) => Vec::new(),
+            Ok(Some(_)) => match self.copies.cage_of(call.number) {
+                // Its temporary directory may be gone, and nothing protected lies there.
+                Ok(cage) => {
+                    let cage = Confinement { temp: temp.temp.clone(), ..cage };
+                    self.restore(call, &cage).await
+                }
+                Err(why) => vec![unrestored_unknown(&why)],
+            },
+            Err(why) => vec![unrestored_unknown(&why)],
+        }
+    }
+
+    async fn try_once(
+        &self,
+        call: &CallId,
+        grant: &Grant,
+        names: OwnedFd,
+    ) -> Result<Vec<Tampered>, RestoreFailure> {
+        let temp = grant.confinement().temp.to_path();
+        // The command may have removed it, and without it no cage is made.
+        let _ = DirBuilder::new().mode(0o700).create(temp);
+        let started = self.spawner.spawn_runner(grant, tools::RunnerProgram::Tool).await;
+        let started = started.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
+        let (heard, mut reports) = mpsc::unbounded_channel();
+        let life =
+            WorkerProcess::<ToolLink>::attach(started, Generation(0), self.hello, move |report| {
+                let _ = heard.send(report);
+            });
+        let life = life.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
+        let held = self.lock.share(life.pid);
+        let held = held.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
+        life.send(&ToTool::Hold);
+        life.send_descriptor(held);
+        life.send(&grant.begin());
+        life.send_descriptor(names);
+        let answered = timeout(RESTORE_TIMEOUT, answer(call, &mut reports)).await;
+        if answered.is_err() {
+            life.kill();
+        }
+        drop(life);
+        // Nothing of it may be left when the call is concluded. One that the kernel cannot end does no
+        // more than what it waits for.
+        let gone = async {
+            while let Some(report) = reports.recv().await {
+                if matches!(report, ProcessEvent::Ended(_)) {
+                    break;
+                }
+            }
+        };
+        let _ = timeout(END_TIMEOUT, gone).await;
+        answered
+            .map_or(Err(RestoreFailure::TimedOut), |answer| answer.map_err(RestoreFailure::Ended))
+    }
+}
+
+/// Why it did not put right.
+enum RestoreFailure {
+    /// It did not answer in time, nor will another.
+    TimedOut,
+    /// It ended, or never began.
+    Ended(String),
+}
+
+/// Its answer, or why there is none.
+async fn answer(
+    call: &CallId,
+    reports: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
+) -> Result<Vec<Tampered>, String> {
+    loop {
+        match reports.recv().await {
+            Some(ProcessEvent::Message { message: FromTool::Log(line), permit: _ }) => {
+                log_lines::write(tools::RunnerProgram::Tool.executable(), call, &line);
+            }
+            Some(ProcessEvent::Message { message: FromTool::Repaired(answer), permit: _ }) => {
+                return answer;
+            }
+            Some(ProcessEvent::Message {
+                message: FromTool::Uncaged { step, reason },
+                permit: _,
+            }) => {
+                return Err(format!("the process for it could not be locked ({step}: {reason})"));
+            }
+            Some(ProcessEvent::Ended(cause)) => return Err(ended(&cause)),
+            Some(ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_)) => {
+                return Err("the process for it said something else".to_owned());
+            }
+            None => return Err("the process for it is gone".to_owned()),
+        }
+    }
+}
+
+fn ended(cause: &ExitCause) -> String {
+    format!("the process for it {cause}")
+}

@@ -1,0 +1,4 @@
+//! Conversion between wire messages and the records on disk.
+
+pub(crate) mod decode;
+pub(crate) mod encode;

@@ -1,0 +1,570 @@
+//! Words of the wires as records of the journal and of the audit log. Used by the session and call
+//! actors; the way back is `from_disk`.
+
+use crate::call::{CallConclusion, CallRecord, Cut};
+use crate::protected_restore::in_words;
+use crate::proxy_machine::ProxyDecisions;
+use journal::{OpenCall, Record, StoredPath};
+use protocol::call::{Call, Effect, Outcome, Remedy, Tampered};
+use protocol::client::Change;
+use protocol::confinement::{
+    Confinement, Connection, Enforced, GitSettings, Level, Limits, Network, Passage, Refusal,
+    RefusalKind, Tier,
+};
+use protocol::content::{Block, Usage};
+use protocol::ids::SessionId;
+use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict, Widening};
+use protocol::provider::Failure;
+use protocol::session::{Happened, Span, TurnEnd};
+
+/// What the conversation committed. `kind` says what a tool of that name does.
+pub(crate) fn session_event(happened: Happened, kind: impl Fn(&str) -> ToolKind) -> Record {
+    match happened {
+        Happened::Prompt { text } => Record::Prompt { text },
+        Happened::Answer { round, blocks, usage: tokens } => Record::Answer {
+            round,
+            blocks: blocks.into_iter().map(block).collect(),
+            usage: usage(tokens),
+        },
+        Happened::Called { call } => proposed(call, kind),
+        Happened::Result { call, use_id, result } => Record::Result {
+            call: call.number,
+            use_id,
+            outcome: outcome(&result.outcome),
+            text: result.text,
+            full: None,
+            summary: result.summary,
+            is_error: result.is_error,
+            code: result.code,
+            recalled: None,
+            audit: None,
+        },
+        Happened::TurnEnded { end } => Record::TurnEnded { end: turn_end(end) },
+        Happened::Compacted { dropped, result_chars } => {
+            Record::Compacted { dropped, result_chars }
+        }
+    }
+}
+
+fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> Record {
+    let tool_kind = tool_kind(kind(&call.tool));
+    let Call { id, use_id, tool, input } = call;
+    Record::Proposed { call: id.number, use_id, tool, tool_kind, input }
+}
+
+/// A setting that a person changed.
+pub(crate) fn setting_change(change: &Change, by: String) -> Record {
+    let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
+    let (mut pinned, mut unpinned) = (None, None);
+    match change {
+        Change::Network(wanted) => network = Some(wanted.name().to_owned()),
+        Change::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
+        Change::Mode(name) => mode = Some(name.name().to_owned()),
+        Change::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
+        Change::Model(name) => model = Some(name.clone()),
+        Change::Pin(file) => pinned = Some(file.clone()),
+        Change::Unpin(file) => unpinned = Some(file.clone()),
+    }
+    Record::Changed { network, mode, added, model, pinned, unpinned, by }
+}
+
+/// A rule that an answer gave.
+pub(crate) fn learned_rule(given: &Rule, by: String, unwritten: Option<String>) -> Record {
+    Record::Learned { rule: rule(given), by, unwritten }
+}
+
+/// What is kept of a call before its end.
+pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Record {
+    let number = call.id.number;
+    match fact {
+        CallRecord::Asked(question) => Record::Asked {
+            call: number,
+            digest: question.digest,
+            preview: question.preview,
+            confinement: question.confinement,
+            reason: question.reason,
+            deadline: question.deadline,
+        },
+        CallRecord::Expired => Record::Expired { call: number },
+        CallRecord::Approved(why) => {
+            Record::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }
+        }
+        CallRecord::Denied(why, message) => {
+            Record::Denied { call: number, basis: basis(&why), message }
+        }
+        CallRecord::Start => Record::Start { call: number, tool_kind: tool_kind(kind) },
+    }
+}
+
+/// The last record of a call.
+pub(crate) fn call_end(
+    call: &Call,
+    conclusion: &CallConclusion,
+    audit: Option<journal::Head>,
+) -> Record {
+    let number = call.id.number;
+    let interrupted = |progress, cause: &String| Record::Interrupted {
+        call: number,
+        progress,
+        cause: cause.clone(),
+        tampered: in_words(conclusion.tampered()),
+        audit,
+    };
+    match &conclusion.cut {
+        Cut::AfterGo { cause } => interrupted(journal::Progress::MayHaveRun, cause),
+        Cut::BeforeGo { cause } => interrupted(journal::Progress::NeverStarted, cause),
+        Cut::No => {
+            let result = conclusion.result.clone();
+            Record::Result {
+                call: number,
+                use_id: call.use_id.clone(),
+                outcome: outcome(&result.outcome),
+                text: result.text,
+                full: conclusion.report.as_ref().and_then(|report| report.full.clone()),
+                summary: result.summary,
+                is_error: result.is_error,
+                code: result.code,
+                recalled: conclusion.recalled,
+                audit,
+            }
+        }
+    }
+}
+
+/// Where in the conversation a call stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TurnRound {
+    pub(crate) turn: u32,
+    pub(crate) round: u32,
+}
+
+/// The audit log's word on a decision.
+pub(crate) fn audit_decision(
+    call: &Call,
+    kind: ToolKind,
+    place: TurnRound,
+    verdict: &Verdict,
+    requested: &Confinement,
+    rights: &[Widening],
+) -> Option<journal::Decided> {
+    let (decision, why) = match verdict {
+        Verdict::Allow(why) => (journal::Decision::Allowed, why),
+        Verdict::Deny(why, _) => (journal::Decision::Denied, why),
+        Verdict::Ask(_) => return None,
+    };
+    Some(journal::Decided {
+        session: call.id.session.0.clone(),
+        turn: place.turn,
+        round: place.round,
+        call: call.id.number,
+        tool: call.tool.clone(),
+        tool_kind: tool_kind(kind),
+        input: call.input.clone(),
+        // Kept by whoever writes the record.
+        script: None,
+        decision,
+        basis: basis(why),
+        requested: Some(policy(requested)),
+        rights: approval::split_rights(rights)
+            .iter()
+            .enumerate()
+            .map(|(at, asked)| right(asked, by_rule(why, at)))
+            .collect(),
+    })
+}
+
+/// The rule that gave the right at this place among those that were asked for.
+fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
+    match basis {
+        Basis::Rights(rules) => rules.get(at),
+        Basis::Rule(_)
+        | Basis::Mode(_)
+        | Basis::Query
+        | Basis::Person(_)
+        | Basis::NobodyToAsk(_)
+        | Basis::Unjudgeable(_)
+        | Basis::Opaque(_) => None,
+    }
+}
+
+/// A right beyond the session's, as the record names it.
+fn right(widening: &Widening, by: Option<&Rule>) -> String {
+    let name = match widening {
+        Widening::Network => "network".to_owned(),
+        Widening::Hosts(hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!("network to {}", hosts.join(", "))
+        }
+        Widening::Directory(dir) => format!("directory {}", dir.to_path().display()),
+        Widening::GitAdmin => "git-admin (git's settings and hooks)".to_owned(),
+        Widening::GitSign => "git-sign (signatures of commits and tags)".to_owned(),
+    };
+    match by {
+        Some(rule) if rule.line > 0 => {
+            format!("{name} by the rule {} in {}, line {}", rule.text, rule.file, rule.line)
+        }
+        Some(rule) => format!("{name} by the rule {} ({})", rule.text, rule.file),
+        None => name,
+    }
+}
+
+/// Times and process of a call that ended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunFacts {
+    pub(crate) runner_pid: Option<u32>,
+    /// When `Go` was sent, in milliseconds of Unix time.
+    pub(crate) started: Option<u64>,
+    /// When its processes were known dead.
+    pub(crate) ended: u64,
+    /// What the proxy of its allow-list decided.
+    pub(crate) decided: ProxyDecisions,
+}
+
+/// The audit log's word on an end.
+pub(crate) fn audit_end(
+    call: &Call,
+    conclusion: &CallConclusion,
+    ran: &RunFacts,
+) -> journal::Ended {
+    let report = conclusion.report.as_ref();
+    let usage = report.map(|report| report.usage).unwrap_or_default();
+    journal::Ended {
+        session: call.id.session.0.clone(),
+        call: call.id.number,
+        tool: call.tool.clone(),
+        outcome: outcome(&conclusion.result.outcome),
+        code: conclusion.result.code.clone(),
+        enforced: conclusion.enforced.as_ref().map(enforced),
+        runner_pid: ran.runner_pid,
+        command_pid: report.and_then(|report| report.command_pid),
+        started: ran.started,
+        ended: ran.ended,
+        usage: journal::ProcessUsage {
+            cpu_ms: usage.cpu_ms,
+            peak_kib: usage.peak_kib,
+            written_bytes: usage.written_bytes,
+        },
+        refusals: report
+            .map(|report| report.refusals.iter().map(refusal).collect())
+            .unwrap_or_default(),
+        refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
+        tampered: names_of(conclusion.tampered(), |name| name.remedy != Remedy::Granted),
+        granted: names_of(conclusion.tampered(), |name| name.remedy == Remedy::Granted),
+        signed: report.map(|report| report.effects.as_slice()).map(signed).unwrap_or_default(),
+        connections: ran.decided.connections.iter().map(connection).collect(),
+        connections_uncounted: ran.decided.uncounted,
+        connections_cut: ran.decided.cut.clone(),
+        recalled: conclusion.recalled,
+        output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
+    }
+}
+
+/// What was signed, in words.
+fn signed(effects: &[Effect]) -> Vec<String> {
+    let in_words = |effect: &Effect| match effect {
+        Effect::Signed { key, count: 1 } => Some(format!("signed once, by key {key}")),
+        Effect::Signed { key, count } => Some(format!("signed {count} times, by key {key}")),
+        Effect::Read(_)
+        | Effect::Written(_)
+        | Effect::Created(_)
+        | Effect::Deleted(_)
+        | Effect::Ran(_) => None,
+    };
+    effects.iter().filter_map(in_words).collect()
+}
+
+/// Those of the protected names that a call changed or made, in words.
+fn names_of(names: &[Tampered], wanted: fn(&&Tampered) -> bool) -> Vec<String> {
+    names.iter().filter(wanted).map(ToString::to_string).collect()
+}
+
+/// The audit log's word on the decision of a call that was lost with its supervisor, if that did
+/// not say it itself; as far as the journal has it.
+pub(crate) fn audit_lost_decision(
+    session: &SessionId,
+    place: TurnRound,
+    call: &OpenCall,
+) -> journal::Decided {
+    let unsaid = |why: &str| journal::Basis::Unjudgeable { why: why.to_owned() };
+    let (decision, otherwise) = match (&call.refused, call.progress, &call.basis) {
+        (Some(journal::Refused::Expired), _, _) => (
+            journal::Decision::Denied,
+            journal::Basis::NobodyToAsk { why: "nobody answered in time".to_owned() },
+        ),
+        (Some(journal::Refused::Denied { .. }), _, _) => {
+            (journal::Decision::Denied, unsaid("its record does not say why"))
+        }
+        (None, journal::Progress::NeverStarted, None) => (
+            journal::Decision::Denied,
+            unsaid("it was lost with the supervisor before it was decided"),
+        ),
+        (None, journal::Progress::MayHaveRun, _) | (None, _, Some(_)) => {
+            (journal::Decision::Allowed, unsaid("its record does not say why"))
+        }
+    };
+    journal::Decided {
+        session: session.0.clone(),
+        turn: place.turn,
+        round: place.round,
+        call: call.number,
+        tool: call.tool.clone(),
+        tool_kind: call.tool_kind,
+        input: call.input.clone(),
+        // Kept by whoever writes the record.
+        script: None,
+        decision,
+        basis: call.basis.clone().unwrap_or(otherwise),
+        requested: None,
+        rights: Vec::new(),
+    }
+}
+
+/// The audit log's word on the end of a call that was lost with its supervisor.
+pub(crate) fn audit_lost_end(
+    session: &SessionId,
+    call: &OpenCall,
+    tampered: &[Tampered],
+    now: u64,
+) -> journal::Ended {
+    journal::Ended {
+        session: session.0.clone(),
+        call: call.number,
+        tool: call.tool.clone(),
+        outcome: match (&call.refused, call.progress) {
+            (Some(_), _) => journal::Outcome::Denied,
+            (None, journal::Progress::NeverStarted) => journal::Outcome::Crashed,
+            (None, journal::Progress::MayHaveRun) => journal::Outcome::Interrupted,
+        },
+        code: Some(
+            match &call.refused {
+                Some(journal::Refused::Denied { .. }) => "denied",
+                Some(journal::Refused::Expired) => "expired",
+                None => "interrupted",
+            }
+            .to_owned(),
+        ),
+        enforced: None,
+        runner_pid: None,
+        command_pid: None,
+        started: None,
+        ended: now,
+        usage: journal::ProcessUsage::default(),
+        refusals: Vec::new(),
+        refusals_uncounted: 0,
+        tampered: names_of(tampered, |name| name.remedy != Remedy::Granted),
+        granted: names_of(tampered, |name| name.remedy == Remedy::Granted),
+        signed: Vec::new(),
+        connections: Vec::new(),
+        connections_uncounted: 0,
+        // What it says is left out where there was no list.
+        connections_cut: match call.progress {
+            journal::Progress::NeverStarted => None,
+            journal::Progress::MayHaveRun => Some(PROXY_DECISIONS_LOST.to_owned()),
+        },
+        recalled: None,
+        output: None,
+    }
+}
+
+/// Of a call with an allow-list whose supervisor died.
+const PROXY_DECISIONS_LOST: &str =
+    "what the proxy decided was lost with the supervisor: no connection of it is on record";
+
+fn block(block: Block) -> journal::Block {
+    match block {
+        Block::Text { text } => journal::Block::Text { text },
+        Block::Thinking { text, raw } => journal::Block::Thinking { text, raw },
+        Block::ToolUse { id, name, input } => journal::Block::ToolUse { id, name, input },
+        Block::ToolResult { id, text, is_error } => {
+            journal::Block::ToolResult { id, text, is_error }
+        }
+    }
+}
+
+fn usage(usage: Usage) -> journal::Usage {
+    let Usage { input, output, cache_read, cache_write } = usage;
+    journal::Usage { input, output, cache_read, cache_write }
+}
+
+pub(crate) fn tool_kind(kind: ToolKind) -> journal::ToolKind {
+    match kind {
+        ToolKind::Query => journal::ToolKind::Query,
+        ToolKind::Mutation => journal::ToolKind::Mutation,
+    }
+}
+
+fn outcome(outcome: &Outcome) -> journal::Outcome {
+    match outcome {
+        Outcome::Done => journal::Outcome::Done,
+        Outcome::Failed => journal::Outcome::Failed,
+        Outcome::Exited { code } => journal::Outcome::Exited { code: *code },
+        Outcome::Signalled { signal } => journal::Outcome::Signalled { signal: *signal },
+        Outcome::TimedOut => journal::Outcome::TimedOut,
+        Outcome::Denied => journal::Outcome::Denied,
+        Outcome::Refused { rule } => journal::Outcome::Refused { rule: rule.clone() },
+        Outcome::Confined { what } => journal::Outcome::Confined { what: what.clone() },
+        Outcome::OutOfMemory => journal::Outcome::OutOfMemory,
+        Outcome::Crashed => journal::Outcome::Crashed,
+        Outcome::Interrupted => journal::Outcome::Interrupted,
+        Outcome::Invalid => journal::Outcome::Invalid,
+    }
+}
+
+fn rule(rule: &Rule) -> journal::Rule {
+    let effect = match rule.effect {
+        RuleEffect::Deny => journal::RuleEffect::Deny,
+        RuleEffect::Ask => journal::RuleEffect::Ask,
+        RuleEffect::Allow => journal::RuleEffect::Allow,
+    };
+    let Rule { text, file, line, effect: _ } = rule.clone();
+    journal::Rule { effect, text, file, line }
+}
+
+fn basis(basis: &Basis) -> journal::Basis {
+    match basis.clone() {
+        Basis::Rule(written) => journal::Basis::Rule(rule(&written)),
+        // The others stand beside the rights that they gave.
+        Basis::Rights(rules) => match rules.first() {
+            Some(first) => journal::Basis::Rule(rule(first)),
+            None => journal::Basis::Unjudgeable { why: "no rule was named".to_owned() },
+        },
+        Basis::Mode(mode) => journal::Basis::Mode { mode: mode.name().to_owned() },
+        Basis::Query => journal::Basis::Query,
+        Basis::Person(who) => journal::Basis::Person { who },
+        Basis::NobodyToAsk(why) => journal::Basis::NobodyToAsk { why },
+        Basis::Unjudgeable(why) => journal::Basis::Unjudgeable { why },
+        Basis::Opaque(mode) => journal::Basis::Opaque { mode: mode.name().to_owned() },
+    }
+}
+
+fn turn_end(end: TurnEnd) -> journal::TurnEnd {
+    match end {
+        TurnEnd::Done => journal::TurnEnd::Done,
+        TurnEnd::RoundsUsedUp { rounds } => journal::TurnEnd::RoundsUsedUp { rounds },
+        TurnEnd::CallsUsedUp { calls, of } => journal::TurnEnd::CallsUsedUp {
+            calls,
+            of: match of {
+                Span::Turn => journal::Span::Turn,
+                Span::Session => journal::Span::Session,
+            },
+        },
+        TurnEnd::Declined { explanation } => journal::TurnEnd::Declined { explanation },
+        TurnEnd::Truncated => journal::TurnEnd::Truncated,
+        TurnEnd::Interrupted => journal::TurnEnd::Interrupted,
+        TurnEnd::ProviderFailed { kind, message } => {
+            journal::TurnEnd::ProviderFailed { failure: failure(kind), message }
+        }
+        TurnEnd::ProcessDied(died) => journal::TurnEnd::ProcessDied(journal::Deaths {
+            process: died.process,
+            cause: died.cause,
+            deaths: died.count,
+            place: died.place,
+        }),
+    }
+}
+
+fn failure(failure: Failure) -> journal::Failure {
+    match failure {
+        Failure::KeyRefused => journal::Failure::KeyRefused,
+        Failure::NoKey => journal::Failure::NoKey,
+        Failure::Unreachable => journal::Failure::Unreachable,
+        Failure::Rejected => journal::Failure::Rejected,
+        Failure::Overloaded => journal::Failure::Overloaded,
+        // Earlier readers know no other word for it, and the message says it all.
+        Failure::ContextFull => journal::Failure::Rejected,
+        Failure::RecordingDeparted => journal::Failure::RecordingDeparted,
+    }
+}
+
+fn policy(confinement: &Confinement) -> journal::Policy {
+    let Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files } =
+        confinement.limits;
+    journal::Policy {
+        profile: confinement.profile.name().to_owned(),
+        project: StoredPath(confinement.project.to_path()),
+        added: confinement.added.iter().map(|path| StoredPath(path.to_path())).collect(),
+        temp: StoredPath(confinement.temp.to_path()),
+        home: confinement.home.as_ref().map(|path| StoredPath(path.to_path())),
+        tool_homes: confinement
+            .tool_homes
+            .iter()
+            .map(|(name, path)| (name.clone(), StoredPath(path.to_path())))
+            .collect(),
+        withheld: confinement.withheld.iter().map(|path| StoredPath(path.to_path())).collect(),
+        network: confinement.network.name().to_owned(),
+        hosts: match confinement.network {
+            Network::Off | Network::On => Vec::new(),
+            Network::Listed => confinement.hosts.iter().map(ToString::to_string).collect(),
+        },
+        git_settings: match confinement.git {
+            GitSettings::Kept => false,
+            GitSettings::Writable => true,
+        },
+        highest_tier: tier(confinement.highest_tier),
+        level: match confinement.level {
+            Level::Required => journal::Level::Required,
+            // That there is no cage at all, the tier says.
+            Level::BestEffort | Level::Uncaged => journal::Level::BestEffort,
+        },
+        limits: journal::Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files },
+    }
+}
+
+fn tier(tier: Tier) -> journal::Tier {
+    match tier {
+        Tier::A => journal::Tier::A,
+        Tier::B => journal::Tier::B,
+        Tier::C => journal::Tier::C,
+    }
+}
+
+fn enforced(enforced: &Enforced) -> journal::Enforced {
+    let in_process = enforced.is_in_process();
+    let Enforced {
+        tier: reached,
+        profile,
+        landlock_abi,
+        network,
+        namespaces,
+        seccomp,
+        refusals_observable,
+        dropped,
+        limits,
+        missing,
+        cgroup,
+    } = enforced.clone();
+    journal::Enforced {
+        tier: tier(reached),
+        in_process,
+        profile,
+        landlock_abi,
+        network,
+        namespaces,
+        seccomp,
+        refusals_observable,
+        dropped,
+        limits,
+        missing,
+        cgroup,
+    }
+}
+
+fn refusal(refusal: &Refusal) -> journal::Refusal {
+    let Refusal { kind, syscall, detail, errno, pid, count } = refusal.clone();
+    let kind = match kind {
+        RefusalKind::Refused => journal::RefusalKind::Refused,
+        RefusalKind::Predicted => journal::RefusalKind::Predicted,
+    };
+    journal::Refusal { kind, syscall, detail, errno, pid, count }
+}
+
+fn connection(connection: &Connection) -> journal::Connection {
+    let Connection { place, decision, count, sent, received } = connection.clone();
+    let (decision, detail) = match decision {
+        Passage::Made { address } => (journal::Passage::Made, address),
+        Passage::Failed { why } => (journal::Passage::Failed, why),
+        Passage::Refused { why } => (journal::Passage::Refused, why),
+        Passage::SignedIn { address } => (journal::Passage::SignedIn, address),
+    };
+    journal::Connection { place, decision, detail, count, sent, received }
+}

@@ -1,0 +1,58 @@
+//! Sessions that end by themselves. Whoever asks for one meanwhile waits until it has ended, and then
+//! has it opened again: nobody finds a session that is on its way out.
+
+use super::RootState;
+use super::shutdown::ShutdownPhase;
+use crate::messages::{OpenRequest, RootMsg, RootToSession, SessionMsg};
+use protocol::ids::SessionId;
+use ractor::{ActorId, ActorRef};
+
+/// A session on its way out.
+pub(super) struct RetiringSession {
+    pub(super) actor: ActorRef<SessionMsg>,
+    waiting: Vec<OpenRequest>,
+}
+
+impl RootState {
+    pub(super) fn retire_session(&mut self, session: SessionId) {
+        // The supervisor of one run ends with it, and its sessions then.
+        if self.shutdown_phase != ShutdownPhase::NotStarted || self.settings.idle_exit.is_none() {
+            return;
+        }
+        if let Some(actor) = self.sessions.remove(&session) {
+            // Behind all whom it was promised to before.
+            let _ = actor.send_message(RootToSession::Retire.into());
+            self.retiring.insert(session, RetiringSession { actor, waiting: Vec::new() });
+        }
+    }
+
+    /// Whether the session is on its way out; the order waits then.
+    pub(super) fn wait_for_retirement(
+        &mut self,
+        session: &SessionId,
+        order: OpenRequest,
+    ) -> Option<OpenRequest> {
+        match self.retiring.get_mut(session) {
+            Some(retiring) => {
+                retiring.waiting.push(order);
+                None
+            }
+            None => Some(order),
+        }
+    }
+
+    pub(super) fn on_retire_refused(&mut self, myself: &ActorRef<RootMsg>, session: SessionId) {
+        let Some(RetiringSession { actor, waiting }) = self.retiring.remove(&session) else {
+            return;
+        };
+        self.sessions.insert(session, actor);
+        waiting.into_iter().for_each(|order| self.open_session(myself, Box::new(order)));
+    }
+
+    pub(super) fn on_retired(&mut self, myself: &ActorRef<RootMsg>, who: ActorId) {
+        let found = self.retiring.iter().find(|(_, it)| it.actor.get_id() == who);
+        let Some(session) = found.map(|(session, _)| session.clone()) else { return };
+        let Some(RetiringSession { waiting, .. }) = self.retiring.remove(&session) else { return };
+        waiting.into_iter().for_each(|order| self.open_session(myself, Box::new(order)));
+    }
+}

@@ -1,0 +1,177 @@
+//! The roll of sessions: what is on disk, with what is live of it; and how one is ended or removed.
+
+use super::RootState;
+use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
+use crate::error_chain::chain;
+use crate::messages::RootToSession;
+use crate::private_dirs;
+use crate::records::decode;
+use crate::session_spec::OpenFailure;
+use crate::store_dirs;
+use journal::{Journal, OpenError};
+use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
+use protocol::confinement::FilePath;
+use protocol::ids::SessionId;
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+/// Characters of the first prompt that stand for the session.
+const TITLE: usize = 60;
+/// How long who asks for a session's end waits for it. Its calls have two seconds and each of its
+/// workers three; what takes longer waits for a disk.
+const END_TIMEOUT: Duration = Duration::from_secs(12);
+
+impl RootState {
+    /// All sessions, the one written to last first.
+    pub(super) fn list(&self, reply: oneshot::Sender<Vec<SessionRow>>) {
+        let sessions = self.settings.dirs.state.join("sessions");
+        let glances = self.request_glances();
+        tokio::spawn(async move {
+            let rows = tokio::task::spawn_blocking(move || sessions_on_disk(&sessions)).await;
+            let mut rows = rows.unwrap_or_default();
+            let until = Instant::now() + REPLY_TIMEOUT;
+            for (session, glance) in glances {
+                let glance = tokio::time::timeout_at(until, glance).await;
+                let Some(row) = rows.iter_mut().find(|row| row.session == session) else {
+                    continue;
+                };
+                match glance {
+                    Ok(Ok(glance)) => {
+                        (row.state, row.clients) = (glance.state, glance.clients);
+                        row.turns = Some(glance.turns);
+                    }
+                    // It ended meanwhile: what is on disk holds.
+                    Ok(Err(_)) => {}
+                    Err(_) => row.state = SessionState::Degraded(NO_REPLY.to_owned()),
+                }
+            }
+            rows.sort_by_key(|row| std::cmp::Reverse(row.last));
+            let _ = reply.send(rows);
+        });
+    }
+
+    pub(super) fn end_session(
+        &self,
+        session: &SessionId,
+        ending: Ending,
+        reply: oneshot::Sender<Result<(), OpenFailure>>,
+    ) {
+        let retiring = self.retiring.get(session).map(|it| &it.actor);
+        let Some(actor) = self.sessions.get(session).or(retiring) else {
+            let message = format!("session {session} is not open here; there is nothing to end");
+            let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
+            return;
+        };
+        let (done, mut gone) = oneshot::channel();
+        let _ = actor.send_message(RootToSession::Close(ending, done).into());
+        let (state, session) = (self.settings.dirs.state.clone(), session.clone());
+        tokio::spawn(async move {
+            if timeout(END_TIMEOUT, &mut gone).await.is_err() {
+                let _ = reply
+                    .send(Err(OpenFailure::new(FailedKind::Disk, end_timeout_message(&session))));
+                let _ = gone.await;
+                return store_dirs::remove_cached_results(&state, &session);
+            }
+            store_dirs::remove_cached_results(&state, &session);
+            let _ = reply.send(Ok(()));
+        });
+    }
+
+    pub(super) fn remove(
+        &self,
+        session: SessionId,
+        reply: oneshot::Sender<Result<(), OpenFailure>>,
+    ) {
+        let ending = self.retiring.contains_key(&session);
+        if ending || self.sessions.contains_key(&session) || self.opening.contains_key(&session) {
+            let message = format!("session {session} is live; `agentd stop {session}` ends it");
+            let _ = reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
+            return;
+        }
+        let sessions = self.settings.dirs.state.join("sessions");
+        let private = private_dirs::session_dir_path(&self.settings.temp_root, &session.0);
+        let remover = self.remover.clone();
+        tokio::task::spawn_blocking(move || {
+            let gone = remove_session_files(&sessions, &session);
+            if gone.is_ok() {
+                private_dirs::remove_if_owned(&private, &sessions.join(&session.0), &remover);
+            }
+            let _ = reply.send(gone);
+        });
+    }
+}
+
+/// What is said of a session that does not end in time.
+fn end_timeout_message(session: &SessionId) -> String {
+    format!(
+        "session {session} was asked to end and has not; most likely it waits for its disk. It ends \
+         once the disk answers, which `agentd ls` shows; what it could not write is found when it is \
+         opened again"
+    )
+}
+
+/// Removes a session that nobody holds, readable or not.
+fn remove_session_files(sessions: &Path, session: &SessionId) -> Result<(), OpenFailure> {
+    let directory = sessions.join(&session.0);
+    if !journal::is_session_name(&session.0) || !directory.is_dir() {
+        let message = format!("there is no session {session}");
+        return Err(OpenFailure::new(FailedKind::NotFound, message));
+    }
+    // Held until it is gone, so that nobody opens it meanwhile.
+    let held = match Journal::open(&directory) {
+        Ok(opened) => Some(opened),
+        Err(error @ OpenError::Held { .. }) => return Err(OpenFailure::from(&error)),
+        Err(OpenError::Read(_) | OpenError::Mend { .. } | OpenError::ReadOnlyDisk { .. }) => None,
+    };
+    let gone = std::fs::remove_dir_all(&directory);
+    if let (Ok(()), Some(state)) = (&gone, sessions.parent()) {
+        store_dirs::remove_session_store(state, session);
+    }
+    drop(held);
+    gone.map_err(|error| {
+        let message = format!("session {session} cannot be removed: {}", chain(&error));
+        OpenFailure::new(FailedKind::Disk, message)
+    })
+}
+
+fn sessions_on_disk(sessions: &Path) -> Vec<SessionRow> {
+    let names = journal::sessions(sessions).unwrap_or_else(|error| {
+        tracing::error!(%error, "the sessions cannot be listed");
+        Vec::new()
+    });
+    names.into_iter().map(|name| session_row(sessions, name)).collect()
+}
+
+/// What is known of one session; that it cannot be read hides no other.
+fn session_row(sessions: &Path, name: String) -> SessionRow {
+    let directory = sessions.join(&name);
+    let seen = journal::glance(&directory);
+    let state = match (&seen.trouble, seen.cut_short(&directory)) {
+        (Some(why), _) => SessionState::Unreadable(chain(why)),
+        (None, Some(died)) => SessionState::CutShort(decode::deaths(died).to_string()),
+        (None, None) => SessionState::Ended,
+    };
+    let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
+    SessionRow {
+        session: SessionId(name),
+        title: title(&seen.first_prompt),
+        project: FilePath::from(&project),
+        model,
+        state,
+        began: seen.began,
+        last: seen.last,
+        turns: seen.turns,
+        clients: 0,
+    }
+}
+
+/// The first words of a prompt.
+fn title(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    match line.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}

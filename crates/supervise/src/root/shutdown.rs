@@ -1,0 +1,197 @@
+//! How a supervisor ends: its sessions in order, also those that are being opened, then the broker,
+//! then the root. All of it has a bound: a disk that does not answer holds nobody up for ever.
+
+use super::RootState;
+use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
+use crate::worker::actor::WorkerMsg;
+use protocol::client::{Ending, FailedKind, SessionState, ToClient};
+use ractor::{ActorId, ActorRef};
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long all sessions together may take. Their calls and workers have a few seconds; what takes
+/// longer waits for a disk. What of it is not written is found when the session is opened again.
+const SESSIONS_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long all sessions together may take to say whether work is under way. They answer at once; one
+/// that waits for its disk does not, and must not hold back the others' turns meanwhile.
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Why it did not say.
+pub(super) const NO_REPLY: &str = "it does not answer; most likely it waits for its disk";
+/// How long the broker may take, who is killed after two.
+const BROKER_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long what is left of temporary directories may take. What remains is removed by the next start.
+pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How far the end has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShutdownPhase {
+    NotStarted,
+    /// So many sessions end.
+    EndingSessions(usize),
+    /// The broker is next, and then nothing is left.
+    EndingBroker,
+}
+
+impl RootState {
+    /// Ends where no turn runs; otherwise says which do. Meanwhile none begins, so that nothing that
+    /// a person says at this moment is interrupted.
+    pub(super) fn shutdown_if_idle(&self, myself: &ActorRef<RootMsg>, by: ActorRef<ClientMsg>) {
+        let opening = self.opening.keys().map(|session| format!("{session} (it is being opened)"));
+        let mut busy: Vec<_> = opening.collect();
+        let paused: Vec<_> = self.sessions.values().cloned().collect();
+        let asked: Vec<_> =
+            self.sessions.iter().map(|(id, actor)| (id.clone(), pause(actor))).collect();
+        let myself = myself.clone();
+        tokio::spawn(async move {
+            let until = Instant::now() + REPLY_TIMEOUT;
+            for (session, glance) in asked {
+                busy.extend(
+                    unfinished_work(until, glance).await.map(|why| format!("{session} ({why})")),
+                );
+            }
+            if busy.is_empty() {
+                let paused = paused.iter().map(|session| session.get_id()).collect();
+                let _ = myself.send_message(RootMsg::ShutdownIfPaused { by, paused });
+                return;
+            }
+            for session in paused {
+                let _ = session.send_message(RootToSession::Resume.into());
+            }
+            let message = format!(
+                "work is not finished in session {}; wait for it, or end it with --force, which \
+                 interrupts it",
+                busy.join(", ")
+            );
+            let word = ToClient::Failed { kind: FailedKind::Usage, message };
+            let _ = by.send_message(ClientMsg::Send(word));
+        });
+    }
+
+    /// Ends, unless a session came in the meantime: then all are asked again.
+    pub(super) fn shutdown_if_paused(
+        &mut self,
+        myself: &ActorRef<RootMsg>,
+        by: ActorRef<ClientMsg>,
+        paused: &HashSet<ActorId>,
+    ) {
+        let came = |session: &ActorRef<SessionMsg>| !paused.contains(&session.get_id());
+        if self.opening.is_empty() && !self.sessions.values().any(came) {
+            return self.begin_shutdown(myself, Some(by.get_id()));
+        }
+        self.shutdown_if_idle(myself, by);
+        let again = self.sessions.values().filter(|session| !came(session));
+        for session in again {
+            let _ = session.send_message(RootToSession::Resume.into());
+        }
+    }
+
+    /// Ends everything. The client that asked for it sees the end by itself.
+    pub(super) fn begin_shutdown(&mut self, myself: &ActorRef<RootMsg>, asker: Option<ActorId>) {
+        if self.shutdown_phase != ShutdownPhase::NotStarted {
+            return;
+        }
+        self.shutdown_phase = ShutdownPhase::EndingSessions(0);
+        // Otherwise a client would take the end for a crash and bring another supervisor up.
+        let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
+        for (_, client) in others {
+            let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
+            let word = ToClient::Failed { kind: FailedKind::Ending, message };
+            let _ = client.send_message(ClientMsg::Send(word));
+        }
+        let retiring = self.retiring.drain().map(|(_, it)| it.actor);
+        let sessions: Vec<_> = self.sessions.drain().map(|(_, it)| it).chain(retiring).collect();
+        for session in sessions {
+            self.end_with_supervisor(myself, &session);
+        }
+        myself.send_after(SESSIONS_TIMEOUT, || RootMsg::ShutdownTimeout);
+        self.end_broker_if_last(myself);
+    }
+
+    /// Ends this session too.
+    pub(super) fn end_with_supervisor(
+        &mut self,
+        myself: &ActorRef<RootMsg>,
+        session: &ActorRef<SessionMsg>,
+    ) {
+        if let ShutdownPhase::EndingSessions(count) = &mut self.shutdown_phase {
+            *count += 1;
+        }
+        let (done, gone) = oneshot::channel();
+        let _ = session.send_message(RootToSession::Close(Ending::Stop, done).into());
+        let myself = myself.clone();
+        tokio::spawn(async move {
+            // Dropped unanswered where its actor failed: it is gone too.
+            let _ = gone.await;
+            let _ = myself.send_message(RootMsg::SessionEnded);
+        });
+    }
+
+    pub(super) fn on_session_ended(&mut self, myself: &ActorRef<RootMsg>) {
+        if let ShutdownPhase::EndingSessions(count) = &mut self.shutdown_phase {
+            *count = count.saturating_sub(1);
+        }
+        self.end_broker_if_last(myself);
+    }
+
+    pub(super) fn on_shutdown_timeout(&mut self, myself: &ActorRef<RootMsg>) {
+        if let ShutdownPhase::EndingSessions(count) = self.shutdown_phase {
+            tracing::error!(
+                count,
+                "sessions do not end, most likely because their disk does not answer; what they \
+                 could not write is found when they are opened again"
+            );
+            self.end_broker(myself);
+        }
+    }
+
+    /// One that is being opened is waited for: it comes, and is ended, or it fails.
+    pub(super) fn end_broker_if_last(&mut self, myself: &ActorRef<RootMsg>) {
+        if self.shutdown_phase == ShutdownPhase::EndingSessions(0) && self.opening.is_empty() {
+            self.end_broker(myself);
+        }
+    }
+
+    fn end_broker(&mut self, myself: &ActorRef<RootMsg>) {
+        self.shutdown_phase = ShutdownPhase::EndingBroker;
+        let (broker, myself) = (self.broker.clone(), myself.clone());
+        tokio::spawn(async move {
+            let (done, gone) = oneshot::channel();
+            let _ = broker.slot().send_message(WorkerMsg::Stop(done));
+            let _ = tokio::time::timeout(BROKER_TIMEOUT, gone).await;
+            myself.stop(None);
+        });
+    }
+}
+
+/// What keeps a session from being ended, if anything does.
+async fn unfinished_work(
+    until: Instant,
+    glance: oneshot::Receiver<SessionSummary>,
+) -> Option<&'static str> {
+    match tokio::time::timeout_at(until, glance).await.map(|glance| glance.map(|it| it.state)) {
+        Ok(Ok(SessionState::Working)) => Some("a turn runs"),
+        Ok(Ok(SessionState::Asking(_))) => Some("a question waits for an answer"),
+        Ok(Ok(
+            SessionState::Ended
+            | SessionState::Idle
+            | SessionState::Degraded(_)
+            | SessionState::Unreadable(_)
+            | SessionState::CutShort(_)
+            | SessionState::IdleCutShort(_),
+        ))
+        | Ok(Err(_)) => None,
+        Err(_) => Some(NO_REPLY),
+    }
+}
+
+fn pause(session: &ActorRef<SessionMsg>) -> oneshot::Receiver<SessionSummary> {
+    let (reply, glance) = oneshot::channel();
+    let _ = session.send_message(RootToSession::Pause(reply).into());
+    glance
+}
+
+#[cfg(test)]
+#[path = "shutdown_tests.rs"]
+mod tests;

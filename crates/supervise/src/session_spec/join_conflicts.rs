@@ -1,0 +1,52 @@
+//! What of a client's flags does not hold, since the session that it asks for was opened by somebody
+//! else, or has settings of its own by now: said to the client, so that it is not taken for granted.
+
+use super::SessionSpec;
+use protocol::client::Opening;
+use protocol::confinement::FilePath;
+
+impl SessionSpec {
+    /// A sentence for each.
+    pub(crate) fn ignored_flags(&self, wanted: &Opening) -> Vec<String> {
+        let known = &self.origin.opening;
+        let mut said = Vec::new();
+        let mut say = |flag: String, way: &str| {
+            said.push(format!(
+                "{flag} is not followed: session {} goes on with its own settings; {way}",
+                self.id
+            ));
+        };
+        let again = format!("`agentd stop {}` first, and open it again", self.id);
+        for (key, value) in &wanted.settings {
+            if known.settings.iter().any(|(other, own)| (other, own) == (key, value)) {
+                continue;
+            }
+            match key.as_str() {
+                "provider.model" if *value == self.setup.model => {}
+                "provider.model" => {
+                    say(format!("--model {value}"), &format!("`:model {value}` changes that"));
+                }
+                "context.files" if self.setup.pinned.contains(value) => {}
+                "context.files" => {
+                    say(format!("--context {value}"), &format!("`:add {value}` pins it"));
+                }
+                other => say(format!("the flag for {other} ({value})"), &again),
+            }
+        }
+        for added in &wanted.added {
+            if !self.confinement.added.contains(added) {
+                let named = FilePath::to_path(added).display().to_string();
+                say(format!("--add-dir {named}"), &format!("`:add-dir {named}` adds it"));
+            }
+        }
+        if let Some(mode) = wanted.mode.filter(|mode| *mode != self.mode) {
+            let name = mode.name();
+            say(format!("--permission-mode {name}"), &format!("`:mode {name}` changes that"));
+        }
+        if let Some(network) = wanted.network.filter(|network| *network != self.network) {
+            let name = network.name();
+            say(format!("--net {name}"), &format!("`:net {name}` changes that"));
+        }
+        said
+    }
+}

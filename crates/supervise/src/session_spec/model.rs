@@ -1,0 +1,66 @@
+//! A model that a person changes to: its name as the configuration or its vendor knows it, and what
+//! else that changes. A session has one key, which only a client can read, so a model that needs
+//! another one is refused with a way on; no key goes to a server that it was not given for.
+
+use super::{OpenFailure, SessionSpec, load, source};
+use config::{Config, Dirs, ProviderName};
+use protocol::client::{FailedKind, Opening};
+use protocol::session::ToSession;
+
+/// Where a session's configuration came from, to ask it for another model.
+#[derive(Debug, Clone)]
+pub(crate) struct SpecOrigin {
+    pub(super) opening: Opening,
+    pub(super) dirs: Dirs,
+}
+
+impl SessionSpec {
+    /// The configuration with this model. Reads the configuration's files.
+    pub(crate) fn with_model(&self, name: &str) -> Result<Config, OpenFailure> {
+        let SpecOrigin { mut opening, dirs } = self.origin.clone();
+        opening.settings.push(("provider.model".to_owned(), name.to_owned()));
+        let project = self.confinement.project.to_path();
+        let environment = super::client_environment(&opening);
+        let config = load(&opening, &dirs, &project, environment)?;
+        let (now, new) = (&self.config.provider, &config.provider);
+        let keyless = new.key.is_none() && new.name.vendor().is_keyless(new.local);
+        let replayed = matches!(new.name, ProviderName::Replay);
+        if !keyless && !replayed && (new.key.is_none() || new.key != now.key) {
+            return Err(OpenFailure::new(
+                FailedKind::Usage,
+                format!(
+                    "{name} needs another key than this session was given, and only the command \
+                     that opens a session reads keys. End it with `agentd stop {id}` and open it \
+                     again with `agentd attach {id} --model {name}`",
+                    id = self.id
+                ),
+            ));
+        }
+        Ok(config)
+    }
+
+    /// Whether this model is asked in another way than the present one: another server or headers.
+    pub(crate) fn needs_new_provider(&self, config: &Config) -> bool {
+        source(config) != self.source
+    }
+
+    /// From now on this model is asked.
+    pub(crate) fn set_model(&mut self, config: Config) {
+        self.source = source(&config);
+        if let Some(model) = &config.provider.model {
+            self.setup.model.clone_from(model);
+        }
+        self.setup.max_tokens = config.provider.max_tokens;
+        self.setup.context = config.provider.facts.context;
+        self.config.provider = config.provider;
+    }
+
+    /// The same in the conversation's words.
+    pub(crate) fn model_message(&self) -> ToSession {
+        ToSession::Model {
+            name: self.setup.model.clone(),
+            max_tokens: self.setup.max_tokens,
+            context: self.setup.context,
+        }
+    }
+}

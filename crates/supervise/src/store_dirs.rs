@@ -1,0 +1,114 @@
+//! Where a session's store keeps things: a directory for each project and one for the person, which
+//! no other project's store can reach. Used when a session is planned, begun and removed.
+
+use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
+use protocol::ids::SessionId;
+use protocol::store::StoreSetup;
+use sha2::{Digest, Sha256};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// What a session's store is begun with.
+pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -> StoreSetup {
+    let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
+    let stores = state.join("store");
+    let project = of.project.to_path();
+    let (project_store, user_store) =
+        (stores.join(project_dir_name(&project)), stores.join("user"));
+    // A project that our own directories lie in is not read: the store would see other sessions.
+    let holds_ours = of.withheld.iter().any(|own| own.to_path().starts_with(&project));
+    let readable = if holds_ours { FilePath::from(&project_store) } else { of.project.clone() };
+    let confinement = Confinement {
+        profile: Profile::Store,
+        project: readable,
+        added: vec![FilePath::from(&project_store), FilePath::from(&user_store)],
+        temp: FilePath::from("/"),
+        private: Vec::new(),
+        caches: None,
+        overlays: None,
+        home: of.home.clone(),
+        tool_homes: Vec::new(),
+        keys: Vec::new(),
+        withheld: Vec::new(),
+        network: Network::Off,
+        hosts: Vec::new(),
+        git: GitSettings::Kept,
+        highest_tier: Tier::A,
+        level: of.level,
+        cgroup: None,
+        limits: Limits::NONE,
+    };
+    StoreSetup {
+        confinement,
+        session: session.clone(),
+        project_store: FilePath::from(&project_store),
+        user_store: FilePath::from(&user_store),
+    }
+}
+
+/// Makes the directories, which the store itself could not.
+///
+/// # Errors
+/// What the system answered.
+pub(crate) fn make(setup: &StoreSetup) -> io::Result<()> {
+    for directory in [&setup.project_store, &setup.user_store] {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory.to_path())?;
+    }
+    Ok(())
+}
+
+/// Removes what was kept for a session that is removed, wherever its project is.
+pub(crate) fn remove_session_store(state: &Path, session: &SessionId) {
+    let stores = std::fs::read_dir(state.join("store")).into_iter().flatten().flatten();
+    for store in stores {
+        let kept = store.path().join("sessions").join(&session.0);
+        match std::fs::remove_dir_all(&kept) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::error!(kept = %kept.display(), %error, "not removed"),
+        }
+    }
+}
+
+/// Removes the answers that were kept for a session which a person has ended.
+pub(crate) fn remove_cached_results(state: &Path, session: &SessionId) {
+    let stores = std::fs::read_dir(state.join("store")).into_iter().flatten().flatten();
+    for store in stores {
+        let kept = store.path().join("sessions").join(&session.0);
+        for file in ["cache.db", "cache.db-wal", "cache.db-shm"] {
+            match std::fs::remove_file(kept.join(file)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::error!(kept = %kept.display(), file, %error, "not removed"),
+            }
+        }
+    }
+}
+
+/// A project's own: its last name for people, and a digest of all of it.
+pub(crate) fn project_dir_name(project: &Path) -> PathBuf {
+    let digest = Sha256::digest(project.as_os_str().as_bytes());
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let last = project.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let plain: String =
+        last.chars().filter(|letter| letter.is_ascii_alphanumeric()).take(40).collect();
+    PathBuf::from(format!("{plain}-{digest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_projects_of_one_name_have_two_directories() {
+        let (one, two) =
+            (project_dir_name(Path::new("/a/proj")), project_dir_name(Path::new("/b/proj")));
+        assert_ne!(one, two);
+        assert_eq!(one, project_dir_name(Path::new("/a/proj")));
+        let odd = project_dir_name(Path::new("/a/..x y/\u{e9}"));
+        assert!(odd.to_string_lossy().chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
+    }
+}

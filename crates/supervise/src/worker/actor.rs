@@ -1,0 +1,380 @@
+//! The worker actor: one slot whose worker is started again when it dies.
+//!
+//! Thin: it owns the child process and its channel through [`WorkerProcess`], asks [`RestartHistory`] what to do
+//! when it ends, and tells its owner. The owner says everything again to a new life.
+
+use crate::progress::Progress;
+use crate::worker::heartbeat::{Heartbeat, PingAction};
+use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use crate::worker::restart::{self, RestartDecision, RestartHistory, WorkerProgress};
+use crate::worker::spawner::{SpawnedWorker, Spawner, WorkerKind, WorkerSpawnError};
+use crate::worker::timeouts::WorkerTimeouts;
+use protocol::Link;
+use protocol::client::ProcessRow;
+use protocol::ids::{Generation, SessionId};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// What an owner hears of its slot.
+pub(crate) enum WorkerEvent<L: Link> {
+    /// A new life began: nothing said to an earlier one holds.
+    Up(Generation),
+    /// A word. Drop the permit when it is dealt with.
+    Message { message: L::From, permit: OwnedSemaphorePermit },
+    /// The life ended; another follows unless `failed` says why not.
+    Down { cause: String, failed: Option<String> },
+}
+
+/// What a slot is told.
+pub(crate) enum WorkerMsg<L: Link> {
+    /// For the process of this generation. Dropped where another lives or none does: the owner says
+    /// all again at `Up`.
+    ToWorker(Generation, ToWorker<L>),
+    /// From the life of that generation.
+    Process(Generation, ProcessEvent<L>),
+    /// The wait before a restart is over, or the first start.
+    Start,
+    /// Nobody needs the worker for now: end it. `Wake` brings another.
+    Suspend,
+    /// Somebody needs the worker: start it if it rests.
+    Resume,
+    /// What the worker works on moved on: its crashes before that are no loop.
+    ResetFailures,
+    /// A person asks for another try: what it failed with is forgotten, and it is started unless
+    /// it lives.
+    Retry,
+    /// Close the channel, and end the worker by force if it stays; answered when it is dead.
+    Stop(oneshot::Sender<()>),
+    /// A row for `ps`.
+    Describe(oneshot::Sender<ProcessRow>),
+}
+
+/// What one process is sent. Made by [`crate::worker_ref::WorkerRef`] alone.
+pub(crate) enum ToWorker<L: Link> {
+    Message(L::To),
+    /// Messages whose sender sends more when this worker has taken them.
+    Forwarded {
+        messages: Vec<L::To>,
+        permit: OwnedSemaphorePermit,
+    },
+    /// Asks for a sign of life; a process that still owes one is ended.
+    Ping(L::To),
+    /// A descriptor behind the message sent last.
+    Descriptor(OwnedFd),
+}
+
+pub(crate) type EventSink<L> = Arc<dyn Fn(WorkerEvent<L>) + Send + Sync>;
+
+/// What a slot is made of.
+pub(crate) struct WorkerArgs<L: Link> {
+    pub(crate) kind: WorkerKind,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) spawner: Spawner,
+    pub(crate) timeouts: WorkerTimeouts,
+    pub(crate) on_event: EventSink<L>,
+}
+
+/// Whether the worker is wanted at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunState {
+    /// It lives, or comes back.
+    Running,
+    /// It was told to end and has not yet.
+    Suspending,
+    /// The same, and another is wanted when it has.
+    Resuming,
+    /// None lives until somebody needs one.
+    Suspended,
+}
+
+pub(crate) struct WorkerState<L: Link> {
+    args: WorkerArgs<L>,
+    generation: Generation,
+    process: Option<WorkerProcess<L>>,
+    run_state: RunState,
+    progress: WorkerProgress,
+    heartbeat: Heartbeat,
+    restarts: RestartHistory,
+    restart_count: u32,
+    last_cause: Option<String>,
+    started_at: Instant,
+    stopping: Option<oneshot::Sender<()>>,
+}
+
+/// The actor.
+pub(crate) struct WorkerActor<L: Link>(std::marker::PhantomData<fn(L)>);
+
+impl<L: Link> WorkerActor<L> {
+    pub(crate) fn new() -> Self {
+        Self(std::marker::PhantomData)
+    }
+}
+
+impl<L: Link + 'static> Actor for WorkerActor<L>
+where
+    L::From: Progress,
+{
+    type Msg = WorkerMsg<L>;
+    type State = WorkerState<L>;
+    type Arguments = WorkerArgs<L>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        plan: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        let restarts = RestartHistory::new(plan.timeouts.limits);
+        let mut state = WorkerState {
+            args: plan,
+            generation: Generation(0),
+            process: None,
+            run_state: RunState::Running,
+            progress: WorkerProgress::NoInput,
+            heartbeat: Heartbeat::default(),
+            restarts,
+            restart_count: 0,
+            last_cause: None,
+            started_at: Instant::now(),
+            stopping: None,
+        };
+        // The first start is part of the slot's own: a missing executable is its opener's error.
+        let started = state.args.spawner.spawn_worker(state.args.kind).await?;
+        state.attach(&myself, started)?;
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            WorkerMsg::ToWorker(generation, what) => state.send_to_process(generation, what),
+            WorkerMsg::Process(generation, _) if generation != state.generation => {}
+            WorkerMsg::Process(_, ProcessEvent::Message { message: word, permit: heard }) => {
+                if word.said() == WorkerProgress::Progressed {
+                    state.progress = WorkerProgress::Progressed;
+                }
+                state.heartbeat.on_message();
+                (state.args.on_event)(WorkerEvent::Message { message: word, permit: heard });
+            }
+            WorkerMsg::Process(_, ProcessEvent::Descriptor(_)) => {
+                if let Some(life) = &state.process {
+                    life.kill_for_breach("a descriptor out of turn");
+                }
+            }
+            WorkerMsg::Process(_, ProcessEvent::Ended(cause)) => state.on_ended(&myself, &cause),
+            WorkerMsg::Start => {
+                let wanted = state.run_state == RunState::Running && state.stopping.is_none();
+                if state.process.is_none() && wanted {
+                    let spawned = state.args.spawner.spawn_worker(state.args.kind).await;
+                    state.on_spawned(&myself, spawned);
+                }
+            }
+            WorkerMsg::Suspend => state.suspend(),
+            WorkerMsg::Resume => state.resume(&myself),
+            WorkerMsg::ResetFailures => state.restarts.reset(),
+            WorkerMsg::Retry => {
+                state.restarts.reset();
+                let _ = myself.send_message(WorkerMsg::Start);
+            }
+            WorkerMsg::Stop(done) => state.stop(&myself, done),
+            WorkerMsg::Describe(reply) => {
+                let _ = reply.send(state.process_row());
+            }
+        }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _: ActorRef<Self::Msg>,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(done) = state.stopping.take() {
+            let _ = done.send(());
+        }
+        Ok(())
+    }
+}
+
+impl<L: Link + 'static> WorkerState<L>
+where
+    L::From: Progress,
+{
+    fn attach(
+        &mut self,
+        myself: &ActorRef<WorkerMsg<L>>,
+        started: SpawnedWorker,
+    ) -> std::io::Result<()> {
+        self.generation = self.generation.next();
+        self.progress = WorkerProgress::NoInput;
+        self.heartbeat = Heartbeat::default();
+        let (slot, generation) = (myself.clone(), self.generation);
+        let life =
+            WorkerProcess::attach(started, generation, self.args.timeouts.hello, move |report| {
+                let _ = slot.send_message(WorkerMsg::Process(generation, report));
+            })?;
+        let (worker, pid) = (self.args.kind.executable(), life.pid);
+        tracing::info!(worker, pid, %generation, session = ?self.args.session, "started");
+        self.process = Some(life);
+        (self.args.on_event)(WorkerEvent::Up(generation));
+        Ok(())
+    }
+
+    /// Hands it to the process that it is for, if that one still lives.
+    fn send_to_process(&mut self, generation: Generation, what: ToWorker<L>) {
+        let Some(life) = self.process.as_ref().filter(|_| generation == self.generation) else {
+            let worker = self.args.kind.executable();
+            tracing::debug!(worker, %generation, now = %self.generation, "a message for an ended process was dropped");
+            return;
+        };
+        // A ping is nothing to work on.
+        if self.progress == WorkerProgress::NoInput && !matches!(what, ToWorker::Ping(_)) {
+            self.progress = WorkerProgress::NoProgress;
+        }
+        match what {
+            ToWorker::Message(message) => life.send(&message),
+            ToWorker::Forwarded { messages, permit } => life.forward(&messages, permit),
+            ToWorker::Descriptor(descriptor) => life.send_descriptor(descriptor),
+            ToWorker::Ping(ping) => {
+                match self.heartbeat.next_action(self.started_at.elapsed(), self.args.timeouts.ping)
+                {
+                    PingAction::Send => life.send(&ping),
+                    PingAction::Wait => {}
+                    PingAction::Unresponsive => life.kill_unresponsive(),
+                }
+            }
+        }
+    }
+
+    fn on_spawned(
+        &mut self,
+        myself: &ActorRef<WorkerMsg<L>>,
+        spawned: Result<SpawnedWorker, WorkerSpawnError>,
+    ) {
+        let failed = match spawned {
+            Ok(started) => self.attach(myself, started).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(cause) = failed {
+            self.restart_or_fail(myself, restart::ExitKind::NoProgress, cause);
+        }
+    }
+
+    fn suspend(&mut self) {
+        // One that is about to be started again is asked once more when it lives.
+        let Some(life) = self.process.take() else { return };
+        self.run_state = RunState::Suspending;
+        self.close(life);
+    }
+
+    fn resume(&mut self, myself: &ActorRef<WorkerMsg<L>>) {
+        self.run_state = match self.run_state {
+            RunState::Running => RunState::Running,
+            RunState::Suspending | RunState::Resuming => RunState::Resuming,
+            RunState::Suspended => {
+                let _ = myself.send_message(WorkerMsg::Start);
+                RunState::Running
+            }
+        };
+    }
+
+    fn on_ended(&mut self, myself: &ActorRef<WorkerMsg<L>>, cause: &ExitCause) {
+        self.process = None;
+        if self.stopping.is_some() {
+            myself.stop(None);
+            return;
+        }
+        match self.run_state {
+            RunState::Running => {}
+            RunState::Suspending | RunState::Suspended => {
+                let worker = self.args.kind.executable();
+                tracing::info!(worker, session = ?self.args.session, "rests");
+                self.run_state = RunState::Suspended;
+                return;
+            }
+            RunState::Resuming => {
+                self.run_state = RunState::Running;
+                let _ = myself.send_message(WorkerMsg::Start);
+                return;
+            }
+        }
+        let life = restart::ExitKind::of(cause, self.progress);
+        self.restart_or_fail(myself, life, cause.to_string());
+    }
+
+    fn restart_or_fail(
+        &mut self,
+        myself: &ActorRef<WorkerMsg<L>>,
+        life: restart::ExitKind,
+        cause: String,
+    ) {
+        let worker = self.args.kind.executable();
+        tracing::warn!(worker, session = ?self.args.session, %cause, "ended");
+        self.last_cause = Some(cause.clone());
+        let failed = match self.restarts.on_exit(life, self.started_at.elapsed(), jitter()) {
+            RestartDecision::Restart(wait) => {
+                self.restart_count += 1;
+                myself.send_after(wait, || WorkerMsg::Start);
+                None
+            }
+            RestartDecision::Fail(why) => {
+                self.last_cause = Some(format!("{cause}; failed: {why}"));
+                Some(format!("{worker} {cause}; {why}"))
+            }
+        };
+        (self.args.on_event)(WorkerEvent::Down { cause, failed });
+    }
+
+    fn stop(&mut self, myself: &ActorRef<WorkerMsg<L>>, done: oneshot::Sender<()>) {
+        self.stopping = Some(done);
+        match (self.process.take(), self.run_state) {
+            (Some(life), _) => self.close(life),
+            // Its end is on its way.
+            (None, RunState::Suspending | RunState::Resuming) => {}
+            (None, RunState::Running | RunState::Suspended) => myself.stop(None),
+        }
+    }
+
+    fn close(&self, life: WorkerProcess<L>) {
+        // Closing the channel is the request; the kill is for a worker that does not heed it.
+        let killer = life.close();
+        let shutdown = self.args.timeouts.shutdown;
+        tokio::spawn(async move {
+            tokio::time::sleep(shutdown).await;
+            killer.kill();
+        });
+    }
+
+    fn process_row(&self) -> ProcessRow {
+        let last_cause = match self.run_state {
+            RunState::Running | RunState::Resuming => self.last_cause.clone(),
+            RunState::Suspending | RunState::Suspended => {
+                Some("rests until it is needed".to_owned())
+            }
+        };
+        ProcessRow {
+            worker: self.args.kind.executable().to_owned(),
+            session: self.args.session.clone(),
+            pid: self.process.as_ref().map_or(0, |life| life.pid),
+            generation: self.generation.0,
+            restarts: self.restart_count,
+            last_cause,
+            cage: None,
+        }
+    }
+}
+
+/// A number in 0..=1; the quality of chance does not matter here.
+fn jitter() -> f64 {
+    f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+#[path = "actor_tests.rs"]
+mod tests;

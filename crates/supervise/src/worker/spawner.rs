@@ -1,0 +1,229 @@
+//! Starts worker processes: the only file of the supervisor that does.
+//!
+//! One thread that lives as long as the process starts them all, because PR_SET_PDEATHSIG follows
+//! the thread that started a child, not the process. A worker's channel is its standard input, so
+//! that nothing needs to run between fork and exec and `spawn` stays a cheap `posix_spawn`.
+
+use crate::grant::Grant;
+use protocol::confinement::{FilePath, Profile};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use tokio::sync::oneshot;
+use tools::RunnerProgram;
+
+/// Workers that live longer than a call. There is no variant for tools: those start from a
+/// `Grant` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkerKind {
+    /// One conversation.
+    Session,
+    /// One model's stream.
+    Provider,
+    /// The judge of calls.
+    Broker,
+    /// What a session and its project keep.
+    Store,
+}
+
+impl WorkerKind {
+    /// Its executable.
+    #[must_use]
+    pub fn executable(self) -> &'static str {
+        match self {
+            Self::Session => "agentd-session",
+            Self::Provider => "agentd-provider",
+            Self::Broker => "agentd-broker",
+            Self::Store => "agentd-store",
+        }
+    }
+}
+
+/// Why a worker could not be started.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WorkerSpawnError {
+    /// Its executable is not there.
+    #[error(
+        "{} is missing; build all executables with `cargo build --workspace` or install them \
+         with `cargo install --locked --path .`",
+        path.display()
+    )]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot start {}: {reason}", path.display())]
+    Refused {
+        /// What was to be started.
+        path: PathBuf,
+        /// In the system's words.
+        reason: String,
+    },
+}
+
+/// Whether every executable is in this directory, before anything depends on it.
+///
+/// # Errors
+/// [`WorkerSpawnError::Missing`] for the first that is not.
+pub fn check_workers(directory: &Path) -> Result<(), WorkerSpawnError> {
+    let permanent =
+        [WorkerKind::Session, WorkerKind::Provider, WorkerKind::Broker, WorkerKind::Store];
+    let runners = RunnerProgram::ALL.map(RunnerProgram::executable);
+    let names = permanent.map(WorkerKind::executable).into_iter().chain(runners);
+    match names.map(|name| directory.join(name)).find(|path| !path.is_file()) {
+        Some(path) => Err(WorkerSpawnError::Missing { path }),
+        None => Ok(()),
+    }
+}
+
+/// A process that was just started, and our end of its channel.
+#[derive(Debug)]
+pub(crate) struct SpawnedWorker {
+    pub(crate) child: Child,
+    pub(crate) socket: UnixStream,
+    pub(crate) pidfd: OwnedFd,
+    /// Where its command gets a cgroup that is to be removed after its end.
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+struct SpawnRequest {
+    executable: &'static str,
+    env: Arc<[(String, String)]>,
+    reply: oneshot::Sender<Result<SpawnedWorker, WorkerSpawnError>>,
+}
+
+/// The handle of the spawner thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Spawner {
+    requests: mpsc::Sender<SpawnRequest>,
+    env: Arc<[(String, String)]>,
+}
+
+impl Spawner {
+    /// Starts the thread. Workers are looked for in `directory`; what they write to standard
+    /// error, a panic at most, goes to `log`.
+    pub(crate) fn start(
+        directory: PathBuf,
+        log: File,
+        env: Vec<(String, String)>,
+    ) -> io::Result<Self> {
+        #[cfg(agentd_hooks)]
+        let env = ipc::hook::handed_on(env);
+        let (orders, inbox) = mpsc::channel::<SpawnRequest>();
+        std::thread::Builder::new().name("spawner".into()).spawn(move || {
+            for order in inbox {
+                let path = directory.join(order.executable);
+                let _ = order.reply.send(spawn_process(&path, &log, &order.env));
+            }
+        })?;
+        Ok(Self { requests: orders, env: env.into() })
+    }
+
+    /// The same thread, for workers that also see these variables.
+    pub(crate) fn with_env(&self, more: &[(String, String)]) -> Self {
+        let env = self.env.iter().chain(more).cloned().collect();
+        Self { requests: self.requests.clone(), env }
+    }
+
+    pub(crate) async fn spawn_worker(
+        &self,
+        worker: WorkerKind,
+    ) -> Result<SpawnedWorker, WorkerSpawnError> {
+        self.request(worker.executable()).await
+    }
+
+    /// The grant is shown: what the runner may do is sent to it as a frame.
+    pub(crate) async fn spawn_runner(
+        &self,
+        grant: &Grant,
+        runner: RunnerProgram,
+    ) -> Result<SpawnedWorker, WorkerSpawnError> {
+        let started = self.request(runner.executable()).await?;
+        let confinement = grant.confinement();
+        // Only a command gets one.
+        let runs = matches!(
+            confinement.profile,
+            Profile::Command | Profile::Verify | Profile::Git | Profile::GitLook
+        );
+        let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
+        Ok(SpawnedWorker { cgroup, ..started })
+    }
+
+    async fn request(&self, executable: &'static str) -> Result<SpawnedWorker, WorkerSpawnError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || WorkerSpawnError::Refused {
+            path: executable.into(),
+            reason: "the spawner thread has ended".into(),
+        };
+        let env = Arc::clone(&self.env);
+        self.requests.send(SpawnRequest { executable, env, reply }).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+fn spawn_process(
+    path: &Path,
+    log: &File,
+    env: &[(String, String)],
+) -> Result<SpawnedWorker, WorkerSpawnError> {
+    let refused = |error: io::Error| {
+        let path = path.to_owned();
+        match error.kind() == io::ErrorKind::NotFound {
+            true => WorkerSpawnError::Missing { path },
+            false => WorkerSpawnError::Refused { path, reason: error.to_string() },
+        }
+    };
+    let (ours, theirs) = UnixStream::pair().map_err(refused)?;
+    let child = Command::new(path)
+        .env_clear()
+        .envs(env.iter().map(|(name, value)| (name, value)))
+        .process_group(0)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(log.try_clone().map_err(refused)?)
+        .spawn()
+        .map_err(refused)?;
+    let pid = rustix::process::Pid::from_child(&child);
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK)
+        .map_err(|error| refused(error.into()))?;
+    ours.set_nonblocking(true).map_err(refused)?;
+    Ok(SpawnedWorker { child, socket: ours, pidfd, cgroup: None })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn log() -> File {
+        File::options().write(true).open("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn a_missing_executable_is_named_with_the_command_that_builds_it() {
+        let error = spawn_process(Path::new("/nonexistent/agentd-tool"), &log(), &[]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("/nonexistent/agentd-tool is missing"), "{text}");
+        assert!(text.contains("cargo build --workspace"), "{text}");
+    }
+
+    #[test]
+    fn a_worker_gets_the_given_environment_and_nothing_else() {
+        use std::io::Read;
+        let mut started = spawn_process(Path::new("/bin/cat"), &log(), &[]).unwrap();
+        let environ = std::fs::read(format!("/proc/{}/environ", started.child.id())).unwrap();
+        assert_eq!(environ, b"", "the worker's environment is empty");
+        drop(started.socket);
+        let mut rest = Vec::new();
+        if let Some(mut out) = started.child.stdout.take() {
+            out.read_to_end(&mut rest).unwrap();
+        }
+        assert!(started.child.wait().unwrap().success(), "end of file ends the worker");
+    }
+}

@@ -1,0 +1,64 @@
+//! Numbers a slot works with, from `daemon.*`. Used by the worker actor and by whoever owns one.
+
+use crate::worker::restart::RestartLimits;
+use config::DaemonConfig;
+use std::time::Duration;
+
+/// Times and limits of one worker.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkerTimeouts {
+    pub(crate) hello: Duration,
+    /// From a question for a sign of life to the answer.
+    pub(crate) ping: Duration,
+    pub(crate) shutdown: Duration,
+    pub(crate) limits: RestartLimits,
+    /// For a conversation, whose first word comes when its journal is replayed: so many crashes on
+    /// the way there within this time, and its session is set apart.
+    pub(crate) replay: (usize, Duration),
+}
+
+impl WorkerTimeouts {
+    /// What holds for a conversation.
+    pub(crate) fn replaying(self) -> Self {
+        Self { limits: RestartLimits { replay: Some(self.replay), ..self.limits }, ..self }
+    }
+}
+
+impl From<DaemonConfig> for WorkerTimeouts {
+    fn from(daemon: DaemonConfig) -> Self {
+        let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            hello: Duration::from_millis(daemon.hello_ms),
+            ping: Duration::from_millis(daemon.ping_ms),
+            shutdown: Duration::from_millis(daemon.shutdown_ms),
+            limits: RestartLimits {
+                no_progress: count(daemon.restart_crashes),
+                no_progress_window: Duration::from_millis(daemon.restart_crash_window_ms),
+                replay: None,
+                total: count(daemon.restart_total),
+                total_window: Duration::from_millis(daemon.restart_window_ms),
+                first_wait: Duration::from_millis(daemon.restart_delay_ms),
+                longest_wait: Duration::from_millis(daemon.restart_delay_cap_ms),
+            },
+            replay: (
+                count(daemon.replay_crashes),
+                Duration::from_millis(daemon.replay_crash_window_ms),
+            ),
+        }
+    }
+}
+
+impl Default for WorkerTimeouts {
+    /// For the broker, which belongs to no session and so to no project's configuration. A start
+    /// takes milliseconds, 5 s is a machine in trouble; an answer takes less than one, 2 s is a
+    /// process that is stopped; 2 s from TERM to KILL is what people wait.
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(5),
+            ping: Duration::from_secs(2),
+            shutdown: Duration::from_secs(2),
+            limits: RestartLimits::default(),
+            replay: (3, Duration::from_secs(60)),
+        }
+    }
+}
