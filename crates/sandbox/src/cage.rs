@@ -1,23 +1,23 @@
 //! The two doors: locking this process, and preparing a command's cage. For workers and `tools`.
 
 use crate::error::{CageError, CageStep};
-use crate::exec_child::Program;
 use crate::grants::{GrantVia, Grants};
 use crate::guarantees;
+use crate::landlock::ruleset;
 use crate::launch;
-use crate::limit_watcher::LimitWatcher;
 use crate::notify::NotifySupervisor;
 use crate::policy::{self, ConfinementPolicy, ExecRule, GrantTarget, SocketRule};
 use crate::privileges;
 use crate::proc_stat;
 use crate::process_tree::ProcessTree;
 use crate::protected::Baseline;
-use crate::ruleset;
 use crate::running::RunningCommand;
 use crate::seccomp::{CompiledFilter, FilterSpec};
-use crate::setup_channel::SetupChannel;
-use crate::shared_memory::SharedMemory;
+use crate::spawn::exec_child::Program;
+use crate::spawn::setup_channel::SetupChannel;
 use crate::unsandboxed;
+use crate::usage::limit_watcher::LimitWatcher;
+use crate::usage::shared_memory::SharedMemory;
 use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Tier};
 use protocol::tool::Keeper;
 use std::fs::File;
@@ -94,7 +94,7 @@ impl Cage {
         ruleset::enforce(rules)?;
         CompiledFilter::new(&FilterSpec::in_process(network, abi))
             .and_then(|filter| filter.install())
-            .map_err(launch::filter_error)?;
+            .map_err(CageError::from)?;
         limits.extend(guarantees::in_process_limits(abi));
         Ok(Enforced {
             tier: Tier::B,

@@ -2,8 +2,8 @@
 //! `cage`.
 
 use crate::grants::Grants;
+use crate::landlock::ruleset;
 use crate::policy::ConfinementPolicy;
-use crate::ruleset;
 use crate::seccomp::TruncateGuard;
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};

@@ -2,9 +2,9 @@
 
 use crate::cage::Cage;
 use crate::error::{CageError, CageStep};
-use crate::exec_child::Program;
-use crate::ruleset;
-use crate::setup_channel::SetupChannel;
+use crate::landlock::ruleset;
+use crate::spawn::exec_child::Program;
+use crate::spawn::setup_channel::SetupChannel;
 use crate::sys;
 use nix::sys::wait::waitpid;
 use protocol::confinement::{

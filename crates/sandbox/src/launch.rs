@@ -4,33 +4,34 @@
 
 use crate::cage::Cage;
 use crate::cgroup::{CommandCgroup, Controller};
-use crate::domain_guard::SignalScope;
 use crate::error::{CageError, CageStep};
-use crate::exec_child::PendingExec;
 use crate::grants::{self, GrantVia, Grants, PathGrant};
 use crate::guarantees::{
     self, CageFacts, LimitedBy, MetadataChanges, NotifyWait, RefusalsObserved, RunsAsRoot,
     TreeEndedBy,
 };
+use crate::landlock::domain_guard::SignalScope;
+use crate::landlock::nested_rules::NestedRules;
+use crate::landlock::ruleset::{self, TcpAccess};
 use crate::mounts::hosts_file;
 use crate::mounts::{MountPlan as RootPlan, MountRestrictions};
 use crate::namespaces::{self, UserNs};
-use crate::nested_rules::NestedRules;
 use crate::notify::{
     self, ListeningPorts, LockedGitConfig as HeldSettings, NotifyConfig, NotifySupervisor,
     OutsideSignals, ProtectedWatch, RunnablePaths,
 };
-use crate::pid1::{NO_PROCESS_LIMIT as INIT_UNBOUNDED, Pid1};
 use crate::policy::{Access, ConfinementPolicy, FreshMount};
 use crate::privileges::{self, NprocScope};
 use crate::process_tree::{Containment, ProcessTree};
 use crate::protected::Baseline;
-use crate::ruleset::{self, TcpAccess};
-use crate::seccomp::{self, CompiledFilter, ExecMarker, FilterSpec, InstallError};
-use crate::setup_channel::SetupChannel;
-use crate::shared_memory::{SHM, SharedMemory, SharedShmCreations};
+use crate::seccomp::{self, CompiledFilter, ExecMarker, FilterSpec};
+use crate::spawn::exec_child::PendingExec;
+use crate::spawn::pid1::{NO_PROCESS_LIMIT as INIT_UNBOUNDED, Pid1};
+use crate::spawn::setup_channel::SetupChannel;
+use crate::spawn::stdio::open_dev_null;
 use crate::sys;
 use crate::unsandboxed;
+use crate::usage::shared_memory::{SHM, SharedMemory, SharedShmCreations};
 use landlock::RulesetCreated;
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
@@ -342,7 +343,7 @@ impl CageLaunch<'_> {
         let (watch, rules) = self.lock.map(|lock| (lock.watch, lock.rules)).unzip();
         let plan = watch.as_ref().map(|watch| watch.plan);
         let filter =
-            plan.map(|plan| CompiledFilter::new(&plan)).transpose().map_err(filter_error)?;
+            plan.map(|plan| CompiledFilter::new(&plan)).transpose().map_err(CageError::from)?;
         let (output, its_output) = std::io::pipe().map_err(piped)?;
         let (errors, its_errors) = std::io::pipe().map_err(piped)?;
         let (line, its_line) = SetupChannel::pair()?;
@@ -404,13 +405,6 @@ impl CageLaunch<'_> {
             overlay_mounts: Vec::new(),
         })
     }
-}
-
-/// What a process without input reads.
-pub(crate) fn open_dev_null() -> Result<OwnedFd, CageError> {
-    File::open("/dev/null")
-        .map(OwnedFd::from)
-        .map_err(|error| CageError::os(CageStep::Handover, "/dev/null", error))
 }
 
 /// Where the command can read.
@@ -572,14 +566,4 @@ pub(crate) fn tcp(tier: Tier, network: Network) -> TcpAccess {
         (Tier::A, Network::Off | Network::On | Network::Listed)
         | (Tier::B | Tier::C, Network::On) => TcpAccess::Unrestricted,
     }
-}
-
-/// Which step a filter's failure belongs to.
-pub(crate) fn filter_error(error: InstallError) -> CageError {
-    let step = match &error {
-        InstallError::NoNewPrivs(_) => CageStep::Privileges,
-        InstallError::Filter(_) | InstallError::TooLong => CageStep::Filter,
-        InstallError::Listener(_) => CageStep::Listener,
-    };
-    CageError::os(step, "seccomp", std::io::Error::other(error))
 }

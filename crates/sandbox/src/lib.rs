@@ -10,49 +10,41 @@
 
 mod cage;
 mod cgroup;
-mod domain_guard;
 mod error;
-mod exec_child;
+mod git_config_file;
 mod grants;
 mod guarantees;
 mod host_probe;
+mod landlock;
 mod launch;
-mod limit_watcher;
 mod mounts;
 mod namespaces;
-mod nested_rules;
 mod notify;
-mod pid1;
 mod policy;
 #[cfg(test)]
 mod policy_source;
 mod privileges;
 mod proc_stat;
-mod proc_usage;
 mod process_tree;
 mod protected;
-mod read_only_mounts;
 mod removal;
 mod resolved_path;
-mod ruleset;
 mod running;
 mod seccomp;
 mod self_test;
-mod setup_channel;
-mod shared_memory;
+mod spawn;
 mod startable;
 mod sys;
 mod unsandboxed;
+mod usage;
 
 pub use cage::Cage;
 pub use cgroup::{
     Controller, Delegation, NoDelegation, delegation, remove_cgroup_of, set_up_cgroups,
 };
 pub use error::{CageError, CageStep};
-pub use exec_child::Program;
 pub use guarantees::signals_are_confined;
 pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host};
-pub use limit_watcher::{LimitExceeded, LimitKind};
 pub use privileges::{close_inherited_fds, harden};
 pub use proc_stat::is_own_process;
 pub use protected::{
@@ -64,5 +56,7 @@ pub use removal::{remove_tree, restrict_to_removal_in};
 pub use resolved_path::{is_changeable_in, is_redirectable_in};
 pub use running::{CommandExit, CommandOutcome, RunningCommand};
 pub use self_test::{AttackOutcome, AttackResult, run_attack, self_test};
+pub use spawn::exec_child::Program;
 pub use startable::{runnable_paths, startable, startable_by_name};
 pub use unsandboxed::worker_confinement;
+pub use usage::limit_exceeded::{LimitExceeded, LimitKind};

@@ -1,8 +1,8 @@
 //! Drops privileges for good, and hardens every process of agentd at its start.
 
 use crate::error::{CageError, CageStep};
-use crate::proc_usage;
 use crate::sys;
+use crate::usage::proc_usage;
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};

@@ -4,11 +4,11 @@
 //! and all its children belong to this tree.
 
 use crate::cgroup::CommandCgroup;
-use crate::domain_guard::{DomainGuard, SignalScope};
 use crate::error::CageError;
-use crate::pid1::Pid1;
+use crate::landlock::domain_guard::{DomainGuard, SignalScope};
 use crate::proc_stat;
-use crate::proc_usage;
+use crate::spawn::pid1::Pid1;
+use crate::usage::proc_usage;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};

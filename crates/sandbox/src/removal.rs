@@ -6,7 +6,7 @@
 //! descriptors and eight bytes for each directory that waits, and each entry is handled once.
 
 use crate::error::{CageError, CageStep};
-use crate::ruleset;
+use crate::landlock::ruleset;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat, openat2, renameat};

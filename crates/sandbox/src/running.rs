@@ -2,11 +2,12 @@
 
 use crate::cgroup::CommandCgroup;
 use crate::error::{CageError, CageStep};
-use crate::limit_watcher::{LimitExceeded, LimitWatcher};
 use crate::notify::NotifySupervisor;
 pub use crate::process_tree::CommandExit;
 use crate::process_tree::{ProcessTree, StoppedTree};
 use crate::protected::Baseline;
+use crate::usage::limit_exceeded::LimitExceeded;
+use crate::usage::limit_watcher::LimitWatcher;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{UsageWho, getrusage};

@@ -5,10 +5,10 @@ use crate::cage::effective_network;
 use crate::error::CageError;
 use crate::grants::{GrantVia, Grants};
 use crate::guarantees::{self, TreeEndedBy};
+use crate::landlock::ruleset;
 use crate::launch;
 use crate::policy::ConfinementPolicy;
 use crate::privileges;
-use crate::ruleset;
 use crate::seccomp::{CompiledFilter, FilterSpec};
 use protocol::confinement::{Confinement, Enforced, Level, Tier, WITHOUT_CAGE};
 

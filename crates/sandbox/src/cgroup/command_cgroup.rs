@@ -6,9 +6,9 @@
 
 use super::cgroup_syscalls::fork_within;
 use super::delegation::Controller;
-use super::setup::RunnerId;
+use super::runner_id::RunnerId;
 use crate::error::{CageError, CageStep};
-use crate::limit_watcher::{LimitExceeded, LimitKind};
+use crate::usage::limit_exceeded::{LimitExceeded, LimitKind};
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
 use nix::unistd::Pid;
@@ -18,9 +18,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// Prefix of the directory name; PID and start time of the runner follow.
-pub(super) const PREFIX: &str = "agentd-call-";
 
 /// A command's cgroup. Dropping it does not remove the directory; the supervisor removes it.
 #[derive(Debug)]

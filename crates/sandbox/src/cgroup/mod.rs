@@ -22,6 +22,7 @@ mod cgroup_syscalls;
 mod command_cgroup;
 mod delegation;
 mod inspect;
+mod runner_id;
 mod setup;
 
 pub use delegation::{Controller, Delegation, NoDelegation};

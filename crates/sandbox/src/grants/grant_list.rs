@@ -1,7 +1,7 @@
 //! From a policy and a call's wishes to real places, each opened once. For `cage` only.
 
 use super::path_grant::PathGrant;
-use crate::notify::GitConfigFile;
+use crate::git_config_file::GitConfigFile;
 use crate::protected::Baseline;
 use crate::resolved_path::PathLink;
 use std::path::PathBuf;

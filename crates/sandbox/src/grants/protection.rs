@@ -5,7 +5,7 @@ use super::grant_list::Grants;
 use super::path_grant::GrantVia;
 use super::session_dirs::own_dirs;
 use crate::error::{CageError, CageStep};
-use crate::notify::GitConfigFile;
+use crate::git_config_file::GitConfigFile;
 use crate::policy::ConfinementPolicy;
 use crate::protected::{self, Baseline, LinkedGitDir, ProtectedKind, ProtectionScope};
 use protocol::confinement::{Confinement, FilePath, GitSettings};

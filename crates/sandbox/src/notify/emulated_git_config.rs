@@ -15,9 +15,10 @@ use super::predicted_write::{PathAction, PathClaim, RootDirs};
 use super::proc_reader::ProcReader;
 use super::resolve::{FinalLink, Resolved, resolve};
 use crate::error::{CageError, CageStep};
+use crate::git_config_file::GitConfigFile;
 use crate::protected::{changes_harmlessly, leads_inside};
-use crate::read_only_mounts::ReadOnlyMounter;
 use crate::seccomp::NameChange;
+use crate::spawn::read_only_mounts::ReadOnlyMounter;
 use crate::sys;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, openat, renameat};
@@ -38,20 +39,6 @@ const LONGEST: u64 = 1 << 20;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Suffix of the file to which git writes the new configuration.
 const LOCK: &str = ".lock";
-
-/// A git configuration file that the command may change in harmless ways.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GitConfigFile {
-    /// The file; a mount keeps it read-only.
-    pub(crate) file: PathBuf,
-    /// A directory of the same repository where the command cannot write. Without one the file is
-    /// never replaced.
-    pub(crate) staging_dir: Option<PathBuf>,
-    /// The git directory that it belongs to.
-    pub(crate) git_dir: PathBuf,
-    /// The project and the added directories.
-    pub(crate) roots: Vec<PathBuf>,
-}
 
 /// Locks these files against replacement, before mounts are made on them. Files that cannot be
 /// locked are left out.
@@ -164,7 +151,7 @@ impl LockedGitConfig {
         if !is_at(&lock, &self.kept.file) || set_lock(&lock, libc::F_WRLCK).is_err() {
             return Ok(ReplaceOutcome::Busy);
         }
-        let replaced = self.kept.replace(room, seals);
+        let replaced = make_and_move(&self.kept, room, seals);
         match replaced {
             Ok(Some(new)) => {
                 *lock = new;
@@ -197,35 +184,36 @@ fn config_error(error: impl Into<io::Error>) -> CageError {
     CageError::os(CageStep::Listener, "git's settings", error.into())
 }
 
-impl GitConfigFile {
-    /// Makes the new file in the staging directory, locked, and moves it into place; `None` if the
-    /// change is not harmless.
-    fn replace(&self, at: &Path, seals: &ReadOnlyMounter) -> Result<Option<File>, CageError> {
-        let folder =
-            directory(self.file.parent().unwrap_or(Path::new("/"))).map_err(config_error)?;
-        let name = Path::new(self.file.file_name().unwrap_or_default());
-        let (now, mode) = read(&folder, name).map_err(config_error)?;
-        let (new, _) = read(&folder, &lock_of(name)).map_err(config_error)?;
-        let inside = |path: &str| leads_inside(&self.git_dir, path, &self.roots);
-        if !changes_harmlessly(&now, &new, inside) {
-            return Ok(None);
-        }
-        let room = directory(at).map_err(config_error)?;
-        let random = getrandom::u64().map_err(|_| config_error(Errno::EIO))?;
-        let copy = PathBuf::from(format!("config-{random:016x}"));
-        let replaced = write(&room, &copy, &new, mode).map_err(config_error).and_then(|file| {
-            seals.make_read_only(&at.join(&copy))?;
-            renameat(&room, &copy, &folder, name).map_err(config_error)?;
-            Ok(file)
-        });
-        match &replaced {
-            // As after git's own rename. Another process may have removed it meanwhile.
-            Ok(_) => unlinkat(&folder, &lock_of(name), UnlinkatFlags::NoRemoveDir).unwrap_or(()),
-            // The file may not exist.
-            Err(_) => unlinkat(&room, &copy, UnlinkatFlags::NoRemoveDir).unwrap_or(()),
-        }
-        replaced.map(Some)
+/// Makes the new file in the staging directory, locked, and moves it into place; `None` if the
+/// change is not harmless.
+fn make_and_move(
+    config: &GitConfigFile,
+    at: &Path,
+    seals: &ReadOnlyMounter,
+) -> Result<Option<File>, CageError> {
+    let folder = directory(config.file.parent().unwrap_or(Path::new("/"))).map_err(config_error)?;
+    let name = Path::new(config.file.file_name().unwrap_or_default());
+    let (now, mode) = read(&folder, name).map_err(config_error)?;
+    let (new, _) = read(&folder, &lock_of(name)).map_err(config_error)?;
+    let inside = |path: &str| leads_inside(&config.git_dir, path, &config.roots);
+    if !changes_harmlessly(&now, &new, inside) {
+        return Ok(None);
     }
+    let room = directory(at).map_err(config_error)?;
+    let random = getrandom::u64().map_err(|_| config_error(Errno::EIO))?;
+    let copy = PathBuf::from(format!("config-{random:016x}"));
+    let replaced = write(&room, &copy, &new, mode).map_err(config_error).and_then(|file| {
+        seals.make_read_only(&at.join(&copy))?;
+        renameat(&room, &copy, &folder, name).map_err(config_error)?;
+        Ok(file)
+    });
+    match &replaced {
+        // As after git's own rename. Another process may have removed it meanwhile.
+        Ok(_) => unlinkat(&folder, &lock_of(name), UnlinkatFlags::NoRemoveDir).unwrap_or(()),
+        // The file may not exist.
+        Err(_) => unlinkat(&room, &copy, UnlinkatFlags::NoRemoveDir).unwrap_or(()),
+    }
+    replaced.map(Some)
 }
 
 fn lock_of(path: &Path) -> PathBuf {

@@ -27,6 +27,7 @@ mod emulated_git_config;
 mod emulated_metadata;
 mod emulated_truncate;
 mod listening_ports;
+mod notify_config;
 mod notify_fd;
 mod notify_loop;
 mod predicted_connect;
@@ -45,81 +46,28 @@ pub(crate) mod tests;
 mod wake_cpu;
 mod writable;
 
-pub(crate) use emulated_git_config::{GitConfigFile, LockedGitConfig, lock_all};
+pub(crate) use emulated_git_config::{LockedGitConfig, lock_all};
 pub(crate) use listening_ports::ListeningPorts;
+pub(crate) use notify_config::NotifyConfig;
+pub(crate) use predicted_signal::OutsideSignals;
 pub(crate) use protected_watch::ProtectedWatch;
 pub(crate) use refusal_log::RefusalLog;
 pub(crate) use writable::RunnablePaths;
 
-use crate::read_only_mounts::ReadOnlyMounter;
-use crate::seccomp::FilterSpec;
-use crate::shared_memory::SharedShmCreations;
 use nix::sys::signal::SigSet;
+use notify_config::SearchPath;
 use notify_loop::NotifyLoop;
-use protocol::confinement::{Network, Tier};
 use std::ffi::OsStr;
 use std::io::{self, PipeWriter};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the shutdown waits for the thread. A command can make the thread hang: by a socket that
 /// is set to blocking after the check, or by its own file system. The thread is then abandoned.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Everything that the notify supervisor needs to know.
-#[derive(Debug)]
-pub(crate) struct NotifyConfig {
-    /// The spec that the filter was built from.
-    pub(crate) plan: FilterSpec,
-    /// The tier of the cage; it determines the errno of a refused write.
-    pub(crate) tier: Tier,
-    /// Where creations in `/dev/shm` are recorded; `None` if the command has its own mount there.
-    pub(crate) shm_creations: Option<SharedShmCreations>,
-    /// Tier A without network: connections other than loopback fail in an empty namespace.
-    pub(crate) network: Network,
-    /// Whether the kernel confines signals to the command's Landlock domain (ABI 6 and later).
-    pub(crate) signals: OutsideSignals,
-    /// Directories and files that the command may write; real paths as it sees them.
-    pub(crate) writable: Vec<PathBuf>,
-    /// Paths below which it may start programs.
-    pub(crate) runnable: RunnablePaths,
-    /// Read-only paths within the writable ones.
-    pub(crate) read_only: Vec<PathBuf>,
-    /// Git configuration files that the command may change in harmless ways.
-    pub(crate) settings: Vec<LockedGitConfig>,
-    /// Protected files with read-only mounts.
-    pub(crate) watched: Option<ProtectedWatch>,
-    /// Requests such mounts from PID 1; only in tier A.
-    pub(crate) seals: Option<ReadOnlyMounter>,
-    /// Maximum size of a file that the command writes; 0 without a limit.
-    pub(crate) file_bytes: u64,
-    /// Granted roots for sockets of an emulated `connect`; real paths.
-    pub(crate) sockets: Vec<PathBuf>,
-    /// Listening ports of the host, if the command gets its own network. Opened before that network
-    /// was created.
-    pub(crate) host_ports: Option<ListeningPorts>,
-    /// The host's root directory, opened with `O_PATH` before any namespace or mount was made.
-    pub(crate) host: OwnedFd,
-    /// A `/proc` with the runner's PID numbering, opened before any namespace or mount was made.
-    /// The runner's Landlock ruleset must allow reading below it.
-    pub(crate) proc: OwnedFd,
-}
-
-/// Whether signals to processes outside the cage are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OutsideSignals {
-    /// Refused, by Landlock's signal scope or by a PID namespace.
-    Refused,
-    /// Allowed.
-    Allowed,
-}
-
-/// The directories of the command's PATH, set before it starts.
-type SearchPath = Arc<OnceLock<Vec<PathBuf>>>;
 
 /// A running notify supervisor. Dropping it ends its thread.
 #[derive(Debug)]

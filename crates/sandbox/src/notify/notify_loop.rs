@@ -4,9 +4,10 @@
 use super::emulated_connect::{self, Emulated};
 use super::emulated_git_config::LockedGitConfig;
 use super::listening_ports::ListeningPorts;
+use super::notify_config::{NotifyConfig, SearchPath};
 use super::notify_fd::{Notification, NotifyAnswer, NotifyFd};
 use super::predicted_exec::{ExecClaim, ExecPrediction, PathSearches};
-use super::predicted_signal::ProcessOwner;
+use super::predicted_signal::{OutsideSignals, ProcessOwner};
 use super::predicted_write::RootDirs;
 use super::proc_reader::ProcReader;
 use super::protected_watch::ProtectedWatch;
@@ -16,11 +17,11 @@ use super::shm_observer::ShmObserver;
 use super::wake_cpu::CallRun;
 use super::writable::{RunnablePaths, WritablePaths};
 use super::{
-    NotifyConfig, SearchPath, describe, emulated_git_config, emulated_metadata, emulated_truncate,
-    predicted_connect, predicted_exec, predicted_signal, predicted_write,
+    describe, emulated_git_config, emulated_metadata, emulated_truncate, predicted_connect,
+    predicted_exec, predicted_signal, predicted_write,
 };
-use crate::read_only_mounts::ReadOnlyMounter;
 use crate::seccomp::{Arch, EmulatedCall, FilterAction, FilterRule, ObservedCall, SyscallRules};
+use crate::spawn::read_only_mounts::ReadOnlyMounter;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
@@ -50,7 +51,7 @@ pub(super) struct NotifyLoop {
     inet: crate::seccomp::InetSockets,
     tier: Tier,
     network: Network,
-    signals: super::OutsideSignals,
+    signals: OutsideSignals,
     host_ports: Option<ListeningPorts>,
     /// Listening ports in the cage; this process is in the command's network in tier A.
     own_ports: Option<ListeningPorts>,

@@ -1,9 +1,17 @@
 //! Predicts calls on another process: the kernel refuses them if that process is not in the cage.
 
-use super::OutsideSignals;
 use super::notify_fd::Notification;
 use super::proc_reader::{NsPid, ProcReader, ProcStatus};
 use crate::seccomp::{ProcessAct, ProcessArg};
+
+/// Whether signals to processes outside the cage are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutsideSignals {
+    /// Refused, by Landlock's signal scope or by a PID namespace.
+    Refused,
+    /// Allowed.
+    Allowed,
+}
 
 /// Errno and description, if the kernel will refuse the call. Call it while the caller waits:
 /// afterwards caller and target may be gone.

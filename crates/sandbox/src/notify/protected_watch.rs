@@ -2,7 +2,7 @@
 //! the user's git or editor. The kernel then removes the mount on the old file in every namespace.
 //! So the new file is mounted read-only within a millisecond of the change.
 
-use crate::read_only_mounts::ReadOnlyMounter;
+use crate::spawn::read_only_mounts::ReadOnlyMounter;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use std::cell::RefCell;

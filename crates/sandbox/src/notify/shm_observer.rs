@@ -5,7 +5,7 @@ use super::notify_fd::Notification;
 use super::predicted_write::{PathAction, PathClaim};
 use super::proc_reader::ProcReader;
 use crate::seccomp::NameChange;
-use crate::shared_memory::{SHM, SharedShmCreations};
+use crate::usage::shared_memory::{SHM, SharedShmCreations};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 

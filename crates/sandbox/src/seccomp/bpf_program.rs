@@ -7,9 +7,10 @@
 
 use super::exec_marker::ExecMarker;
 use super::filter_rule::{ArgMatch, ArgTest, FilterAction, FilterRule};
+use super::filter_spec::Reporting;
+use super::install_error::InstallError;
 use super::syscall_numbers::Arch;
 use super::syscall_rules::SyscallRules;
-use super::{InstallError, Reporting};
 use seccompiler::{BpfProgram, sock_filter};
 
 /// Numbers from here on are x32's on x86_64: another interface to the same calls, which no program

@@ -1,7 +1,7 @@
 //! Installs a filter program on this process; the file of this folder with unsafe code.
 #![allow(unsafe_code)]
 
-use super::InstallError;
+use super::install_error::InstallError;
 use seccompiler::{BpfProgramRef, sock_filter};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -4,16 +4,16 @@ use super::filter_rule::{
     ArgMatch, ArgTest, EmulatedCall, FilterAction, FilterRule, FollowLink, MetadataField,
     MetadataTarget, NameChange, ObservedCall, OpenFlags, PathArg, ProcessAct, ProcessArg, TimeUnit,
 };
-use super::{
-    ExecRule, FilterSpec, InetSockets, MetadataRule, Reporting, TruncateGuard, UnixSockets,
+use super::filter_spec::{
+    ExecFilter, FilterSpec, InetSockets, MetadataRule, Reporting, TruncateGuard, UnixSockets,
 };
 use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
 /// The rules of a spec, in the order of evaluation.
 pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRule> + use<> {
     let exec: &[FilterRule] = match plan.exec {
-        ExecRule::Refused => EXEC,
-        ExecRule::Allowed(_) => EXEC_OBSERVED,
+        ExecFilter::Refused => EXEC,
+        ExecFilter::Allowed(_) => EXEC_OBSERVED,
     };
     let families: &[FilterRule] = match (plan.inet, plan.unix_here()) {
         (InetSockets::Refused, UnixSockets::Refused) => NO_FAMILIES,
@@ -45,13 +45,13 @@ pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRu
 fn lengths(plan: &FilterSpec) -> [&'static [FilterRule]; 3] {
     match (plan.lengths, plan.exec, plan.reporting) {
         (TruncateGuard::ByKernel, _, _) => [&[]; 3],
-        (TruncateGuard::ByFilter, ExecRule::Refused, _) => {
+        (TruncateGuard::ByFilter, ExecFilter::Refused, _) => {
             [NO_TRUNC_WITHOUT_WRITE, &[], NO_TRUNCATE]
         }
-        (TruncateGuard::ByFilter, ExecRule::Allowed(_), Reporting::Errno) => {
+        (TruncateGuard::ByFilter, ExecFilter::Allowed(_), Reporting::Errno) => {
             [NO_TRUNC_WITHOUT_WRITE, NO_OPENAT2, NO_TRUNCATE]
         }
-        (TruncateGuard::ByFilter, ExecRule::Allowed(_), Reporting::Notify) => {
+        (TruncateGuard::ByFilter, ExecFilter::Allowed(_), Reporting::Notify) => {
             [NO_TRUNC_WITHOUT_WRITE, NO_OPENAT2, TRUNCATE]
         }
     }

@@ -4,9 +4,9 @@
 
 use super::exec_marker::ExecMarker;
 use super::filter_rule::{ArgMatch, ArgTest, FilterAction, FilterRule};
+use super::filter_spec::{FilterSpec, Reporting};
 use super::rule_table::rules;
 use super::syscall_numbers::{Arch, number};
-use super::{FilterSpec, Reporting};
 
 /// The rules of one spec on one machine.
 #[derive(Debug)]

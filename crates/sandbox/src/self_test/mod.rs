@@ -8,9 +8,9 @@ mod raw;
 mod run;
 
 use crate::error::{CageError, CageStep};
-use crate::exec_child::Program;
 use crate::guarantees;
-use crate::ruleset;
+use crate::landlock::ruleset;
+use crate::spawn::exec_child::Program;
 use fixture::Fixture;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;

@@ -3,11 +3,11 @@
 use super::attacks;
 use crate::cage::Cage;
 use crate::error::{CageError, CageStep};
-use crate::exec_child::Program;
-use crate::limit_watcher::LimitExceeded;
 use crate::running::CommandExit;
-use crate::setup_channel::SetupChannel;
+use crate::spawn::exec_child::Program;
+use crate::spawn::setup_channel::SetupChannel;
 use crate::sys;
+use crate::usage::limit_exceeded::LimitExceeded;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};

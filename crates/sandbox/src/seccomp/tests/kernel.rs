@@ -4,9 +4,10 @@ use super::child::{raw, under, without_listener};
 use super::{MARK, NEW};
 use crate::notify::tests::test_config;
 use crate::seccomp::filter_rule::FilterAction;
+use crate::seccomp::filter_spec::ExecFilter;
 use crate::seccomp::rule_table::rules;
 use crate::seccomp::syscall_numbers::{Arch, number};
-use crate::seccomp::{ExecRule, FilterSpec, Reporting};
+use crate::seccomp::{FilterSpec, Reporting};
 use protocol::confinement::{Network, RefusalKind, Tier};
 
 /// A call that is refused by its arguments: name, arguments, errno, words in the record.
@@ -157,7 +158,7 @@ fn exec_is_refused_to_tools_and_allowed_to_commands() {
     let refused = without_listener(FilterSpec::in_process(Network::Off, NEW), exec);
     assert_eq!(refused.answers, [-i64::from(libc::EPERM)]);
     let mut plan = FilterSpec::in_process(Network::Off, NEW);
-    plan.exec = ExecRule::Allowed(MARK);
+    plan.exec = ExecFilter::Allowed(MARK);
     let allowed = without_listener(plan, exec);
     assert_eq!((allowed.answers.len(), allowed.status), (0, 0), "the other program ended well");
 }

@@ -4,12 +4,11 @@ use super::interpreter::{Data, run};
 use super::{MARK, NEW};
 use crate::seccomp::bpf_program::{X32, action, compile};
 use crate::seccomp::filter_rule::{ArgMatch, ArgTest, FilterAction};
+use crate::seccomp::filter_spec::{ExecFilter, MetadataRule, UnixSockets};
 use crate::seccomp::rule_table::rules;
 use crate::seccomp::syscall_numbers::{Arch, NUMBERS, number};
 use crate::seccomp::syscall_rules::SyscallRules;
-use crate::seccomp::{
-    ExecRule, FilterSpec, InetSockets, MetadataRule, Reporting, TruncateGuard, UnixSockets,
-};
+use crate::seccomp::{FilterSpec, InetSockets, Reporting, TruncateGuard};
 use proptest::prelude::*;
 use protocol::confinement::{Network, Tier};
 use seccompiler::{
@@ -25,7 +24,7 @@ pub(super) fn plans() -> Vec<FilterSpec> {
     let mut plans = Vec::new();
     for inet in [InetSockets::Refused, InetSockets::Allowed] {
         for unix in [UnixSockets::Refused, UnixSockets::Emulated, UnixSockets::Allowed] {
-            for exec in [ExecRule::Refused, ExecRule::Allowed(MARK)] {
+            for exec in [ExecFilter::Refused, ExecFilter::Allowed(MARK)] {
                 for metadata in [MetadataRule::Open, MetadataRule::Emulated, MetadataRule::ReadOnly]
                 {
                     for lengths in [TruncateGuard::ByKernel, TruncateGuard::ByFilter] {
@@ -144,7 +143,7 @@ fn what_runs_all_the_time_is_never_notified() {
         libc::SYS_sendto,
         libc::SYS_recvfrom,
     ];
-    for plan in plans().into_iter().filter(|plan| plan.exec != ExecRule::Refused) {
+    for plan in plans().into_iter().filter(|plan| plan.exec != ExecFilter::Refused) {
         let policy = SyscallRules::new(&plan, Arch::HOST);
         for nr in hot {
             assert_eq!(policy.judge(u32::try_from(nr).unwrap(), &[0; 6]), None);
@@ -168,17 +167,17 @@ fn one_mark_alone_keeps_a_start_from_being_looked_at() {
             };
             let with = |register| answer("execve", [1, 2, 3, register, 5, 6]);
             let (marked, others) = match (plan.exec, plan.reporting) {
-                (ExecRule::Refused, Reporting::Errno) => {
+                (ExecFilter::Refused, Reporting::Errno) => {
                     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
                     (refused, refused)
                 }
-                (ExecRule::Refused, Reporting::Notify) => {
+                (ExecFilter::Refused, Reporting::Notify) => {
                     (libc::SECCOMP_RET_USER_NOTIF, libc::SECCOMP_RET_USER_NOTIF)
                 }
-                (ExecRule::Allowed(_), Reporting::Errno) => {
+                (ExecFilter::Allowed(_), Reporting::Errno) => {
                     (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_ALLOW)
                 }
-                (ExecRule::Allowed(_), Reporting::Notify) => {
+                (ExecFilter::Allowed(_), Reporting::Notify) => {
                     (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF)
                 }
             };

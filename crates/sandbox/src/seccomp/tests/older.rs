@@ -45,7 +45,7 @@ fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
     assert!(matches!(told, Err(InstallError::Listener(_))), "{told:?}");
     assert_eq!(
         told.unwrap_err().to_string(),
-        "the kernel gave no listener for refused system calls"
+        "the kernel gave no notification descriptor for refused system calls"
     );
     // A bad address before, which shows that nothing of the first filter stood.
     assert_eq!(silent, [-i64::from(libc::EFAULT), -i64::from(libc::EPERM)]);

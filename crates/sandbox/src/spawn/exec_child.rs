@@ -1,11 +1,10 @@
 //! The command's process before exec: it locks itself at once, then waits for the program to run.
 
 use crate::error::{CageError, CageStep};
-use crate::launch::filter_error;
+use crate::landlock::ruleset;
 use crate::privileges::{self, NprocScope};
-use crate::ruleset;
 use crate::seccomp::{self, CompiledFilter, ExecMarker, FilterSpec, InstallError, Reporting};
-use crate::setup_channel::SetupChannel;
+use crate::spawn::setup_channel::SetupChannel;
 use crate::sys;
 use landlock::RulesetCreated;
 use nix::errno::Errno;
@@ -125,10 +124,10 @@ impl PendingExec {
             Ok(None) => line.send_ready(&[], &[]),
             Err(InstallError::Listener(_)) => {
                 let silent = FilterSpec { reporting: Reporting::Errno, ..plan };
-                seccomp::install(&silent).map_err(filter_error)?;
+                seccomp::install(&silent).map_err(CageError::from)?;
                 line.send_ready(&[], &[])
             }
-            Err(error) => Err(filter_error(error)),
+            Err(error) => Err(error.into()),
         }
     }
 }

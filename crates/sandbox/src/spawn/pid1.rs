@@ -2,11 +2,11 @@
 //! The kernel then kills the whole namespace.
 
 use crate::error::{CageError, CageStep};
-use crate::launch::open_dev_null;
 use crate::mounts::{BuiltRoot, MountPlan, StagingDir};
 use crate::privileges;
-use crate::read_only_mounts::{self, ReadOnlyMounter};
-use crate::setup_channel::{ReadyMsg, SetupChannel};
+use crate::spawn::read_only_mounts::{self, ReadOnlyMounter};
+use crate::spawn::setup_channel::{ReadyMsg, SetupChannel};
+use crate::spawn::stdio::open_dev_null;
 use crate::sys;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};

@@ -3,8 +3,8 @@
 
 use crate::error::{CageError, CageStep};
 use crate::grants::{GrantVia, Grants};
+use crate::landlock::ruleset::{self, TcpAccess};
 use crate::policy::{Access, ConfinementPolicy};
-use crate::ruleset::{self, TcpAccess};
 use landlock::RulesetCreated;
 use protocol::confinement::Confinement;
 use std::os::fd::AsFd;

@@ -3,7 +3,7 @@
 
 use crate::error::{CageError, CageStep};
 use crate::mounts::{self, StagingDir};
-use crate::setup_channel::SetupChannel;
+use crate::spawn::setup_channel::SetupChannel;
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -8,9 +8,9 @@
 //! [`SignalScope`], which only this file can create.
 
 use crate::error::{CageError, CageStep};
-use crate::launch::open_dev_null;
+use crate::landlock::ruleset;
 use crate::proc_stat;
-use crate::ruleset;
+use crate::spawn::stdio::open_dev_null;
 use crate::sys;
 use landlock::RulesetCreated;
 use nix::errno::Errno;

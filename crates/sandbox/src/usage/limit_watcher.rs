@@ -2,8 +2,9 @@
 //! to single processes only. It measures the process tree at intervals. The judging is pure.
 
 use crate::cgroup::{CommandCgroup, Controller};
-use crate::proc_usage::{self, ProcSnapshot, ProcUsage};
-use crate::shared_memory::SharedMemory;
+use crate::usage::limit_exceeded::{LimitExceeded, LimitKind};
+use crate::usage::proc_usage::{self, ProcSnapshot, ProcUsage};
+use crate::usage::shared_memory::SharedMemory;
 use protocol::confinement::Limits;
 use std::time::{Duration, Instant};
 
@@ -18,28 +19,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 50;
 /// Delay before the second measurement when the first found too much memory.
 const DOUBT: Duration = Duration::from_millis(10);
-
-/// A resource with a limit per call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitKind {
-    /// In bytes.
-    Memory,
-    /// Processes and threads at once.
-    Processes,
-    /// In seconds, over all CPUs.
-    CpuTime,
-}
-
-/// A limit that a call exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitExceeded {
-    /// The resource.
-    pub bound: LimitKind,
-    /// The amount found; equal to the limit if the kernel enforced it.
-    pub used: u64,
-    /// The limit.
-    pub most: u64,
-}
 
 /// The limits of one call, and the times of the next checks.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ mod sysv_segments;
 
 pub(crate) use shm_creations::{SharedShmCreations, ShmCreations};
 
-use crate::proc_usage;
 use crate::sys;
+use crate::usage::proc_usage;
 use nix::sys::statvfs::fstatvfs;
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
