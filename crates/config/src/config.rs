@@ -223,7 +223,7 @@ impl Config {
             sandbox: sandbox(settings)?,
             network: Network::parse(settings.text("net.mode")?)
                 .ok_or(ConfigError::Incomplete { key: "net.mode" })?,
-            hosts: hosts(settings.list("net.allow")?)?,
+            hosts: allowed_hosts(settings, &mut warnings)?,
             web: WebSettings {
                 search_url: settings.text("web.search_url")?.to_owned(),
                 private: match settings.text("web.private_networks")? {
@@ -439,9 +439,26 @@ fn daemon(settings: &LayeredSettings) -> Result<DaemonConfig, ConfigError> {
     })
 }
 
-/// Each was read when its file was.
-fn hosts(items: &[ListItem]) -> Result<Vec<HostRule>, ConfigError> {
+/// The hosts of `net.allow`. Warns where they have no effect because a file switches the network off; a
+/// flag that does so is the user's choice for one run. Each host was parsed when its file was read.
+fn allowed_hosts(
+    settings: &LayeredSettings,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<Vec<HostRule>, ConfigError> {
     let bad = |_| ConfigError::Incomplete { key: "net.allow" };
+    let items = settings.list("net.allow")?;
+    let (_, mode) = settings.get("net.mode")?;
+    let is_off = settings.text("net.mode")? == "off" && mode.layer != Layer::Flag;
+    if let (true, Some(first)) = (is_off, items.first()) {
+        warnings.push(ConfigWarning {
+            origin: first.origin.clone(),
+            key: "net.allow".into(),
+            text: format!(
+                "has no effect: net.mode is \"off\" ({mode}), so commands reach no host. These \
+                 hosts need net.mode = \"allow\""
+            ),
+        });
+    }
     let mut found: Vec<HostRule> = Vec::new();
     for item in items {
         let rule = item.text.parse().map_err(bad)?;

@@ -805,6 +805,34 @@ fn each_row_of_the_table_is_a_provider_with_its_own_server_and_key() {
 }
 
 #[test]
+fn hosts_that_a_network_switched_off_makes_useless_are_warned_of() {
+    let hosts = "[net]\nallow = ['crates.io']\n";
+    let warnings = |at: Place| {
+        let warnings = at.load().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let by_default = warnings(place().user(hosts));
+    assert_eq!(by_default.len(), 1, "{by_default:?}");
+    for part in ["user.toml:2: `net.allow` has no effect", "(built-in)", "net.mode = \"allow\""] {
+        assert!(by_default[0].contains(part), "{part}: {by_default:?}");
+    }
+    let by_project =
+        warnings(place().user(&format!("{hosts}mode = 'allow'\n")).project("\nnet.mode = 'off'\n"));
+    assert_eq!(by_project.len(), 1, "{by_project:?}");
+    assert!(by_project[0].contains("config.toml:2)"), "{by_project:?}");
+    // Where the hosts have their effect, where no network is refused, and where a flag says so.
+    for silent in [
+        place().user(&format!("{hosts}mode = 'allow'\n")),
+        place().user(&format!("{hosts}mode = 'on'\n")),
+        place().user(hosts).flag("net.mode", "allow"),
+        place().user(hosts).flag("net.mode", "off"),
+        place().user("[net]\nallow = []\n"),
+    ] {
+        assert_eq!(warnings(silent), [""; 0]);
+    }
+}
+
+#[test]
 fn names_people_know_are_understood() {
     let config = place().env(&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:8080/")]).load();
     assert_eq!(
