@@ -1,6 +1,7 @@
 //! Keys in addresses: sign-ins before a host, and tokens in paths and questions.
 
-/// Whether an address in this text has something before the host, as `https://user:token@host` has.
+/// True if an address in this text has user information before its host, as in
+/// `https://user:token@host`.
 pub(crate) fn signs_in(text: &str) -> bool {
     let ends = |c: char| c == '/' || c == ',' || c.is_whitespace();
     text.split("://")
@@ -9,8 +10,8 @@ pub(crate) fn signs_in(text: &str) -> bool {
         .any(|authority| authority.contains('@') || is_begun_sign_in(authority))
 }
 
-/// Whether what stands before the first slash has something else than a port behind its colon: the beginning
-/// of a password with a slash in it.
+/// True if the colon before the first slash is followed by anything but a port: the start of a
+/// password that contains a slash.
 fn is_begun_sign_in(authority: &str) -> bool {
     authority.rsplit_once(':').is_some_and(|(_, port)| {
         let is_port = port.chars().all(|c| c.is_ascii_digit());
@@ -21,8 +22,8 @@ fn is_begun_sign_in(authority: &str) -> bool {
 /// Names before a colon that no password follows: `npm:package@1`, `mailto:ann@example.com`.
 const NO_NAMES: [&str; 2] = ["npm", "mailto"];
 
-/// Whether a word of this text is a sign-in without a scheme, as `ann:password@proxy:3128` is. A list of
-/// paths, an image with its digest and `git@host:path` are none.
+/// True if a word of this text is a sign-in without a scheme, such as `ann:password@proxy:3128`. A
+/// list of paths, an image with its digest and `git@host:path` do not count.
 #[must_use]
 pub fn is_sign_in(text: &str) -> bool {
     let ends = |c: char| c.is_whitespace() || "\"'<>".contains(c);
@@ -37,7 +38,7 @@ pub fn is_sign_in(text: &str) -> bool {
     })
 }
 
-/// Whether an address in this text has a question, or a part of its path that looks like a token.
+/// True if an address in this text has a query, or a path segment that looks like a token.
 #[must_use]
 pub fn names_token(text: &str) -> bool {
     let ends = |c: char| c.is_whitespace() || "\"'<>,;|".contains(c);
@@ -60,8 +61,8 @@ pub fn names_token(text: &str) -> bool {
     })
 }
 
-/// Whether a part of a path is long and mixes letters and digits otherwise than names do: `cuda12-wheels`
-/// is one of words with a number behind.
+/// True if a path segment is long and mixes letters and digits in a way that names do not.
+/// `cuda12-wheels` counts as a name: words with a number at the end.
 fn is_token(part: &str) -> bool {
     let has = |kind: fn(&char) -> bool| part.chars().any(|c| kind(&c));
     let mixes = has(char::is_ascii_alphabetic) && has(char::is_ascii_digit);

@@ -1,8 +1,8 @@
 //! A rule that a person gave as an answer for good, written into their own file. For the
 //! supervisor, which alone writes it.
 //!
-//! Whoever dies or reads meanwhile finds the old file or the new one, whole. All else in it stays
-//! as it was: comments, order, rights, and the link through which it may be reached.
+//! The file is replaced atomically, so a crash or a concurrent reader finds either the old or the
+//! new file. Comments, order, permissions and a link to the file are preserved.
 
 use crate::error::ConfigError;
 use crate::origin::Layer;
@@ -31,7 +31,7 @@ pub enum AppendRuleError {
         /// Why.
         source: io::Error,
     },
-    /// What stands there cannot be added to, or could not be read afterwards.
+    /// The file's content cannot be extended, or could not be parsed afterwards.
     #[error(transparent)]
     Unsound(#[from] ConfigError),
     /// The list is no list.
@@ -131,7 +131,7 @@ fn add(list: &mut Array, rule: &str) {
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let beside = file.with_file_name(format!(".{name}.new"));
-    // Left by somebody who died; the lock says that nobody writes it now.
+    // Left by a process that was killed; the lock guarantees that no other process writes it.
     let _ = fs::remove_file(&beside);
     let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     let done = out.write_all(text.as_bytes()).and_then(|()| match fs::metadata(file) {

@@ -23,12 +23,12 @@ use protocol::provider::{Auth, Effort, Patience, ReplaySpeed};
 use protocol::web::{PrivateNetworks, WebSettings};
 use std::path::{Path, PathBuf};
 
-/// What holds for one session.
+/// The configuration of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Where answers come from.
     pub provider: ProviderConfig,
-    /// Who may do what.
+    /// Permission mode and rules.
     pub permissions: Permissions,
     /// How calls are confined.
     pub sandbox: SandboxConfig,
@@ -40,9 +40,9 @@ pub struct Config {
     pub credentials: Vec<HostCredential>,
     /// Bounds of tools.
     pub tools: ToolsConfig,
-    /// What is run after edits.
+    /// Commands to run after edits.
     pub verify: HookConfig,
-    /// What puts edited files in form, before that.
+    /// Formatters for edited files; they run before the verifiers.
     pub format: HookConfig,
     /// Pinned files.
     pub context: ContextConfig,
@@ -56,7 +56,7 @@ pub struct Config {
     pub daemon: DaemonConfig,
     /// Files that hold keys, of all models and hosts.
     pub key_files: Vec<KeyFile>,
-    /// What was set aside, and what people should know; for standard error and the log.
+    /// Ignored settings and other notes for the user; for standard error and the log.
     pub warnings: Vec<ConfigWarning>,
     /// Each value with its origin, in the order of the keys; a list has a row for each element.
     pub rows: Vec<ConfigRow>,
@@ -78,14 +78,13 @@ pub struct ConfigRow {
 pub struct ProviderConfig {
     /// Which vendor's interface, or a recording.
     pub name: ProviderName,
-    /// The vendor's name of the model; none where the vendor has no model of its own and nobody
-    /// named one.
+    /// The vendor's name of the model; `None` if no layer names one and the vendor has no default.
     pub model: Option<String>,
-    /// What is known of the model.
+    /// Context size and prices of the model.
     pub facts: ModelFacts,
     /// Sent with each request.
     pub headers: Vec<(String, String)>,
-    /// How long the model shall think, where somebody says it.
+    /// How long the model should think, if configured.
     pub effort: Option<Effort>,
     /// Without a slash at its end.
     pub base_url: String,
@@ -97,27 +96,27 @@ pub struct ProviderConfig {
     pub replay_speed: ReplaySpeed,
     /// Where the key comes from, where one is set. It stays where it is.
     pub key: Option<KeySource>,
-    /// Whether the base URL is this machine.
+    /// True if the base URL is on this machine.
     pub local: bool,
-    /// From `HTTPS_PROXY`, less what `NO_PROXY` excepts for this base URL.
+    /// From `HTTPS_PROXY`, unless `NO_PROXY` exempts this base URL.
     pub proxy: Option<String>,
 }
 
-/// Who may do what.
+/// Permission mode and rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
-    /// For what no rule speaks of.
+    /// Decides about calls that match no rule.
     pub mode: Mode,
     /// In the order of their layers; not parsed yet, see `approval::Rules::new`.
     pub rules: Vec<Rule>,
-    /// What stands beside them; not tried yet, see `approval::try_examples`.
+    /// Examples given with the rules; not tried yet, see `approval::try_examples`.
     pub examples: Vec<Example>,
 }
 
 /// How calls are confined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// What to do where the kernel cannot enforce a row.
+    /// The reaction to a policy row that the kernel cannot enforce.
     pub level: Level,
     /// No stronger cage than this is tried.
     pub highest_tier: Tier,
@@ -140,7 +139,7 @@ pub struct ToolsConfig {
     pub add_dirs: Vec<PathBuf>,
 }
 
-/// What a conversation is begun with beside words.
+/// Content that a conversation starts with, in addition to the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextConfig {
     /// Files that are pinned to it, relative to the project or absolute.
@@ -170,9 +169,9 @@ pub struct UiConfig {
 pub struct DaemonConfig {
     /// How long a question waits for an answer.
     pub question_deadline_ms: u64,
-    /// How long a daemon stays that nobody uses.
+    /// How long an unused daemon keeps running.
     pub idle_exit_ms: u64,
-    /// How long a session's provider stays that nobody asks.
+    /// How long a session's idle provider keeps running.
     pub idle_provider_ms: u64,
     /// Longest time from a worker's start to its Hello.
     pub hello_ms: u64,
@@ -322,8 +321,8 @@ fn provider(
     })
 }
 
-/// Most rules of a session, and most examples beside them. People write tens; the bound keeps what the broker is sent below the cap
-/// of its wire, and the time to read it below a second.
+/// Most rules of a session, and most examples. People write tens. The bound keeps the broker's
+/// `Rules` message below its cap, and the time to parse it below a second.
 const RULES_CAP: usize = 10_000;
 
 /// Where the key comes from: a file or a command that is named comes before the environment.

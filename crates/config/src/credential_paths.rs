@@ -1,12 +1,13 @@
-//! Where people's programs keep keys: below homes, and where the client's variables say. Paths alone;
-//! the disk is asked only which homes there are, and what of other people's lies in them. For what no call is given, and for `doctor`.
+//! Paths where programs keep keys: below homes, and where variables of the client point. These are
+//! paths only; the disk is read only to list homes and the files of other users. Used for the
+//! directories that no call is given, and by `doctor`.
 
 use crate::environment::credential_paths;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Below a home: what holds keys, or what the person's programs sign in with.
+/// Below a home: files and directories that hold keys or sign-ins.
 const IN_HOME: [&str; 20] = [
     ".ssh",
     ".gnupg",
@@ -40,7 +41,7 @@ const IN_DATA: [&str; 2] = ["keyrings", "kwalletd"];
 /// Where the accounts of this machine are, and with them other people's homes.
 const ACCOUNTS: &str = "/etc/passwd";
 
-/// What is mounted where, and the kinds that no other machine or process serves.
+/// The list of mounts, and the file system types that this machine serves itself.
 const MOUNTS: &str = "/proc/self/mountinfo";
 const LOCAL: [&str; 11] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "tmpfs", "overlay", "jfs"];
@@ -52,15 +53,16 @@ pub struct CredentialPaths {
     own: Vec<PathBuf>,
     /// Where the person moved cargo's home to.
     cargo_home: Option<PathBuf>,
-    /// Homes of other people, of root and of services. Those of services lie where others work too
-    /// (`/var/www`), so only what is there counts.
+    /// Homes of other users, of root and of services. Homes of services are often shared work
+    /// directories (`/var/www`), so only paths that exist there count.
     other_homes: Vec<PathBuf>,
-    /// Those that another machine or process serves, as they are named: a look could take forever.
+    /// Paths on file systems that another machine or process serves, unresolved: an access could
+    /// block forever.
     unseen: Vec<PathBuf>,
 }
 
 impl CredentialPaths {
-    /// Those that a client with this environment and this home can have, and everybody else's.
+    /// The paths for a client with this environment and this home, and those of all other users.
     #[must_use]
     pub fn of(env: &[(String, String)], home: Option<&Path>) -> Self {
         // Accounts that no file names, a network's, are not asked for: that can take forever.
@@ -93,7 +95,7 @@ impl CredentialPaths {
         other_homes.retain(|other| !homes.contains(other));
         let mut own: Vec<PathBuf> = homes.iter().flat_map(|home| in_home(home)).collect();
         own.extend(credential_paths(env).into_iter().filter(|place| {
-            // One that names the whole home says nothing of what lies where in it.
+            // A variable that names the whole home says nothing about paths in it.
             !homes.iter().any(|home| home.starts_with(place))
         }));
         for (name, list) in [("XDG_CONFIG_HOME", &IN_CONFIG[..]), ("XDG_DATA_HOME", &IN_DATA)] {
@@ -106,7 +108,7 @@ impl CredentialPaths {
         Self { own, cargo_home, other_homes, unseen }
     }
 
-    /// What of this place holds keys, as far as that is known: a home of cargo is mostly sources and
+    /// The parts of this path that hold keys, as far as known. Cargo's home is mostly sources and
     /// programs, and may lie in a project for just these.
     #[must_use]
     pub fn pieces(&self, place: PathBuf) -> Vec<PathBuf> {
@@ -116,7 +118,7 @@ impl CredentialPaths {
         vec![place]
     }
 
-    /// All of them, by every path that leads there.
+    /// All of them, by every path that leads to them.
     #[must_use]
     pub fn places(&self) -> Vec<PathBuf> {
         let others = self.other_homes.iter().flat_map(|home| in_home(home));
@@ -148,11 +150,11 @@ fn in_home(home: &Path) -> impl Iterator<Item = PathBuf> {
     own.chain(IN_CONFIG.map(|name| config.join(name))).chain(IN_DATA.map(|name| data.join(name)))
 }
 
-/// Whether a file system of this machine answers for the path, and for where it leads as a link.
+/// True if a local file system serves the path, and its target if it is a link.
 fn is_local(path: &Path, mounts: &str) -> bool {
     let local = |path: &Path| {
         let around = mounts.lines().filter_map(mount).filter(|(at, _)| path.starts_with(at));
-        // Of those that lie over each other the last one is seen.
+        // Of mounts on the same path, the last one is visible.
         let nearest = around.max_by_key(|(at, _)| at.components().count());
         nearest.is_some_and(|(_, kind)| LOCAL.contains(&kind))
     };
@@ -165,7 +167,7 @@ fn mount(line: &str) -> Option<(&Path, &str)> {
     Some((Path::new(before.split(' ').nth(4)?), after.split(' ').next()?))
 }
 
-/// What this user may not look at now can be opened to them later.
+/// A path that this user cannot access now may become accessible later.
 fn may_be_there(place: &Path) -> bool {
     match place.symlink_metadata() {
         Ok(_) => true,

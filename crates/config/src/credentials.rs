@@ -17,7 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 /// The table that holds them.
 pub(crate) const TABLE: &str = "net.credentials";
-/// What one may say.
+/// The fields of a table.
 const FIELDS: [&str; 3] = ["key_file", "key_command", "user"];
 /// Most of a session. Each is a descriptor that its client passes, and a program that it may start.
 const CAP: usize = 32;
@@ -31,7 +31,7 @@ pub struct HostCredential {
     pub user: Option<String>,
     /// Where the key is.
     pub key: CredentialKey,
-    /// What names it.
+    /// The setting that names it.
     pub origin: ValueOrigin,
 }
 
@@ -40,7 +40,7 @@ pub struct HostCredential {
 pub enum CredentialKey {
     /// In a file of the person's alone: an absolute path.
     File(PathBuf),
-    /// What this line prints in a shell.
+    /// The output of this shell command.
     Command(String),
 }
 
@@ -164,7 +164,7 @@ fn text(value: &DeValue<'_>) -> Option<String> {
     fits.then(|| text.to_string())
 }
 
-/// Those that hold: of two for one host the later.
+/// The credentials in force: for one host, the later of two.
 pub(crate) fn all(
     written: Vec<WrittenCredential>,
     sources: &Sources,
@@ -201,7 +201,7 @@ pub(crate) fn all(
 }
 
 impl HostCredential {
-    /// Whether these rules of an allow-list have its host. Elsewhere its key is not used.
+    /// True if these rules of an allow-list include its host. Otherwise its key is not used.
     #[must_use]
     pub fn is_listed(&self, hosts: &[HostRule]) -> bool {
         hosts.iter().any(|rule| rule.admits(&self.host.name, self.host.port))

@@ -4,10 +4,10 @@ use crate::environment::Environment;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The largest socket path in bytes: the kernel's field has 108, the last of them a NUL.
+/// The largest socket path in bytes: the kernel's field has 108, including a final NUL.
 pub const SOCKET_PATH_CAP: usize = 107;
 
-/// The three directories. None of them is made here.
+/// The three directories. Resolving them creates none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirs {
     /// Holds the user's `config.toml`; absent where neither `XDG_CONFIG_HOME` nor `HOME` is set.
@@ -37,9 +37,9 @@ pub enum DirsError {
 }
 
 impl Dirs {
-    /// Resolves the directories from the environment, by the XDG rules: relative values are
-    /// ignored, `HOME` stands in, and where there is no `XDG_RUNTIME_DIR` the state directory
-    /// holds the private one.
+    /// Resolves the directories from the environment by the XDG rules. Relative values are ignored
+    /// and defaults below `HOME` are used. Without `XDG_RUNTIME_DIR`, the private directory is in
+    /// the state directory.
     pub fn resolve(environment: &Environment) -> Result<Self, DirsError> {
         let home = environment.absolute("HOME");
         let of = |name: &str, below: &str| {

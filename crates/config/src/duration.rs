@@ -1,6 +1,6 @@
 //! Times as people write them: `500ms`, `60s`, `5m`, `24h`.
 
-/// Milliseconds of a time as written; `None` where it is none.
+/// Parses a time into milliseconds; `None` if the text is not a time.
 pub(crate) fn milliseconds(text: &str) -> Option<u64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);

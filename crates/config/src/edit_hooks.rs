@@ -1,4 +1,4 @@
-//! What is run behind edits, as it is written: which files, which package, which command.
+//! The text of a hook that runs after edits: files, package, command.
 
 use crate::error::ConfigError;
 use crate::origin::Layer;
@@ -13,21 +13,21 @@ pub(crate) const VERIFIER: &str = "\"*.rs in Cargo.toml: cargo check --offline\"
 pub(crate) const FORMATTER: &str =
     "\"*.rs: rustfmt --edition 2024\", \"*.js: prettier --stdin-filepath {path}\"";
 
-/// One that was configured, and by what.
+/// A hook, and the setting that configured it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredHook {
-    /// What is run, and behind which edits.
+    /// The command, and the edits after which it runs.
     pub hook: Hook,
-    /// As what allows it, with its place.
+    /// The setting and its place, as the rule that allows the command.
     pub by: Rule,
 }
 
-/// What is run behind edits, of one kind.
+/// The hooks of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookConfig {
-    /// None where it is switched off, or the project is not trusted: what lies in it would run.
+    /// Empty if switched off, or if the project is not trusted: code of the project would run.
     pub commands: Vec<ConfiguredHook>,
-    /// Those that do not run for want of trust in the project.
+    /// Hooks that do not run because the project is not trusted.
     pub untrusted: Vec<ConfiguredHook>,
     /// Longest time of one call in milliseconds.
     pub timeout_ms: u64,
@@ -78,7 +78,7 @@ pub(crate) fn read_formatter(text: &str) -> Option<Hook> {
     read(text).filter(|hook| shlex::split(&hook.command).is_some_and(|words| !words.is_empty()))
 }
 
-/// `FILES: COMMAND` or `FILES in MARKER: COMMAND`; the first colon ends what stands before.
+/// Parses `FILES: COMMAND` or `FILES in MARKER: COMMAND`; the command begins after the first colon.
 pub(crate) fn read(text: &str) -> Option<Hook> {
     let (of, command) = text.split_once(':')?;
     let (files, package) = match of.trim().split_once(" in ") {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// Variables that a command may see: what programs need to work, and no more. Everything else,
-/// keys above all, stays outside.
+/// Variables that commands get: those that programs need to work. All others are removed, keys
+/// above all.
 const COMMANDS_SEE: &[&str] = &[
     "PATH",
     "HOME",
@@ -21,7 +21,7 @@ const COMMANDS_SEE: &[&str] = &[
     "CLICOLOR",
     "CLICOLOR_FORCE",
     "SOURCE_DATE_EPOCH",
-    // Compilers and what they are told.
+    // Compilers and their options.
     "CC",
     "CXX",
     "FC",
@@ -95,7 +95,7 @@ pub const FOR_COMMANDS: [(&str, &str); 7] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 
-/// Those that say where tool chains are: the policy of commands names each of them.
+/// Variables that name the directories of tool chains; the policy of commands grants each of them.
 pub const TOOL_HOMES: [&str; 21] = [
     "RUSTUP_HOME",
     "CARGO_HOME",
@@ -120,7 +120,7 @@ pub const TOOL_HOMES: [&str; 21] = [
     "UV_TOOL_DIR",
 ];
 
-/// The same of those that name files or directories of certificates.
+/// Variables that name files or directories of certificates.
 pub const CERTIFICATES: [&str; 7] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -141,8 +141,8 @@ pub const MAVEN_SETTINGS: &str = "AGENTD_MAVEN_SETTINGS";
 /// See [`MAVEN_SETTINGS`].
 pub const GRADLE_SETTINGS: &str = "AGENTD_GRADLE_PROPERTIES";
 
-/// Those that say where programs keep keys; that of `KEY_LISTS` names several, as `PATH` does. A command
-/// sees none of them, but for cargo's.
+/// Variables that name places where programs keep keys; the one of `KEY_LISTS` is a list, like
+/// `PATH`. Commands get none of them except cargo's.
 const KEY_PLACES: [&str; 19] = [
     "GNUPGHOME",
     "DOCKER_CONFIG",
@@ -166,7 +166,7 @@ const KEY_PLACES: [&str; 19] = [
 ];
 const KEY_LISTS: [&str; 1] = ["KUBECONFIG"];
 
-/// Whether the variable of this name says where keys lie.
+/// True if the variable of this name points to keys.
 #[must_use]
 pub fn names_credential_path(name: &str) -> bool {
     KEY_PLACES.contains(&name) || KEY_LISTS.contains(&name)
@@ -178,7 +178,7 @@ pub fn credential_paths(variables: &[(String, String)]) -> Vec<PathBuf> {
     let named = variables.iter().filter(|(name, _)| names_credential_path(name));
     let paths = named.flat_map(|(name, value)| match KEY_LISTS.contains(&name.as_str()) {
         true => std::env::split_paths(value).collect(),
-        // Kerberos says before the path what lies there.
+        // Kerberos puts the type before the path.
         false => {
             let kinds = ["FILE:", "DIR:"].into_iter();
             let path = kinds.filter(|_| name == "KRB5CCNAME").find_map(|k| value.strip_prefix(k));
@@ -188,8 +188,8 @@ pub fn credential_paths(variables: &[(String, String)]) -> Vec<PathBuf> {
     paths.filter(|path| path.is_absolute()).collect()
 }
 
-/// Whether a command may see this variable: one of those above, unless its name is one of keys or its
-/// value holds one.
+/// True if commands get this variable: it is in the list above, its name is not the name of a key,
+/// and its value contains no key.
 #[must_use]
 pub fn command_may_see(name: &str, value: &str) -> bool {
     let known = COMMANDS_SEE.contains(&name)
@@ -199,7 +199,7 @@ pub fn command_may_see(name: &str, value: &str) -> bool {
     known && (name == "CARGO_HOME" || !sounds_secret(name)) && !holds_secret(name, value)
 }
 
-/// Whether a command may see it, as `sandbox.env` says: a name, or a beginning with a `*`.
+/// True if `sandbox.env` adds this variable to those of commands: by name, or by prefix with a `*`.
 #[must_use]
 pub fn is_added(names: &[String], name: &str, value: &str) -> bool {
     let fits = |wanted: &String| match wanted.strip_suffix('*') {
@@ -209,10 +209,10 @@ pub fn is_added(names: &[String], name: &str, value: &str) -> bool {
     names.iter().any(fits) && !sounds_secret(name) && !holds_secret(name, value)
 }
 
-/// Whether this can stand in `sandbox.env`.
+/// True if this is a valid element of `sandbox.env`.
 pub(crate) fn can_be_added(text: &str) -> bool {
     let (name, least) = match text.strip_suffix('*') {
-        // A beginning of one or two letters would be half of what there is.
+        // A prefix of one or two letters would match too many variables.
         Some(beginning) => (beginning, 3),
         None => (text, 1),
     };
@@ -222,7 +222,7 @@ pub(crate) fn can_be_added(text: &str) -> bool {
     name.len() >= least && name.len() <= 256 && is_name && !is_set && !sounds_secret(name)
 }
 
-/// Words of names whose values are keys, or lead to them.
+/// Words in names of variables that hold keys or point to them.
 const SECRET_WORDS: [&str; 28] = [
     "TOKEN",
     "TOKENS",
@@ -257,12 +257,12 @@ const SECRET_WORDS: [&str; 28] = [
 const SECRET_PARTS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "APIKEY", "CREDENTIAL"];
 /// The same at the end of a word: `SSHPASS`, `SIGNINGKEY`.
 const SECRET_ENDINGS: [&str; 3] = ["PASS", "KEY", "PWD"];
-/// Words that end so and mean something else; a shell's directories are two of them.
+/// Words with such an ending and another meaning, among them two directories of the shell.
 const NO_SECRETS: [&str; 6] = ["OLDPWD", "BYPASS", "COMPASS", "MONKEY", "TURKEY", "HOTKEY"];
 /// How names begin whose session is one at a desktop.
 const OF_DESKTOPS: [&str; 2] = ["XDG_SESSION_", "DESKTOP_SESSION"];
 
-/// Whether a variable of this name holds a key, or says where keys lie.
+/// True if a variable of this name holds a key or points to keys.
 #[must_use]
 pub fn sounds_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
@@ -280,12 +280,12 @@ pub fn sounds_secret(name: &str) -> bool {
         || SECRET_PARTS.iter().any(|part| upper.contains(part))
 }
 
-/// Variables whose addresses are of what is downloaded: no question and no part of a path of theirs need be
-/// more than a name.
+/// Variables with addresses of downloads: a query or a token-like path segment in them may hold a
+/// key.
 const DOWNLOADS: [&str; 4] = ["GOPROXY", "GOSUMDB", "RUSTUP_DIST_SERVER", "RUSTUP_UPDATE_ROOT"];
 
-/// Whether the value of this variable holds a key: as a sign-in before a host, in an address or as what the
-/// value gives to a name of a key.
+/// True if the value of this variable contains a key: a sign-in before a host, a token in an
+/// address, or a value assigned to the name of a key.
 #[must_use]
 pub fn holds_secret(name: &str, value: &str) -> bool {
     // `sr@latin` is a language.
@@ -294,12 +294,13 @@ pub fn holds_secret(name: &str, value: &str) -> bool {
     let gives = |word: &str| word == "--" || (word.contains('=') && !word.starts_with('-'));
     signs_in
         || assigns_secret(value)
-        // make writes variables of its command line there, whatever their names.
+        // make puts all variables of its command line there, under any names.
         || (name == "MAKEFLAGS" && words().any(gives))
         || (DOWNLOADS.contains(&name) && address::names_token(value))
 }
 
-/// Whether this text gives something to a name of a key, as `--token=x`, `Password=x;` and `?api_key=x` do.
+/// True if this text assigns a value to the name of a key, as in `--token=x`, `Password=x;` and
+/// `?api_key=x`.
 #[must_use]
 pub fn assigns_secret(text: &str) -> bool {
     let ends = |c: char| c.is_whitespace() || ";&?,\"'".contains(c);

@@ -1,4 +1,4 @@
-//! What can be wrong with configuration, each with its place and the next step.
+//! Errors of the configuration, each with its place and a remedy.
 
 use crate::origin::ValueOrigin;
 use std::fmt;
@@ -40,7 +40,7 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
-    /// Something that is no regular file stands in a file's place.
+    /// The path of a file is a directory or a special file.
     #[error("{}: is not a regular file. Put a text file there, or remove it", file.display())]
     NotAFile {
         /// Which.
@@ -66,7 +66,7 @@ pub enum ConfigError {
         file.display(), within.display(), setting.replace("key_file", "key_command")
     )]
     KeyInReach {
-        /// What names it.
+        /// The setting's place.
         origin: ValueOrigin,
         /// The setting.
         setting: String,
@@ -94,7 +94,7 @@ pub enum ConfigError {
     Syntax {
         /// Where.
         place: SourceLine,
-        /// What the parser said.
+        /// The parser's message.
         message: String,
     },
     /// A key that does not exist.
@@ -107,7 +107,7 @@ pub enum ConfigError {
         /// `; did you mean …?`, or a way on.
         hint: String,
     },
-    /// A key that may not stand in this layer.
+    /// A key that cannot be set in this layer.
     #[error("{place}: `{key}` cannot be set here: {reason}")]
     Misplaced {
         /// Where.
@@ -124,9 +124,9 @@ pub enum ConfigError {
         place: SourceLine,
         /// Which.
         key: String,
-        /// What stands there.
+        /// The value as written.
         found: String,
-        /// What should.
+        /// The values that the key takes.
         wanted: String,
     },
     /// More rules, or examples beside them, than are read.

@@ -1,4 +1,4 @@
-//! What `agentd init` writes.
+//! The project file that `agentd init` writes.
 
 use crate::load::PROJECT_FILE;
 use crate::trust::{TrustError, TrustStore};

@@ -1,10 +1,10 @@
 //! Configuration: text to meaning, once, at start, with the origin of each value.
 //!
 //! [`Config::load`] reads the layers that [`Sources`] names, lowest first: built-in, managed, the
-//! user's file, the project's file, the project's local file, environment, flags; then what the
-//! managed file tightens holds over all of them. Reading those files is the only input of a
-//! configuration; a process's own environment comes in through [`Environment::of_process`]. [`Keys`]
-//! and [`granted`] look at the person's home, too: where keys lie, and where programs.
+//! user's file, the project's file, the project's local file, environment, flags. Then the managed
+//! file's tighter values override all of them. It reads only those files; a process's own
+//! environment is passed in, from [`Environment::of_process`]. [`CredentialPaths`] and
+//! [`granted_path_dirs`] also inspect the user's home, for keys and for programs.
 //!
 //! Who calls it: the supervisor for each session it opens, and the command line for `config`,
 //! `init` and `doctor`. [`allow`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.

@@ -40,18 +40,18 @@ pub struct Sources {
     pub project: PathBuf,
     /// The calling client's environment.
     pub environment: Environment,
-    /// Key and value of each flag that sets one, in the words of the configuration.
+    /// Configuration key and value of each flag that sets one.
     pub flags: Vec<(String, String)>,
-    /// Whether the project's files may loosen.
+    /// Which of the project's files may loosen restrictions.
     pub trust: Trust,
 }
 
-/// Whether the project's files may loosen.
+/// Trust in the project's files. Only trusted files may loosen restrictions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     /// Yes: the caller said so for this run.
     Trusted,
-    /// Those that the user's record holds, with their content as it is now.
+    /// Files are trusted if the user's record holds their present content.
     AsRecorded(TrustStore),
 }
 
@@ -167,7 +167,7 @@ fn key_files(
     Ok([(used, origin.clone())].into_iter().chain(all).filter_map(file).collect())
 }
 
-/// The vendor in use, which says what variables mean: a flag's, or that of the files.
+/// The vendor in use, which determines the variables to read: from a flag, else from the files.
 fn vendor(sources: &Sources, settings: &LayeredSettings) -> Result<&'static Vendor, ConfigError> {
     let flag = sources.flags.iter().rev().find(|(key, _)| key == "provider.name");
     let word = match flag {
@@ -214,8 +214,8 @@ fn put_environment(
     Ok(())
 }
 
-/// Where the managed file is tighter than what the other layers made, it has the last word. Its
-/// denials need nothing here: rules only ever add to each other.
+/// Values of the managed file override all layers where they are tighter. Its rules need no step
+/// here: rules of all layers are added to each other.
 fn put_ceilings(managed: Vec<SettingEntry>, settings: &mut LayeredSettings) {
     for entry in managed {
         if settings.tightness(&entry) == Some(Ordering::Greater) {
@@ -272,7 +272,7 @@ fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { file: path.into(), source };
-    // Looked at before it is opened: opening a FIFO would wait for its writer.
+    // Checked before it is opened: opening a FIFO would wait for a writer.
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {}
         Ok(_) => return Err(ConfigError::NotAFile { file: path.into() }),
@@ -289,7 +289,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     Ok(Some(content))
 }
 
-/// `.agentd` may be missing, or be a file of somebody else's.
+/// `.agentd` may be missing, or be a file of another program.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

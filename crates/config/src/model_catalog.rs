@@ -1,4 +1,4 @@
-//! What is known of models ahead of any configuration: the table in `config/models.toml`.
+//! Built-in facts about models: the table in `config/models.toml`.
 
 use protocol::client::{ModelFacts, Prices};
 use toml::de::{DeTable, DeValue};
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 /// The table's text.
 const TABLE: &str = include_str!("../../../config/models.toml");
 
-/// What is known of a model by the vendor's name for it; nothing of one that is not in the table.
+/// The facts about a model by its vendor's name; empty for a model that is not in the table.
 pub(crate) fn facts(model: &str) -> ModelFacts {
     let Ok(table) = DeTable::parse(TABLE) else { return ModelFacts::default() };
     let models = table.get_ref().get("model").and_then(|models| models.get_ref().as_table());
@@ -50,7 +50,7 @@ pub(crate) fn micros(value: &DeValue<'_>) -> Option<u64> {
     (0.0..1e6).contains(&dollars).then(|| (dollars * 1e6).round() as u64)
 }
 
-/// Whether `model` is this model or a dated edition of it.
+/// True if `model` is this model or a dated edition of it.
 fn is_edition(name: &str, model: &str) -> bool {
     let Some(rest) = model.strip_prefix(name) else { return false };
     let is_date =

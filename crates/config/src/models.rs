@@ -31,13 +31,13 @@ const KEY_HEADERS: [&str; 5] =
 pub(crate) struct NamedModel {
     /// As `--model` says it.
     pub name: String,
-    /// What it sets, in the words of the configuration; the vendor's name of the model among it.
+    /// Its settings, by configuration key; the vendor's name of the model is one of them.
     pub entries: Vec<SettingEntry>,
-    /// What no key holds.
+    /// Settings that have no configuration key.
     pub extras: ModelExtras,
 }
 
-/// What only a named model has.
+/// Settings that only a named model has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ModelExtras {
     /// Sent with each request.
@@ -189,8 +189,8 @@ pub(crate) fn chosen<'a>(
     Ok(models.iter().rev().find(|model| model.name == name))
 }
 
-/// Puts a chosen model on top. Where it is of another provider, that provider's own server and key
-/// hold unless it names others: a key is never sent to somebody else's server.
+/// Applies a chosen model. If it is of another provider and names no server or key, it gets that
+/// provider's own: a key is never sent to another vendor's server.
 pub(crate) fn put(model: &NamedModel, settings: &mut LayeredSettings) -> Result<(), ConfigError> {
     let sets = |key: &str| model.entries.iter().find(|entry| entry.key.name == key);
     let now = settings.text("provider.name")?.to_owned();

@@ -1,6 +1,6 @@
-//! A user's file is the user's own: never one that the calls which it bounds could write; and a key's
-//! file is never one that they could read. For `load`, and for the supervisor where directories are
-//! added.
+//! Two checks on files. Calls must not be able to write the user's configuration file, which
+//! restricts them, and must not be able to read a key file. For `load`, and for the supervisor when
+//! a directory is added.
 
 use crate::config::Config;
 use crate::error::ConfigError;
@@ -20,8 +20,8 @@ pub struct KeyFile {
     pub(crate) withheld: Option<PathBuf>,
 }
 
-/// Looks where the file of the user's settings really lies. The directory that it is kept in is
-/// withheld from calls by itself; a link out of it is not.
+/// Resolves the user's configuration file. Its directory is withheld from calls anyway, but the
+/// target of a link out of it is not.
 ///
 /// # Errors
 /// It is a link into one of these directories, which calls may write.

@@ -1,12 +1,13 @@
-//! Which directories of the person's `PATH` commands may start programs from, beside those that the
-//! policy names. For the supervisor's plan and for `doctor`; looks at the directories and changes nothing.
+//! The directories of the user's `PATH` from which commands may start programs, in addition to
+//! those of the policy. For the supervisor and for `doctor`. It inspects directories and changes
+//! nothing.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What belongs to the programs of a directory of that name, relative to the directory above it. Not all
-/// that lies there: many programs keep tokens right beside their `bin` (`~/.fly/config.yml`).
+/// Files that belong to the programs of a directory of that name, relative to its parent. Not the
+/// whole parent: many programs keep tokens next to their `bin` (`~/.fly/config.yml`).
 const BESIDE: [(&str, &[&str]); 3] =
     [("bin", OF_PROGRAMS), ("sbin", OF_PROGRAMS), ("shims", OF_SHIMS)];
 const OF_PROGRAMS: &[&str] = &[
@@ -39,13 +40,14 @@ const WHOLE: [&[&str]; 4] = [
     &["packages/flutter_tools"],
 ];
 
-/// What all of a person's programs keep things in, relative to the home: no root of one of them.
+/// Directories shared by all programs of a user, relative to the home. None of them is the root of
+/// one program.
 const SHARED: [&str; 4] = [".local", ".local/share", ".config", ".cache"];
 
 /// Most places that are granted so.
 const MOST: usize = 64;
 
-/// What is known before a directory is judged.
+/// The context in which a directory is judged.
 #[derive(Debug)]
 pub struct PathPolicy<'a> {
     /// The person's home, a real path.
@@ -54,17 +56,18 @@ pub struct PathPolicy<'a> {
     pub known: &'a [PathBuf],
     /// Where keys and agentd's own files lie, or would.
     pub kept: &'a [PathBuf],
-    /// What commands can write: a program that one of them left there would be started as the person's.
+    /// Directories that commands can write. A program there could have been left by a command, and
+    /// would later run with the user's rights.
     pub writable: &'a [PathBuf],
-    /// Whether who can write in such places decides what is found at a path. While a command lays links
-    /// anew the answer stays the same, and only where they end changes.
+    /// Returns true if a process that can write in these directories controls the target of the
+    /// path. The answer is stable while a command replaces links; only their targets change.
     pub is_written_by: fn(&Path, &[PathBuf]) -> bool,
     /// Whose directories are the person's own: theirs, and those of who owns the home.
     pub persons: [u32; 2],
 }
 
-/// The places that a search path adds: its directories, what belongs to their programs, and programs that
-/// links in them lead to.
+/// The paths that a search path adds: its directories, the files that belong to their programs, and
+/// programs that links in them point to.
 #[must_use]
 pub fn granted_path_dirs(path: &str, ground: &PathPolicy<'_>) -> Vec<PathBuf> {
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
@@ -100,8 +103,8 @@ pub fn refused_path_dirs(path: &str, ground: &PathPolicy<'_>) -> Vec<(PathBuf, &
     dirs.filter_map(|dir| reason(&dir).map(|reason| (dir, reason))).collect()
 }
 
-/// What belongs to the programs of a directory that many share, as `~/.local/bin`: parts of what has the
-/// name of one of them in `share` beside it.
+/// Files of programs in a shared directory such as `~/.local/bin`: known parts of the directory in
+/// `../share` that has the program's name.
 fn data(dir: &Path) -> Vec<PathBuf> {
     let share = dir.parent().filter(|_| beside(dir).is_some()).map(|root| root.join("share"));
     let programs = share.iter().flat_map(|_| std::fs::read_dir(dir)).flatten().flatten();
@@ -112,19 +115,19 @@ fn data(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What belongs to the programs of such a directory, as names beside it.
+/// Names of directories next to such a directory that belong to its programs.
 fn beside(dir: &Path) -> Option<&'static [&'static str]> {
     let name = dir.file_name()?;
     BESIDE.iter().find(|(known, _)| name == *known).map(|(_, names)| *names)
 }
 
 impl PathPolicy<'_> {
-    /// Whether a command decides what is found at this path.
+    /// True if a command controls the target of this path.
     fn is_written(&self, path: &Path) -> bool {
         (self.is_written_by)(path, self.writable)
     }
 
-    /// The real path of what is there, unless a command could have led it there or put it there.
+    /// The real path, unless a command could have created or redirected it.
     fn real(&self, path: &Path) -> Option<PathBuf> {
         path.canonicalize().ok().filter(|_| !self.is_written(path))
     }
@@ -138,7 +141,7 @@ impl PathPolicy<'_> {
         real.filter(|path| path.metadata().is_ok_and(is_program)).collect()
     }
 
-    /// Adds a place and what belongs to it, unless it may not be granted or is already.
+    /// Adds a directory and its related files, unless it is refused or already granted.
     fn grant(&self, place: &Path, granted: &mut Vec<PathBuf>) {
         if self.refused(place).is_some() {
             return;
@@ -159,7 +162,7 @@ impl PathPolicy<'_> {
         self.grant_parts(parts, granted);
     }
 
-    /// Adds those of them that are there, by their real paths.
+    /// Adds the parts that exist, by their real paths.
     fn grant_parts(&self, parts: impl IntoIterator<Item = PathBuf>, granted: &mut Vec<PathBuf>) {
         for part in parts.into_iter().filter_map(|part| self.real(&part)) {
             let has = |list: &[PathBuf]| list.iter().any(|other| part.starts_with(other));
@@ -194,8 +197,8 @@ impl PathPolicy<'_> {
         below.is_some_and(|below| SHARED.iter().any(|name| below == Path::new(name)))
     }
 
-    /// Whether others can put something else in its place. What lies around the home is not looked at:
-    /// nobody is safe where that is so.
+    /// True if other users can replace it. Directories above the home are not checked: if others
+    /// can write those, no program of the user is safe.
     fn is_changed_by_others(&self, place: &Path) -> bool {
         let ours = |dir: &&Path| Some(*dir) != self.home;
         let open = |dir: &Path| {
@@ -205,7 +208,7 @@ impl PathPolicy<'_> {
     }
 }
 
-/// Whether somebody beside root and these can write a directory of this mode and owner.
+/// True if a user other than root and these can write a directory with this mode and owner.
 fn is_open((mode, owner): (u32, u32), persons: [u32; 2]) -> bool {
     mode & 0o002 != 0 || (owner != 0 && !persons.contains(&owner))
 }
@@ -230,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Files that end in `*` are programs, those that end in `/` are directories.
+    /// A final `*` marks a program, a final `/` a directory.
     const THERE: [&str; 37] = [
         "home/tools/maven/bin/mvn*",
         "home/tools/maven/lib/",
@@ -354,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_directory_of_path_is_granted_with_what_its_programs_need_and_nothing_beside() {
-        // /tmp is everybody's, so the home is all that counts there.
+        // All users can write /tmp, so only the home counts there.
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         made(&base);

@@ -1,4 +1,4 @@
-//! What a project's file may do while the user does not trust it: tighten, not loosen.
+//! Settings of an untrusted project's file: they may tighten restrictions, not loosen them.
 
 use crate::error::ConfigError;
 use crate::models::NamedModel;
@@ -25,11 +25,11 @@ impl fmt::Display for ConfigWarning {
     }
 }
 
-/// Said of what a file loosens that is not trusted.
+/// The warning about a loosening setting in an untrusted file.
 const IGNORED: &str = "loosens what holds for you and is ignored, since you have not said that you \
                        trust this file as it is now. Read it; then give --trust-project";
 
-/// Whether the user stands behind a project's file.
+/// The user's trust in a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProjectTrust {
     /// It counts like the user's own.

@@ -1,4 +1,4 @@
-//! Which proxy a request goes through: `HTTPS_PROXY`, less what `NO_PROXY` excepts.
+//! The proxy for a request: `HTTPS_PROXY`, unless `NO_PROXY` exempts the host.
 
 /// The proxy for this base URL. Plain `http` goes without one, as `HTTPS_PROXY` says.
 pub(crate) fn proxy_for(
@@ -18,7 +18,7 @@ pub(crate) fn proxy_for(
     (!excepted).then(|| proxy.to_owned())
 }
 
-/// Whether a URL's host is this machine.
+/// True if a URL's host is this machine.
 pub(crate) fn is_loopback(base_url: &str) -> bool {
     let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
     let (host, _) = host_and_port(rest);

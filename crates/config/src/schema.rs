@@ -1,8 +1,9 @@
-//! Every key there is, in one table: what it holds and what a project's file may do to it.
+//! All configuration keys in one table: their values, and the changes that a project's file may
+//! make.
 
 use crate::vendors::{PROVIDER_NAMES, VENDORS};
 
-/// What a key holds.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     /// One line of text.
@@ -42,7 +43,7 @@ pub(crate) enum Tightness {
     SmallerButZero,
 }
 
-/// What a project's file may do to a key while it is not trusted.
+/// The changes that a project's file may make to a key while it is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UntrustedMay {
     /// Anything: it neither loosens nor tightens.
@@ -60,9 +61,9 @@ pub(crate) enum UntrustedMay {
 pub(crate) struct ConfigKey {
     /// Dotted.
     pub name: &'static str,
-    /// What it holds.
+    /// The type of its value.
     pub kind: ValueKind,
-    /// What a project's file may do to it.
+    /// The changes that an untrusted project's file may make.
     pub project: UntrustedMay,
 }
 
@@ -77,7 +78,7 @@ const DAEMON: UntrustedMay = UntrustedMay::Misplaced(
     "the daemon serves all your projects; set it in your own configuration file",
 );
 
-/// The words of `permissions.mode`, the loosest first.
+/// The values of `permissions.mode`, loosest first.
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
 use Tightness::{LaterWord, Smaller, SmallerButZero};
@@ -114,12 +115,12 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("sandbox.limits.cpu_seconds", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
     key("sandbox.limits.file_bytes", Count(0, i64::MAX as u64), Tighten(SmallerButZero)),
     key("sandbox.limits.open_files", Count(0, 1_048_576), Tighten(SmallerButZero)),
-    // A project that names them would be told what the person keeps in them.
+    // A project could use it to read the contents of the user's variables.
     key("sandbox.env", Variables, Nothing),
     key("net.mode", Word(&["on", "allow", "off"]), Tighten(LaterWord)),
-    // A project that names its own hosts chooses where what it reads is sent.
+    // A project could choose the hosts to which its commands send data.
     key("net.allow", Hosts, Nothing),
-    // A search page of somebody else would be told all that is looked for.
+    // Another search page would receive every search query.
     key("web.search_url", Url, Nothing),
     key("web.private_networks", Word(&["allow", "refuse"]), Tighten(LaterWord)),
     // A result of fewer characters than this has no room for its exit line.
@@ -128,7 +129,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     // The largest is the contract of `bash`: ten minutes.
     key("tools.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
     key("tools.add_dirs", Dirs, Nothing),
-    // What a project says runs once the project is trusted, as all that is run after edits.
+    // A project's hooks run only once the user trusts the project.
     key("verify.mode", Word(&["on", "off"]), Tighten(LaterWord)),
     key("verify.commands", Verifiers, Nothing),
     key("verify.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
@@ -140,7 +141,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),
     key("budget.calls", Count(1, 1_000_000), Tighten(Smaller)),
     key("budget.session_calls", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
-    // Which key leaves is the person's, whatever they work on.
+    // The leader key is the user's choice in every project.
     key("ui.leader", Name, Nothing),
     key("daemon.question_deadline", Time(100, 30 * DAY), DAEMON),
     key("daemon.idle_exit", Time(100, 30 * DAY), DAEMON),
@@ -163,17 +164,17 @@ pub(crate) fn find(name: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// Whether keys stand below this table.
+/// True if there are keys below this table.
 pub(crate) fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// Whether a person who writes this word would put a key behind it.
+/// True if a user would expect to set a secret by this name.
 pub(crate) fn names_a_key(word: &str) -> bool {
     ["api_key", "key", "apikey", "auth_token", "token", "password"].contains(&word)
 }
 
-/// What to say behind "there is no key `name`": the key that was meant, as far as one can tell.
+/// The hint after "there is no key `name`": the key that was probably meant.
 pub(crate) fn hint(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     if names_a_key(last) {
@@ -216,7 +217,7 @@ mod tests {
         }
     }
 
-    /// A key that joins them needs its reason here: no value of it loosens.
+    /// A key that joins this list needs its reason here: no value of it may loosen a restriction.
     #[test]
     fn an_untrusted_project_sets_only_these_as_it_likes() {
         let free = KEYS.iter().filter(|key| key.project == UntrustedMay::Anything);

@@ -1,4 +1,4 @@
-//! Layers put on top of each other: what each key holds in the end, and from where.
+//! Merges the layers: the final value of each key, and its origin.
 
 use crate::error::{ConfigError, SourceLine};
 use crate::origin::{Layer, ValueOrigin};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(crate) struct SettingEntry {
     /// Which key.
     pub key: &'static ConfigKey,
-    /// What it is set to.
+    /// The value.
     pub value: ConfigValue,
     /// Where.
     pub place: SourceLine,
@@ -28,7 +28,7 @@ impl SettingEntry {
     }
 }
 
-/// What each key holds by now.
+/// The value of each key after the layers merged so far.
 #[derive(Debug, Default)]
 pub(crate) struct LayeredSettings(BTreeMap<&'static str, (ConfigValue, ValueOrigin)>);
 
@@ -44,7 +44,7 @@ impl LayeredSettings {
         }
     }
 
-    /// Puts the vendor's own where nobody named another.
+    /// Fills in the vendor's own server and model where no layer set others.
     pub(crate) fn put_vendor(&mut self, vendor: &Vendor) {
         for (key, own) in
             [("provider.base_url", Some(vendor.base_url)), ("provider.model", vendor.model)]
@@ -57,8 +57,8 @@ impl LayeredSettings {
         }
     }
 
-    /// Whether the entry would make its key looser than it is now, equal, or tighter. `None` for
-    /// keys that have no such order.
+    /// Compares the entry with the current value: looser, equal or tighter. `None` for keys without
+    /// such an order.
     pub(crate) fn tightness(&self, entry: &SettingEntry) -> Option<Ordering> {
         let UntrustedMay::Tighten(order) = entry.key.project else { return None };
         let (now, _) = self.0.get(entry.key.name)?;
@@ -95,7 +95,7 @@ impl LayeredSettings {
         }
     }
 
-    /// What a key holds and from where.
+    /// The value of a key and its origin.
     pub(crate) fn get(
         &self,
         key: &'static str,

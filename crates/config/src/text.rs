@@ -23,7 +23,7 @@ pub(crate) struct FileSource<'a> {
     pub text: &'a str,
 }
 
-/// What a file says.
+/// The parsed content of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     /// In the order of its lines.

@@ -32,7 +32,7 @@ impl TrustStore {
         Self { file }
     }
 
-    /// Whether the user trusts this file with this content. No record is no trust.
+    /// True if the user trusts this file with this content. Without a record, no file is trusted.
     ///
     /// # Errors
     /// Where there is a record that cannot be read.
@@ -60,7 +60,7 @@ impl TrustStore {
                 .create(dir)
                 .map_err(|source| self.failed("written", source))?;
         }
-        // The path stands behind the hash for people; a line break in it must not make a second line.
+        // The path after the hash is for people; a line break in it must not start a second line.
         let shown = path.to_string_lossy().replace(char::is_control, "?");
         let line = format!("{}  {shown}\n", fingerprint(path, content));
         OpenOptions::new()

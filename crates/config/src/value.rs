@@ -1,4 +1,4 @@
-//! One value: read from what a file, a variable or a flag says, by the kind of its key.
+//! Reads one value from a file, a variable or a flag, by the type of its key.
 
 use crate::duration;
 use crate::edit_hooks;
@@ -9,7 +9,7 @@ use crate::vendors::VENDORS_OWN;
 use protocol::hosts::HostRule;
 use protocol::judgement::Said;
 
-/// What a key was set to.
+/// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConfigValue {
     /// A name, a URL, a word.
@@ -27,14 +27,14 @@ pub(crate) struct ListItem {
     pub text: String,
     /// Where.
     pub origin: ValueOrigin,
-    /// The calls that stand beside a rule.
+    /// The examples given with a rule.
     pub examples: Vec<RuleExample>,
 }
 
 /// A call beside a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuleExample {
-    /// What is said of it.
+    /// Whether the rule should match it.
     pub said: Said,
     /// As written.
     pub what: String,
@@ -42,7 +42,7 @@ pub(crate) struct RuleExample {
     pub line: u32,
 }
 
-/// What stands where a value is expected, before its key has a say.
+/// A value as found in its source, before it is checked against its key.
 #[derive(Debug)]
 pub(crate) enum RawValue<'a> {
     /// A string of a file.
@@ -58,13 +58,13 @@ pub(crate) enum RawValue<'a> {
 /// Why a value is not one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ValueError {
-    /// What stands there.
+    /// The value as written.
     pub found: String,
-    /// What should.
+    /// The values that the key takes.
     pub wanted: String,
 }
 
-/// The value of a key that is no list; for a list, one element of it.
+/// Reads the value of a key; for a list, one element of it.
 pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, ValueError> {
     let read = match (key.kind, raw) {
         (
@@ -114,7 +114,7 @@ pub(crate) fn read(key: &ConfigKey, raw: &RawValue<'_>) -> Result<ConfigValue, V
     read.ok_or_else(|| ValueError { found: shown(raw), wanted: wanted(key.kind) })
 }
 
-/// What a key takes, in words.
+/// Describes the values that a key takes.
 pub(crate) fn wanted(kind: ValueKind) -> String {
     match kind {
         ValueKind::Name => "one line of text".into(),

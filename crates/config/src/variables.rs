@@ -1,4 +1,4 @@
-//! What environment and flags set, as entries like those of a file.
+//! Settings from the environment and from flags, as entries like those of a file.
 
 use crate::environment::Environment;
 use crate::error::{ConfigError, SourceLine};
@@ -10,8 +10,8 @@ use crate::value::{self, ConfigValue, ListItem, RawValue};
 use crate::vendors::Vendor;
 use protocol::provider::Api;
 
-/// The entries of the environment: of the variables that set keys, those that speak of the vendor
-/// in use. Variables that carry secrets, proxies or directories are read elsewhere.
+/// Settings from the environment: only the variables of the vendor in use. Variables with secrets,
+/// proxies or directories are read elsewhere.
 pub(crate) fn from_environment(
     environment: &Environment,
     vendor: &Vendor,
@@ -49,8 +49,7 @@ pub(crate) fn from_environment(
     Ok(found)
 }
 
-/// The entries of flags, each `key` and `value` in the words of the configuration. A list's flag
-/// adds one element.
+/// Settings from flags, each a configuration key and a value. A flag for a list adds one element.
 pub(crate) fn from_flags(flags: &[(String, String)]) -> Result<Vec<SettingEntry>, ConfigError> {
     let place = || SourceLine { file: "flag".into(), line: 0, column: 0 };
     let mut found = Vec::new();

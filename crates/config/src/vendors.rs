@@ -1,5 +1,6 @@
-//! The table of vendors: one row each. The words of `provider.name` and of `--provider`, the variables
-//! that hold keys, and the variables that the supervisor is sent all come from it.
+//! The table of vendors, one row each. Derived from it: the values of `provider.name` and
+//! `--provider`, the variables that hold keys, and the variables that a client passes to the
+//! supervisor.
 
 use protocol::provider::{Api, Auth};
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 /// The value of `provider.name`: where answers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderName {
-    /// A server of this vendor, or one that is compatible with it.
+    /// A server of this vendor, or a compatible one.
     Vendor(&'static Vendor),
     /// A recording.
     Replay,
@@ -223,7 +224,7 @@ pub const KEY_VARIABLES: &[&str] = &{
     names
 };
 
-/// Whether this variable names the server or the model of a vendor.
+/// True if this variable names the server or the model of a vendor.
 #[must_use]
 pub fn names_server_or_model(variable: &str) -> bool {
     VENDORS
@@ -261,7 +262,7 @@ impl ProviderName {
 }
 
 impl Vendor {
-    /// Whether a request can do without a key; `local` is true for a server on the user's own machine.
+    /// True if requests need no key; `local` is true for a server on the user's own machine.
     #[must_use]
     pub fn is_keyless(&self, local: bool) -> bool {
         match self.needs_key {

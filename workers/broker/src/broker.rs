@@ -1,9 +1,9 @@
 //! The broker as a pure machine: a word in, words out.
 //!
-//! It holds the rules of each session and the questions that are open. It fails closed: a call of a
-//! session whose rules have not come waits for them, as after a restart of this process, and with
-//! rules that it does not understand every call is refused. It has no clock; deadlines are the
-//! supervisor's, which says `Forget`.
+//! It keeps the rules of each session and the open questions. It fails closed. Before a session's
+//! rules arrive (also after a restart of the broker) its calls wait, and with rules that the broker
+//! cannot parse it refuses every call. It has no clock: the supervisor watches deadlines and sends
+//! `Forget`.
 
 use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Most questions open at once. Stops a session that proposes without end from filling memory; a
 /// person would not answer the hundredth.
 pub const OPEN_CAP: usize = 1_000;
-/// How many settled questions are remembered, for the words of a late second answer.
+/// Number of settled questions to remember, to explain why a second answer comes too late.
 const MAX_SETTLED: usize = 256;
 
 /// Rules and open questions of all sessions.
@@ -29,7 +29,7 @@ pub struct Broker {
     settled: VecDeque<(CallId, String)>,
 }
 
-/// What holds for a session.
+/// The rules of a session.
 #[derive(Debug)]
 enum BrokerSession {
     /// These rules, ready to judge.
@@ -146,7 +146,7 @@ impl Broker {
         }
     }
 
-    /// Takes an answer: counted once, and only for what the person saw.
+    /// Handles an answer. It counts once, and only for the call that the user saw.
     fn answer(&mut self, call: CallId, digest: &str, answer: Answer, by: String) -> FromBroker {
         let Some(open) = self.open.get(&call) else {
             let why = self
@@ -201,8 +201,8 @@ impl Broker {
     }
 }
 
-/// The rule of an answer that holds longer than its call. With the yes the supervisor keeps it and
-/// gives the session's rules anew, so that what is on disk and what is judged by never differ.
+/// The rule in an answer that outlasts its call. The supervisor stores the rule and sends the
+/// session's rules again, so the rules on disk and the rules in use never differ.
 fn rule_of(answer: &Answer) -> Option<&String> {
     match answer {
         Answer::Session(rule) | Answer::Always(rule) => Some(rule),

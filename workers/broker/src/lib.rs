@@ -26,7 +26,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            // The only place left: the channel may be what failed.
+            // Standard error is the only output left: the channel itself may have failed.
             eprintln!("agentd-broker: {error:#}");
             ExitCode::FAILURE
         }
@@ -69,7 +69,7 @@ fn run() -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Nothing of the person's is granted, so nothing of it is named.
+/// The broker gets no path of the user, so none is named.
 fn enter_cage() -> Result<Enforced, CageError> {
     Cage::enter(&sandbox::worker_confinement(Confinement {
         profile: Profile::Broker,
@@ -88,13 +88,14 @@ fn enter_cage() -> Result<Enforced, CageError> {
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,
-        // The rules of many sessions are memory, not files; the supervisor bounds what it sends.
+        // The rules of many sessions use memory, not files; the supervisor bounds the messages it
+        // sends.
         cgroup: None,
         limits: Limits::NONE,
     }))
 }
 
-/// What was judged, for the log.
+/// Logs a verdict.
 fn note(said: &FromBroker) {
     match said {
         FromBroker::Verdict { call, verdict } => {

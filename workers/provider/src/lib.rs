@@ -1,7 +1,9 @@
-//! `agentd-provider`: a model's stream in a process of its own, the only one that knows the key.
+//! `agentd-provider`: talks to a model API, in a process of its own. It is the only process that
+//! holds the key.
 //!
-//! In order: hardened, configured, its few files read, locked into its cage, then threads and
-//! network. Nothing that comes from the network is looked at before the cage stands.
+//! Order of start: harden the process, receive the configuration, read the few files, enter the
+//! cage, then start threads and the network. It parses nothing from the network before it is in its
+//! cage.
 
 mod serve;
 
@@ -24,7 +26,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The only place left: the channel may be what failed.
+            // Standard error is the only output left: the channel itself may have failed.
             eprintln!("agentd-provider: {error:#}");
             match error.is::<CageError>() {
                 true => ExitCode::from(NO_CAGE),
@@ -53,7 +55,7 @@ fn run() -> anyhow::Result<()> {
                 };
                 break with_papers(blank, &papers, &mut words)?;
             }
-            // Whoever looks may do so before it is configured.
+            // Pings may arrive before the configuration.
             Ok(ToProvider::Ping(number)) => say.send(&FromProvider::Pong(number))?,
             Ok(ToProvider::Ask(_) | ToProvider::Cancel) => {
                 bail!("a word came before Configure")

@@ -8,8 +8,8 @@ use provider::Provider;
 use std::ops::ControlFlow;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What the reading thread found. The phases of the wire bound how much waits: one request, one
-/// cancel, and a ping when the one before was answered.
+/// Messages from the reader thread. The protocol's phases bound how many wait: one request, one
+/// cancel, and one ping, since the supervisor waits for each pong.
 type Inbox = UnboundedReceiver<Result<ToProvider, ChannelError>>;
 
 /// Answers until the supervisor closes the channel.
@@ -29,7 +29,7 @@ pub(crate) fn run(
         .spawn(move || read(words, &post))
         .context("no thread for the channel")?;
     let done = runtime.block_on(serve(provider, inbox, &say));
-    // A name that is still being looked up holds up nobody.
+    // A DNS lookup in progress delays no other task.
     runtime.shutdown_background();
     done
 }
@@ -108,7 +108,7 @@ async fn answer(
         return Err(error.into());
     }
     if cancelled {
-        // The request was dropped with its connection before this is said.
+        // The request and its connection were dropped before this message is sent.
         provider.cancelled();
         let word = FromProvider::Cancelled { round };
         note(&word);
@@ -117,7 +117,7 @@ async fn answer(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The steps of a request, for the log; never what was asked or answered.
+/// Logs the steps of a request, never its content.
 fn note(word: &FromProvider) {
     match word {
         FromProvider::Retrying { round, attempt, of, wait_ms, reason } => {
