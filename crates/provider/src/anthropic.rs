@@ -1,4 +1,5 @@
-//! Anthropic Messages, pure: what is sent ([`encode()`]) and what its stream says ([`Decoder`]).
+//! Anthropic Messages without IO: the request body ([`encode()`]) and the stream
+//! ([`AnthropicDecoder`]).
 
 mod decode;
 mod encode;
@@ -18,9 +19,9 @@ pub const VERSION: &str = "2023-06-01";
 pub(crate) const LEAVES_OUT: (&str, &str) =
     ("anthropic-beta", "thinking-binding-controls-2026-08-01");
 
-/// Whether a refusal says that earlier thinking belongs to another conversation. Models since 5.1 take
-/// their thinking back only behind what it came behind; ours changes when a conversation is made
-/// shorter, and when a pinned file changes.
+/// True if the server refuses earlier thinking because it belongs to another conversation. Models
+/// since 5.1 accept their thinking only behind the same messages as before; agentd changes these
+/// when it shortens a conversation or when a pinned file changes.
 pub(crate) fn is_bound_elsewhere(refusal: &str) -> bool {
     refusal.contains("bound to a different conversation")
 }

@@ -6,7 +6,7 @@ use crate::{anthropic, chat, gemini, responses};
 use protocol::content::ModelRequest;
 use protocol::provider::{Api, Auth, Server};
 
-/// What a server does with thinking of earlier answers that it cannot take back any more.
+/// How a server treats thinking of earlier answers that it can no longer accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldThinking {
     /// It does as it does by itself.
@@ -35,8 +35,8 @@ pub fn encode(
     }
 }
 
-/// What stands behind the base URL, which is without a slash at its end. Where an address names a
-/// version by itself, its own is taken: other servers have theirs elsewhere.
+/// The path after the base URL, which has no slash at its end. If the URL has a path of its own, no
+/// version is added: other servers have theirs elsewhere.
 pub(crate) fn path(api: Api, base: &str, model: &str) -> String {
     let bare = base.is_empty();
     match api {
@@ -60,7 +60,7 @@ pub(crate) fn query(api: Api) -> Option<&'static str> {
     }
 }
 
-/// The header that carries the key, and what stands before it there.
+/// The header for the key, and the prefix of its value.
 pub(crate) fn key_header(api: Api, auth: Auth) -> Option<(&'static str, &'static str)> {
     match (auth, api) {
         (Auth::Keyless, _) => None,
@@ -79,7 +79,7 @@ pub(crate) fn headers(api: Api) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Whether a refusal is one that the same request without old thinking would not meet.
+/// True if the server refused the request only because of old thinking.
 pub(crate) fn is_for_old_thinking(api: Api, refusal: &str) -> bool {
     match api {
         Api::Anthropic => anthropic::is_bound_elsewhere(refusal),
@@ -112,8 +112,8 @@ impl AnswerDecoder {
         }
     }
 
-    /// Takes one event and appends what it comes to. `name` serves where the data has no `type`.
-    /// Says whether the event was progress, which a ping is not.
+    /// Decodes one event and appends its steps. `name` is used if the data has no `type`. Returns
+    /// true if the event is progress, which a ping is not.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.

@@ -1,4 +1,4 @@
-//! What the encoders of all vendors share; called by them alone.
+//! Helpers of all encoders.
 
 use protocol::content::{MayCall, ModelRequest, ToolSpec};
 use protocol::provider::Effort;
@@ -29,7 +29,7 @@ pub enum EncodeError {
     Json(#[source] serde_json::Error),
 }
 
-/// Whether tools are offered and none of them may be called.
+/// True if the request has tools that the model must not call.
 pub(crate) fn calls_are_forbidden(request: &ModelRequest) -> bool {
     // Vendors refuse a choice among no tools.
     request.calls == MayCall::No && !request.tools.is_empty()
@@ -64,8 +64,8 @@ pub(crate) fn tools(specs: &[ToolSpec]) -> Result<Vec<FunctionSpec<'_>>, EncodeE
         .collect()
 }
 
-/// The arguments of a call in the history as text that is an object: servers parse it. What the
-/// model said where it was none stands inside, so that it can see its own mistake.
+/// The arguments of an earlier call as the text of a JSON object, since servers parse it. If the
+/// model's own text is not an object, it is wrapped in one, so that the model can see its mistake.
 pub(crate) fn arguments(input: &str) -> Cow<'_, str> {
     match object(input) {
         Some(_) => input.into(),

@@ -1,5 +1,5 @@
-//! OpenAI Chat Completions, pure, with the dialects of the servers that speak it too: what is sent
-//! ([`encode()`]) and what the stream says ([`Decoder`]).
+//! OpenAI Chat Completions without IO, with the variations of other servers: the request body
+//! ([`encode()`]) and the stream ([`ChatDecoder`]).
 
 mod decode;
 mod encode;

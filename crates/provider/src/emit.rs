@@ -1,4 +1,4 @@
-//! An answer in the words of the wire; used by `ask` and `play`.
+//! Turns the steps of an answer into messages to the supervisor; for `request` and `replay`.
 
 use crate::fault::AttemptFault;
 use crate::recording::RecordedRetry;
@@ -9,18 +9,18 @@ use protocol::provider::{Failure, FromProvider, Patience};
 /// Where the words about an answer go.
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(FromProvider);
 
-/// Puts steps into the words of the wire.
+/// Turns steps into messages to the supervisor.
 pub(crate) struct Emitter<'a> {
     pub(crate) round: u32,
     pub(crate) attempt: u32,
     pub(crate) of: u32,
-    /// Whether anything was streamed that a new beginning would have to strike.
+    /// True if a retry would have to void output that was already streamed.
     pub(crate) any: bool,
     pub(crate) emit: Emit<'a>,
 }
 
 impl Emitter<'_> {
-    /// Says whether the answer is whole.
+    /// Emits the steps. Returns true if the answer is complete.
     pub(crate) fn steps(&mut self, steps: Vec<AnswerStep>) -> Result<bool, AttemptFault> {
         let round = self.round;
         for step in steps {

@@ -1,5 +1,5 @@
-//! Why an attempt came to nothing, in the server's words where it had any; what follows from it is
-//! decided in [`crate::retry`].
+//! The reasons why an attempt failed, in the server's words if it sent any. [`crate::retry`]
+//! decides about the consequences.
 
 use crate::body::EncodeError;
 use crate::secrets::Secrets;
@@ -12,13 +12,13 @@ use std::time::Duration;
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptFault {
-    /// What kind.
+    /// The kind of failure.
     pub cause: FaultCause,
     /// Plain words, for people.
     pub words: String,
     /// How long the server asks us to wait.
     pub wait: Option<Duration>,
-    /// What the server says about trying again, if it does.
+    /// The server's instruction about retrying, if it sent one.
     pub try_again: Option<bool>,
     /// The server's number of the request.
     pub request_id: Option<String>,
@@ -41,7 +41,7 @@ pub enum FaultCause {
     Status(u16),
     /// An error event inside the stream, by the vendor's name for it.
     Event(String),
-    /// What was paid for is used up.
+    /// The account's credit or quota is used up.
     Quota,
     /// The conversation is too long for the model.
     ContextFull,
@@ -81,7 +81,7 @@ impl AttemptFault {
         Self::new(FaultCause::Broken, words)
     }
 
-    /// What an HTTP refusal says.
+    /// The fault of an HTTP refusal.
     #[must_use]
     pub fn refused(refusal: &HttpRefusal<'_>) -> Self {
         let [wait_ms, wait, should_retry, id, location, other_id] = refusal.headers;
@@ -120,7 +120,7 @@ impl AttemptFault {
         }
     }
 
-    /// The same without what no text may hold.
+    /// The same with secrets redacted.
     #[must_use]
     pub(crate) fn without(self, secrets: &Secrets) -> Self {
         let request_id = self.request_id.map(|id| secrets.redact(&id));

@@ -1,4 +1,4 @@
-//! Google Gemini, pure: what is sent ([`encode()`]) and what its stream says ([`Decoder`]).
+//! Google Gemini without IO: the request body ([`encode()`]) and the stream ([`GeminiDecoder`]).
 
 mod decode;
 mod encode;

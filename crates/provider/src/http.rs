@@ -25,8 +25,9 @@ const ERROR_BODY_CAP: usize = 64 << 10;
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 const DRAIN_CAP: usize = 64 << 10;
 
-/// So many small pieces, each so soon behind the one before, and the next is left to grow for a
-/// moment that nobody sees: a server that sends byte by byte does not cost a wake-up a byte.
+/// After this many small pieces in quick succession, the reader waits a moment for more bytes. A
+/// server that sends byte by byte then does not cost one wake-up a byte, and the delay is not
+/// noticeable.
 const FLOOD: u32 = 16;
 const SOON: Duration = Duration::from_millis(2);
 const LULL: Duration = Duration::from_millis(8);
@@ -61,7 +62,7 @@ pub struct BodyStream {
     /// When the last piece was handed on, and how many small ones came in a row, without a pause.
     handed: Instant,
     in_a_row: u32,
-    /// How the body ended behind what was handed on already.
+    /// The end of the body, if it was reached while earlier bytes were returned.
     end: Option<Result<(), AttemptFault>>,
 }
 
@@ -162,7 +163,7 @@ impl Endpoint {
         })
     }
 
-    /// What the server does with thinking that it cannot take back.
+    /// How the server treats thinking that it can no longer accept.
     pub fn old_thinking(&self) -> OldThinking {
         self.old_thinking
     }
@@ -171,11 +172,11 @@ impl Endpoint {
     pub fn leave_old_thinking_out(&mut self) {
         self.old_thinking = OldThinking::LeftOut;
         let (name, value) = anthropic::LEAVES_OUT;
-        // Beside those that the configuration may name.
+        // In addition to such headers in the configuration.
         self.headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 
-    /// What no text may hold that leaves here.
+    /// The secrets to redact in every text that leaves this process.
     pub(crate) fn secrets(&self) -> Arc<Secrets> {
         Arc::clone(&self.secrets)
     }
@@ -187,7 +188,7 @@ impl Endpoint {
 
     async fn refused(&self, mut response: Response, url: &Url) -> AttemptFault {
         let mut body = Vec::new();
-        // The words are welcome, not needed: whatever came until the clock ran out will do.
+        // The body is optional: on a timeout, the part received so far is used.
         let _in_time = timeout(self.byte_clock, async {
             while let Ok(Some(bytes)) = response.chunk().await {
                 body.extend_from_slice(&bytes);
@@ -227,7 +228,7 @@ impl Endpoint {
 }
 
 impl BodyStream {
-    /// The next bytes, with those that have come behind them; none at the end of the body.
+    /// The next bytes, joined with those already received; `None` at the end of the body.
     ///
     /// # Errors
     /// When the connection breaks or one of the clocks runs out.
@@ -283,7 +284,7 @@ impl BodyStream {
         Ok(Some(all))
     }
 
-    /// What has come already, without a wait.
+    /// Bytes already received; does not wait.
     async fn there(&mut self) -> Poll<reqwest::Result<Option<impl AsRef<[u8]> + use<>>>> {
         let mut chunk = pin!(self.response.chunk());
         poll_fn(|context| Poll::Ready(chunk.as_mut().poll(context))).await
@@ -309,8 +310,8 @@ impl BodyStream {
     }
 }
 
-/// The connection is a task of its own, which hands over one chunk at a time and makes out the next
-/// when it is asked to: it goes first.
+/// The connection is a separate task. It passes on one chunk at a time and prepares the next on
+/// request, so it must run first.
 async fn let_others_run() {
     let mut waited = false;
     poll_fn(|context| {
@@ -384,7 +385,8 @@ fn broke(error: &reqwest::Error) -> AttemptFault {
     AttemptFault::broken(format!("the stream broke: {}", innermost(error)))
 }
 
-/// The first cause, which is what people can act on; the layers above repeat each other.
+/// The innermost cause, which names something that the user can fix; the outer errors repeat each
+/// other.
 fn innermost(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -26,8 +26,8 @@ pub enum KeyError {
 }
 
 impl ApiKey {
-    /// Reads a key from the beginning of a file, whatever its offset is: a restarted provider is
-    /// given the same open file again. White space around the key is not part of it.
+    /// Reads a key from the start of a file, whatever its offset: a restarted provider gets the
+    /// same open file again. Surrounding white space is trimmed.
     ///
     /// # Errors
     /// [`KeyError`].

@@ -1,19 +1,21 @@
-//! Models' streams: vendors' wire formats as pure encoders and decoders, one policy, one file that
-//! opens connections. Run by `workers/provider`, and by nobody else.
+//! Talks to model APIs: pure encoders and decoders for each vendor's wire format, one retry policy,
+//! one file that opens connections. Only `workers/provider` runs it.
 //!
-//! A request's way: [`api::encode`] makes its body; `http` sends it; [`stream`] ([`sse`], then
-//! [`api::Decoder`]) turns what comes back into steps; [`Provider`] says them in the words of
-//! the wire. When an attempt comes to nothing, [`fault`] holds why and [`retry`] decides what
-//! follows. [`recording`] is the file that `--record` writes and the `replay` source plays.
+//! Path of a request: [`api::encode`] builds its body, and `http` sends it. [`stream`] ([`sse`],
+//! then [`api::AnswerDecoder`]) turns the response into steps, and [`Provider`] emits them as
+//! messages. If an attempt fails, [`fault`] holds the reason and [`retry`] decides about the next.
+//! [`recording`] is the file that `--record` writes and the `replay` source plays.
 //!
 //! # Rules that hold here
 //!
 //! - An answer counts once its terminal event was seen; a body that ends early is a broken stream.
-//! - A new attempt begins from the request; what was streamed before is void, and `Retrying` says so.
-//! - Thinking blocks are echoed as they came, to the vendor they came from and to no other; what a
-//!   vendor wants back beside a block, such as a signature, is kept like one (`beside`).
-//! - The key is in one header and nowhere else: where a server repeats it, or a header or a password
-//!   of the configuration, the text that leaves here has a blank in its place (`secrets`).
+//! - A retry sends the same request again; the output streamed before is void, and `Retrying`
+//!   announces that.
+//! - A thinking block is sent back unchanged, and only to its own vendor. Metadata that a vendor
+//!   wants back with a block, such as a signature, is stored like a thinking block
+//!   (`vendor_metadata`).
+//! - The key is in one header and nowhere else. If a server repeats the key, or a configured header
+//!   or password, the text is redacted before it leaves this process (`secrets`).
 //!
 //! # Measured
 //!

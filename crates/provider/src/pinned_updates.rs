@@ -1,5 +1,5 @@
-//! Pinned files that changed: where a vendor's request carries them, and under which mark. Each request
-//! has its own text of them; the conversation holds none.
+//! Changed pinned files: where each vendor's request carries them, and under which mark. Every
+//! request has its own text of them; the conversation contains none.
 
 use protocol::content::{Block, FilesUpdated, Message, ModelRequest, Role};
 use std::borrow::Cow;

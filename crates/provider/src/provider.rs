@@ -1,4 +1,4 @@
-//! The front door: what a provider is made of, and one request to it.
+//! The entry point: sets up a provider and handles one request at a time.
 
 use crate::emit::{Emit, Emitter};
 use crate::fault::{AttemptFault, FaultCause};
@@ -15,7 +15,7 @@ use protocol::upkeep::{LogLevel, LogLine};
 use std::fs::File;
 use std::sync::Arc;
 
-/// What a provider is made of.
+/// The parts of a provider.
 #[derive(Debug)]
 pub struct ProviderSetup {
     /// Where answers come from.
@@ -34,8 +34,8 @@ pub struct ProviderSetup {
 
 /// A source of answers.
 ///
-/// Whatever is wrong with its setup is told at each request, in words: a worker that died of a bad
-/// configuration would only be started again.
+/// An error in the setup is reported at each request. If the worker exited instead, the supervisor
+/// would only start it again.
 #[derive(Debug)]
 pub struct Provider {
     origin: Result<AnswerSource, AttemptFault>,
@@ -70,8 +70,8 @@ impl Provider {
         Self { origin, patience: setup.patience, recorder }
     }
 
-    /// Answers one request: says what streams, and at last `Ended` or `Failed`. Dropped half way,
-    /// it drops the connection; [`Self::cancelled`] then notes it.
+    /// Handles one request: emits the stream, then `Ended` or `Failed`. If the future is dropped,
+    /// the connection is closed; call [`Self::cancelled`] to record that.
     pub async fn answer(&mut self, request: &ModelRequest, say: Emit<'_>) {
         let secrets = match &self.origin {
             Ok(AnswerSource::Server(endpoint)) => endpoint.secrets(),

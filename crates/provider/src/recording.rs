@@ -13,16 +13,16 @@
 //!   is the key).
 //!   `{"request":null}` stands for any request: its number is one more than that of the request
 //!   before it, and no shape is compared.
-//! - `{"chunk":{"ms":12,"text":"event: …"}}`: what one read of the network brought, in server-sent
-//!   events, and when, in milliseconds since the request; `"base64"` in place of `"text"` where the
-//!   read cut a letter in two. The time counts where a recording is played as it was
-//!   (`provider.replay_speed`); else it plays as fast as it can. Without a time it is at once.
+//! - `{"chunk":{"ms":12,"text":"event: …"}}`: the server-sent events of one network read, and the
+//!   time since the request in milliseconds. `"base64"` replaces `"text"` where the read split a
+//!   character. The time counts only in a replay at recorded speed (`provider.replay_speed`). A
+//!   chunk without a time is played at once.
 //! - or, by hand, `{"say":[{"text":"I look."},{"call":"read","input":{"path":"a.rs"}}]}`: the whole
 //!   answer in short. Pieces are `text`, `thinking` (with `signature`) and `call` (with `input`,
 //!   `{}` if left out, and `id`, made up if left out); the reason to stop follows from them.
 //! - `{"retrying":{"ms":900,"attempt":2,"of":5,"wait_ms":480,"reason":"…"}}`: the attempt broke
-//!   there; the chunks of the next one follow. The wait is told again; what was waited is in their
-//!   times.
+//!   here, and the next one's chunks follow. `wait_ms` is for the message; the real wait is in the
+//!   chunks' times.
 //! - `{"failed":{"ms":900,"kind":"overloaded","message":"…"}}`: the request failed for good.
 //! - `{"cancelled":1}`: it was dropped there; a replay that comes here says that it departs.
 //!

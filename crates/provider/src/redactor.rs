@@ -1,5 +1,5 @@
-//! The words of an answer without secrets of the server, also where one is cut in two by the pieces
-//! that it comes in. For `answer`.
+//! Redacts the server's secrets in the messages about an answer, even a secret that is split
+//! between two pieces. For `provider`.
 
 use crate::emit::Emit;
 use crate::secrets::{More, SecretContext, Secrets};
@@ -7,7 +7,7 @@ use protocol::content::StopReason;
 use protocol::provider::{Delta, FromProvider};
 use std::collections::BTreeMap;
 
-/// Stands between an answer and who is told of it.
+/// Filters the messages about an answer on their way to the supervisor.
 pub(crate) struct Redactor<'a> {
     secrets: &'a Secrets,
     /// By block: the end of its text so far that may be the beginning of a secret.
@@ -31,7 +31,7 @@ impl<'a> Redactor<'a> {
         match word {
             FromProvider::Delta { round, index, delta } => self.delta((round, index), delta),
             FromProvider::Retrying { round, attempt, of, wait_ms, reason } => {
-                // What is held is void.
+                // A retry voids the held text.
                 self.held.clear();
                 let reason = self.blank(&reason);
                 (self.emit)(FromProvider::Retrying { round, attempt, of, wait_ms, reason });
@@ -90,7 +90,7 @@ impl<'a> Redactor<'a> {
         }
     }
 
-    /// The text of a block ends: what was held was none.
+    /// The block's text ends, so the held text was not a secret.
     fn release(&mut self, (round, index): (u32, u32)) {
         if let Some(held) = self.held.remove(&index) {
             let delta = (held.piece)(self.answer(&held.text));

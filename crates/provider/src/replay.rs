@@ -33,8 +33,8 @@ pub(crate) async fn replay(
                 match taken.and_then(|taken| telling.steps(taken.steps)) {
                     Ok(true) => return Ok(()),
                     Ok(false) => {}
-                    // It broke the attempt when it was recorded too; what came of that is the
-                    // next beat, and without one the recording breaks off.
+                    // This error ended the attempt in the recording too. The next event shows the
+                    // consequence; if there is none, the recording stops here.
                     Err(_) => intake = None,
                 }
             }

@@ -54,7 +54,7 @@ pub(crate) async fn send_request(
                 let retry = RecordedRetry {
                     attempt: telling.attempt + 1,
                     of: telling.of,
-                    // Rounded down, and then waited as told.
+                    // Rounded down; the wait itself is exact.
                     wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
                     reason: fault.message(),
                 };

@@ -1,5 +1,5 @@
-//! OpenAI Responses, pure and without state on the server: what is sent ([`encode()`]) and what its
-//! stream says ([`Decoder`]).
+//! OpenAI Responses without IO and without state on the server: the request body ([`encode()`]) and
+//! the stream ([`ResponsesDecoder`]).
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Whether to try again, when, and what to call it when not; pure.
+//! The retry policy: whether and when to try again, and which failure to report if not. No IO.
 
 use crate::fault::{AttemptFault, FaultCause};
 use crate::server_error::{ErrorMeaning, nature};
@@ -11,7 +11,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Longest wait of our own accord.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
-/// What follows from a fault.
+/// The decision after a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryDecision {
     /// Another try after this time.
@@ -21,9 +21,9 @@ pub enum RetryDecision {
     },
     /// The request has failed.
     GiveUp {
-        /// What people act on.
+        /// The kind of failure, which determines the exit code.
         kind: Failure,
-        /// What happened and what to do about it.
+        /// The error and a remedy.
         words: String,
     },
 }

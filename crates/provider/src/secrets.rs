@@ -1,5 +1,5 @@
-//! What the request carries that no text may: the key, passwords and headers that the person
-//! configured. Servers and gateways repeat them in refusals. For `http`, `ask` and `blanked`.
+//! Secrets of a request that must not appear in any text: the key, and configured passwords and
+//! headers. Servers and gateways repeat them in refusals. For `http`, `request` and `redactor`.
 //!
 //! Found as it is, percent-encoded, escaped as in JSON, and in base64 at any place of a longer text.
 //! A part of a secret and other encodings are not found.
@@ -12,9 +12,9 @@ use reqwest::Url;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Shorter ones are words of the language (`none`, `dummy`), and not blanked.
+/// Shorter values are ordinary words (`none`, `dummy`) and are not redacted.
 const SHORTEST: usize = 6;
-/// The same in an answer, where a word that is blanked by mistake would change what the model said.
+/// The same limit for an answer, where redacting an ordinary word would change the model's output.
 const SHORTEST_IN_ANSWER: usize = 12;
 /// Headers that hold nothing secret.
 const PUBLIC: [&str; 9] = [
@@ -32,7 +32,7 @@ const PUBLIC: [&str; 9] = [
 /// One spelling of a secret.
 struct SecretSpelling {
     bytes: Zeroizing<Vec<u8>>,
-    /// What stands in its place.
+    /// The replacement text.
     blank: String,
     in_answers: bool,
 }
@@ -40,20 +40,20 @@ struct SecretSpelling {
 /// All spellings of all secrets of a server.
 pub(crate) struct Secrets {
     forms: Vec<SecretSpelling>,
-    /// By each byte, whether a spelling may begin with it.
+    /// For each byte: true if a spelling begins with it.
     begins: [bool; 256],
 }
 
 /// In which text is looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SecretContext {
-    /// What people are told.
+    /// Messages for people.
     Words,
-    /// What the model answered.
+    /// The model's output.
     Answer,
 }
 
-/// Whether more of the text may come.
+/// Whether the text may continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum More {
     MayCome,
@@ -164,7 +164,8 @@ impl Secrets {
         (out, at)
     }
 
-    /// The longest that the text begins with, else whether it may be the beginning of one.
+    /// The longest secret at the start of the text; otherwise, whether the text may be the start of
+    /// one.
     fn found(&self, text: &[u8], within: SecretContext) -> (SpellingMatch, &str) {
         let mut begun = SpellingMatch::Not;
         for form in
@@ -193,7 +194,7 @@ impl SecretSpelling {
     }
 }
 
-/// Whether a text begins with this byte, as it is or escaped.
+/// Compares the start of a text with this byte, plain or escaped.
 fn one(text: &[u8], wanted: u8) -> SpellingMatch {
     let Some(first) = text.first() else { return SpellingMatch::Begun };
     if *first == wanted {
@@ -213,8 +214,8 @@ fn one(text: &[u8], wanted: u8) -> SpellingMatch {
     }
 }
 
-/// The letters that are the same whatever stands around the secret, behind so many bytes of a group
-/// of three.
+/// The base64 letters of a secret that do not depend on the bytes around it; `before` is its offset
+/// in a group of three bytes.
 fn in_base64(engine: &impl Engine, secret: &[u8], before: usize) -> Zeroizing<Vec<u8>> {
     let mut bytes = Zeroizing::new(vec![0; before]);
     bytes.extend_from_slice(secret);
@@ -300,7 +301,7 @@ mod tests {
                     );
                     let blanked = secrets.redact(&text);
                     assert!(blanked.contains("[the key]"), "{before:?} {after:?}: {blanked}");
-                    // Of the letters that the key shares with what stands around it one is left.
+                    // One letter may remain: it also encodes bits of a neighbour.
                     assert!(blanked.len() < 60, "{before:?} {after:?}: {blanked}");
                 }
             }

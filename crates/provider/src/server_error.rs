@@ -1,18 +1,18 @@
-//! A server's error, in whichever vendor's shape it comes, and what its name means; pure. Read from
-//! refusals and from error events alike, since gateways answer in each other's shapes.
+//! Parses a server's error in any vendor's shape, and interprets its name. No IO. Used for refusals
+//! and for error events, since gateways answer in the shapes of several vendors.
 
 use crate::step::ServerError;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What a vendor's name for an error means to us.
+/// The meaning of a vendor's error name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorMeaning {
     /// The key is not good for this.
     Key,
     /// The request is at fault.
     Request,
-    /// What was paid for is used up.
+    /// The account's credit or quota is used up.
     Quota,
     /// The conversation is too long for the model.
     ContextFull,

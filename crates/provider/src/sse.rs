@@ -1,5 +1,5 @@
-//! Server-sent events out of bytes: a push decoder without IO, linear in what it is fed; used by
-//! [`crate::stream`] alone.
+//! Decodes server-sent events: a push decoder without IO, linear in its input; for
+//! [`crate::stream`].
 //!
 //! Accepted: LF, CRLF and lone CR, cut anywhere; a byte order mark; comments; several `data:` lines;
 //! no space after the colon; a last event without its blank line (see [`Decoder::finish`]).
@@ -9,14 +9,14 @@ use std::borrow::Cow;
 /// Largest event in bytes. Stops a server from filling memory with one event that never ends.
 pub const EVENT_CAP: usize = 16 << 20;
 
-/// Largest answer in bytes as it comes over the wire. A 2 MiB answer in pieces of ten letters is
-/// 30 MB of events, so this is generous; it stops a server that never comes to its end.
+/// Largest answer in bytes on the wire. A 2 MiB answer in pieces of ten letters is 30 MB of events,
+/// so this is generous. It stops a server that never ends its answer.
 pub const ANSWER_CAP: usize = 256 << 20;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// What its `event:` line said; empty without one.
+    /// The value of its `event:` line; empty without one.
     pub name: String,
     /// Its `data:` lines, joined by line feeds.
     pub data: String,
@@ -31,7 +31,7 @@ pub enum SseError {
         /// The limit, in bytes.
         cap: usize,
     },
-    /// All of it is.
+    /// The whole answer is too large.
     #[error("the answer is larger than {cap} bytes on the wire")]
     AnswerTooLarge {
         /// The limit, in bytes.
@@ -100,7 +100,7 @@ impl SseDecoder {
             self.taken += 1;
             self.after_cr = rest[end] == b'\r';
             if self.line.is_empty() {
-                // The common case copies nothing: the whole line lies in what was just read.
+                // The common case copies nothing: the bytes just read contain the whole line.
                 self.take_line(&rest[..end], each);
             } else {
                 self.line.extend_from_slice(&rest[..end]);
@@ -114,8 +114,8 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// The body has ended: gives what stands of an event that lacks its blank line. Whether it is
-    /// whole is for the reader of its data to say.
+    /// The body has ended: emits the last event if only its blank line is missing. The reader of
+    /// its data must check that it is complete.
     #[must_use]
     pub fn finish(mut self) -> Option<SseEvent> {
         let mut last = None;
@@ -127,8 +127,8 @@ impl SseDecoder {
         last
     }
 
-    /// Counts bytes of a line before they are kept. What it looks at does not depend on where the
-    /// bytes were cut, so neither does the answer.
+    /// Counts bytes of a line before they are stored. The result does not depend on how the bytes
+    /// were split.
     fn admit(&mut self, bytes: usize) -> Result<(), SseError> {
         self.taken += bytes;
         if self.taken > self.answer_cap {
@@ -162,7 +162,7 @@ impl SseDecoder {
                 self.data.push_str(&text(value));
             }
             b"event" => self.name = text(value).into_owned(),
-            // Comments (an empty field name), `id`, `retry` and whatever else there may be.
+            // Comments (an empty field name), `id`, `retry` and unknown fields.
             _ => {}
         }
     }
@@ -176,8 +176,8 @@ impl SseDecoder {
     }
 }
 
-/// What is no UTF-8 becomes U+FFFD. Looked at whole first: the lossy reader goes byte by byte, and
-/// took a third of a stream's time.
+/// Invalid UTF-8 becomes U+FFFD. Valid text is checked as a whole first: the lossy reader goes byte
+/// by byte, and took a third of a stream's time.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),

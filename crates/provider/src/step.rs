@@ -1,4 +1,4 @@
-//! What a vendor's events come to, in words that belong to no vendor; made by the decoders, read by
+//! The steps of an answer, in vendor-neutral terms; made by the decoders, used by
 //! [`crate::stream`].
 
 use protocol::content::{StopReason, Usage};
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// could never be sent back, so there is no use in having it.
 pub const CONTENT_CAP: usize = 32 << 20;
 
-/// What an event comes to.
+/// One step, decoded from an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerStep {
     /// A piece of block `index`.
@@ -51,14 +51,14 @@ pub struct ServerError {
     pub wait: Option<Duration>,
     /// The HTTP status that it would have been.
     pub status: Option<u16>,
-    /// It speaks of a quota of a whole day, which no wait of ours outlasts.
+    /// The error is about a daily quota, which no retry can wait for.
     pub day_is_used_up: bool,
 }
 
-/// The stream does not keep to the vendor's format, so nothing of it can be trusted.
+/// The stream violates the vendor's format, so none of it can be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// An event's data is not JSON, or a field of it has the wrong type.
+    /// An event's data is not JSON, or one of its fields has the wrong type.
     #[error("event `{event}` is not in the vendor's format")]
     Format {
         /// Its name as far as it is known.
@@ -71,7 +71,7 @@ pub enum FormatError {
     Lacks {
         /// Its name.
         event: String,
-        /// What it lacks.
+        /// The missing field.
         what: &'static str,
     },
     /// A piece or an end of a block that is not open, or a second beginning.
@@ -79,7 +79,7 @@ pub enum FormatError {
     OutOfPlace {
         /// Its name.
         event: String,
-        /// The block it speaks of.
+        /// The index of the block.
         index: u32,
     },
     /// The answer ended without saying why.
@@ -100,7 +100,8 @@ impl FormatError {
     }
 }
 
-/// Tokens of a vendor whose count of the prompt holds what the cache gave and took; ours does not.
+/// Converts the token counts of a vendor that includes cache tokens in the prompt's count; ours
+/// excludes them.
 pub(crate) fn with_cache_apart(prompt: Option<u64>, cache: (Option<u64>, Option<u64>)) -> Usage {
     let (cache_read, cache_write) = cache;
     let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
@@ -108,7 +109,7 @@ pub(crate) fn with_cache_apart(prompt: Option<u64>, cache: (Option<u64>, Option<
     Usage { input, output: None, cache_read, cache_write }
 }
 
-/// What is left of [`CONTENT_CAP`]; every piece of an answer goes through it.
+/// The rest of [`CONTENT_CAP`]; every piece of an answer is counted against it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ContentBudget {
     taken: usize,

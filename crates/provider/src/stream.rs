@@ -1,7 +1,7 @@
 //! Bytes of one attempt to steps of its answer, pure; the same for a live stream and a recording.
 //!
-//! What one read of the network brings is joined, so that a quick model costs one frame a read and
-//! not one a word.
+//! The pieces of one network read are joined, so a quick model costs one frame a read instead of
+//! one a word.
 
 use crate::api::AnswerDecoder;
 use crate::fault::AttemptFault;
@@ -9,12 +9,12 @@ use crate::sse;
 use crate::step::{AnswerStep, FormatError};
 use protocol::provider::{Api, Delta};
 
-/// What one read came to.
+/// The result of one read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {
     /// In order, neighbouring pieces of one block joined.
     pub steps: Vec<AnswerStep>,
-    /// Whether an event other than a ping was in it.
+    /// True if it contained an event other than a ping.
     pub progress: bool,
 }
 
@@ -41,7 +41,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Takes bytes, cut anywhere. What follows a terminal event is ignored.
+    /// Decodes bytes, split anywhere. Everything after a terminal event is ignored.
     ///
     /// # Errors
     /// When the stream breaks its format or passes a limit.
@@ -69,8 +69,8 @@ impl StreamDecoder {
         }
     }
 
-    /// The body has ended although no terminal event came: the last chance for one that lacks only
-    /// its blank line.
+    /// The body ended without a terminal event. Decodes a last event that lacks only its blank
+    /// line.
     ///
     /// # Errors
     /// Nearly always: the stream is broken.
@@ -98,7 +98,7 @@ fn is_terminal(step: &AnswerStep) -> bool {
     matches!(step, AnswerStep::Ended(_) | AnswerStep::Failed(_))
 }
 
-/// Appends a step, or the words of it to the piece before.
+/// Appends a step, or joins its text to the piece before.
 fn join(steps: &mut Vec<AnswerStep>, step: AnswerStep) {
     if let (
         Some(AnswerStep::Piece { index: open, delta: before }),

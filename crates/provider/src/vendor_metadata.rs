@@ -1,6 +1,6 @@
-//! What a vendor wants back beside a block: a signature at a call, a phase at a text. A conversation
-//! has no place for it in the block, so it is kept like reasoning of the same answer, ahead of the
-//! block, and joined to it again when it is sent. Used by encoders and decoders.
+//! Metadata that a vendor wants back with a block: the signature of a call, the phase of a text. A
+//! block of the conversation has no field for it. So it is stored in front of its block, like
+//! reasoning of the same answer, and joined to it again in a request. For encoders and decoders.
 
 use protocol::provider::Api;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub(crate) enum MetadataPlace {
     Behind,
 }
 
-/// As it stands in the conversation.
+/// Its form in the conversation.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct VendorMetadata<'a> {
     r#type: &'a str,

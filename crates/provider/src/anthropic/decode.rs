@@ -47,8 +47,8 @@ enum AnthropicBlockState {
 }
 
 impl AnthropicDecoder {
-    /// Takes one event and appends what it comes to. `name` serves where the data has no `type`.
-    /// Says whether the event was progress, which a ping is not.
+    /// Decodes one event and appends its steps. `name` is used if the data has no `type`. Returns
+    /// true if the event is progress, which a ping is not.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
@@ -179,7 +179,7 @@ impl AnthropicDecoder {
             (Some(_), "text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta") => {
                 return Err(FormatError::out_of_place(&event.kind, index));
             }
-            // Citations, and what is newer than this build.
+            // Citations, and deltas newer than this build.
             (Some(_), _) => None,
         };
         match said {

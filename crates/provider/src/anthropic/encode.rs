@@ -1,8 +1,8 @@
 //! A request as the body of `POST /v1/messages`: byte-stable where the vendor's prompt cache
 //! compares bytes, opaque blocks echoed as they came.
 //!
-//! What the interface demands of the order is made here (results first, no two turns of one
-//! speaker, nothing empty); that every call has its result is the session's duty.
+//! This file ensures the order that the interface demands (results first, no two turns of one role
+//! in a row, nothing empty). The session ensures that every call has its result.
 
 use super::wire::AnthropicEventKind;
 use crate::body::{EncodeError, calls_are_forbidden, effort_word, object};
@@ -15,11 +15,12 @@ use std::borrow::Cow;
 
 /// The body for `request`, with `stream: true`.
 ///
-/// Breakpoints of the prompt cache, four at most: the last tool, the system text, the last user
-/// message and the one before it (the vendor looks back only 20 blocks from a breakpoint, and one
-/// round of many calls is longer). In a message with results it lies on the last result, so that
-/// text that changes every round comes after it: what changed in pinned files is the last block of
-/// the last user message. Where it must stand inside the last result, that has no breakpoint.
+/// Prompt cache breakpoints, at most four: the last tool, the system text, the last user message
+/// and the one before it. The vendor searches only 20 blocks back from a breakpoint, and one round
+/// of many calls is longer. In a message with results the breakpoint is on the last result, so that
+/// text which changes every round comes after it: the changed pinned files are the last block of
+/// the last user message. If that text must be inside the last result, this result has no
+/// breakpoint.
 ///
 /// # Errors
 /// [`EncodeError`].
@@ -27,9 +28,9 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     body(request, effort.and_then(|effort| thinking(effort, request)), effort)
 }
 
-/// The same for a server that shall leave thinking out that it cannot take back any more. Only models
-/// that weigh their thinking themselves know of that, and they think without being told to; to others
-/// nothing is said of it.
+/// Like [`encode()`], and asks the server to leave out thinking that it can no longer accept. Only
+/// models with adaptive thinking know this option, and they think by default; for others the
+/// request is unchanged.
 ///
 /// # Errors
 /// [`EncodeError`].
@@ -147,9 +148,9 @@ struct OutputConfig {
     effort: &'static str,
 }
 
-/// Models since 4.6 weigh it themselves, and those since 4.7 refuse a budget; those before know
-/// nothing else. A budget is below the answer's own, as the vendor wants it, and there is none where
-/// there is no room for one.
+/// Models since 4.6 choose their thinking budget themselves, and those since 4.7 refuse a fixed
+/// one; older models need one. The vendor wants it below `max_tokens`; where there is no room for
+/// it, there is no thinking.
 fn thinking(effort: Effort, request: &ModelRequest) -> Option<AnthropicThinking> {
     const LEAST: u32 = 1024;
     if is_adaptive(&request.model) {
@@ -164,8 +165,8 @@ fn thinking(effort: Effort, request: &ModelRequest) -> Option<AnthropicThinking>
     (budget_tokens >= LEAST).then_some(AnthropicThinking::Enabled { budget_tokens })
 }
 
-/// Whether a model is one of the vendor's since 4.6, by its name: the family and then the version, as
-/// in `claude-opus-4-6`, or in older ones the version first. A date is no version.
+/// True if the model is the vendor's 4.6 or newer, by its name: family then version, as in
+/// `claude-opus-4-6`, or in older names the version first. A date is not taken for a version.
 fn is_adaptive(model: &str) -> bool {
     let Some(at) = model.find("claude-") else { return false };
     let parts = model[at..].split(['-', '.', '@', ':']);
@@ -223,7 +224,7 @@ enum AnthropicContent<'a> {
 enum AnthropicInput<'a> {
     AsSaid(&'a RawValue),
     Empty {},
-    /// What the model said where it was no object, so that it can see its own mistake.
+    /// The model's own text where it is not an object, so that the model can see its mistake.
     Invalid {
         invalid_arguments: &'a str,
     },
@@ -244,7 +245,7 @@ impl<'a> AnthropicContent<'a> {
             Self::Text { cache_control, .. } | Self::Result { cache_control, .. } => {
                 *cache_control = Some(EPHEMERAL);
             }
-            // Opaque blocks take no mark, and calls are never last in what is marked.
+            // Opaque blocks cannot carry a breakpoint, and a marked message never ends in a call.
             Self::Raw(_) | Self::Use { .. } => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What the body says, byte for byte.
+//! The request body, byte for byte.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

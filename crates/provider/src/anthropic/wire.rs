@@ -27,7 +27,7 @@ pub(crate) struct AnthropicEventKind<'a> {
     pub kind: Cow<'a, str>,
 }
 
-/// What `message_start` says of the message.
+/// The message in `message_start`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct AnthropicMessageStart {
     pub model: Option<String>,
@@ -78,7 +78,7 @@ pub(crate) struct AnthropicTokens {
 }
 
 impl AnthropicTokens {
-    /// Overwrites what is said and keeps what is not.
+    /// Overwrites the counts that are present and keeps the others.
     pub(crate) fn overwrite(self, usage: &mut Usage) {
         usage.input = self.input_tokens.or(usage.input);
         usage.output = self.output_tokens.or(usage.output);

@@ -1,7 +1,7 @@
 //! Chunks of a stream to pieces of an answer: a finish reason with the stream's end, or nothing.
 //!
-//! Block 0 is the reasoning, which these servers know one of per answer. Then each block has two
-//! places, the first for what is kept beside it.
+//! Block 0 is the reasoning; these servers send one per answer. Each later block has two indices,
+//! the first for its vendor metadata.
 
 use super::wire::{ChatChunk, ChatDelta as WireDelta, ChatFunction, ChatToolCall};
 use crate::server_error::read_error;
@@ -53,14 +53,14 @@ struct ChatCallState {
     id: Option<String>,
     /// Ours.
     index: u32,
-    /// Whether its name came, so that it was begun.
+    /// True once its name has arrived and `ToolStart` was emitted.
     begun: bool,
     arguments: String,
     beside: Option<Box<RawValue>>,
 }
 
 impl ChatDecoder {
-    /// Takes one chunk and appends what it comes to. Says whether it was progress.
+    /// Decodes one chunk and appends its steps. Returns true if it is progress.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
@@ -221,8 +221,8 @@ impl ChatDecoder {
         }
     }
 
-    /// The call that a piece belongs to; none if it begins another. Servers number calls from 0,
-    /// from 1, all of them 0, or not at all, and give ids once, always, or never.
+    /// The call that a piece belongs to; `None` if the piece begins a new one. Servers number calls
+    /// from 0, from 1, all of them 0, or not at all, and give ids once, always, or never.
     fn known(&self, place: Option<u32>, id: Option<&str>, named: bool) -> Option<usize> {
         let here = |call: &&ChatCallState| place.is_none() || call.place == place;
         let of_id = |call: &ChatCallState| id.is_some() && call.id.as_deref() == id;
@@ -256,7 +256,7 @@ impl ChatDecoder {
         let any_calls = !calls.is_empty();
         for call in calls {
             if reason == "length" && call.index == last_block {
-                // Nobody says where it was cut, so it stays unfinished.
+                // The server does not report where it was cut, so the call stays unfinished.
                 continue;
             }
             if !call.begun {

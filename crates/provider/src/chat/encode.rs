@@ -185,14 +185,14 @@ fn assistant(message: &Message, number: usize) -> Result<Option<ChatMessage<'_>>
         }
     }
     if !turn.tool_calls.is_empty() {
-        // Where no call came of it, servers have no use for it, and some refuse it.
+        // Without a call, servers have no use for the reasoning, and some refuse it.
         turn.reasoning = thought.unwrap_or_default();
     }
     let is_empty = turn.content.is_none() && turn.tool_calls.is_empty();
     Ok((!is_empty).then_some(turn))
 }
 
-/// All words of a message; none if there are none.
+/// The whole text of a message; `None` if it has none.
 fn words(message: &Message) -> Option<Cow<'_, str>> {
     let texts: Vec<&str> = message
         .blocks

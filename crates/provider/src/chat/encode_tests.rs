@@ -1,4 +1,4 @@
-//! What the body says.
+//! The request body.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// What one `data:` line holds.
+/// The content of one `data:` line.
 #[derive(Debug, Deserialize)]
 pub(super) struct ChatChunk<'a> {
     pub model: Option<String>,
@@ -105,7 +105,7 @@ struct ChatPart {
     _kind: IgnoredAny,
 }
 
-/// Tokens as these servers count them: what came from the cache is part of the prompt's.
+/// Token counts of these servers: the prompt's count includes the tokens from the cache.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct ChatTokens {
     prompt_tokens: Option<u64>,

@@ -31,7 +31,7 @@ enum GeminiBlockState {
 }
 
 impl GeminiDecoder {
-    /// Takes one piece and appends what it comes to. Says whether it was progress.
+    /// Decodes one piece and appends its steps. Returns true if it is progress.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What the vendor takes in place of the signature of a call that another vendor's model made.
+/// A placeholder that the vendor accepts as the signature of a call by another vendor's model.
 const FOREIGN: &str = "skip_thought_signature_validator";
 
 /// The body for `request`.
@@ -54,7 +54,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     serde_json::to_string(&body).map_err(EncodeError::Json)
 }
 
-/// Whether calls without a signature are refused: since the third generation.
+/// True if the server refuses calls without a signature, as it does since the third generation.
 fn signs(model: &str) -> SignaturePolicy {
     match model.contains("gemini-1") || model.contains("gemini-2") {
         true => SignaturePolicy::MayLack,
@@ -187,7 +187,7 @@ struct GeminiCall<'a> {
 enum GeminiArgs<'a> {
     AsSaid(&'a RawValue),
     Empty {},
-    /// What the model said where it was no object, so that it can see its own mistake.
+    /// The model's own text where it is not an object, so that the model can see its mistake.
     Invalid {
         invalid_arguments: &'a str,
     },

@@ -77,7 +77,7 @@ pub(super) struct GeminiPromptFeedback {
     pub block_reason_message: Option<String>,
 }
 
-/// Tokens, cumulative; what came from the cache is part of the prompt's.
+/// Token counts, cumulative; the prompt's count includes the tokens from the cache.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GeminiTokens {

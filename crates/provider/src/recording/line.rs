@@ -40,7 +40,7 @@ pub(super) struct RequestLine<'a> {
     pub body: Option<&'a RawValue>,
 }
 
-/// What one read brought; one of `text` and `base64`.
+/// One network read, as `text` or as `base64`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChunkLine<'a> {
@@ -86,7 +86,7 @@ pub(super) struct RetryingLine<'a> {
     pub reason: Cow<'a, str>,
 }
 
-/// [`Api`] as the file names it, in the words of `provider.name`.
+/// [`Api`] as the file names it: the dialect, which several vendors may share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ApiName {

@@ -30,7 +30,7 @@ pub(crate) struct RecordedRound {
     shape: Option<Vec<String>>,
     /// Tries there were.
     pub(crate) tries: Option<u32>,
-    /// What came, in order.
+    /// The recorded events in order.
     pub(crate) beats: Vec<TimedEvent>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct TimedEvent {
     pub(crate) happened: RecordedEvent,
 }
 
-/// What happened.
+/// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RecordedEvent {
     /// One read of the network.
@@ -86,8 +86,8 @@ pub enum RecordingError {
 }
 
 impl Recording {
-    /// Reads a recording from the beginning of a file, whatever its offset is: a restarted
-    /// provider is given the same open file again.
+    /// Reads a recording from the start of a file, whatever its offset: a restarted provider gets
+    /// the same open file again.
     ///
     /// # Errors
     /// [`RecordingError`].

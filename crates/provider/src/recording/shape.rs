@@ -1,21 +1,21 @@
-//! What of a conversation must be the same for a recording to be its answer; pure.
+//! The shape of a conversation: it must match for a recorded answer to be replayed. No IO.
 
 use protocol::content::{Block, Message, Role};
 use std::fmt::Write;
 
-/// Longest text that stands in a shape as it is, in characters; of a longer one, the beginning,
-/// the length and a digest do.
+/// Longest text that a shape contains in full, in characters. A longer one is replaced by its
+/// beginning, its length and a digest.
 const LONGEST: usize = 120;
 
 /// One line for each message: who speaks, the kinds of its blocks in order, and of
 ///
-/// - a prompt, its last text, which is the person's own (what is put before it may hold dates and
+/// - a prompt, its last text, which the user wrote (the texts before it may contain dates and
 ///   directories);
 /// - results of tools, the ids they answer and nothing else: their text may hold times, and text
 ///   beside them is ours and changes from day to day;
 /// - calls, the id, the tool's name and its arguments.
 ///
-/// System text, tools and the model's name are not part of it: they change with the version.
+/// System text, tools and the model's name are left out: they change with the version.
 #[must_use]
 pub fn shape(messages: &[Message]) -> Vec<String> {
     messages.iter().map(line).collect()

@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// The writer. Each line is written at once and whole, so that what a crash leaves is a recording
-/// up to there.
+/// Writes the recording. Each line is written whole and at once, so a crash leaves a valid
+/// recording of everything before it.
 #[derive(Debug)]
 pub struct Recorder {
     /// None once a line could not be written: a recording with a hole would be a lie.

@@ -1,7 +1,7 @@
 //! Events of a Responses stream to pieces of an answer: a terminal event or nothing.
 //!
-//! Items are told apart by `output_index`, since their ids change in mid-stream on some servers.
-//! Each has two places in the answer, the first for what is kept beside it.
+//! Items are identified by `output_index`, since some servers change their ids during the stream.
+//! Each item has two indices in the answer, the first for its vendor metadata.
 
 use super::wire::{ResponsesAnswer, ResponsesEvent, ResponsesEventKind, ResponsesItem};
 use crate::server_error::read_error;
@@ -43,8 +43,8 @@ enum ResponsesItemState {
 }
 
 impl ResponsesDecoder {
-    /// Takes one event and appends what it comes to. `name` serves where the data has no `type`.
-    /// Says whether the event was progress.
+    /// Decodes one event and appends its steps. `name` is used if the data has no `type`. Returns
+    /// true if the event is progress.
     ///
     /// # Errors
     /// [`Misfit`] when the stream cannot be trusted any more.
@@ -358,7 +358,7 @@ impl ResponsesDecoder {
     }
 }
 
-/// An item's place in the answer; the one before it is for what is kept beside.
+/// An item's index in the answer; the index before it is for vendor metadata.
 fn block(index: u32) -> u32 {
     index.saturating_mul(2).saturating_add(1)
 }

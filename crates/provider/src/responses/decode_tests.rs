@@ -125,7 +125,7 @@ fn a_call_that_was_cut_is_never_done() {
         assert!(!got.contains(&piece(3, Delta::BlockDone)), "{got:?}");
         assert_eq!(*got.last().unwrap(), ended(StopReason::MaxTokens));
     }
-    // Told whole, and only its item's end is missing.
+    // The text is complete; only the end of its item is missing.
     let whole =
         r#"{"type":"response.function_call_arguments.done","output_index":1,"arguments":"{}"}"#;
     let got = feed(&[CREATED, CALL, &arguments("{}"), whole, COMPLETED]).unwrap();

@@ -52,7 +52,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     serde_json::to_string(&body).map_err(EncodeError::Json)
 }
 
-/// Whether a model may be asked for its reasoning: older ones refuse the question.
+/// True if the model accepts the request for its reasoning; older models refuse it.
 fn reasons(model: &str) -> bool {
     !["gpt-3", "gpt-4", "chatgpt"].iter().any(|old| model.starts_with(old))
 }
@@ -200,8 +200,8 @@ fn read_phase(fields: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<ResponsesPhase<'_>>(fields.get()).ok().map(|phase| phase.phase)
 }
 
-/// Reasoning of this vendor that another server than the one that made it can read: encrypted, or
-/// in the open. What has only an id is on a server that was told to keep nothing.
+/// True for reasoning of this vendor that any of its servers can read: encrypted, or plain text.
+/// Reasoning with only an id is stored on a server, which was asked to store nothing.
 fn is_reasoning(raw: &str) -> bool {
     #[derive(Deserialize)]
     struct ReasoningKind<'a> {

@@ -94,7 +94,7 @@ pub(super) struct ResponsesPart {
     pub refusal: Option<String>,
 }
 
-/// Tokens; what came from the cache is part of the input's.
+/// Token counts; the input's count includes the tokens from the cache.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct ResponsesTokens {
     input_tokens: Option<u64>,
