@@ -208,8 +208,8 @@ fn what_cannot_be_put_right_is_said_and_a_person_is_asked_before_the_next_comman
         assert!(sent.contains("is not as it was") && sent.contains("it is damaged"), "{sent}");
         assert!(desk.ended(1)["tampered"].to_string().contains("it is damaged"));
         let refused = &server.requests()[2].body["messages"].to_string();
-        assert!(refused.contains("could not be put right"), "{refused}");
-        assert!(refused.contains("nobody can be asked here"), "{refused}");
+        assert!(refused.contains("could not restore"), "{refused}");
+        assert!(refused.contains("non-interactive"), "{refused}");
         assert!(!is_there(&desk, "unasked"), "tier {tier}");
         assert!(is_there(&desk, "file"), "tools of files go on");
 

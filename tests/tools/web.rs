@@ -87,8 +87,8 @@ fn a_page_is_read_from_an_allowed_host_and_from_no_other() {
             "URL: http://allowed.test/docs/a?b=c\nTitle: A page\n\nWords of the page."
         );
         for refused in &told[1..3] {
-            assert!(refused.contains("it asks for more than this session has"), "{refused}");
-            assert!(refused.contains("No mode gives that"), "{refused}");
+            assert!(refused.contains("it requests rights that this session lacks"), "{refused}");
+            assert!(refused.contains("No permission mode grants that"), "{refused}");
         }
         assert!(told[2].contains("`web_fetch:other.test`"), "the way on: {}", told[2]);
         assert!(told[3].contains("Words of the page."), "{}", told[3]);
@@ -501,8 +501,8 @@ fn a_page_by_number_is_read_where_private_networks_are_reached() {
             ("http://127.1:8080/", "own server"),
             ("http://[::ffff:127.0.0.1]:8080/", "own server"),
             ("http://[::1]:8080/x", "own, by six"),
-            ("http://[::1]:8080/y", "it asks for more than this session has"),
-            ("http://127.0.0.1/", "it asks for more than this session has"),
+            ("http://[::1]:8080/y", "it requests rights that this session lacks"),
+            ("http://127.0.0.1/", "it requests rights that this session lacks"),
         ];
         let numbers: Vec<_> = rows.iter().map(|(url, _)| fetch(url)).collect();
         let said = told(&desk, &flags, &numbers);

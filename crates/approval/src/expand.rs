@@ -14,18 +14,22 @@ mod atoms;
 mod braces;
 mod commands;
 mod compound;
+mod expander;
 mod fields;
 mod names;
 mod parameter;
 mod parse;
 mod print;
 mod redirect;
+mod step;
 mod walk;
 mod words;
 
-use crate::lenient::EXPANSIONS_CAP;
 use atoms::{Atom, ShellWord};
 use std::fmt;
+
+/// Most texts whose variables are looked into: the first, and those within it.
+pub(crate) const EXPANSIONS_CAP: usize = 64;
 
 /// Longest text that a variable or a substitution holds.
 const TEXT_CAP: usize = 64 * 1024;
@@ -47,8 +51,8 @@ const ABSENT: &str = "\u{10fffc}";
 pub(crate) struct Expanded {
     /// The words of each.
     pub commands: Vec<Vec<String>>,
-    pub doubt: Opacity,
-    pub reading: Certainty,
+    pub opacity: Opacity,
+    pub certainty: Certainty,
 }
 
 /// Whether the text was cut into commands as bash cuts it.
@@ -87,14 +91,14 @@ pub(crate) enum Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Depth => f.write_str("texts or functions lie deeper within each other than 10"),
+            Self::Depth => f.write_str("texts or functions are nested more than 10 deep"),
             Self::Length => write!(f, "a text is longer than {} KiB", TEXT_CAP * 2 / 1024),
             Self::Outputs => write!(f, "a command could print more than {OUTPUTS_CAP} texts"),
-            Self::Texts => write!(f, "more than {EXPANSIONS_CAP} texts in it hold commands"),
+            Self::Texts => write!(f, "more than {EXPANSIONS_CAP} texts in it contain commands"),
             Self::Values => {
                 write!(f, "a word or variable could have more than {VALUES_CAP} values")
             }
-            Self::Work => f.write_str("reading it takes more than 60,000 steps"),
+            Self::Work => f.write_str("its analysis takes more than 60,000 steps"),
         }
     }
 }

@@ -1,20 +1,21 @@
 //! The generous reading's second half: every command that can be seen in a text, through wrappers
 //! such as `env` and `sh -c` too.
 
-use crate::expand::{Certainty, Expanded, Limit, Opacity, expand};
-use crate::grammar;
-use crate::lex::{self, Quotes, TextPiece};
-use crate::programs::{ProgramTrait, ProgramTraits};
-use crate::script::{ArgWord, Script, SimpleCommand};
-use crate::wrapper_syntax::{CommandStart, RUN_OPTIONS, command_start};
+pub(crate) mod lex;
+pub(crate) mod programs;
+pub(crate) mod wrapper_syntax;
+
+use crate::expand::{Certainty, EXPANSIONS_CAP, Expanded, Limit, Opacity, expand};
+use crate::lenient::programs::{ProgramTrait, ProgramTraits};
+use crate::lenient::wrapper_syntax::{CommandStart, RUN_OPTIONS, command_start};
+use crate::strict::grammar;
+use crate::strict::script::{ArgWord, Script, SimpleCommand};
+use lex::{Quotes, TextPiece};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Deepest text within a text that is looked into. People write two; a deeper one hides something.
 const DEPTH_CAP: usize = 8;
-
-/// Most texts whose variables are looked into: the first, and those within it.
-pub(crate) const EXPANSIONS_CAP: usize = 64;
 
 /// A piece and the places in it where a command could begin.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub(crate) fn find_commands(
     script: &Script,
 ) -> Result<(Vec<CommandCandidate>, Opacity), TooDeep> {
     let mut found = Vec::new();
-    let (mut doubt, mut expansions) = (Opacity::None, EXPANSIONS_CAP);
+    let (mut opacity, mut expansions) = (Opacity::None, EXPANSIONS_CAP);
     let mut texts = Vec::new();
     // The readings of a text mostly agree, so the texts within it come several times.
     let mut known = HashSet::new();
@@ -74,19 +75,22 @@ pub(crate) fn find_commands(
             expanded = Some(expand(&text));
         }
         if expansions == 0 && text.contains('$') {
-            doubt = Opacity::TooMany(Limit::Texts);
+            opacity = Opacity::TooMany(Limit::Texts);
         }
         if let Some(expanded) = &expanded {
             // Where variables stand in a text that was not followed, they may name a program.
-            let open = expanded.reading == Certainty::InDoubt && text.contains(['$', '`']);
-            doubt =
-                doubt.max(expanded.doubt).max(if open { Opacity::Opaque } else { Opacity::None });
+            let open = expanded.certainty == Certainty::InDoubt && text.contains(['$', '`']);
+            opacity = opacity.max(expanded.opacity).max(if open {
+                Opacity::Opaque
+            } else {
+                Opacity::None
+            });
         }
         let (pieces, prints) = cut_into_pieces(&text, &script, expanded);
         for piece in pieces {
-            let (glimpse, nested) = find_starts(piece, prints);
-            found.extend(without_global_options(&glimpse));
-            found.push(glimpse);
+            let (candidate, nested) = find_starts(piece, prints);
+            found.extend(without_global_options(&candidate));
+            found.push(candidate);
             let new =
                 nested.into_iter().filter(|inner| *inner != text && known.insert(inner.clone()));
             texts.extend(new.map(|inner| (inner, depth + 1)));
@@ -96,7 +100,7 @@ pub(crate) fn find_commands(
             (Cow::Owned(text), depth, Cow::Owned(script))
         });
     }
-    Ok((found, doubt))
+    Ok((found, opacity))
 }
 
 /// Where what `echo` and `printf` print goes.
@@ -120,7 +124,7 @@ fn cut_into_pieces(
         return (lex::pieces(text, Quotes::Kept), OutputUse::Elsewhere);
     }
     let sure = match &expanded {
-        Some(expanded) => expanded.reading == Certainty::Sure,
+        Some(expanded) => expanded.certainty == Certainty::Sure,
         None => is_all_said(text, script),
     };
     let mut pieces: Vec<TextPiece> =
@@ -264,13 +268,13 @@ fn find_starts(piece: TextPiece, prints: OutputUse) -> (CommandCandidate, Vec<St
 }
 
 /// The same commands less the options before a subcommand: `git -C x push` is `git push`.
-fn without_global_options(glimpse: &CommandCandidate) -> Option<CommandCandidate> {
+fn without_global_options(candidate: &CommandCandidate) -> Option<CommandCandidate> {
     // The first is enough: people and models write one to a piece.
-    let at = *glimpse
+    let at = *candidate
         .starts
         .iter()
-        .find(|at| ProgramTraits::of(&glimpse.words[**at]).has(ProgramTrait::HasSubcommands))?;
-    let (program, mut rest) = glimpse.words[at..].split_first()?;
+        .find(|at| ProgramTraits::of(&candidate.words[**at]).has(ProgramTrait::HasSubcommands))?;
+    let (program, mut rest) = candidate.words[at..].split_first()?;
     let all = rest.len();
     while let [option, behind @ ..] = rest {
         let takes_word = OPTIONS_WITH_WORD.contains(&option.as_str());

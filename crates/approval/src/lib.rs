@@ -42,42 +42,20 @@
 //! Who calls it: the broker worker; the command line for `rules check` and `config check`; the
 //! supervisor for [`needs_probe`] and [`give`], and before a session begins for [`try_examples`].
 
-mod allow_command;
-mod command_pattern;
-mod digest;
-mod error;
-mod examples;
 mod expand;
-mod git;
-mod grammar;
+mod judge;
 mod lenient;
-mod lex;
-mod messages;
-mod option_syntax;
-mod page_pattern;
 mod parse_call;
-mod path_pattern;
-mod programs;
-mod quoting;
-mod redirect;
-mod rights;
-mod rule_index;
-mod rule_pattern;
-mod rule_target;
-mod runs_file;
-mod safe_env;
-mod script;
-mod session_rules;
-mod suggestions;
-mod widening;
-mod wrapper_syntax;
-mod wrappers;
+mod program_name;
+mod rule;
+mod strict;
 
-pub use error::{RuleError, RuleFault};
-pub use examples::try_examples;
-pub use parse_call::{CallSubject, NamedCall, programs};
-pub use rights::{
+pub use judge::examples::try_examples;
+pub use judge::match_target::COMMAND_CAP;
+pub use judge::rights::{
     denied_hosts, grants_all, is_host_named, may_follow_redirect, page_rules, right_to_read,
 };
-pub use session_rules::{COMMAND_CAP, SessionRules, check, needs_probe, remembered_rule};
-pub use widening::split_rights;
+pub use judge::session_rules::{SessionRules, check, needs_probe, remembered_rule};
+pub use judge::widening::split_rights;
+pub use parse_call::{CallSubject, NamedCall, programs};
+pub use rule::error::{RuleError, RuleFault};

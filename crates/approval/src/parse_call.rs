@@ -1,9 +1,9 @@
 //! A call as a person names it at a terminal, before any model asks for it: `tool:what`, where
 //! `what` is a command or a path. For `agentd rules check`.
 
-use crate::error::RuleFault;
-use crate::grammar;
-use crate::rule_target::{self, MatchedBy};
+use crate::rule::error::RuleFault;
+use crate::rule::rule_target::{self, MatchedBy};
+use crate::strict::grammar;
 use protocol::judgement::ToolKind;
 
 /// A call that somebody asks about.

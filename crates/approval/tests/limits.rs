@@ -20,9 +20,9 @@ fn texts() -> Vec<(String, &'static str)> {
         (text("for i in {1..5000}; do c$i f; done"), "4096 values"),
         (text("{1..99999} f"), "4096 values"),
         (text("for i in {1..70}; do for j in {1..70}; do $i$j f; done; done"), "4096 values"),
-        (format!("x=1; {nested}"), "deeper"),
-        (format!("{calls}g50() {{ \"$@\"; }}\ng0 rm2 f"), "deeper"),
-        (format!("x=1\n{quoted}"), "64 texts in it hold commands"),
+        (format!("x=1; {nested}"), "nested more than 10 deep"),
+        (format!("{calls}g50() {{ \"$@\"; }}\ng0 rm2 f"), "nested more than 10 deep"),
+        (format!("x=1\n{quoted}"), "64 texts in it contain commands"),
     ]
 }
 

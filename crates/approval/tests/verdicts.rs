@@ -350,12 +350,15 @@ fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
             command("cargo build --release"),
             &["`bash:cargo build --release`", "--allowed-tools 'bash:cargo build --release'"],
         ),
-        (command("cargo b && x"), &["no rule allows `cargo b` in it", "--permission-mode auto"]),
+        (
+            command("cargo b && x"),
+            &["no rule allows the command `cargo b` in it", "--permission-mode auto"],
+        ),
         (command("cargo b > x"), &["it redirects (`> x`)", "--permission-mode auto"]),
         (command("echo 'a b'"), &["--permission-mode auto"]),
         (command("make x"), &["the rule `bash:make *` (config.toml:1) asks about it"]),
         (on_paths("write", &[&file("src/a.rs")]), &["`write:./src/a.rs`"]),
-        (on_paths("write", &["/etc/x"]), &["`/etc/x` lies outside the project", "ACCESS DENIED"]),
+        (on_paths("write", &["/etc/x"]), &["`/etc/x` is outside the project", "ACCESS DENIED"]),
     ];
     for (case, wanted) in rows {
         assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
@@ -597,7 +600,10 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
         let judge = SessionRules::new(&set).unwrap();
         assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
         let told = refusal(&judge, &case);
-        assert!(told.contains("No mode gives that, and no rule for the command itself"), "{told}");
+        assert!(
+            told.contains("No permission mode grants that, and no rule for the command itself"),
+            "{told}"
+        );
     }
 }
 
@@ -995,5 +1001,5 @@ fn a_command_is_asked_about_where_protected_names_are_not_as_they_were() {
     else {
         panic!()
     };
-    assert!(why.contains(".envrc") && text.contains("put it right"), "{text}");
+    assert!(why.contains(".envrc") && text.contains("check and repair"), "{text}");
 }

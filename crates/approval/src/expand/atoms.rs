@@ -141,7 +141,7 @@ impl ShellWord {
 pub(super) fn word(letters: &[char], at: usize, depth: usize) -> (ShellWord, usize, Certainty) {
     let mut reader = AtomReader::new(letters, at, depth);
     reader.word();
-    (ShellWord(reader.atoms), reader.at.min(letters.len()), reader.reading)
+    (ShellWord(reader.atoms), reader.at.min(letters.len()), reader.certainty)
 }
 
 /// The text up to the closing sign, and the place behind it. Quotes and escapes in it count. `None`
@@ -180,18 +180,18 @@ struct AtomReader<'a> {
     at: usize,
     depth: usize,
     atoms: Vec<Atom>,
-    reading: Certainty,
+    certainty: Certainty,
 }
 
 impl<'a> AtomReader<'a> {
     fn new(letters: &'a [char], at: usize, depth: usize) -> Self {
-        Self { letters, at, depth, atoms: Vec::new(), reading: Certainty::Sure }
+        Self { letters, at, depth, atoms: Vec::new(), certainty: Certainty::Sure }
     }
 
     /// The text up to the closing sign, or to the end.
     fn balanced(&mut self, open: char, close: char) -> String {
         let (text, at) = closed(self.letters, self.at, open, close).unwrap_or_else(|| {
-            self.reading = Certainty::InDoubt;
+            self.certainty = Certainty::InDoubt;
             let begun = self.at.min(self.letters.len());
             (self.letters[begun..].iter().collect(), self.letters.len())
         });
@@ -217,7 +217,7 @@ impl<'a> AtomReader<'a> {
                 '\\' => {
                     match self.peek(1) {
                         Some('\n') => {}
-                        None => self.reading = Certainty::InDoubt,
+                        None => self.certainty = Certainty::InDoubt,
                         Some(escaped) => self.push(escaped, true),
                     }
                     self.at += 2;
@@ -225,7 +225,7 @@ impl<'a> AtomReader<'a> {
                 '\'' => {
                     let rest = &self.letters[self.at + 1..];
                     let length = rest.iter().position(|c| *c == '\'').unwrap_or_else(|| {
-                        self.reading = Certainty::InDoubt;
+                        self.certainty = Certainty::InDoubt;
                         rest.len()
                     });
                     let text: String = rest[..length].iter().collect();
@@ -276,19 +276,19 @@ impl<'a> AtomReader<'a> {
             }
         }
         if close.is_some() {
-            self.reading = Certainty::InDoubt;
+            self.certainty = Certainty::InDoubt;
         }
     }
 
     fn backquoted(&mut self, quoted: bool) {
         self.at += 1;
         let mut text = String::new();
-        let before = std::mem::replace(&mut self.reading, Certainty::InDoubt);
+        let before = std::mem::replace(&mut self.certainty, Certainty::InDoubt);
         while let Some(c) = self.peek(0) {
             self.at += 1;
             match (c, self.peek(0)) {
                 ('`', _) => {
-                    self.reading = before;
+                    self.certainty = before;
                     break;
                 }
                 ('\\', Some(escaped @ ('`' | '\\' | '$'))) => {
@@ -307,12 +307,12 @@ impl<'a> AtomReader<'a> {
             Some('\'') if !quoted => {
                 self.at += 1;
                 let mut raw = String::new();
-                let before = std::mem::replace(&mut self.reading, Certainty::InDoubt);
+                let before = std::mem::replace(&mut self.certainty, Certainty::InDoubt);
                 while let Some(c) = self.peek(0) {
                     self.at += 1;
                     match c {
                         '\'' => {
-                            self.reading = before;
+                            self.certainty = before;
                             break;
                         }
                         '\\' => {
@@ -341,7 +341,7 @@ impl<'a> AtomReader<'a> {
                 if (quoted && text.contains('\''))
                     || (commands && ["<<", "#", "case"].iter().any(|sign| text.contains(sign)))
                 {
-                    self.reading = Certainty::InDoubt;
+                    self.certainty = Certainty::InDoubt;
                 }
                 self.braced(&text, quoted);
             }
@@ -370,8 +370,8 @@ impl<'a> AtomReader<'a> {
             return self.arithmetic(&text, quoted);
         }
         let begun = self.at + 1;
-        let (end, reading) = parse::bracketed(self.letters, begun, self.depth);
-        self.reading = self.reading.max(reading);
+        let (end, certainty) = parse::bracketed(self.letters, begun, self.depth);
+        self.certainty = self.certainty.max(certainty);
         let text = self.letters[begun.min(end)..end].iter().collect();
         self.at = end + 1;
         self.atoms.push(Atom::Substitution { text, quoted, process: false });
@@ -382,7 +382,7 @@ impl<'a> AtomReader<'a> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             self.atoms.push(Atom::Letters { text: text.to_owned(), quoted });
         } else if self.depth >= parse::DEPTH_CAP {
-            self.reading = Certainty::InDoubt;
+            self.certainty = Certainty::InDoubt;
             self.atoms.push(Atom::Arithmetic { runs: Vec::new(), quoted });
         } else {
             let runs = ShellWord::commands_of(text, self.depth + 1).0;

@@ -1,12 +1,11 @@
 //! What commands do to names, and what they run in turn.
 
-use super::names::Attribute;
-use super::parse::ShellStep;
-use super::walk::Expander;
+use super::expander::{Attribute, Expander, FileContent};
+use super::step::ShellStep;
 use super::{ABSENT, Limit, OUTPUTS_CAP, Opacity, UNKNOWN, Values, beyond, limit_of, print};
-use crate::command_pattern::base_name;
-use crate::programs::{ProgramTrait, ProgramTraits};
-use crate::wrapper_syntax::{self, CommandStart};
+use crate::lenient::programs::{ProgramTrait, ProgramTraits};
+use crate::lenient::wrapper_syntax::{self, CommandStart};
+use crate::program_name::base_name;
 
 /// Builtins that read an index or a number in their words, and run the commands in it.
 const EVALUATE: &[&str] =
@@ -25,7 +24,7 @@ impl Expander {
             if let Some(limit) = limit_of(word) {
                 self.too_many(limit);
             } else if word.contains(UNKNOWN) {
-                self.doubt(Opacity::Opaque);
+                self.opacity(Opacity::Opaque);
             }
             if !ProgramTraits::of(word).has(ProgramTrait::PassesOn) {
                 break;
@@ -178,7 +177,7 @@ impl Expander {
         if self.calls.iter().filter(|call| call.first() == words.first()).count() >= RECURSION_CAP {
             // `f() { "$@"; }; f f f f rm x`: the program stands behind the functions.
             let hands_on = words[1..].iter().any(|word| self.functions.contains_key(word));
-            return self.doubt(match hands_on {
+            return self.opacity(match hands_on {
                 true => Opacity::TooMany(Limit::Depth),
                 false => Opacity::Opaque,
             });
@@ -426,14 +425,6 @@ impl Expander {
             }
         }
     }
-}
-
-/// What a file gets.
-#[derive(Debug)]
-pub(super) enum FileContent {
-    These(Vec<String>),
-    /// Anything that is printed in the text.
-    Anything,
 }
 
 /// `./x` is `x`.

@@ -1,7 +1,8 @@
 //! Commands that hold others: groups, loops, `case`, functions; and those whose words are no commands.
 
 use super::atoms::{Atom, ShellWord};
-use super::parse::{DEPTH_CAP, ParsedCommand, Parser, ShellStep, StepOrder};
+use super::parse::{DEPTH_CAP, Parser};
+use super::step::{ParsedCommand, ShellStep, StepOrder};
 use std::rc::Rc;
 
 /// Words that open a command that a function can have for its body.
@@ -11,7 +12,7 @@ impl Parser<'_> {
     /// `{ …; }`, whose brace is behind us.
     pub(super) fn group(&mut self, steps: &mut Vec<ShellStep>) {
         if self.depth >= DEPTH_CAP {
-            return self.doubt();
+            return self.opacity();
         }
         self.depth += 1;
         let before = self.ends_at.take();
@@ -20,7 +21,7 @@ impl Parser<'_> {
         self.depth -= 1;
         match self.peek(0) {
             Some('}') => self.skip(1),
-            Some(_) | None => self.doubt(),
+            Some(_) | None => self.opacity(),
         }
     }
 
@@ -33,7 +34,7 @@ impl Parser<'_> {
         let first: String =
             self.rest().iter().take_while(|c| c.is_ascii_alphabetic()).take(9).collect();
         match self.peek(0) {
-            _ if self.depth >= DEPTH_CAP => self.doubt(),
+            _ if self.depth >= DEPTH_CAP => self.opacity(),
             Some('{') => {
                 self.skip(1);
                 self.group(&mut body);
@@ -44,7 +45,7 @@ impl Parser<'_> {
             }
             Some(_) if OPENING.contains(&first.as_str()) => self.compound(&first, &mut body),
             // A test, or a simple command, which only some shells take: it is read where it stands.
-            Some(_) | None => self.doubt(),
+            Some(_) | None => self.opacity(),
         }
         steps.push(ShellStep::Function { name, body: Rc::new(body), defined });
     }
@@ -111,7 +112,7 @@ impl Parser<'_> {
         steps.push(of_builtin("case", vec![word]));
         self.lines();
         if self.word().plain().as_deref() != Some("in") {
-            self.doubt();
+            self.opacity();
         }
         self.pattern(steps);
     }
@@ -120,7 +121,7 @@ impl Parser<'_> {
     pub(super) fn next_case(&mut self, steps: &mut Vec<ShellStep>) {
         self.skip(if self.next_is(";;&") { 3 } else { 2 });
         match self.cases {
-            0 => self.doubt(),
+            0 => self.opacity(),
             _ => self.pattern(steps),
         }
     }
@@ -140,7 +141,7 @@ impl Parser<'_> {
                 Some('|') => self.skip(1),
                 Some('(') if first => self.skip(1),
                 None | Some(';' | '&' | '<' | '>' | '(') => {
-                    self.doubt();
+                    self.opacity();
                     break;
                 }
                 Some(_) => {
@@ -166,7 +167,7 @@ impl Parser<'_> {
                 self.skip(1);
             }
             if matches!(self.peek(0), None | Some('#')) {
-                self.doubt();
+                self.opacity();
                 break;
             }
             let word = self.word();
@@ -184,7 +185,7 @@ impl Parser<'_> {
         let Some(text) = self.arithmetic_text() else { return false };
         if operands_touch(&text) {
             // An error of bash's, and a command of other shells.
-            self.doubt();
+            self.opacity();
         }
         let asides = vec![ShellWord::commands_of(&text, self.depth + 1)];
         steps.push(ShellStep::Simple(ParsedCommand { asides, ..ParsedCommand::default() }));

@@ -1,33 +1,9 @@
 //! The names of a text: what each can hold, what assigns to it, what `declare` says of it.
 
 use super::atoms::ShellWord;
-use super::parse::{Assign, ParsedCommand, StepOrder};
-use super::walk::{DEPTH_CAP, Expander};
-use super::words::Split;
+use super::expander::{Attribute, DEPTH_CAP, Expander, Split};
+use super::step::{Assign, ParsedCommand, StepOrder};
 use super::{ABSENT, Limit, UNKNOWN, VALUES_CAP, Values, beyond};
-
-/// What a name is for, as `declare` says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attribute {
-    /// `-l`
-    Lower,
-    /// `-u`
-    Upper,
-    /// `-n`: another name for the one that it holds.
-    Reference,
-}
-
-impl Attribute {
-    pub(super) fn of(option: &str) -> Option<Self> {
-        let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-        letters.chars().find_map(|letter| match letter {
-            'l' => Some(Self::Lower),
-            'u' => Some(Self::Upper),
-            'n' => Some(Self::Reference),
-            _ => None,
-        })
-    }
-}
 
 impl Expander {
     /// Adds values to those that a name can hold.

@@ -4,84 +4,10 @@
 use super::Certainty;
 use super::atoms::{self, ShellWord};
 use super::redirect::Here;
-use std::rc::Rc;
+use super::step::{Assign, Definition, ParsedCommand, ShellStep, StepOrder};
 
 /// Deepest nesting of groups and functions.
 pub(super) const DEPTH_CAP: usize = 30;
-
-/// Something that a text does, in the order of the text.
-#[derive(Debug)]
-pub(super) enum ShellStep {
-    Simple(ParsedCommand),
-    /// `for name in words`; the body follows as steps of its own.
-    Loop {
-        name: String,
-        words: Vec<ShellWord>,
-    },
-    Function {
-        name: String,
-        body: Rc<Vec<ShellStep>>,
-        defined: Definition,
-    },
-}
-
-/// Whether a function's definition is certainly reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Definition {
-    /// It takes the place of an earlier one.
-    Always,
-    /// It may be skipped, or hold for a subshell only.
-    Perhaps,
-}
-
-/// A simple command.
-#[derive(Debug, Default)]
-pub(super) struct ParsedCommand {
-    /// Before the program, and behind `declare` and its like.
-    pub assigns: Vec<Assign>,
-    /// The program and its arguments.
-    pub words: Vec<ShellWord>,
-    /// Here-strings and here-documents.
-    pub inputs: Vec<ShellWord>,
-    /// Files that it writes and reads.
-    pub files: Vec<(FileUse, ShellWord)>,
-    /// Indices and numbers: the commands in them run.
-    pub asides: Vec<ShellWord>,
-    /// A command whose redirection fails does nothing.
-    pub redirected: bool,
-    /// Where `&>` stands among the words: for `sh`, a command begins behind its target.
-    pub splits: Vec<usize>,
-    /// Here-documents that it reads, counted from the beginning of the text.
-    pub heres: Vec<usize>,
-}
-
-/// Which way a redirection goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FileUse {
-    In,
-    Out,
-    /// Another descriptor than the output.
-    Beside,
-}
-
-/// `name=…`, `name+=…`, `name[…]=…` or `name=(…)`.
-#[derive(Debug)]
-pub(super) struct Assign {
-    pub name: String,
-    pub append: bool,
-    /// In brackets behind the name.
-    pub index: Option<String>,
-    /// `(…)`: all elements at once.
-    pub array: bool,
-    pub values: Vec<ShellWord>,
-}
-
-/// Whether each step runs once and in the order of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StepOrder {
-    Straight,
-    Any,
-}
 
 /// Words behind which a command begins, and what they say of the order.
 const RESERVED: &[&str] = &[
@@ -98,13 +24,13 @@ pub(super) fn steps(text: &str) -> (Vec<ShellStep>, StepOrder, Certainty) {
     let mut parser = Parser::new(&letters, 0, Until::End, 0);
     let mut steps = Vec::new();
     parser.whole(&mut steps);
-    (steps, parser.order, parser.reading)
+    (steps, parser.order, parser.certainty)
 }
 
 /// Where the bracket closes that was opened before this place, and how sure that is.
 pub(super) fn bracketed(letters: &[char], at: usize, depth: usize) -> (usize, Certainty) {
-    let (at, _, reading) = inner(letters, at, depth);
-    (at, reading)
+    let (at, _, certainty) = inner(letters, at, depth);
+    (at, certainty)
 }
 
 fn inner(letters: &[char], at: usize, depth: usize) -> (usize, Vec<ShellStep>, Certainty) {
@@ -115,7 +41,7 @@ fn inner(letters: &[char], at: usize, depth: usize) -> (usize, Vec<ShellStep>, C
     let mut parser = Parser::new(letters, at, Until::Bracket, depth + 1);
     let mut steps = Vec::new();
     parser.whole(&mut steps);
-    (parser.at.min(letters.len()), steps, parser.reading)
+    (parser.at.min(letters.len()), steps, parser.certainty)
 }
 
 /// What ends a text.
@@ -131,7 +57,7 @@ pub(super) struct Parser<'a> {
     pub(super) at: usize,
     pub(super) depth: usize,
     pub(super) order: StepOrder,
-    pub(super) reading: Certainty,
+    pub(super) certainty: Certainty,
     until: Until,
     /// The bracket that ends the text was met.
     stopped: bool,
@@ -158,7 +84,7 @@ impl<'a> Parser<'a> {
             at,
             depth,
             order: StepOrder::Straight,
-            reading: Certainty::Sure,
+            certainty: Certainty::Sure,
             until,
             stopped: false,
             open: 0,
@@ -177,13 +103,13 @@ impl<'a> Parser<'a> {
         self.list(steps);
         while !self.stopped && self.at < self.letters.len() {
             // A `}` that closes nothing.
-            self.doubt();
+            self.opacity();
             self.at += 1;
             self.list(steps);
         }
         let unfinished = !self.here.is_empty() || self.nesting > 0 || self.open > 0;
         if unfinished || (self.until == Until::Bracket && !self.stopped) {
-            self.doubt();
+            self.opacity();
         }
     }
 
@@ -197,8 +123,8 @@ impl<'a> Parser<'a> {
     }
 
     /// From here on, bash may read otherwise.
-    pub(super) fn doubt(&mut self) {
-        self.reading = Certainty::InDoubt;
+    pub(super) fn opacity(&mut self) {
+        self.certainty = Certainty::InDoubt;
     }
 
     pub(super) fn peek(&self, ahead: usize) -> Option<char> {
@@ -323,7 +249,7 @@ impl<'a> Parser<'a> {
         if self.peek(0) == Some('(') {
             if within {
                 // In the middle of a command it is for other shells.
-                self.doubt();
+                self.opacity();
             } else if self.next_is("((") && self.arithmetic(steps) {
                 return;
             }
@@ -334,15 +260,15 @@ impl<'a> Parser<'a> {
             self.stopped = true;
             return;
         } else {
-            self.doubt();
+            self.opacity();
         }
         self.at += 1;
     }
 
     /// The steps up to the bracket that closes. The opening one is behind us.
     pub(super) fn inner(&mut self) -> Vec<ShellStep> {
-        let (end, steps, reading) = inner(self.letters, self.at, self.depth);
-        self.reading = self.reading.max(reading);
+        let (end, steps, certainty) = inner(self.letters, self.at, self.depth);
+        self.certainty = self.certainty.max(certainty);
         self.at = (end + 1).min(self.letters.len());
         steps
     }
@@ -410,7 +336,7 @@ impl<'a> Parser<'a> {
                 }
             }
             // It may have a name before its command.
-            "coproc" => self.doubt(),
+            "coproc" => self.opacity(),
             "time" => {
                 self.blanks();
                 while self.next_is("-p ") || self.next_is("-- ") {
@@ -488,7 +414,7 @@ impl<'a> Parser<'a> {
                 None | Some(')') => break,
                 Some('#') => self.comment(),
                 Some(';' | '&' | '|' | '<' | '>' | '(') => {
-                    self.doubt();
+                    self.opacity();
                     self.at += 1;
                 }
                 Some('[') => {
@@ -505,7 +431,7 @@ impl<'a> Parser<'a> {
             }
         }
         if self.peek(0).is_none() {
-            self.doubt();
+            self.opacity();
         }
         self.at += 1;
         Some(Assign { name, append, index: None, array: true, values })
@@ -514,7 +440,7 @@ impl<'a> Parser<'a> {
     /// Looks ahead for the closing sign, as long as there was not too much of that.
     fn closed(&mut self, begun: usize, open: char, close: char) -> Option<(String, usize)> {
         if self.ahead == 0 {
-            self.doubt();
+            self.opacity();
             return None;
         }
         let closed = atoms::closed(self.letters, begun, open, close);
@@ -528,7 +454,7 @@ impl<'a> Parser<'a> {
         let begun = self.at.min(self.letters.len());
         let closed = self.closed(begun, open, close);
         let (text, at) = closed.unwrap_or_else(|| {
-            self.doubt();
+            self.opacity();
             (self.letters[begun..].iter().collect(), self.letters.len())
         });
         self.at = at;
@@ -536,8 +462,8 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn word(&mut self) -> ShellWord {
-        let (word, at, reading) = atoms::word(self.letters, self.at, self.depth);
-        self.reading = self.reading.max(reading);
+        let (word, at, certainty) = atoms::word(self.letters, self.at, self.depth);
+        self.certainty = self.certainty.max(certainty);
         // Whatever stands here, the reading goes on.
         self.at = at.max(self.at + 1);
         word

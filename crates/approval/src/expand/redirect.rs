@@ -2,7 +2,8 @@
 
 use super::Certainty;
 use super::atoms::{Atom, ShellWord};
-use super::parse::{FileUse, ParsedCommand, Parser, ShellStep, is_number};
+use super::parse::{Parser, is_number};
+use super::step::{FileUse, ParsedCommand, ShellStep};
 
 pub(super) struct Here {
     id: usize,
@@ -94,7 +95,7 @@ impl Parser<'_> {
                 (c, None) if c.is_whitespace() || ";&|<>()".contains(c) => break,
                 // What bash makes of these is its own.
                 ('$' | '`', None | Some('"')) => {
-                    self.doubt();
+                    self.opacity();
                     end.push(c);
                 }
                 (c, _) => end.push(c),
@@ -102,7 +103,7 @@ impl Parser<'_> {
             self.at += 1;
         }
         if quote.is_some() || end.is_empty() {
-            self.doubt();
+            self.opacity();
         }
         (end, quoted)
     }
@@ -111,13 +112,13 @@ impl Parser<'_> {
     pub(super) fn here_documents(&mut self, steps: &mut Vec<ShellStep>) {
         for Here { id, end, tabs, quoted } in std::mem::take(&mut self.here) {
             let mut body = String::new();
-            let before = std::mem::replace(&mut self.reading, Certainty::InDoubt);
+            let before = std::mem::replace(&mut self.certainty, Certainty::InDoubt);
             while self.at < self.letters.len() {
                 let line: String = self.rest().iter().take_while(|c| **c != '\n').collect();
                 self.at = (self.at + line.chars().count() + 1).min(self.letters.len());
                 let line = if tabs { line.trim_start_matches('\t') } else { &line };
                 if line == end {
-                    self.reading = before;
+                    self.certainty = before;
                     break;
                 }
                 body.push_str(line);

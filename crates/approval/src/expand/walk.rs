@@ -1,24 +1,21 @@
 //! The steps of a text walked with the values that each name can hold.
 
-use super::commands::FileContent;
-use super::names::Attribute;
-use super::parse::{self, Definition, FileUse, ParsedCommand, ShellStep, StepOrder};
-use super::words::Split;
+use super::expander::{DEPTH_CAP, Expander, Split};
+use super::parse;
+use super::step::{Definition, FileUse, ParsedCommand, ShellStep, StepOrder};
 use super::{Expanded, Limit, OUTPUTS_CAP, Opacity, TEXT_CAP, UNKNOWN, Values, beyond};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Work for one text; scripts that people write take a hundredth of it.
 const FUEL: usize = 60_000;
-/// Deepest texts and substitutions within each other.
-pub(super) const DEPTH_CAP: usize = 10;
 pub(super) fn walk(text: &str) -> Expanded {
-    let (steps, order, reading) = parse::steps(text);
+    let (steps, order, certainty) = parse::steps(text);
     let mut walk = Expander {
         names: HashMap::new(),
         functions: HashMap::new(),
         order,
-        expanded: Expanded { reading, ..Expanded::default() },
+        expanded: Expanded { certainty, ..Expanded::default() },
         known: HashSet::new(),
         printed: Values::default(),
         captured: None,
@@ -43,34 +40,6 @@ pub(super) fn walk(text: &str) -> Expanded {
         walk.too_many(Limit::Work);
     }
     walk.expanded
-}
-
-pub(super) struct Expander {
-    pub(super) names: HashMap<String, Values>,
-    /// The bodies that a name can have.
-    pub(super) functions: HashMap<String, Vec<Rc<Vec<ShellStep>>>>,
-    pub(super) order: StepOrder,
-    pub(super) expanded: Expanded,
-    pub(super) known: HashSet<Vec<String>>,
-    /// What `echo` and `printf` printed, for those that read it.
-    pub(super) printed: Values,
-    /// What the substitution that is being read printed so far.
-    pub(super) captured: Option<Vec<String>>,
-    /// Whether a shell reads a text from elsewhere.
-    pub(super) feeds_shell: bool,
-    /// Arrays of which an element was set by a name or a sum.
-    pub(super) unordered: HashSet<String>,
-    pub(super) attributes: HashMap<String, Attribute>,
-    /// Files that a shell reads.
-    pub(super) scripts: HashSet<String>,
-    /// Files that the text writes.
-    pub(super) written: Vec<(String, FileContent)>,
-    pub(super) depth: usize,
-    /// The functions that are running, with their arguments.
-    pub(super) calls: Vec<Vec<String>>,
-    /// Names that a builtin declared: a later assignment may fail.
-    pub(super) kept: HashSet<String>,
-    pub(super) fuel: usize,
 }
 
 impl Expander {
@@ -115,8 +84,8 @@ impl Expander {
         }
     }
 
-    pub(super) fn doubt(&mut self, doubt: Opacity) {
-        self.expanded.doubt = self.expanded.doubt.max(doubt);
+    pub(super) fn opacity(&mut self, opacity: Opacity) {
+        self.expanded.opacity = self.expanded.opacity.max(opacity);
     }
 
     fn simple(&mut self, simple: &ParsedCommand) {
@@ -190,8 +159,8 @@ impl Expander {
             return;
         }
         self.fuel = self.fuel.saturating_sub(text.len() / 32);
-        let (steps, order, reading) = parse::steps(text);
-        self.expanded.reading = self.expanded.reading.max(reading);
+        let (steps, order, certainty) = parse::steps(text);
+        self.expanded.certainty = self.expanded.certainty.max(certainty);
         if order == StepOrder::Any {
             self.order = order;
         }
@@ -209,6 +178,6 @@ impl Expander {
     }
 
     pub(super) fn too_many(&mut self, limit: Limit) {
-        self.doubt(Opacity::TooMany(limit));
+        self.opacity(Opacity::TooMany(limit));
     }
 }

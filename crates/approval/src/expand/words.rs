@@ -1,22 +1,15 @@
 //! The readings of a word: what bash puts in for its parts, all of them together.
 
 use super::atoms::{self, Atom, ShellWord};
+use super::expander::{DEPTH_CAP, Expander, Split};
 use super::fields::WordFields;
 use super::parameter::{self, ParamValue};
-use super::walk::{DEPTH_CAP, Expander};
 use super::{Limit, OUTPUTS_CAP, TEXT_CAP, TOO_MANY, UNKNOWN, VALUES_CAP, beyond, braces};
 
 /// Most readings of one command that are looked at all together.
 const TOGETHER_CAP: usize = 1024;
 /// Most values of `IFS`.
 const SEPARATORS_CAP: usize = 4;
-
-/// Whether a value becomes words at its blanks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Split {
-    Words,
-    Never,
-}
 
 impl Expander {
     /// The readings of a command's words.

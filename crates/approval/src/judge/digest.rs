@@ -1,6 +1,6 @@
 //! The digest that binds an answer to exactly what was shown.
 
-use crate::widening;
+use crate::judge::widening;
 use protocol::judgement::{Case, Widening};
 use sha2::{Digest, Sha256};
 

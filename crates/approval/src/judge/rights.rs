@@ -3,13 +3,14 @@
 //! `host:*.crates.io`); a rule for the command does not, nor does a mode. Each host is a right of its
 //! own; rules about the network speak of all of them. For `rules`, and [`give`] for the supervisor.
 
-use crate::messages::{self, Remedy};
-use crate::path_pattern::RulePath;
-use crate::rule_pattern::{self, CallPattern};
-use crate::rule_target::{self, MatchedBy};
-use crate::session_rules::{MatchTarget, SessionRules};
-use crate::suggestions;
-use crate::widening::split_rights;
+use super::match_target::MatchTarget;
+use super::session_rules::SessionRules;
+use crate::judge::messages::{self, Remedy};
+use crate::judge::suggestions;
+use crate::judge::widening::split_rights;
+use crate::rule::path_pattern::RulePath;
+use crate::rule::rule_pattern::{self, CallPattern};
+use crate::rule::rule_target::{self, MatchedBy};
 use protocol::call::Call;
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
@@ -153,12 +154,12 @@ impl SessionRules {
         of_call: &MatchTarget,
     ) -> Result<Vec<Rule>, Box<Verdict>> {
         let rights = split_rights(&case.widens);
-        let matters = rights.iter().map(match_target).collect::<Result<Vec<_>, String>>();
-        let matters = matters.map_err(|why| {
+        let targets = rights.iter().map(match_target).collect::<Result<Vec<_>, String>>();
+        let targets = targets.map_err(|why| {
             let text = messages::unjudgeable(&why);
             Box::new(Verdict::Deny(Basis::Unjudgeable(why), text))
         })?;
-        let asked = rights.iter().zip(&matters).map(|(right, own)| {
+        let asked = rights.iter().zip(&targets).map(|(right, own)| {
             let own = (rule_target::right(right), own.as_ref().unwrap_or(of_call));
             let all = matches!(right, Widening::Hosts(_)).then_some(("network", of_call));
             let tool = rule_target::tool(&case.call.tool)
@@ -167,8 +168,8 @@ impl SessionRules {
             RequestedRight { by: std::iter::once(own).chain(all).chain(page).collect() }
         });
         let asked: Vec<_> = asked.collect();
-        for (right, matter) in asked.iter().flat_map(|asked| &asked.by) {
-            if let Some((index, what)) = self.first_match(&self.deny, right, matter) {
+        for (right, target) in asked.iter().flat_map(|asked| &asked.by) {
+            if let Some((index, what)) = self.first_match(&self.deny, right, target) {
                 let rule = &self.rules[index];
                 let text = messages::denied(rule, &what);
                 return Err(Box::new(Verdict::Deny(Basis::Rule(rule.clone()), text)));
@@ -200,10 +201,10 @@ fn match_target(widening: &Widening) -> Result<Option<MatchTarget>, String> {
         Widening::Hosts(hosts) => Ok(hosts.first().cloned().map(MatchTarget::Host)),
         Widening::Directory(dir) => {
             let real = dir.to_path();
-            let spot = real.to_str().and_then(|real| RulePath::new(real, Path::new(NOWHERE)));
+            let rule_path = real.to_str().and_then(|real| RulePath::new(real, Path::new(NOWHERE)));
             let unfit =
                 || format!("`{}` is not a path that can be shown and matched", real.display());
-            spot.map(|spot| Some(MatchTarget::Directory(spot))).ok_or_else(unfit)
+            rule_path.map(|rule_path| Some(MatchTarget::Directory(rule_path))).ok_or_else(unfit)
         }
     }
 }

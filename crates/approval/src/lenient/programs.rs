@@ -1,6 +1,6 @@
 //! What programs do with the words behind them, by their names.
 
-use crate::command_pattern::base_name;
+use crate::program_name::base_name;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;

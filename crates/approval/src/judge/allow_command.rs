@@ -1,10 +1,10 @@
 //! Whether rules allow a command: every program that it would run, one by one.
 
-use crate::command_pattern::base_name;
-use crate::grammar;
-use crate::rule_index::{RuleNumber, ToolRules};
-use crate::script::{ArgWord, SimpleCommand};
-use crate::wrappers::{self, WrappedCommand};
+use crate::program_name::base_name;
+use crate::rule::rule_index::{RuleNumber, ToolRules};
+use crate::strict::grammar;
+use crate::strict::script::{ArgWord, SimpleCommand};
+use crate::strict::wrappers::{self, WrappedCommand};
 
 /// Deepest text within a text that is looked into to allow it.
 const DEPTH_CAP: usize = 4;
@@ -13,7 +13,7 @@ const DEPTH_CAP: usize = 4;
 #[derive(Debug, Clone, Copy)]
 struct ShellContext {
     company: ShellUse,
-    place: ShellDir,
+    call_path: ShellDir,
     depth: usize,
 }
 
@@ -34,7 +34,7 @@ enum ShellDir {
 
 /// A script of its own, in the project.
 const ALONE: ShellContext =
-    ShellContext { company: ShellUse::Alone, place: ShellDir::Project, depth: 0 };
+    ShellContext { company: ShellUse::Alone, call_path: ShellDir::Project, depth: 0 };
 
 /// The first rule that was needed to allow all of a script; none where one command is not allowed.
 pub(crate) fn allowed(rules: &ToolRules, script: &[SimpleCommand]) -> Option<RuleNumber> {
@@ -68,7 +68,7 @@ fn beside(script: &[SimpleCommand], above: ShellContext) -> ShellContext {
     let moves = script.iter().flat_map(|simple| &simple.words).any(wrappers::may_change_dir);
     ShellContext {
         company: if script.len() > 1 { ShellUse::Others } else { above.company },
-        place: if moves { ShellDir::Elsewhere } else { above.place },
+        call_path: if moves { ShellDir::Elsewhere } else { above.call_path },
         depth: above.depth,
     }
 }
@@ -88,7 +88,7 @@ fn one(rules: &ToolRules, words: &[ArgWord], beside: ShellContext) -> Option<Rul
     let program = words.first()?.known()?;
     let relative = program.contains('/') && !program.starts_with('/');
     let strange = (wrappers::changes_state(program) && beside.company == ShellUse::Others)
-        || (relative && beside.place == ShellDir::Elsewhere)
+        || (relative && beside.call_path == ShellDir::Elsewhere)
         || wrappers::may_evaluate_command(program, &words[1..]);
     if strange {
         return None;
@@ -123,8 +123,11 @@ fn behind(
         }
         // It shares its shell with what stands beside it, and can change it.
         WrappedCommand::Here(text) => {
-            let shared =
-                ShellContext { company: ShellUse::Others, place: ShellDir::Elsewhere, ..deeper };
+            let shared = ShellContext {
+                company: ShellUse::Others,
+                call_path: ShellDir::Elsewhere,
+                ..deeper
+            };
             let script = grammar::read(&text).ok()?;
             let moves =
                 script.iter().flat_map(|simple| &simple.words).any(wrappers::may_change_dir);

@@ -1,13 +1,14 @@
 //! The rules of one effect, sorted by tool so that a thousand of them are searched quickly.
 
-use crate::command_pattern::{CommandPattern, base_name, has_glob};
 use crate::expand::{Limit, limit_of};
 use crate::lenient::CommandCandidate;
-use crate::page_pattern::PagePattern;
-use crate::path_pattern::{PathPattern, RulePath};
-use crate::rule_pattern::{CallPattern, ParsedRule};
-use crate::rule_target::{self, Depth};
-use crate::script::ArgWord;
+use crate::program_name::{base_name, has_glob};
+use crate::rule::command_pattern::CommandPattern;
+use crate::rule::page_pattern::PagePattern;
+use crate::rule::path_pattern::{PathPattern, RulePath};
+use crate::rule::rule_pattern::{CallPattern, ParsedRule};
+use crate::rule::rule_target::{self, Depth};
+use crate::strict::script::ArgWord;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use protocol::hosts::HostRule;
 use protocol::judgement::RuleEffect;
@@ -70,9 +71,9 @@ impl RuleIndex {
         effect: RuleEffect,
         rules: Vec<(RuleNumber, ParsedRule)>,
     ) -> Result<Self, globset::Error> {
-        let mut shelf = Self { effect, tools: BTreeMap::new() };
+        let mut rule_index = Self { effect, tools: BTreeMap::new() };
         for (index, ParsedRule { tool, pattern }) in rules {
-            let of_tool = shelf.tools.entry(tool.name).or_default();
+            let of_tool = rule_index.tools.entry(tool.name).or_default();
             match pattern {
                 CallPattern::Anything => {
                     of_tool.rule_for_all_calls = of_tool.rule_for_all_calls.or(Some(index))
@@ -83,10 +84,10 @@ impl RuleIndex {
                 CallPattern::Page(page) => of_tool.pages.push((page, index)),
             }
         }
-        for of_tool in shelf.tools.values_mut() {
+        for of_tool in rule_index.tools.values_mut() {
             of_tool.paths.build()?;
         }
-        Ok(shelf)
+        Ok(rule_index)
     }
 
     /// The rules that stand for this tool itself, where there are any.
@@ -141,7 +142,7 @@ impl ToolRules {
     /// The first rule that catches one of the commands that can be seen, with the words it caught.
     pub(crate) fn catching_command(
         &self,
-        glimpses: &[CommandCandidate],
+        candidates: &[CommandCandidate],
     ) -> Option<(RuleNumber, String)> {
         let mut caught: Option<(RuleNumber, String)> =
             self.rule_for_all_calls.map(|index| (index, String::new()));
@@ -153,9 +154,9 @@ impl ToolRules {
         }
         // The rules that could speak of a program, for the programs met so far.
         let mut of_program: HashMap<&str, Vec<&(CommandPattern, RuleNumber)>> = HashMap::new();
-        for glimpse in glimpses {
-            for start in &glimpse.starts {
-                let words = &glimpse.words[*start..];
+        for candidate in candidates {
+            for start in &candidate.starts {
+                let words = &candidate.words[*start..];
                 let Some(program) = words.first() else { continue };
                 let rules = of_program.entry(program).or_insert_with(|| self.words.of(program));
                 if let Some((_, index)) = rules.iter().find(|(pattern, _)| pattern.catches(words)) {
@@ -168,16 +169,16 @@ impl ToolRules {
     }
 
     /// The limit that hides the words of a command which a rule could catch.
-    pub(crate) fn limit_hiding(&self, glimpses: &[CommandCandidate]) -> Option<Limit> {
-        glimpses.iter().find_map(|glimpse| {
-            let hidden = glimpse.words.iter().position(|word| limit_of(word).is_some())?;
+    pub(crate) fn limit_hiding(&self, candidates: &[CommandCandidate]) -> Option<Limit> {
+        candidates.iter().find_map(|candidate| {
+            let hidden = candidate.words.iter().position(|word| limit_of(word).is_some())?;
             let caught = |start: &&usize| {
-                let known = glimpse.words.get(**start..hidden).unwrap_or_default();
+                let known = candidate.words.get(**start..hidden).unwrap_or_default();
                 let rules = known.first().map(|program| self.words.of(program));
                 rules.is_some_and(|rules| rules.iter().any(|(pattern, _)| pattern.begins(known)))
             };
-            glimpse.starts.iter().find(caught)?;
-            limit_of(&glimpse.words[hidden])
+            candidate.starts.iter().find(caught)?;
+            limit_of(&candidate.words[hidden])
         })
     }
 
@@ -210,9 +211,9 @@ impl ToolRules {
     }
 
     /// The first rule that fits this path.
-    pub(crate) fn covering_path(&self, spot: &RulePath) -> Option<RuleNumber> {
-        let relative = spot.relative.as_ref().and_then(|path| self.paths.relative.first(path));
-        let absolute = self.paths.absolute.first(&spot.absolute);
+    pub(crate) fn covering_path(&self, rule_path: &RulePath) -> Option<RuleNumber> {
+        let relative = rule_path.relative.as_ref().and_then(|path| self.paths.relative.first(path));
+        let absolute = self.paths.absolute.first(&rule_path.absolute);
         relative.into_iter().chain(absolute).chain(self.rule_for_all_calls).min()
     }
 
@@ -220,20 +221,20 @@ impl ToolRules {
     /// directory and the tool reaches there.
     pub(crate) fn catching_path(
         &self,
-        spot: &RulePath,
-        reach: Depth,
+        rule_path: &RulePath,
+        depth: Depth,
         project: &Path,
     ) -> Option<RuleNumber> {
-        let below = match reach {
+        let below = match depth {
             Depth::Named => None,
             Depth::Below => self
                 .paths
                 .patterns
                 .iter()
-                .find(|(pattern, _)| pattern.reaches_below(spot, project))
+                .find(|(pattern, _)| pattern.reaches_below(rule_path, project))
                 .map(|(_, index)| *index),
         };
-        self.covering_path(spot).into_iter().chain(below).min()
+        self.covering_path(rule_path).into_iter().chain(below).min()
     }
 }
 

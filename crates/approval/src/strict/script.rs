@@ -98,22 +98,26 @@ pub enum ScriptError {
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("it has no words"),
+            Self::Empty => f.write_str("it is empty"),
             Self::Assignment(name) => write!(f, "it sets the variable `{name}` first"),
             Self::Open(c) => write!(f, "`{c}` is not closed"),
             Self::Expansion(text) => {
-                write!(f, "the shell would replace something in it (`{text}`)")
+                write!(f, "the shell would expand `{text}` in it")
             }
             Self::Redirection(target) => write!(f, "it redirects (`{target}`)"),
             Self::Here => f.write_str("it has a here-document"),
             Self::Function => f.write_str("it defines a function"),
-            Self::Keyword(word) => write!(f, "`{word}` is not looked into"),
-            Self::Misplaced(text) => write!(f, "it is no plain shell text at `{text}`"),
+            Self::Keyword(word) => write!(f, "agentd does not analyse `{word}`"),
+            Self::Misplaced(text) => write!(f, "agentd cannot parse its shell syntax at `{text}`"),
             Self::Program => f.write_str("it runs a program whose name is not written out"),
             Self::Character(c) => {
-                write!(f, "it has a character that can deceive (U+{:04X})", u32::from(*c))
+                write!(
+                    f,
+                    "it contains a character that is easily mistaken for another (U+{:04X})",
+                    u32::from(*c)
+                )
             }
-            Self::Deep => f.write_str("it nests too deeply"),
+            Self::Deep => f.write_str("it is nested too deeply"),
         }
     }
 }

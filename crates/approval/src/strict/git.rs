@@ -3,7 +3,7 @@
 //! Git takes the beginning of a long option for the whole of it, several short ones in one word, and
 //! `--no-pager` before its subcommand; each of these would hide such a word.
 
-use crate::script::{ArgWord, WordStart};
+use crate::strict::script::{ArgWord, WordStart};
 
 /// Subcommands that run other programs, or say which ones git runs later.
 const RUNNERS: &[&str] = &[

@@ -1,6 +1,6 @@
 //! What can be wrong with a rule, with its place and the next step.
 
-use crate::rule_target::MatchedBy;
+use crate::rule::rule_target::MatchedBy;
 use std::fmt;
 
 /// A rule that cannot be followed.
@@ -91,7 +91,7 @@ impl fmt::Display for RuleFault {
             }
             Self::UnknownTool { name, nearest: None } => {
                 let names: Vec<_> =
-                    crate::rule_target::TOOLS.iter().map(|tool| tool.name).collect();
+                    crate::rule::rule_target::TOOLS.iter().map(|tool| tool.name).collect();
                 write!(f, "there is no tool `{name}`. There are {}", names.join(", "))
             }
             Self::NoRule => f.write_str(
@@ -101,39 +101,41 @@ impl fmt::Display for RuleFault {
                 f.write_str("the pattern is missing. For every call of the tool write `*`")
             }
             Self::NothingToJudge { tool } => {
-                let example = match crate::rule_target::find(tool).map(|known| known.matched_by) {
-                    Some(MatchedBy::Command) if tool.starts_with("git") => "git status",
-                    Some(MatchedBy::Command) => "cargo test",
-                    Some(MatchedBy::Page) => "https://docs.rs/serde",
-                    Some(MatchedBy::Path(_) | MatchedBy::Host | MatchedBy::Nothing) | None => {
-                        "src/main.rs"
-                    }
-                };
-                write!(f, "say what the call is about, for example `{tool}:{example}`")
+                let example =
+                    match crate::rule::rule_target::find(tool).map(|known| known.matched_by) {
+                        Some(MatchedBy::Command) if tool.starts_with("git") => "git status",
+                        Some(MatchedBy::Command) => "cargo test",
+                        Some(MatchedBy::Page) => "https://docs.rs/serde",
+                        Some(MatchedBy::Path(_) | MatchedBy::Host | MatchedBy::Nothing) | None => {
+                            "src/main.rs"
+                        }
+                    };
+                write!(
+                    f,
+                    "`{tool}` needs a command, a path or a page after it, for example `{tool}:{example}`"
+                )
             }
             Self::NothingToMatch { tool } => write!(
                 f,
-                "this never matches: a call of `{tool}` names no path and no command. For every call of it write `{tool}`"
+                "this never matches: calls of `{tool}` have no path and no command. For every call of it write `{tool}`"
             ),
             Self::Unclosed => f.write_str("the closing `)` is missing at the end"),
             Self::AskOnQuery { tool } => write!(
                 f,
-                "`{tool}` only looks, so nobody is ever asked about it. To forbid it, move the rule to permissions.deny"
+                "`{tool}` is read-only, so agentd never asks about it. To forbid it, move the rule to permissions.deny"
             ),
             Self::Operator(c) => write!(
                 f,
-                "`{c}` joins or redirects commands, and a rule speaks of one simple command. Write a rule for each"
+                "`{c}` joins or redirects commands, but a rule matches one simple command. Write one rule per command"
             ),
             Self::Quote(c) => write!(
                 f,
-                "`{c}` never matches: words are compared as the command gets them, without quotes. Leave it out, or write `*` for a word with a blank in it"
+                "`{c}` never matches: the shell removes quotes before words are compared. Leave it out, or write `*` for a word that contains a space"
             ),
-            Self::Backslash => {
-                f.write_str("a backslash may stand before `*` or another backslash only")
-            }
-            Self::Control => f.write_str("a control character cannot stand in a rule"),
+            Self::Backslash => f.write_str("a backslash may only precede `*` or another backslash"),
+            Self::Control => f.write_str("a rule cannot contain a control character"),
             Self::Home => f.write_str(
-                "`~` is not known here. Write the directory out, for example /home/me/notes/**",
+                "`~` is not expanded here. Write the full path, for example /home/me/notes/**",
             ),
             Self::Negated => {
                 f.write_str("a pattern cannot be negated. Use permissions.deny for exceptions")
@@ -143,11 +145,11 @@ impl fmt::Display for RuleFault {
             ),
             Self::Fits { what } => write!(
                 f,
-                "the example `{what}` fits it, and stands under `not`. Make the rule narrower, or move the example to `fits`"
+                "the example `{what}` is listed under `not`, but the rule matches it. Make the rule narrower, or move the example to `fits`"
             ),
             Self::FitsNot { what } => write!(
                 f,
-                "the example `{what}` does not fit it. Correct the rule or the example, or move it to `not`"
+                "the example `{what}` is listed under `fits`, but the rule does not match it. Correct the rule or the example, or move the example to `not`"
             ),
             Self::Host(message) => f.write_str(message),
             Self::Glob(message) => write!(f, "this is not a path pattern: {message}"),

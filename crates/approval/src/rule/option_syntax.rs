@@ -1,7 +1,7 @@
 //! Programs that read their options in any order and spelling: `rm -rf /`, `rm -fr /`, `rm --r -f -- /`.
 //! For denials and questions. Data first: what each program takes for the same.
 
-use crate::command_pattern::base_name;
+use crate::program_name::base_name;
 
 /// A program, or one subcommand of it.
 struct OptionSyntax {

@@ -3,9 +3,10 @@
 //! `*` alone at the end stands for any further words, none included; `*` alone elsewhere for one
 //! word; inside a word it stands for any letters of that word, none included.
 
-use crate::error::{FaultAt, RuleFault};
-use crate::option_syntax::KnownProgram;
-use crate::script::ArgWord as Known;
+use crate::program_name::{base_name, glob_could_be};
+use crate::rule::error::{FaultAt, RuleFault};
+use crate::rule::option_syntax::KnownProgram;
+use crate::strict::script::ArgWord as Known;
 
 /// A pattern for one simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,52 +207,4 @@ impl PatternWord {
             || (name.len() < program.len() && self.is(name))
             || matches!(&self.pieces[..], [whole] if glob_could_be(name, whole))
     }
-}
-
-/// What stands behind the last slash.
-pub(crate) fn base_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
-}
-
-/// Whether a shell could expand this word to other names.
-pub(crate) fn has_glob(word: &str) -> bool {
-    word.contains(['*', '?', '['])
-}
-
-/// Whether the shell's glob `word` could expand to `name`; a `[…]` counts as any letter.
-fn glob_could_be(word: &str, name: &str) -> bool {
-    if !has_glob(word) {
-        return false;
-    }
-    let mut glob: Vec<char> = Vec::new();
-    let mut letters = word.chars();
-    while let Some(c) = letters.next() {
-        if c == '[' && letters.as_str().contains(']') {
-            letters.by_ref().find(|c| *c == ']');
-            glob.push('?');
-        } else {
-            glob.push(c);
-        }
-    }
-    let name: Vec<char> = name.chars().collect();
-    let (mut at, mut in_name, mut star) = (0, 0, None);
-    while in_name < name.len() {
-        match glob.get(at) {
-            Some('*') => {
-                star = Some((at, in_name));
-                at += 1;
-            }
-            Some(c) if *c == '?' || *c == name[in_name] => {
-                at += 1;
-                in_name += 1;
-            }
-            Some(_) | None => {
-                let Some((star_at, taken)) = star else { return false };
-                star = Some((star_at, taken + 1));
-                at = star_at + 1;
-                in_name = taken + 1;
-            }
-        }
-    }
-    glob[at..].iter().all(|c| *c == '*')
 }

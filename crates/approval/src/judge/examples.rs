@@ -1,15 +1,15 @@
 //! Examples beside a rule: calls that it speaks of and calls that it does not, tried when its file
 //! is read. A rule that says something else than its author thought is found there, not in use.
 
-use crate::allow_command;
-use crate::error::{RuleError, RuleFault};
-use crate::grammar;
+use crate::judge::allow_command;
 use crate::lenient::find_commands;
-use crate::page_pattern;
-use crate::path_pattern::RulePath;
-use crate::rule_index::{RuleIndex, ToolRules};
-use crate::rule_pattern;
-use crate::rule_target::MatchedBy;
+use crate::rule::error::{RuleError, RuleFault};
+use crate::rule::page_pattern;
+use crate::rule::path_pattern::RulePath;
+use crate::rule::rule_index::{RuleIndex, ToolRules};
+use crate::rule::rule_pattern;
+use crate::rule::rule_target::MatchedBy;
+use crate::strict::grammar;
 use protocol::judgement::{Example, RuleEffect, Said};
 use std::path::Path;
 
@@ -35,9 +35,9 @@ fn one(example: &Example) -> Result<(), RuleError> {
         at: 0,
         fault,
     };
-    let shelf = RuleIndex::new(rule.effect, vec![(0, parsed)])
+    let rule_index = RuleIndex::new(rule.effect, vec![(0, parsed)])
         .map_err(|error| wrong(RuleFault::Glob(error.to_string())))?;
-    let fits = shelf.for_tool(tool).is_some_and(|rules| match subject {
+    let fits = rule_index.for_tool(tool).is_some_and(|rules| match subject {
         MatchedBy::Command => command_fits(rules, rule.effect, what),
         MatchedBy::Host => match (what.parse(), rule.effect) {
             (Ok(host), RuleEffect::Allow) => rules.covering_host(&host).is_some(),
@@ -51,8 +51,8 @@ fn one(example: &Example) -> Result<(), RuleError> {
         // Of every call, as there is nothing to tell them apart by.
         MatchedBy::Nothing => true,
         MatchedBy::Path(_) => {
-            let spot = RulePath::lexical(what, Path::new(PROJECT));
-            spot.is_some_and(|spot| rules.covering_path(&spot).is_some())
+            let rule_path = RulePath::lexical(what, Path::new(PROJECT));
+            rule_path.is_some_and(|rule_path| rules.covering_path(&rule_path).is_some())
         }
     });
     match (said, fits) {

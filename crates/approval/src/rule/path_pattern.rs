@@ -4,8 +4,8 @@
 //! project. One that begins with a slash starts at the project or at the root of the file system. A
 //! pattern that fits a directory fits all below it.
 
-use crate::error::{FaultAt, RuleFault};
-use crate::rule_target::Depth;
+use crate::rule::error::{FaultAt, RuleFault};
+use crate::rule::rule_target::Depth;
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use protocol::judgement::RuleEffect;
 use std::path::{Component, Path, PathBuf};
@@ -90,7 +90,7 @@ impl RulePath {
 
 impl PathPattern {
     /// Reads a pattern.
-    pub(crate) fn parse(text: &str, effect: RuleEffect, reach: Depth) -> Result<Self, FaultAt> {
+    pub(crate) fn parse(text: &str, effect: RuleEffect, depth: Depth) -> Result<Self, FaultAt> {
         match text.chars().next() {
             Some('!') => return Err((0, RuleFault::Negated)),
             Some('~') => return Err((0, RuleFault::Home)),
@@ -128,7 +128,7 @@ impl PathPattern {
         {
             globs.push(glob(dir)?);
         }
-        let steps = match reach {
+        let steps = match depth {
             Depth::Named => Vec::new(),
             Depth::Below => names.iter().map(|name| step(name)).collect::<Result<_, _>>()?,
         };

@@ -1,7 +1,7 @@
 //! The strict reading of words: quotes, escapes, and what of them is known before the shell runs.
 
-use crate::grammar::{GrammarReader, GrammarResult};
-use crate::script::{ArgWord, ScriptError, WordStart};
+use crate::strict::grammar::{GrammarReader, GrammarResult};
+use crate::strict::script::{ArgWord, ScriptError, WordStart};
 use protocol::hidden::is_hidden;
 
 /// A word as far as it was read.

@@ -3,10 +3,10 @@
 //! Only forms that are certain are looked through: options that are listed here, programs that are
 //! written out. All others need a rule of their own.
 
-use crate::command_pattern::base_name;
-use crate::git;
-use crate::safe_env::is_safe_prefix;
-use crate::script::{ArgWord, WordStart};
+use crate::program_name::base_name;
+use crate::strict::git;
+use crate::strict::safe_env::is_safe_prefix;
+use crate::strict::script::{ArgWord, WordStart};
 
 /// What a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]

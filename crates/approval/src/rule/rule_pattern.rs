@@ -1,10 +1,10 @@
 //! The text of a rule, read: `tool:pattern`, `Tool(pattern)` or `tool`.
 
-use crate::command_pattern::CommandPattern;
-use crate::error::{FaultAt, RuleError, RuleFault};
-use crate::page_pattern::PagePattern;
-use crate::path_pattern::PathPattern;
-use crate::rule_target::{self, MatchedBy, RuleTarget};
+use crate::rule::command_pattern::CommandPattern;
+use crate::rule::error::{FaultAt, RuleError, RuleFault};
+use crate::rule::page_pattern::PagePattern;
+use crate::rule::path_pattern::PathPattern;
+use crate::rule::rule_target::{self, MatchedBy, RuleTarget};
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect, ToolKind};
 
@@ -88,8 +88,8 @@ fn read(rule: &Rule) -> Result<ParsedRule, FaultAt> {
             CallPattern::Words(CommandPattern::parse(&body).map_err(shift(body_at))?)
         }
         (Some(body), MatchedBy::Path(_)) => {
-            let reach = tool.depth(rule.effect);
-            let path = PathPattern::parse(body.trim(), rule.effect, reach);
+            let depth = tool.depth(rule.effect);
+            let path = PathPattern::parse(body.trim(), rule.effect, depth);
             CallPattern::Path(path.map_err(shift(body_at))?)
         }
         (Some(body), MatchedBy::Host) if body.trim() == "*" => CallPattern::Anything,

@@ -1,7 +1,7 @@
 //! Redirections that change nothing: to and from `/dev/null`, and between descriptors.
 
-use crate::grammar::{GrammarReader, GrammarResult};
-use crate::script::{ArgWord, ScriptError};
+use crate::strict::grammar::{GrammarReader, GrammarResult};
+use crate::strict::script::{ArgWord, ScriptError};
 
 /// Signs of which shells make the same, the longest first.
 const SIGNS: &[&str] = &["&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<"];

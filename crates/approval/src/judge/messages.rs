@@ -1,11 +1,11 @@
 //! What people and models read: why a call was refused or is asked about, and what would allow it.
 
-use crate::grammar;
-use crate::path_pattern::RulePath;
-use crate::rule_target;
-use crate::script::{ArgWord, ScriptError, SimpleCommand};
-use crate::suggestions::{self, sayable};
-use crate::widening;
+use crate::judge::suggestions::{self, sayable};
+use crate::judge::widening;
+use crate::rule::path_pattern::RulePath;
+use crate::rule::rule_target;
+use crate::strict::grammar;
+use crate::strict::script::{ArgWord, ScriptError, SimpleCommand};
 use protocol::call::ProbedPath;
 use protocol::hidden::visible;
 use protocol::judgement::{Case, Rule, Widening};
@@ -24,7 +24,7 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
     let because =
         if what.is_empty() { String::new() } else { format!(", because of `{}`", visible(what)) };
     format!(
-        "Not run: the rule {} forbids it{because}. Do it another way that needs no such call, or say what you need and why.",
+        "Not run: the rule {} forbids it{because}. Find another way without this call, or tell the user what you need and why.",
         rule_with_place(rule)
     )
 }
@@ -33,14 +33,16 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
 const TAMPERED_NAMED: usize = 8;
 
 /// For the model, behind the reason: nobody can be asked.
-pub(crate) const NON_INTERACTIVE: &str = "nobody can be asked here";
+pub(crate) const NON_INTERACTIVE: &str =
+    "this session is non-interactive, so it cannot be approved";
 
 /// For the model, behind the reason: the mode refuses.
 pub(crate) const MODE_REFUSES: &str =
     "the permission mode is `dont-ask`, which refuses instead of asking";
 
 /// For the model, where nobody can be asked.
-pub(crate) const CONTINUE_WITHOUT: &str = "Go on without it, or say what you need and why.";
+pub(crate) const CONTINUE_WITHOUT: &str =
+    "Continue without it, or tell the user what you need and why.";
 
 /// What would let a call run that is a person's to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,28 +58,25 @@ pub(crate) enum Remedy {
 }
 
 /// For the model: how it could be had.
-pub(crate) fn remedy(way: Remedy, case: &Case, project: &Path) -> String {
-    match way {
+pub(crate) fn remedy(remedy: Remedy, case: &Case, project: &Path) -> String {
+    match remedy {
         Remedy::Rule => remedy_by_rule(case, project),
         Remedy::Person => {
-            "No other rule and no mode allows what a rule asks about. A person can say \
-                        yes to it in a session at a terminal, or take that rule out of \
-                        permissions.ask."
+            "Only a person can approve it: in an interactive session, or by removing \
+                            that rule from permissions.ask."
                 .to_owned()
         }
         Remedy::Rights => remedy_for_rights(case, project),
-        Remedy::Tampered => {
-            "A person can look at it and put it right, and lets commands run again by \
-                         saying yes to one in a session at a terminal."
-                .to_owned()
-        }
+        Remedy::Tampered => "A person must check and repair these files. Commands run again once \
+                         a person approves one in an interactive session."
+            .to_owned(),
     }
 }
 
 /// For the model: the mode lets nothing change.
 pub(crate) fn read_only_mode(mode: &str) -> String {
     format!(
-        "Not run: the permission mode is `{mode}`, in which nothing is changed. Look around and say what you would do."
+        "Not run: in permission mode `{mode}` nothing may be changed. Use read-only tools, and describe the changes that you would make."
     )
 }
 
@@ -94,7 +93,10 @@ pub(crate) fn tampered(names: &[String]) -> String {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    format!("an earlier call changed what could not be put right: {}{more}", named.join("; "))
+    format!(
+        "an earlier call changed protected files that agentd could not restore: {}{more}",
+        named.join("; ")
+    )
 }
 
 /// Why a call without a rule is asked about.
@@ -105,20 +107,20 @@ pub(crate) fn no_rule(case: &Case) -> String {
 /// Why a command of several is asked about: this one among them.
 pub(crate) fn no_rule_for(simple: &SimpleCommand) -> String {
     let shown: String = visible(&simple.to_string()).chars().take(200).collect();
-    format!("no rule allows `{shown}` in it")
+    format!("no rule allows the command `{shown}` in it")
 }
 
 /// Why no rule is offered for a command that runs a file.
 pub(crate) fn runs_writable_file(file: &str) -> String {
     let file: String = visible(file).chars().take(200).collect();
     format!(
-        "; it runs the file `{file}`, which calls can write, so that a yes is for this call alone"
+        "; it runs the file `{file}`, which calls can change, so an approval is for this call only"
     )
 }
 
 /// Why a command is asked about that no rule could allow.
 pub(crate) fn unreadable_command(why: &ScriptError) -> String {
-    format!("no rule can allow this command, since {}", visible(&why.to_string()))
+    format!("no rule can allow this command, because {}", visible(&why.to_string()))
 }
 
 /// A sentence on paths that the tool will refuse in any case; empty where there are none.
@@ -133,11 +135,11 @@ pub(crate) fn outside_project(case: &Case) -> String {
     match outside.len() {
         0 => String::new(),
         1 => format!(
-            " ({} lies outside the project: allowed or not, the tool answers ACCESS DENIED)",
+            " ({} is outside the project: even if allowed, the tool answers ACCESS DENIED)",
             outside[0]
         ),
         _ => format!(
-            " ({} lie outside the project: allowed or not, the tool answers ACCESS DENIED)",
+            " ({} are outside the project: even if allowed, the tool answers ACCESS DENIED)",
             outside.join(", ")
         ),
     }
@@ -146,7 +148,7 @@ pub(crate) fn outside_project(case: &Case) -> String {
 /// Why a call that asks for more than the session has is a person's to decide.
 pub(crate) fn exceeds_session(case: &Case) -> String {
     let asked: Vec<_> = case.widens.iter().map(widening::describe).collect();
-    format!("it asks for more than this session has ({})", asked.join(", "))
+    format!("it requests rights that this session lacks ({})", asked.join(", "))
 }
 
 /// Which rule or flag would have given the rights.
@@ -154,10 +156,10 @@ fn remedy_for_rights(case: &Case, project: &Path) -> String {
     if let (Some(page), Some(rule)) = (&case.page, right_of_page(case)) {
         let site = page.site();
         return format!(
-            "No mode gives that. A person can allow it with `{rule}` under permissions.allow, for one run with --allow-web {site}, or start agentd with `--net on`."
+            "No permission mode grants that. A person can allow it with `{rule}` under permissions.allow, for one run with --allow-web {site}, or start agentd with `--net on`."
         );
     }
-    let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
+    let mut text = "No permission mode grants that, and no rule for the command itself.".to_owned();
     for widening in &widening::split_rights(&case.widens) {
         let (field, flag) = match widening {
             Widening::Network => ("network", ", or start agentd with `--net on`"),
@@ -170,10 +172,10 @@ fn remedy_for_rights(case: &Case, project: &Path) -> String {
             Some(rule) => format!(
                 "with `{rule}` under permissions.allow, or for one run with --allowed-tools '{rule}'"
             ),
-            None => "where it is asked for by one plain command".to_owned(),
+            None => "if one plain command requests it".to_owned(),
         };
         text.push_str(&format!(
-            " Leave `{field}` out; a person can allow it by name, {by_name}{flag}."
+            " Leave `{field}` out; a person can allow it by name {by_name}{flag}."
         ));
     }
     text

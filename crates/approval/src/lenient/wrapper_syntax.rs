@@ -2,8 +2,8 @@
 //!
 //! Data only: a wrapper or an option that is not in the table leaves each of its words in question.
 
-use crate::command_pattern::base_name;
-use crate::programs::{ProgramTrait, ProgramTraits};
+use crate::lenient::programs::{ProgramTrait, ProgramTraits};
+use crate::program_name::base_name;
 
 /// What stands between a wrapper and its command.
 struct WrapperSyntax {

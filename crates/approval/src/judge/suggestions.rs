@@ -1,8 +1,8 @@
 //! Rules that a question offers, for an answer that holds longer: narrowest first, none too broad.
 
-use crate::path_pattern::RulePath;
-use crate::programs::{ProgramTrait, ProgramTraits};
-use crate::script::{ArgWord, SimpleCommand};
+use crate::lenient::programs::{ProgramTrait, ProgramTraits};
+use crate::rule::path_pattern::RulePath;
+use crate::strict::script::{ArgWord, SimpleCommand};
 use protocol::judgement::Case;
 
 /// Programs of which `NAME *` would allow nearly anything: interpreters, those that run a program
@@ -175,14 +175,14 @@ fn with_any_words(words: &[ArgWord]) -> Option<String> {
         let plain = !subcommand.starts_with('-') && !BROAD_SUBCOMMANDS.contains(&subcommand);
         return plain.then(|| format!("{program} {subcommand}"));
     }
-    let broad = traits.is_known() || BROAD.contains(&crate::command_pattern::base_name(program));
+    let broad = traits.is_known() || BROAD.contains(&crate::program_name::base_name(program));
     let versioned = program.ends_with(|c: char| c.is_ascii_digit());
     (!broad && !versioned).then(|| program.to_owned())
 }
 
 /// For one file: exactly it, then its directory in the project.
-pub(crate) fn of_path(tool: &str, spot: &RulePath) -> Vec<String> {
-    let Some(path) = &spot.relative else { return Vec::new() };
+pub(crate) fn of_path(tool: &str, rule_path: &RulePath) -> Vec<String> {
+    let Some(path) = &rule_path.relative else { return Vec::new() };
     let plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "/._-+@=, ".contains(c));
     if !plain(path) {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! Variables that can be set without changing what runs.
 
-use crate::script::ArgWord;
+use crate::strict::script::ArgWord;
 
 /// Variables that programs read for how they speak: colours, language, how much they say.
 const OUTPUT_VARIABLES: &[&str] = &[

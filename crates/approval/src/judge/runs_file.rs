@@ -4,11 +4,11 @@
 //! Programs that find what they run by themselves (`make`, `cargo test`, `python -m`) are not among
 //! these.
 
-use crate::command_pattern::base_name;
-use crate::grammar;
-use crate::programs::{ProgramTrait, ProgramTraits};
-use crate::script::{ArgWord, SimpleCommand};
-use crate::wrappers::{self, WrappedCommand};
+use crate::lenient::programs::{ProgramTrait, ProgramTraits};
+use crate::program_name::base_name;
+use crate::strict::grammar;
+use crate::strict::script::{ArgWord, SimpleCommand};
+use crate::strict::wrappers::{self, WrappedCommand};
 use std::path::Path;
 
 /// Deepest command within a command that is looked at; a deeper one counts as one that does.

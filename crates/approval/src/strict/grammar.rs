@@ -5,8 +5,8 @@
 //! and `$name` in words too. The result is flat: every simple command that could run, in any order
 //! and however often. Depth is bounded, and each byte is read once.
 
-use crate::safe_env::{is_safe_loop_variable, is_safe_prefix};
-use crate::script::{ArgWord, ScriptError, SimpleCommand};
+use crate::strict::safe_env::{is_safe_loop_variable, is_safe_prefix};
+use crate::strict::script::{ArgWord, ScriptError, SimpleCommand};
 
 /// Deepest nesting. People write five; the bound keeps the stack small.
 const DEPTH_CAP: usize = 40;

@@ -1,0 +1,110 @@
+//! The part of a call that rules are matched against.
+
+use super::session_rules::SessionRules;
+use crate::expand::Opacity;
+use crate::lenient::{self, CommandCandidate, TooDeep};
+use crate::rule::path_pattern::RulePath;
+use crate::rule::rule_target::{self, Depth, MatchedBy};
+use crate::strict::grammar;
+use crate::strict::script::Script;
+use protocol::call::{Probe, ProbedPath};
+use protocol::hidden::visible;
+use protocol::hosts::HostRule;
+use protocol::judgement::{Case, ToolKind};
+use protocol::web::WebAddress;
+
+/// Longest command in bytes: the kernel accepts no longer argument, so no shell could start with it.
+pub const COMMAND_CAP: usize = 128 * 1024 - 1;
+
+/// What a call, or a right that it asks for, is matched by.
+pub(crate) enum MatchTarget {
+    /// A command: what it runs where that is certain, and all commands that can be seen in it.
+    Command { script: Script, candidates: Vec<CommandCandidate>, opacity: Opacity },
+    /// Paths, where they were looked at.
+    Paths { call_paths: Vec<CallPath> },
+    /// A directory that it would have beside the project.
+    Directory(RulePath),
+    /// A host that it would reach.
+    Host(HostRule),
+    /// A page of the web that it would read.
+    Page(WebAddress),
+    /// Nothing but the tool's name.
+    Name,
+}
+
+/// One path of a call.
+pub(crate) struct CallPath {
+    /// Where it really is.
+    pub real: RulePath,
+    /// As the call named it, links not followed: a denied name is denied wherever it leads.
+    pub named: Option<RulePath>,
+    pub depth: Depth,
+}
+
+impl SessionRules {
+    /// What the call is matched by, or why it cannot be judged.
+    pub(super) fn match_target(&self, case: &Case) -> Result<MatchTarget, String> {
+        let known = rule_target::find(&case.call.tool).filter(|known| known.name == case.call.tool);
+        match known.map(|known| known.matched_by) {
+            None | Some(MatchedBy::Host | MatchedBy::Nothing) => Ok(MatchTarget::Name),
+            Some(MatchedBy::Page) => {
+                let page = case.page.as_deref().cloned().ok_or("the call names no web page")?;
+                Ok(MatchTarget::Page(page))
+            }
+            Some(MatchedBy::Command) => {
+                let command = case.command.as_deref().ok_or("the call has no command to judge")?;
+                read_command(command)
+            }
+            Some(MatchedBy::Path(depth)) => match &case.probe {
+                Some(probe) => self.read_paths(probe, depth),
+                None if self
+                    .deny
+                    .applied_to(&case.call.tool)
+                    .any(|(rules, _)| rules.has_path_patterns())
+                    || case.kind == ToolKind::Mutation =>
+                {
+                    Err("its paths were not probed, so no rule could be applied".into())
+                }
+                None => Ok(MatchTarget::Name),
+            },
+        }
+    }
+
+    fn read_paths(&self, probe: &Probe, depth: Depth) -> Result<MatchTarget, String> {
+        // A call that names no path works on the project.
+        let whole = ProbedPath {
+            named: ".".into(),
+            real: self.project.to_string_lossy().into_owned(),
+            in_scope: true,
+            digest: None,
+        };
+        let paths =
+            if probe.paths.is_empty() { std::slice::from_ref(&whole) } else { &probe.paths[..] };
+        let mut call_paths = Vec::new();
+        for path in paths {
+            let real = RulePath::new(&path.real, &self.project)
+                .ok_or_else(|| format!("`{}` is not a real path", visible(&path.real)))?;
+            // A regular file has nothing below it.
+            let file = |digest: &String| !digest.starts_with(ProbedPath::TREE);
+            let depth = if path.digest.as_ref().is_some_and(file) { Depth::Named } else { depth };
+            let named = RulePath::lexical(&path.named, &self.project);
+            call_paths.push(CallPath { real, named, depth });
+        }
+        Ok(MatchTarget::Paths { call_paths })
+    }
+}
+
+fn read_command(command: &str) -> Result<MatchTarget, String> {
+    if command.len() > COMMAND_CAP {
+        return Err(format!(
+            "the command is longer than {COMMAND_CAP} bytes, the most that the kernel accepts. Write a script file and run that"
+        ));
+    }
+    if command.contains('\0') {
+        return Err("the command contains a NUL byte, which no command can have".into());
+    }
+    let script = grammar::read(command);
+    let (candidates, opacity) = lenient::find_commands(command, &script)
+        .map_err(|TooDeep| "the command nests commands too deeply to be judged".to_owned())?;
+    Ok(MatchTarget::Command { script, candidates, opacity })
+}

@@ -1,0 +1,176 @@
+//! The verdict on a call that no rule decides: by the mode, or as a question to the user.
+
+use super::allow_command;
+use super::digest::digest;
+use super::match_target::MatchTarget;
+use super::messages::{self, Remedy};
+use super::runs_file::runs_file;
+use super::session_rules::{SessionRules, remembered_rule};
+use super::suggestions;
+use crate::expand::Opacity;
+use crate::rule::rule_index::RuleIndex;
+use crate::rule::rule_pattern;
+use crate::rule::rule_target::Depth;
+use protocol::hidden::visible;
+use protocol::judgement::{Audience, Basis, Case, Mode, Question, RuleEffect, Verdict};
+
+impl SessionRules {
+    pub(super) fn by_mode(&self, case: &Case, target: &MatchTarget) -> Verdict {
+        let in_scope =
+            || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
+        match (self.mode, target) {
+            (
+                Mode::Auto,
+                MatchTarget::Command { opacity: Opacity::Opaque | Opacity::TooMany(_), .. },
+            ) => Verdict::Allow(Basis::Opaque(self.mode)),
+            (Mode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),
+            // A directory that goes with all that is in it is no edit.
+            (Mode::AcceptEdits, MatchTarget::Paths { call_paths })
+                if in_scope()
+                    && call_paths.iter().all(|call_path| call_path.depth == Depth::Named) =>
+            {
+                Verdict::Allow(Basis::Mode(self.mode))
+            }
+            (Mode::Ask | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk, _) => self.ask(
+                case,
+                self.no_rule(case, target),
+                self.suggestions(case, target),
+                Remedy::Rule,
+            ),
+        }
+    }
+
+    /// Why a call is asked about of which no rule speaks.
+    fn no_rule(&self, case: &Case, target: &MatchTarget) -> String {
+        let file = match target {
+            MatchTarget::Command { script: Ok(script), .. } => {
+                let missing =
+                    allow_command::not_allowed(self.allow.for_tool(&case.call.tool), script);
+                missing.and_then(|simple| runs_file(simple, &self.project))
+            }
+            MatchTarget::Command { script: Err(_), .. }
+            | MatchTarget::Paths { .. }
+            | MatchTarget::Directory(_)
+            | MatchTarget::Host(_)
+            | MatchTarget::Page(_)
+            | MatchTarget::Name => None,
+        };
+        let about = file.map(|file| messages::runs_writable_file(&file)).unwrap_or_default();
+        format!("{}{about}", self.no_rule_for(case, target))
+    }
+
+    fn no_rule_for(&self, case: &Case, target: &MatchTarget) -> String {
+        match target {
+            MatchTarget::Command { script: Err(why), .. } => messages::unreadable_command(why),
+            MatchTarget::Command { script: Ok(script), .. } if script.len() > 1 => {
+                let rules = self.allow.for_tool(&case.call.tool);
+                match allow_command::not_allowed(rules, script) {
+                    Some(simple) => messages::no_rule_for(simple),
+                    None => messages::no_rule(case),
+                }
+            }
+            MatchTarget::Command { .. }
+            | MatchTarget::Paths { .. }
+            | MatchTarget::Directory(_)
+            | MatchTarget::Host(_)
+            | MatchTarget::Page(_)
+            | MatchTarget::Name => messages::no_rule(case),
+        }
+    }
+
+    /// Rules that would allow the whole call, for an answer that holds longer.
+    fn suggestions(&self, case: &Case, target: &MatchTarget) -> Vec<String> {
+        let missing = match target {
+            MatchTarget::Command { script, .. } => {
+                let Ok(script) = script else { return Vec::new() };
+                let rules = self.allow.for_tool(&case.call.tool);
+                let missing = allow_command::not_allowed(rules, script);
+                let missing = missing.filter(|simple| runs_file(simple, &self.project).is_none());
+                missing.map_or_else(Vec::new, suggestions::of_command)
+            }
+            MatchTarget::Paths { call_paths } => match &call_paths[..] {
+                [call_path] => suggestions::of_path(&case.call.tool, &call_path.real),
+                _ => Vec::new(),
+            },
+            MatchTarget::Directory(_)
+            | MatchTarget::Host(_)
+            | MatchTarget::Page(_)
+            | MatchTarget::Name => Vec::new(),
+        };
+        missing.into_iter().filter(|rule| self.would_allow(rule, case, target)).collect()
+    }
+
+    /// Whether the call would be allowed with this rule beside those that are there.
+    fn would_allow(&self, text: &str, case: &Case, target: &MatchTarget) -> bool {
+        let Ok(parsed) = rule_pattern::parse(&remembered_rule(text)) else { return false };
+        let Ok(rule_index) = RuleIndex::new(RuleEffect::Allow, vec![(0, parsed)]) else {
+            return false;
+        };
+        let Some((more, _)) = rule_index.applied_to(&case.call.tool).next() else { return false };
+        match target {
+            MatchTarget::Command { script: Ok(script), .. } => {
+                allow_command::covered(self.allow.for_tool(&case.call.tool), more, script)
+            }
+            MatchTarget::Paths { call_paths } => {
+                call_paths.iter().all(|call_path| more.covering_path(&call_path.real).is_some())
+            }
+            MatchTarget::Command { script: Err(_), .. }
+            | MatchTarget::Directory(_)
+            | MatchTarget::Host(_)
+            | MatchTarget::Page(_)
+            | MatchTarget::Name => false,
+        }
+    }
+
+    /// A question, as far as the mode lets one be asked and anybody is there.
+    pub(crate) fn ask(
+        &self,
+        case: &Case,
+        reason: String,
+        offers: Vec<String>,
+        remedy: Remedy,
+    ) -> Verdict {
+        let reason = format!("{reason}{}", messages::outside_project(case));
+        let denial_text = |refused: &str| {
+            let remedy = messages::remedy(remedy, case, &self.project);
+            format!("Not run: {reason}, and {refused}. {remedy}")
+        };
+        match (self.mode, self.audience) {
+            (Mode::Plan, _) => self.denied_by_plan_mode(),
+            (Mode::DontAsk, _) => {
+                Verdict::Deny(Basis::Mode(self.mode), denial_text(messages::MODE_REFUSES))
+            }
+            (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Nobody) => {
+                let text = format!(
+                    "{} {}",
+                    denial_text(messages::NON_INTERACTIVE),
+                    messages::CONTINUE_WITHOUT
+                );
+                Verdict::Deny(Basis::NobodyToAsk(reason), text)
+            }
+            (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Person) => {
+                Verdict::Ask(Question {
+                    call: case.call.id.clone(),
+                    tool: case.call.tool.clone(),
+                    input: case.call.input.clone(),
+                    preview: preview(case),
+                    confinement: case.confinement.clone(),
+                    reason,
+                    widens: case.widens.clone(),
+                    offers,
+                    deadline: 0,
+                    digest: digest(case),
+                })
+            }
+        }
+    }
+
+    pub(super) fn denied_by_plan_mode(&self) -> Verdict {
+        Verdict::Deny(Basis::Mode(self.mode), messages::read_only_mode(self.mode.name()))
+    }
+}
+
+fn preview(case: &Case) -> String {
+    let diff = case.probe.as_ref().map(|probe| probe.diff.as_str()).filter(|diff| !diff.is_empty());
+    visible(diff.or(case.command.as_deref()).unwrap_or_default())
+}

@@ -1,0 +1,280 @@
+//! The judgement of one call by the rules of its session.
+
+use super::allow_command;
+use super::match_target::MatchTarget;
+use super::messages::{self, Remedy};
+use crate::expand::{Limit, Opacity};
+use crate::rule::error::{RuleError, RuleFault};
+use crate::rule::rule_index::{RuleIndex, RuleNumber, ToolRules};
+use crate::rule::rule_pattern::{self, ParsedRule};
+use crate::rule::rule_target::{self, Depth, MatchedBy};
+use protocol::judgement::{
+    Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+};
+use std::path::{Path, PathBuf};
+
+/// The rules of a session, ready to judge.
+#[derive(Debug)]
+pub struct SessionRules {
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) deny: RuleIndex,
+    pub(crate) ask: RuleIndex,
+    pub(super) allow: RuleIndex,
+    pub(super) mode: Mode,
+    pub(super) audience: Audience,
+    pub(crate) project: PathBuf,
+}
+
+/// Everything that is wrong with these rules, in their order; for `config check`.
+#[must_use]
+pub fn check(rules: &[Rule]) -> Vec<RuleError> {
+    rules.iter().filter_map(|rule| rule_pattern::parse(rule).err()).collect()
+}
+
+/// Whether a call of this tool must be looked at before it can be judged: changes that name paths
+/// always, looks only where a rule could deny one.
+#[must_use]
+pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
+    let known = rule_target::find(tool).filter(|known| known.name == tool);
+    match (known.map(|known| known.matched_by), kind) {
+        (Some(MatchedBy::Command | MatchedBy::Host | MatchedBy::Page | MatchedBy::Nothing), _)
+        | (None, ToolKind::Query) => false,
+        (Some(MatchedBy::Path(_)) | None, ToolKind::Mutation) => true,
+        (Some(MatchedBy::Path(_)), ToolKind::Query) => rules
+            .rules
+            .iter()
+            .filter(|rule| rule.effect == RuleEffect::Deny)
+            // A rule that cannot be read may speak of this tool.
+            .any(|rule| {
+                rule_pattern::tool_of(rule).is_none_or(|of| {
+                    known.into_iter().any(|known| {
+                        known.applied_rules(RuleEffect::Deny).any(|by| by.tool == of.name)
+                    })
+                })
+            }),
+    }
+}
+
+impl SessionRules {
+    /// Reads the rules.
+    ///
+    /// # Errors
+    /// The first rule that cannot be followed, with its place.
+    pub fn new(set: &RuleSet) -> Result<Self, RuleError> {
+        let mut by_effect: [Vec<(RuleNumber, ParsedRule)>; 3] = Default::default();
+        for (index, rule) in set.rules.iter().enumerate() {
+            let at = match rule.effect {
+                RuleEffect::Deny => 0,
+                RuleEffect::Ask => 1,
+                RuleEffect::Allow => 2,
+            };
+            by_effect[at].push((index, rule_pattern::parse(rule)?));
+        }
+        let rule_index = |effect, rules| {
+            RuleIndex::new(effect, rules).map_err(|error| combined_glob_error(set, &error))
+        };
+        let [deny, ask, allow] = by_effect;
+        Ok(Self {
+            deny: rule_index(RuleEffect::Deny, deny)?,
+            ask: rule_index(RuleEffect::Ask, ask)?,
+            allow: rule_index(RuleEffect::Allow, allow)?,
+            rules: set.rules.clone(),
+            mode: set.mode,
+            audience: set.audience,
+            project: PathBuf::from(&set.project),
+        })
+    }
+
+    /// The verdict on a call.
+    #[must_use]
+    pub fn judge(&self, case: &Case) -> Verdict {
+        let target = match self.match_target(case) {
+            Ok(target) => target,
+            Err(why) => {
+                return Verdict::Deny(Basis::Unjudgeable(why.clone()), messages::unjudgeable(&why));
+            }
+        };
+        if let Some((index, what)) = self.first_match(&self.deny, &case.call.tool, &target) {
+            let rule = &self.rules[index];
+            return Verdict::Deny(Basis::Rule(rule.clone()), messages::denied(rule, &what));
+        }
+        if let Some(limit) = self.limit_reached(&case.call.tool, &target) {
+            let why = format!(
+                "it expands to more commands than agentd can check ({limit}), and rules deny some \
+                 commands. Write each command out"
+            );
+            return Verdict::Deny(Basis::Unjudgeable(why.clone()), messages::unjudgeable(&why));
+        }
+        // Before queries, rules and modes: what lets a call run gives it no more than the session has.
+        let granted = match self.granted(case, &target) {
+            Ok(granted) => granted,
+            Err(verdict) => return *verdict,
+        };
+        match self.verdict_if_tampered(case, &target, self.within_rights(case, &target)) {
+            verdict if granted.is_empty() => verdict,
+            // What gave the rights is what the record has to name.
+            Verdict::Allow(_) => Verdict::Allow(Basis::Rights(granted)),
+            // The answer is for this call, since its rights are.
+            Verdict::Ask(question) => Verdict::Ask(Question { offers: Vec::new(), ..question }),
+            denied @ Verdict::Deny(..) => denied,
+        }
+    }
+
+    /// The verdict on a command where protected names are not as they were: no rule and no mode lets it
+    /// run, and whoever is asked is told of them. What a person configured behind edits changes nothing
+    /// and runs on.
+    fn verdict_if_tampered(&self, case: &Case, target: &MatchTarget, verdict: Verdict) -> Verdict {
+        let runs = matches!(target, MatchTarget::Command { .. }) || case.command.is_some();
+        let held_back = runs && case.kind == ToolKind::Mutation && case.configured.is_none();
+        if case.tampered.is_empty() || !held_back {
+            return verdict;
+        }
+        let why = messages::tampered(&case.tampered);
+        match verdict {
+            Verdict::Allow(_) => self.ask(case, why, Vec::new(), Remedy::Tampered),
+            Verdict::Ask(question) => {
+                Verdict::Ask(Question { reason: format!("{}; {why}", question.reason), ..question })
+            }
+            denied @ Verdict::Deny(..) => denied,
+        }
+    }
+
+    /// The limit of the reading that hides from denials what a command runs.
+    fn limit_reached(&self, tool: &str, target: &MatchTarget) -> Option<Limit> {
+        let MatchTarget::Command { opacity, candidates, .. } = target else { return None };
+        let mut denials =
+            self.deny.applied_to(tool).filter(|(rules, _)| rules.has_command_patterns());
+        match opacity {
+            Opacity::TooMany(limit) => denials.next().map(|_| *limit),
+            Opacity::None | Opacity::Opaque => {
+                denials.find_map(|(rules, _)| rules.limit_hiding(candidates))
+            }
+        }
+    }
+
+    /// The verdict on a call whose rights are settled.
+    fn within_rights(&self, case: &Case, target: &MatchTarget) -> Verdict {
+        // A look is never asked about, but one that leaves the machine can be.
+        if let MatchTarget::Page(_) = target
+            && let Some((index, _)) = self.first_match(&self.ask, &case.call.tool, target)
+        {
+            let reason =
+                format!("the rule {} asks about it", messages::rule_with_place(&self.rules[index]));
+            return self.ask(case, reason, Vec::new(), Remedy::Person);
+        }
+        if case.kind == ToolKind::Query {
+            return Verdict::Allow(Basis::Query);
+        }
+        if self.mode == Mode::Plan {
+            // Before rules that allow: they were written for sessions in which things are changed.
+            return self.denied_by_plan_mode();
+        }
+        if let Some((index, _)) = self.first_match(&self.ask, &case.call.tool, target) {
+            let rule = &self.rules[index];
+            let reason = format!("the rule {} asks about it", messages::rule_with_place(rule));
+            return match self.ask(case, reason, Vec::new(), Remedy::Person) {
+                // No work of the model's waits for it, so no run comes to nothing without it.
+                Verdict::Deny(Basis::NobodyToAsk(_), text) if case.configured.is_some() => {
+                    Verdict::Deny(Basis::Rule(rule.clone()), text)
+                }
+                verdict @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => verdict,
+            };
+        }
+        if let Some(configured) = &case.configured {
+            return Verdict::Allow(Basis::Rule(configured.clone()));
+        }
+        if let Some(index) = self.allowed(&case.call.tool, target) {
+            return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
+        }
+        self.by_mode(case, target)
+    }
+
+    /// The first rule on the shelf that concerns any part of the call, and that part.
+    pub(crate) fn first_match(
+        &self,
+        rule_index: &RuleIndex,
+        tool: &str,
+        target: &MatchTarget,
+    ) -> Option<(RuleNumber, String)> {
+        rule_index
+            .applied_to(tool)
+            .filter_map(|(rules, rule_depth)| self.first_match_by(rules, rule_depth, target))
+            .min_by_key(|(index, _)| *index)
+    }
+
+    fn first_match_by(
+        &self,
+        rules: &ToolRules,
+        rule_depth: Depth,
+        target: &MatchTarget,
+    ) -> Option<(RuleNumber, String)> {
+        match target {
+            MatchTarget::Command { candidates, .. } => rules.catching_command(candidates),
+            MatchTarget::Paths { call_paths } => call_paths
+                .iter()
+                .flat_map(|call_path| {
+                    let rule_paths = std::iter::once(&call_path.real).chain(&call_path.named);
+                    rule_paths.map(|rule_path| (rule_path, call_path.depth))
+                })
+                .filter_map(|(rule_path, depth)| {
+                    let depth = if rule_depth == Depth::Named { rule_depth } else { depth };
+                    let index = rules.catching_path(rule_path, depth, &self.project)?;
+                    Some((index, format!("/{}", rule_path.absolute)))
+                })
+                .min_by_key(|(index, _)| *index),
+            // What it holds of the project would be no wider.
+            MatchTarget::Directory(rule_path) => {
+                let index = rules.catching_path(rule_path, Depth::Below, Path::new(""))?;
+                Some((index, format!("/{}", rule_path.absolute)))
+            }
+            MatchTarget::Host(host) => {
+                rules.catching_host(host).map(|index| (index, host.to_string()))
+            }
+            MatchTarget::Page(page) => {
+                rules.catching_page(page).map(|index| (index, page.to_string()))
+            }
+            MatchTarget::Name => rules.anything().map(|index| (index, String::new())),
+        }
+    }
+
+    /// The rule that allows the whole call: every command in it, or every path it names.
+    pub(crate) fn allowed(&self, tool: &str, target: &MatchTarget) -> Option<RuleNumber> {
+        self.allow.applied_to(tool).find_map(|(rules, _)| allowed_by(rules, target))
+    }
+}
+
+/// A rule that a person gave as an answer.
+#[must_use]
+pub fn remembered_rule(text: &str) -> Rule {
+    Rule { effect: RuleEffect::Allow, text: text.to_owned(), file: "this session".into(), line: 0 }
+}
+
+/// The rule that allows the whole call, among these.
+fn allowed_by(rules: &ToolRules, target: &MatchTarget) -> Option<RuleNumber> {
+    match target {
+        MatchTarget::Command { script, .. } => allow_command::allowed(rules, script.as_ref().ok()?),
+        MatchTarget::Paths { call_paths } => {
+            let mut first = None;
+            for call_path in call_paths {
+                first = first.or(Some(rules.covering_path(&call_path.real)?));
+            }
+            first
+        }
+        MatchTarget::Directory(rule_path) => rules.covering_path(rule_path),
+        MatchTarget::Host(host) => rules.covering_host(host),
+        MatchTarget::Page(page) => rules.covering_page(page),
+        MatchTarget::Name => rules.anything(),
+    }
+}
+
+/// Patterns that are fine one by one and too much together: no rule of them is more at fault.
+fn combined_glob_error(set: &RuleSet, error: &globset::Error) -> RuleError {
+    let last = set.rules.last();
+    RuleError {
+        file: last.map_or_else(String::new, |rule| rule.file.clone()),
+        line: last.map_or(0, |rule| rule.line),
+        text: last.map_or_else(String::new, |rule| rule.text.clone()),
+        at: 1,
+        fault: RuleFault::Glob(error.to_string()),
+    }
+}

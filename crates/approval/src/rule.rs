@@ -1,0 +1,10 @@
+//! Rules: the text of a rule, its pattern, and the tools and rights that it can name.
+
+pub(crate) mod command_pattern;
+pub(crate) mod error;
+pub(crate) mod option_syntax;
+pub(crate) mod page_pattern;
+pub(crate) mod path_pattern;
+pub(crate) mod rule_index;
+pub(crate) mod rule_pattern;
+pub(crate) mod rule_target;
