@@ -148,7 +148,7 @@ fn one(
 
 fn hint(field: &str) -> String {
     if names_a_key(field) {
-        return ": keys stand in no configuration; name a file or a command that has it in key_file or \
+        return ": a configuration never holds a key. Name a file or a command that has it in key_file or \
                 key_command"
             .into();
     }

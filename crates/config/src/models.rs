@@ -159,7 +159,7 @@ fn header(
     if KEY_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
         return Err(bad(
             "a header that carries a key".into(),
-            "given as key_file or key_command, since keys stand in no configuration",
+            "given as key_file or key_command, because a configuration never holds a key",
         ));
     }
     let is_name = |name: &str| {

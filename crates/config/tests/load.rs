@@ -494,7 +494,7 @@ fn a_bad_credential_is_named_with_its_place() {
             table("key_comand = 'x'"),
             "user.toml:2:1: there is no key `net.credentials.\"npm.example.org\".key_comand`; did you mean `key_command`?",
         ),
-        (table("token = 's3cret'"), "keys stand in no configuration"),
+        (table("token = 's3cret'"), "a configuration never holds a key"),
         (table("user = 'ann'"), "a table without a key"),
         (table("user = 'a:b'\nkey_command = 'x'"), "without a colon"),
         (table("key_command = 'x'\nkey_file = '/x'"), "one source"),

@@ -75,7 +75,7 @@ impl Broker {
             Ok(rules) => BrokerSession::Rules(Box::new(rules)),
             Err(error) => {
                 let text = format!(
-                    "the rules of session {session} cannot be followed, so its calls are refused: {error}"
+                    "the rules of session {session} are invalid, so all its calls are refused: {error}"
                 );
                 said.push(FromBroker::Log(LogLine { level: LogLevel::Error, text }));
                 BrokerSession::Broken(error.to_string())
@@ -119,7 +119,9 @@ impl Broker {
             Verdict::Ask(question) => match self.open.get(&call) {
                 // Put again, as after a restart of the supervisor: the same question.
                 Some(open) if open.digest == question.digest => Verdict::Ask(question),
-                Some(_) => unjudgeable("another call of the same name waits for an answer"),
+                Some(_) => {
+                    unjudgeable("another call with the same number is waiting for an answer")
+                }
                 None if self.open.len() >= OPEN_CAP => unjudgeable("too many questions are open"),
                 None => {
                     let (digest, offers) = (question.digest.clone(), question.offers.clone());
@@ -140,9 +142,9 @@ impl Broker {
                     .unwrap_or_else(|_| unjudgeable("judging this call failed"))
             }
             Some(BrokerSession::Broken(error)) => {
-                unjudgeable(&format!("the permission rules cannot be followed: {error}"))
+                unjudgeable(&format!("the permission rules are invalid: {error}"))
             }
-            None => unjudgeable("no permission rules are known for this session"),
+            None => unjudgeable("the broker has no rules for this session"),
         }
     }
 
@@ -162,13 +164,12 @@ impl Broker {
             return FromBroker::Rejected { call, reason };
         };
         if open.digest != digest {
-            let reason = format!(
-                "question {call} is about another call than the one you saw; look at it again"
-            );
+            let reason =
+                format!("question {call} is no longer about the call that you saw; check it again");
             return FromBroker::Rejected { call, reason };
         }
         if let Some(rule) = rule_of(&answer).filter(|rule| !open.offers.contains(rule)) {
-            let reason = format!("the rule `{rule}` is none of those that question {call} offers");
+            let reason = format!("question {call} does not offer the rule `{rule}`");
             return FromBroker::Rejected { call, reason };
         }
         self.open.remove(&call);
@@ -178,16 +179,16 @@ impl Broker {
                 Verdict::Allow(Basis::Person(by))
             }
             Answer::Stop => {
-                Verdict::Deny(Basis::Person(by), "Not run: a person stopped the turn.".into())
+                Verdict::Deny(Basis::Person(by), "Not run: the user stopped the turn.".into())
             }
             Answer::Deny(words) if words.trim().is_empty() => Verdict::Deny(
                 Basis::Person(by),
-                "Not run: a person said no to this call. Do it another way, or ask what they want."
+                "Not run: the user refused this call. Find another way, or ask what they want."
                     .into(),
             ),
             Answer::Deny(words) => Verdict::Deny(
                 Basis::Person(by),
-                format!("Not run: a person said no to this call: {}", words.trim()),
+                format!("Not run: the user refused this call: {}", words.trim()),
             ),
         };
         FromBroker::Verdict { call, verdict }

@@ -102,7 +102,7 @@ fn an_answer_counts_once_and_the_second_learns_who_was_first() {
 fn a_persons_no_reaches_the_model_with_their_words() {
     let mut broker = ready();
     for (words, wanted) in
-        [("", "said no to this call."), (" use just \n", "said no to this call: use just")]
+        [("", "user refused this call."), (" use just \n", "user refused this call: use just")]
     {
         let digest = ask(&mut broker, 1, "make");
         match verdict(&broker.step(answer(1, &digest, Answer::Deny(words.into()), "tty1"))) {
@@ -124,7 +124,7 @@ fn an_approval_for_one_call_is_not_used_for_another_with_other_arguments() {
     let other = ask(&mut broker, 2, "rm -rf x");
     assert_ne!(harmless, other);
     let said = broker.step(answer(2, &harmless, Answer::Once, "tty1"));
-    assert!(rejection(&said).contains("another call than the one you saw"), "{said:?}");
+    assert!(rejection(&said).contains("no longer about the call that you saw"), "{said:?}");
     // The question stays open, and the right digest still counts.
     assert_eq!(
         verdict(&broker.step(answer(2, &other, Answer::Once, "tty1"))),
@@ -179,7 +179,7 @@ fn without_rules_that_are_understood_everything_is_refused() {
     );
     let said = broker.step(ToBroker::Judge(case(1, "make")));
     assert!(
-        matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), text) if text.contains("cannot be followed"))
+        matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), text) if text.contains("rules are invalid"))
     );
 
     // Positive control: with rules that are understood, the same call is a question.
@@ -328,9 +328,9 @@ fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     let digest = ask(&mut broker, 1, "cargo test -p x");
     // Only what the question offered.
     for (wrong, why) in [
-        (Answer::Session("bash:*".into()), "none of those"),
-        (Answer::Session("bash:cargo *".into()), "none of those"),
-        (Answer::Always("bash:cargo *".into()), "none of those"),
+        (Answer::Session("bash:*".into()), "does not offer the rule"),
+        (Answer::Session("bash:cargo *".into()), "does not offer the rule"),
+        (Answer::Always("bash:cargo *".into()), "does not offer the rule"),
     ] {
         let said = broker.step(answer(1, &digest, wrong, "tty1"));
         assert!(rejection(&said).contains(why), "{said:?}");
