@@ -1,7 +1,7 @@
 //! A person at a session: the terminal and the supervisor on one side, the [`Screen`] on the other.
 //!
-//! Threads listen to keys, signals and the supervisor; this one asks the screen what each input
-//! means, does it, and paints. A supervisor that is lost is followed by another.
+//! Threads read keys, signals and the supervisor's messages. This thread passes each input to the
+//! screen, performs the effects, and paints. If a supervisor is lost, another one is started.
 
 mod paint;
 mod terminal;
@@ -36,12 +36,12 @@ const BATCH: usize = 1024;
 /// mend.
 const LOSSES: usize = 3;
 const LOSS_WINDOW: Duration = Duration::from_secs(60);
-/// How long who only watches waits for somebody to go on with a session whose daemon was lost.
+/// How long a read-only client waits until another client resumes a session whose daemon was lost.
 const RESUMED_BY_OTHERS: Duration = Duration::from_secs(10);
-/// Between two looks whether somebody did.
+/// Pause between two checks for that.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
 
-/// What the terminal can do.
+/// Abilities of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalMode {
     /// It sends each key and paints rows anew; this key begins a command to this program.
@@ -57,11 +57,11 @@ pub struct AttachArgs {
     pub opening: Opening,
     /// The descriptors that `opening.papers` names.
     pub papers: Vec<OwnedFd>,
-    /// What they may do there.
+    /// Rights and first prompt.
     pub options: AttachOptions,
-    /// What their terminal can do.
+    /// Abilities of the terminal.
     pub mode: TerminalMode,
-    /// Whether it is coloured.
+    /// Colours on or off.
     pub colour: Colour,
 }
 
@@ -72,12 +72,12 @@ pub struct AttachEnd {
     pub session: Option<SessionId>,
     /// How.
     pub reason: LeaveReason,
-    /// Prompts that were said last and of which nobody knows whether the session took them.
+    /// Prompts that were sent last; the session may not have received them.
     pub unconfirmed: Vec<String>,
 }
 
-/// Attaches until the person leaves. `audit` tells what the audit log holds of a session; `signals`
-/// is given the sender into which signals go.
+/// Attaches until the user leaves. `audit` returns the audit records of a session as text.
+/// `signals` gets the sender for signals.
 ///
 /// # Errors
 /// Where there is no supervisor, or no terminal.
@@ -139,7 +139,7 @@ impl SupervisorInput for ScreenInput {
     }
 }
 
-/// Whether the supervisor owes an answer to what was said last.
+/// Does the supervisor owe a reply to the last message that was sent?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplyDue {
     No,
@@ -168,12 +168,12 @@ struct AttachLoop<'a> {
     painter: Painter,
     /// The rows that stand there, and the width they were painted for.
     painted: Option<(LiveRows, u16)>,
-    /// What a terminal without rows was told last about keys.
+    /// The last key hint that a terminal without rows printed.
     shown_hint: Option<String>,
     /// Lines for good that are not written yet.
     finished: String,
     losses: Vec<Instant>,
-    /// A session that somebody else has to go on with, and until when that is waited for.
+    /// A session that another client has to resume, and the time limit of that wait.
     awaited: Option<(SessionId, Instant)>,
 }
 
@@ -187,7 +187,7 @@ impl AttachLoop<'_> {
             let _ = write_out(&self.finished);
         }
         let unconfirmed = match how {
-            // Who leaves by themselves leaves them on their way, and they are heard.
+            // The supervisor still receives the prompts of a user who leaves.
             LeaveReason::Quit | LeaveReason::Detached(None) | LeaveReason::Signal(_) => Vec::new(),
             LeaveReason::Detached(Some(_))
             | LeaveReason::Ended(_)
@@ -217,8 +217,8 @@ impl AttachLoop<'_> {
         }
     }
 
-    /// The next input. A supervisor that owes something and is silent is asked whether it lives;
-    /// while nothing is owed, nothing wakes up.
+    /// The next input. A silent supervisor that owes a message is pinged. If it owes none, this
+    /// blocks without a timeout.
     fn next(&mut self) -> Option<ScreenInput> {
         // Who only watches leaves it to others to end a supervisor by force.
         let patient = self.visit.options.rights == Rights::ReadOnly;
@@ -257,7 +257,7 @@ impl AttachLoop<'_> {
         }
     }
 
-    /// Whether a supervisor that does not answer is given up.
+    /// True if the silent supervisor is given up.
     fn give_up_on_silence(&mut self) -> bool {
         let look = self.pings.unanswered - MAX_PINGS;
         match self.reader.on_silence(self.supervisors, look) {
@@ -273,7 +273,7 @@ impl AttachLoop<'_> {
         false
     }
 
-    /// Takes one input in; how to leave, where it says so.
+    /// Handles one input. Returns a reason if the terminal has to leave.
     fn take(&mut self, input: ScreenInput) -> Option<LeaveReason> {
         let input = match (input, &self.visit.mode) {
             // A terminal that sends no keys sends this signal for one.
@@ -341,7 +341,7 @@ impl AttachLoop<'_> {
         self.finished.push_str(&self.view.in_columns(columns).lines(&item));
     }
 
-    /// Goes on with the session under another supervisor.
+    /// Continues the session under another supervisor.
     fn reconnect(&mut self, session: SessionId) -> Option<LeaveReason> {
         let now = Instant::now();
         self.losses.retain(|lost| now.duration_since(*lost) < LOSS_WINDOW);
@@ -373,7 +373,7 @@ impl AttachLoop<'_> {
         }
     }
 
-    /// Looks whether somebody goes on with the session that was lost; keys are heard meanwhile.
+    /// Attaches again if another client has resumed the lost session. Keys are handled meanwhile.
     fn reconnect_if_resumed(&mut self) -> Option<LeaveReason> {
         let (session, until) = self.awaited.clone()?;
         match self.supervisors.connect_where_live(&session) {
@@ -419,7 +419,7 @@ impl AttachLoop<'_> {
         write_out(&frame)
     }
 
-    /// What a terminal without rows is told: what is finished, and what to answer.
+    /// Prints finished lines and the key hint on a terminal without rows.
     fn write_lines(&mut self) -> io::Result<()> {
         let mut text = std::mem::take(&mut self.finished);
         let asking = self.screen.hint.clone().or_else(|| key_hint(&self.screen));
@@ -434,8 +434,8 @@ impl AttachLoop<'_> {
     }
 }
 
-/// Whether a session moved on: supervisors that were lost before that are no loop. The read of a
-/// pinned file, which no model asked for, is made again under each supervisor.
+/// True if the session made progress. Losses before it then do not count as a crash loop. The read
+/// of a pinned file does not count: it is repeated under each supervisor.
 fn is_progress(event: &Event) -> bool {
     if let Event::Proposed { call } = event {
         return !call.use_id.is_empty();

@@ -11,17 +11,17 @@ pub enum RunStop {
     Signal(i32),
     /// The time limit.
     TimeLimit,
-    /// Nobody reads the output any more.
+    /// The reader of the output closed it.
     OutputClosed,
 }
 
 /// Why there was no session, or it was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The supervisor did not do what was asked.
+    /// The supervisor refused or failed the request.
     #[error("{message}")]
     Failed {
-        /// What kind.
+        /// Kind of the failure.
         kind: FailedKind,
         /// In its words, with a way on.
         message: String,

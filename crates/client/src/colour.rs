@@ -1,6 +1,6 @@
-//! Whether output is coloured: on a terminal, unless the environment says otherwise.
+//! Coloured output: on for a terminal, unless the environment switches it off.
 
-/// Whether escape sequences may be written.
+/// Use of escape sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// They may.
@@ -9,7 +9,7 @@ pub enum Colour {
     Off,
 }
 
-/// What one output stream is.
+/// Kind of an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
     /// A person's terminal.

@@ -1,5 +1,5 @@
-//! What tokens cost and what room they leave; what is not known makes no number. Used by the views
-//! and the status line.
+//! Costs of tokens, and the context that they leave. Unknown prices give no number. Used by the
+//! views and the status line.
 
 use protocol::client::{ModelFacts, Prices};
 use protocol::content::Usage;
@@ -27,7 +27,7 @@ pub(crate) fn cost(usage: Usage, prices: Prices) -> Option<u64> {
     u64::try_from(sum / 1_000_000).ok()
 }
 
-/// What the answers of a session cost so far, each by the price of the model that gave it.
+/// Costs of a session's answers so far, each by the price of its model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Spent {
     /// There was none.

@@ -87,7 +87,7 @@ impl<'a> DaemonSource<'a> {
             }
             match spawn::start_daemon(&self.launch) {
                 Ok(()) => {}
-                // It may end before anybody comes, and then it is this one's turn again.
+                // That daemon may end before this client connects. The loop then starts another.
                 Err(StartError::Cannot { kind, .. })
                     if kind == "taken" && Instant::now() < until => {}
                 Err(error) => return Err(error.into()),
@@ -95,10 +95,10 @@ impl<'a> DaemonSource<'a> {
         }
     }
 
-    /// Waits until nobody answers at the socket.
+    /// Waits until the socket refuses connections.
     ///
     /// # Errors
-    /// `TimedOut` where somebody still does.
+    /// `TimedOut` if it still accepts connections.
     pub fn wait_for_end(&self, patience: Duration) -> io::Result<()> {
         let until = Instant::now() + patience;
         while UnixStream::connect(&self.socket).is_ok() {
@@ -110,14 +110,14 @@ impl<'a> DaemonSource<'a> {
         Ok(())
     }
 
-    /// Asks a daemon that there is no speaking to to end, by a signal, and waits for it. The
-    /// process is the one that listens at the socket, not a number read somewhere.
+    /// Sends SIGTERM to a daemon that does not answer messages, and waits for its end. The process
+    /// ID comes from the socket's peer credentials, not from a file.
     ///
     /// # Errors
     /// Where the kernel refuses, or it does not end.
     pub fn terminate(&self, patience: Duration) -> io::Result<()> {
         let (_, process) = self.listener()?;
-        // One that is stopped hears nothing else first.
+        // A stopped process handles SIGTERM only after SIGCONT.
         pidfd_send_signal(&process, Signal::CONT)?;
         pidfd_send_signal(&process, Signal::TERM)?;
         self.wait_for_end(patience)
@@ -149,8 +149,8 @@ impl SupervisorSource for DaemonSource<'_> {
         let connection = match connect(&self.socket, HANDSHAKE_TIMEOUT) {
             Ok(connection) => Some(connection),
             Err(error) if is_unreachable(&error) => None,
-            // It is ending, or it has just taken another's place; or it is stopped, and what it may
-            // hold is locked.
+            // The daemon is ending, has just replaced another one, or is stopped. A stopped daemon
+            // may still hold the session's lock.
             Err(
                 ConnectError::Refused { .. } | ConnectError::Ended | ConnectError::Silent { .. },
             ) => None,
@@ -184,7 +184,7 @@ impl SupervisorSource for DaemonSource<'_> {
     }
 }
 
-/// Whether the daemon holds this session, beside what lies on disk.
+/// True if the daemon runs this session, rather than only lists it from disk.
 fn has_live(
     connection: &mut SupervisorConnection,
     session: &SessionId,
@@ -203,14 +203,15 @@ fn connect(socket: &Path, patience: Duration) -> Result<SupervisorConnection, Co
     let token_file = socket.with_file_name("token");
     let token = match std::fs::read_to_string(&token_file) {
         Ok(token) => token,
-        // Without a socket there is none either; with one, the door's word decides.
+        // Without a socket there is no token. With a socket, the supervisor decides about an empty
+        // token.
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(source) => return Err(ConnectError::Token { path: token_file, source }),
     };
     SupervisorConnection::open_within(socket, token.trim(), patience)
 }
 
-/// Whether nobody is behind the socket.
+/// True if no process listens at the socket.
 fn is_unreachable(error: &ConnectError) -> bool {
     let ConnectError::Unreachable { source, socket: _ } = error else { return false };
     matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)

@@ -1,5 +1,5 @@
-//! Listens to one supervisor after another for the loops `one_shot` and `attach`: a thread for each
-//! connection, and what makes silence a loss.
+//! Reads the messages of one supervisor after another for `one_shot` and `attach`: one thread per
+//! connection. Also decides when silence counts as a loss.
 
 use crate::client_error::ClientError;
 use crate::supervisor_connection::SupervisorConnection;
@@ -19,17 +19,17 @@ pub(crate) const PING_AFTER: Duration = Duration::from_secs(2);
 /// itself finds the answer a moment later.
 pub(crate) const MAX_PINGS: u32 = 2;
 
-/// What a person is told once while a daemon is given more time.
+/// Note to the user, printed once while a daemon gets more time.
 pub(crate) const SLOW_NOTE: &str = "agentd-supervisor does not answer; it serves other sessions too, so it is \
                                given more time before another takes its place";
 
-/// What a loop takes in of a supervisor.
+/// Inputs that a loop receives from a supervisor.
 pub(crate) trait SupervisorInput: Send + 'static {
     fn message(word: ToClient) -> Self;
     fn lost(error: ChannelError) -> Self;
 }
 
-/// Where the words of the present supervisor go.
+/// Passes on the messages of the current supervisor.
 #[derive(Debug)]
 pub(crate) struct EventReader<T> {
     sender: SyncSender<T>,
@@ -69,9 +69,9 @@ impl<T: SupervisorInput> EventReader<T> {
         Ok(say)
     }
 
-    /// What is made of a supervisor that did not answer so often; see [`SupervisorSource::on_silence`].
-    /// One that is given up is forgotten, since its end is known of before it comes in; one that is
-    /// stuck is ended.
+    /// Reacts to a supervisor that left several pings unanswered; see
+    /// [`SupervisorSource::on_silence`]. A supervisor that is given up is dropped first, so that
+    /// its end is not reported twice. A stuck one is killed.
     pub(crate) fn on_silence(
         &self,
         supervisors: &mut dyn SupervisorSource,
@@ -91,8 +91,8 @@ impl<T: SupervisorInput> EventReader<T> {
         silence
     }
 
-    /// What the present one says from now on, its end above all, is none of ours; the number of
-    /// the next.
+    /// Drops all further messages of the current supervisor, its end above all. Returns the number
+    /// of the next one.
     pub(crate) fn drop_current(&self) -> u32 {
         self.current.fetch_add(1, Ordering::Relaxed) + 1
     }

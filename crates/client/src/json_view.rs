@@ -43,7 +43,7 @@ impl RunView for StreamJsonView {
     }
 }
 
-/// The result of a run that came to no conclusion. What readers take without asking is there.
+/// The result of a run that failed before a conclusion. It has every field that readers require.
 #[must_use]
 pub fn failure_line(session: Option<&SessionId>, message: &str) -> String {
     object(&[
@@ -104,7 +104,7 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
             ])
         }
         Event::CallEnded { call, result, refused } => {
-            // What no model asked for is no part of its conversation.
+            // Calls that the model did not request are not part of its conversation.
             let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
             let message = json!({
                 "role": "user",
@@ -201,7 +201,7 @@ fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static s
         ("usage", tokens(conclusion.usage)),
         ("permission_denials", denials.into()),
     ];
-    // What is not known is left out, never 0.
+    // Unknown values are left out; 0 would be wrong.
     if let Some(cost) = conclusion.cost {
         fields.push(("total_cost_usd", (cost as f64 / 1e6).into()));
     }
@@ -227,7 +227,7 @@ fn denial(call: &Call) -> Value {
     })
 }
 
-/// Tokens under the names that scripts know; what is not known is left out.
+/// Tokens under the names that scripts expect. Unknown counts are left out.
 fn tokens(usage: Usage) -> Value {
     let Usage { input, output, cache_read, cache_write } = usage;
     let known = [

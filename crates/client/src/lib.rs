@@ -1,5 +1,5 @@
-//! What a person or a script sees of a session: a connection to a supervisor, the transcript of
-//! what happens there, and its views.
+//! The client side of a session, for users and scripts: a connection to a supervisor, the
+//! transcript of its events, and the views.
 //!
 //! Called by the command line only. Few parts touch the world: `connection` (the socket), `spawn`
 //! (a supervisor of one's own; the only file here that starts a process), `key` (a key's memory

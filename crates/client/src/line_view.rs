@@ -1,4 +1,4 @@
-//! Items as lines that scroll away: what an attached terminal shows for good. Pure.
+//! Items as lines that scroll away, for an attached terminal. Pure.
 
 use crate::colour::Colour;
 use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
@@ -21,7 +21,7 @@ const REFUSALS: usize = 5;
 /// Where items are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveArea {
-    /// Below them stands what runs and what is asked, in rows that are painted anew.
+    /// Running calls and questions are shown below the items, in rows that are repainted.
     Shown,
     /// Nothing else is shown.
     Absent,
@@ -32,13 +32,13 @@ pub enum LiveArea {
 pub struct LineView {
     colour: Colour,
     live_area: LiveArea,
-    /// Of the terminal. What we say ourselves is folded to it; what the model or a tool says is not,
-    /// so that it can be copied as it is.
+    /// Columns of the terminal. agentd's own texts are wrapped to them. Texts of the model and of
+    /// tools are not, so that they can be copied unchanged.
     columns: usize,
 }
 
 impl LineView {
-    /// `around` says what a person sees beside the lines.
+    /// `live_area` says if live rows are shown below the lines.
     #[must_use]
     pub fn new(colour: Colour, around: LiveArea) -> Self {
         Self { colour, live_area: around, columns: usize::MAX }
@@ -97,7 +97,7 @@ impl LineView {
         format!("{}\n", self.colour.dim(&wrap(&sanitize(text), self.columns, 0)))
     }
 
-    /// A line of what a call printed.
+    /// A line of a call's output, unwrapped.
     fn dim_as_it_is(&self, text: &str) -> String {
         format!("{}\n", self.colour.dim(&sanitize(text)))
     }
@@ -133,7 +133,7 @@ impl LineView {
         text
     }
 
-    /// The last lines of what a call printed.
+    /// The last lines of a call's output.
     fn output(&self, output: &str, most: usize) -> String {
         let lines: Vec<&str> = output.trim_end().lines().collect();
         let left_out = lines.len().saturating_sub(most);
@@ -162,7 +162,7 @@ impl LineView {
             };
             text.push_str(&format!("{line}\n"));
         }
-        // Further rows stand behind the word at the beginning.
+        // Further rows are indented behind the label.
         let about = |line: String| wrap(&line, self.columns, 7);
         text.push_str(&about(format!("  why:   {}\n", sanitize(reason))));
         text.push_str(&about(format!("  cage:  {}\n", sanitize(confinement))));
@@ -212,12 +212,12 @@ pub(crate) fn describe_widening(widening: &Widening) -> String {
     }
 }
 
-/// Whether a call shows a checklist, which is for people to see whole. The conversation keeps it short.
+/// True if a call shows a checklist. The conversation keeps it short, so all of it is shown.
 fn is_checklist(call: &Call) -> bool {
     matches!(call.tool.as_str(), "checklist_create" | "checklist_update")
 }
 
-/// What a call printed, without its last line where the summary, which stands below it, begins so.
+/// A call's output without its last line, if the summary below repeats that line.
 fn without_summary(result: &ToolResult) -> &str {
     let text = result.text.trim_end();
     let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));

@@ -1,5 +1,5 @@
-//! The rows at the bottom of an attached terminal, which change: the line that is streamed, what
-//! runs, what waits, what keys are for, the settings, the input line. Pure.
+//! The rows at the bottom of an attached terminal that are repainted: streamed line, running calls,
+//! queued prompts, key hint, settings, input line. Pure.
 
 use crate::colour::Colour;
 use crate::cost::{Spent, context_left, in_dollars};
@@ -11,7 +11,7 @@ use protocol::client::Rights;
 use protocol::confinement::Network;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Rows of what is streamed, of what runs, of what waits.
+/// Most rows of streamed text, running calls, a call's output, and queued prompts.
 const STREAMED: usize = 6;
 const RUNNING: usize = 8;
 const OUTPUT: usize = 3;
@@ -89,13 +89,13 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
         rows.push(LiveRow { text: format!("{indent}{text}"), paint: Paint::Plain });
     }
     let cursor = (above + typed.cursor.0 - first, typed.cursor.1);
-    // The terminal must hold all of it: what would scroll away could not be painted over.
+    // All rows must fit the terminal: rows that scrolled away cannot be repainted.
     let surplus = rows.len().saturating_sub(height.saturating_sub(1).max(1)).min(cursor.0);
     rows.drain(..surplus);
     LiveRows { rows, cursor: (cursor.0 - surplus, cursor.1) }
 }
 
-/// What keys are for while a question waits.
+/// The meaning of the keys while a question is pending.
 pub(crate) fn key_hint(screen: &Screen) -> Option<String> {
     let questions = screen.items.questions();
     let question = questions.first()?;
@@ -157,8 +157,8 @@ fn running(block: &CallBlock) -> Vec<(String, Paint)> {
     rows
 }
 
-/// State, session, settings, model, tokens: what matters most first, since a narrow terminal cuts
-/// the rest.
+/// State, session, settings, model, tokens. The most important come first, because a narrow
+/// terminal truncates the row.
 fn settings(screen: &Screen) -> String {
     let facts = &screen.facts;
     let mut words = Vec::new();
@@ -182,7 +182,7 @@ fn settings(screen: &Screen) -> String {
             several => format!("net {} hosts", several.len()),
         },
     }));
-    // The first words say how strong the cage is; the rest stands in every question.
+    // The first words name the tier. Every question shows the rest.
     let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();
     if !sandbox.is_empty() {
         words.push(sanitize(sandbox));
@@ -222,7 +222,7 @@ fn fitting(text: &str, columns: usize) -> usize {
     text.len()
 }
 
-/// One row of it.
+/// Truncates to one row.
 fn truncate(text: &str, columns: usize) -> String {
     let text = text.replace(['\n', '\t'], " ");
     let fits = fitting(&text, columns);

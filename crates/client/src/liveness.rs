@@ -1,6 +1,6 @@
-//! Whether a daemon that does not answer is lost. Its end cuts short the work of every session, so that one
-//! client's silence is not enough: the daemon is asked again over a connection of its own, and the
-//! kernel says whether its event loop still runs.
+//! Decides if a daemon that does not answer is lost. Killing it interrupts every session, so one
+//! client's silence is not enough. The daemon is asked again over a second connection, and `/proc`
+//! shows if its event loop still runs.
 //!
 //! Time is counted in looks, which the client takes while it waits itself: a client that was stopped
 //! or slept has not waited.
@@ -15,14 +15,14 @@ use std::time::Duration;
 const STOPPED: u32 = 4;
 /// Looks in a row at an event loop that did not run in between: it is blocked for good.
 const STILL: u32 = 12;
-/// Looks at an event loop that runs, or waits for a disk, and answers nothing.
+/// Checks of an event loop that runs or waits for a disk, without an answer.
 const SLOW: u32 = 60;
 /// Looks in a row at a daemon that answers over a new connection: the client's own is broken.
 const ANSWERED: u32 = 2;
 /// How long the answer over the second connection is waited for: as long as there are looks.
 const PATIENCE: Duration = PING_AFTER.saturating_mul(SLOW + STOPPED);
 
-/// What a look at the daemon finds.
+/// Result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LivenessSign {
     /// It answered over the second connection, or that one was closed.
@@ -31,7 +31,7 @@ enum LivenessSign {
     Stopped,
     /// Its event loop ran since the look before, or waits for a disk.
     Runs,
-    /// Its event loop did not run since the look before, or nothing is known of it.
+    /// Its event loop did not run since the last check, or its state is unknown.
     Still,
 }
 
@@ -135,7 +135,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The first of these looks after which something is done, counted from 1, and what.
+    /// The first check, counted from 1, that ends the wait, and its action.
     fn first(signs: impl Iterator<Item = LivenessSign>) -> Option<(usize, SilenceAction)> {
         let mut looks = SignCount::default();
         let silences = (1..).zip(signs.map(|sign| looks.take(sign)));

@@ -1,8 +1,8 @@
 //! One prompt, from the opening of a session to the end of its turn.
 //!
-//! A thread listens to the supervisor; this one takes what comes from there, from signals and from
-//! the clock, in one closed enum, and writes what the view says. A supervisor that is lost is
-//! followed by another, which goes on with the session from the last event that was seen.
+//! One thread reads the supervisor's messages. This thread handles them, signals and timeouts as
+//! one enum, and writes the output of the view. If a supervisor is lost, another one resumes the
+//! session behind the last event that was received.
 
 mod task;
 
@@ -28,8 +28,8 @@ pub use task::{Finished, Prompts, RunFailure, RunInput, Task};
 const QUEUE: usize = 256;
 /// Longest time for a turn to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(4);
-/// So many supervisors may be lost without progress in between. One that is killed is an accident;
-/// one that dies each time at the same place is a fault that another start does not mend.
+/// Most lost supervisors without progress in between. One that is killed is an accident. One that
+/// dies each time at the same step has a bug that a restart does not fix.
 const LOSSES: u32 = 3;
 /// Where a supervisor was lost that had another one's session to open.
 const REOPENED: &str = "while the session was opened again";
@@ -76,7 +76,7 @@ pub fn run(
     run.run(began).map_err(|error| RunFailure { session: run.session.take(), error })
 }
 
-/// A thread that reads one prompt each time it is asked to, so that signals are heard meanwhile.
+/// A thread that reads one prompt on each request, so that signals are handled meanwhile.
 fn read_prompts(
     mut next: Box<dyn FnMut() -> Option<Result<String, String>> + Send>,
     inputs: SyncSender<RunInput>,
@@ -92,18 +92,18 @@ fn read_prompts(
     wanted
 }
 
-/// Whether somebody reads the output.
+/// State of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputState {
     Open,
     Closed,
 }
 
-/// Whether the supervisor has put the prompt on disk.
+/// Where the prompt is: on its way, queued, or on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PromptState {
     Unsent,
-    /// Over the present connection; nothing was heard of it yet.
+    /// Sent over the current connection, but not confirmed yet.
     Sent,
     Queued,
     Recorded,
@@ -146,7 +146,7 @@ impl OneShot<'_> {
         let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
         self.write(&shown);
         let session = transcript.opened().session.clone();
-        // The first turn that went wrong is what the run came to.
+        // The first failed turn decides the result of the run.
         let (mut began, mut wrong) = (began, None);
         loop {
             self.follow(&mut transcript)?;
@@ -168,7 +168,7 @@ impl OneShot<'_> {
         }
     }
 
-    /// Waits for the next prompt; whether there is one.
+    /// Waits for the next prompt. False if there is none.
     fn next_prompt(&mut self, transcript: &mut Transcript) -> Result<bool, ClientError> {
         let Some(wanted) = &self.wanted else { return Ok(false) };
         if wanted.send(()).is_err() {
@@ -199,7 +199,7 @@ impl OneShot<'_> {
         }
     }
 
-    /// The next thing that comes in. A supervisor that is silent is asked whether it lives.
+    /// The next input. A silent supervisor is pinged.
     fn next(&mut self) -> RunInput {
         loop {
             let now = Instant::now();
@@ -229,7 +229,7 @@ impl OneShot<'_> {
         }
     }
 
-    /// Whether a supervisor that does not answer is given up.
+    /// True if the silent supervisor is given up.
     fn give_up_on_silence(&mut self) -> bool {
         let look = self.unanswered - MAX_PINGS;
         match self.reader.on_silence(self.supervisors, look) {
@@ -246,7 +246,7 @@ impl OneShot<'_> {
         false
     }
 
-    /// Waits for the session and attaches to it, behind what was seen.
+    /// Waits for the opened session and attaches behind the last event that was received.
     fn open(&mut self) -> Result<OpenedSession, ClientError> {
         let word = match self.next() {
             RunInput::Message(word) => word,
@@ -284,7 +284,7 @@ impl OneShot<'_> {
         Ok(OpenedSession { session, project, model, facts, tools, mode, sandbox, warnings })
     }
 
-    /// Follows the session until its turn is over, or whoever stops it has waited long enough.
+    /// Handles events until the turn is over, or until a stopped turn's time is up.
     fn follow(&mut self, transcript: &mut Transcript) -> Result<(), ClientError> {
         let session = transcript.opened().session.clone();
         while !transcript.is_over() {
@@ -313,7 +313,7 @@ impl OneShot<'_> {
                     // Its turn had come already.
                     self.interrupt(&session);
                 }
-                // Read too slowly: what was left out comes from the disk.
+                // This client read too slowly; the supervisor sends the skipped events from disk.
                 RunInput::Message(ToClient::Behind { session }) => {
                     let _ = self.sender.send(&follow(&session, self.last_seq + 1));
                 }
@@ -367,11 +367,11 @@ impl OneShot<'_> {
         if matches!(event, Event::Prompt { text } if text == own) {
             self.prompt = PromptState::Recorded;
         }
-        // On disk already, behind a turn that somebody else began.
+        // On disk, queued behind another client's turn.
         if matches!(event, Event::Queue { texts } if texts.iter().any(|text| text == own)) {
             self.prompt = PromptState::Queued;
         }
-        // The end of somebody else's turn is not the end of this run.
+        // The end of another client's turn does not end this run.
         if matches!(event, Event::TurnEnded { .. }) && self.prompt != PromptState::Recorded {
             return;
         }
@@ -384,8 +384,8 @@ impl OneShot<'_> {
         }
     }
 
-    /// Goes on with the session under another supervisor, and another where that one is lost before
-    /// the session is open. What was streamed and not kept is void.
+    /// Resumes the session under another supervisor, and again if that one is lost before the
+    /// session is open. Streamed text that was not recorded is void.
     fn reconnect(
         &mut self,
         transcript: &mut Transcript,
@@ -434,7 +434,7 @@ impl OneShot<'_> {
         self.end.deadline = Some(Instant::now() + GRACE);
         match self.prompt {
             PromptState::Unsent => {}
-            // The turn that runs may be somebody else's.
+            // The running turn may belong to another client.
             PromptState::Sent | PromptState::Queued => {
                 let text = self.task.prompt.clone();
                 let word = FromClient::Withdraw { session: session.clone(), text };
@@ -451,7 +451,7 @@ impl OneShot<'_> {
     }
 
     fn write(&mut self, shown: &ViewOutput) {
-        // Nobody who closed standard error wants to hear of it.
+        // A closed standard error is not an error.
         let _ = io::stderr().write_all(shown.err.as_bytes());
         if self.output == OutputState::Open && !shown.out.is_empty() {
             let mut out = io::stdout().lock();
@@ -472,7 +472,7 @@ fn follow(session: &SessionId, from: u64) -> FromClient {
     }
 }
 
-/// What a run comes to whose session is not there for it any more.
+/// The error of a run whose session ended or was taken over.
 fn detached_error(parting: Parting, session: &SessionId, reason: &str) -> ClientError {
     let kind = match parting {
         Parting::TakenOver => FailedKind::Held,

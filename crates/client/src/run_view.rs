@@ -1,4 +1,4 @@
-//! What a view is: moments of a run in, text for the two output streams out. Pure.
+//! Interface of the views: turns the moments of a run into text for the two output streams. Pure.
 
 use crate::transcript::{OpenedSession, RunConclusion, Transcript};
 use protocol::client::Event;
@@ -14,7 +14,7 @@ pub enum Moment<'a> {
     Concluded(&'a RunConclusion),
 }
 
-/// What goes where.
+/// Text for each stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ViewOutput {
     /// For standard output.
@@ -25,6 +25,6 @@ pub struct ViewOutput {
 
 /// A way to show a run.
 pub trait RunView {
-    /// What is shown of this moment.
+    /// The text for this moment.
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput;
 }

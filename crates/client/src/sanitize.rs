@@ -2,22 +2,22 @@
 
 use protocol::hidden::is_hidden;
 
-/// `text` without control codes: each but newline and tab becomes a visible mark, so that no words
-/// of a model or a tool can move the cursor, clear the screen or hide what stands above.
+/// Replaces each control code except newline and tab by a visible mark. Texts of models and tools
+/// then cannot move the cursor, clear the screen or hide earlier lines.
 #[must_use]
 pub fn sanitize(text: &str) -> String {
     let visible = |c: char| match c {
         '\n' | '\t' => c,
         c if c.is_control() => '\u{fffd}',
-        // Marks that turn the writing direction hide what a line really says.
+        // Bidirectional marks can make a line look like another one.
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
         c => c,
     };
     text.chars().map(visible).collect()
 }
 
-/// What a model wrote of a call, with what shows as nothing, as a blank or turns the direction of
-/// writing made visible, as in the question about it. Control codes are left to [`sanitize`].
+/// Makes invisible, blank and bidirectional characters of the model's text visible, as in the
+/// question about the call. Control codes are left to [`sanitize`].
 #[must_use]
 pub fn mark_hidden(text: &str) -> String {
     let mut marked = String::with_capacity(text.len());
@@ -41,8 +41,8 @@ pub fn one_line(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
-/// Lines that are wider than so many columns, folded between words; each further row stands below the
-/// first word of its line, or `under` columns behind that. What has no spaces is left to the terminal.
+/// Wraps lines at `width` columns, between words. Further rows begin below the first word of their
+/// line, or `under` columns behind it. Words without spaces are left to the terminal.
 #[must_use]
 pub fn wrap(text: &str, width: usize, under: usize) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| wrap_line(line, width, under)).collect();
@@ -60,7 +60,7 @@ fn wrap_line(line: &str, width: usize, under: usize) -> String {
         return line.to_owned();
     }
     let mut rows = vec![line[..indent].to_owned()];
-    // What stands between words stays as it is within a row, so that columns of a table do.
+    // Spaces inside a row stay, so that columns of a table stay aligned.
     for word in line[indent..].split_inclusive(' ') {
         let row = rows.last().map_or(0, |row| display_width(row));
         if row + display_width(word.trim_end()) > width && row > below {

@@ -30,7 +30,7 @@ const FIRST_PAGE: u32 = 200;
 // Each is moved once; a box for each word would cost more than it saves.
 #[allow(clippy::large_enum_variant)]
 pub enum ScreenInput {
-    /// A word of the supervisor.
+    /// A message of the supervisor.
     Message(ToClient),
     /// The supervisor is gone, and why.
     Lost(String),
@@ -55,7 +55,7 @@ pub enum ScreenEffect {
     Send(FromClient),
     /// Show this for good.
     Show(ScreenItem),
-    /// Show these, which were before what is shown.
+    /// Show items that are older than all shown ones.
     ShowEarlier(Vec<ScreenItem>),
     /// Make a person look here.
     Bell,
@@ -82,7 +82,7 @@ pub enum LeaveReason {
     Detached(Option<String>),
     /// The session was ended, and why.
     Ended(String),
-    /// The supervisor did not do what was asked.
+    /// The supervisor refused or failed the request.
     Failed(FailedKind, String),
     /// The supervisor is gone, and no other took its place.
     Lost(String),
@@ -90,14 +90,14 @@ pub enum LeaveReason {
     Signal(i32),
 }
 
-/// What the session is doing, as far as this terminal knows.
+/// State of the session's turn, as far as this terminal knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnState {
     Idle,
     Working,
 }
 
-/// What keys are for.
+/// Target of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Focus {
     /// The input line.
@@ -115,9 +115,9 @@ pub(crate) enum Focus {
 pub(crate) enum ConnectionState {
     /// Nothing is open.
     Closed,
-    /// What was before is being told.
+    /// The backlog is being received.
     Replaying,
-    /// What comes is new.
+    /// Events are new.
     Live,
 }
 
@@ -137,7 +137,7 @@ pub(crate) enum SwitchTo {
     New,
 }
 
-/// What is known of the session beside its events.
+/// Facts about the session that no event of the transcript shows.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionFacts {
     pub(crate) session: Option<SessionId>,
@@ -152,9 +152,9 @@ pub(crate) struct SessionFacts {
 /// How a person came to this session.
 #[derive(Debug, Clone)]
 pub struct AttachOptions {
-    /// What they may do.
+    /// Rights of this terminal.
     pub rights: Rights,
-    /// What becomes of the other terminals.
+    /// Detach the other terminals, or let them stay.
     pub others: Others,
     /// Words to be said first.
     pub prompt: Option<String>,
@@ -207,7 +207,7 @@ pub struct Screen {
     pub(crate) hint: Option<String>,
     pub(crate) tokens: AnswerUsage,
     pub(crate) pending: Pending,
-    /// Relation of this session to the one that is opened next.
+    /// Is the session that is opened next a copy of this one, or a new one?
     pub(crate) switch_to: SwitchTo,
     /// Reason of the supervisor's announced end. The next message clears it.
     refused: Option<String>,
@@ -251,7 +251,7 @@ impl Screen {
         self.facts.session.as_ref()
     }
 
-    /// What to do about an input.
+    /// Handles an input.
     pub fn update(&mut self, input: ScreenInput) -> Vec<ScreenEffect> {
         match input {
             ScreenInput::Message(word) => self.on_message(word),
@@ -266,13 +266,13 @@ impl Screen {
         }
     }
 
-    /// Prompts of which nobody knows whether the session took them.
+    /// Prompts that the session may not have received.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<String> {
         self.prompts.unsure.iter().chain(&self.prompts.sent).cloned().collect()
     }
 
-    /// Whether the supervisor has something to tell that has not come yet.
+    /// True if the supervisor owes this terminal a message.
     #[must_use]
     pub fn awaits_supervisor(&self) -> bool {
         self.turn == TurnState::Working || self.connection != ConnectionState::Live
@@ -291,7 +291,8 @@ impl Screen {
                 why.to_owned(),
             ))];
         };
-        // It said why it ends: nobody brings it up again behind the back of who ended it.
+        // The supervisor announced its end. Another user ended it, so this client does not start it
+        // again.
         if let Some(why) = self.refused.take() {
             return vec![ScreenEffect::Leave(LeaveReason::Lost(why))];
         }

@@ -1,5 +1,5 @@
-//! What happens in a session, thing by thing, as a person reads it: events in, items out. Pure;
-//! used by the screen and by the pages of earlier events.
+//! The items that a user sees of a session: events in, items out. Pure. Used by the screen and for
+//! pages of earlier events.
 
 use crate::transcript::text_blocks;
 use protocol::call::{Call, ToolResult};
@@ -19,9 +19,9 @@ pub enum ScreenItem {
     Prompt(String),
     /// The model's words: whole lines, or the rest of its answer.
     Text(String),
-    /// What was shown of the answer is void, and why.
+    /// The shown part of the answer is void, with the reason.
     Struck(String),
-    /// The model asked for a call. Shown where nothing shows what runs.
+    /// The model requested a call. Shown only if there is no live area.
     Proposed(Call),
     /// A person must say.
     Asked(Box<Question>),
@@ -29,7 +29,7 @@ pub enum ScreenItem {
     Decided {
         /// The tool.
         tool: String,
-        /// Whether it may run.
+        /// The verdict.
         allowed: bool,
         /// By whom, in plain words.
         basis: String,
@@ -46,20 +46,20 @@ pub enum ScreenItem {
     Error(String),
 }
 
-/// A tool call and what is known of it.
+/// A tool call and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallBlock {
     /// The call.
     pub call: Call,
-    /// Who or what decided, where somebody did.
+    /// The rule, mode or user that decided.
     pub basis: Option<String>,
     /// The cage it runs in, once it does.
     pub cage: Option<Enforced>,
-    /// The end of what it printed so far.
+    /// The end of its output so far.
     pub tail: String,
-    /// What it came to.
+    /// Its result.
     pub result: Option<ToolResult>,
-    /// What the kernel refused, one line each.
+    /// Refusals by the kernel, one line each.
     pub refused: Vec<String>,
 }
 
@@ -84,11 +84,11 @@ impl CallBlock {
     }
 }
 
-/// Whether the answer that is streamed was seen from its beginning.
+/// First part of the streamed answer that this client received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StreamStart {
     FromStart,
-    /// The client came in the middle: what is streamed is shown when it is whole.
+    /// The client attached during the answer, which is shown when it is complete.
     Midway,
 }
 
@@ -98,7 +98,7 @@ pub struct ScreenItems {
     open: Vec<CallBlock>,
     questions: Vec<Question>,
     streamed: String,
-    /// So many bytes of it are shown for good.
+    /// Bytes of it that were already emitted as items.
     shown: usize,
     seen: StreamStart,
 }
@@ -128,23 +128,23 @@ impl ScreenItems {
         &self.questions
     }
 
-    /// What was streamed and is not shown for good.
+    /// Streamed text that was not emitted as an item yet.
     #[must_use]
     pub fn streaming(&self) -> &str {
         self.streamed.get(self.shown..).unwrap_or_default()
     }
 
-    /// What comes next may be the middle of an answer.
+    /// The next event may be the middle of an answer.
     pub fn stream_started_earlier(&mut self) {
         self.seen = StreamStart::Midway;
     }
 
-    /// Forgets what only the lost supervisor could have gone on with.
+    /// Drops the state of a lost supervisor's turn.
     pub fn lost(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes one event in; what of it is finished.
+    /// Handles one event and returns its finished items.
     pub fn take(&mut self, event: &Event) -> Vec<ScreenItem> {
         match event {
             Event::TextDelta { text } => self.streamed(text),
@@ -242,10 +242,10 @@ impl ScreenItems {
         }
     }
 
-    /// What of the whole answer is not shown yet.
+    /// The part of the complete answer that was not emitted yet.
     fn rest_of(&self, texts: &[&str]) -> Option<String> {
         let shown = &self.streamed[..self.shown];
-        // Pieces may have been left out for a slow reader: then all of it is shown again.
+        // For a slow reader some deltas may be missing. Then the whole answer is shown again.
         let rest = match texts.concat().strip_prefix(shown) {
             Some(rest) if !shown.is_empty() => rest.to_owned(),
             Some(_) | None => texts.join("\n\n"),

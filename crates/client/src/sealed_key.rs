@@ -1,4 +1,4 @@
-//! A key in a memory file that nobody can change and no file system holds.
+//! API keys in sealed memory files, which no process can change and no file system stores.
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -51,7 +51,7 @@ pub enum KeyFileError {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is somebody else's.
+    /// Another user owns it.
     #[error("the key file {} belongs to somebody else. Copy the key into a file of your own", path.display())]
     Foreign {
         /// Which.
@@ -59,15 +59,15 @@ pub enum KeyFileError {
     },
 }
 
-/// Puts the key of a file into a sealed memory file. The kernel copies it: this process never holds
-/// a byte of it.
+/// Copies the key of a file into a sealed memory file. The kernel copies it, so this process never
+/// has the key in its memory.
 ///
 /// # Errors
 /// [`KeyFileError`]; above all where others than the caller may read the file.
 pub fn key_of_file(path: &Path) -> Result<OwnedFd, KeyFileError> {
     let path = || path.to_owned();
     let unreadable = |source| KeyFileError::Unreadable { path: path(), source };
-    // Looked at before it is opened: opening a FIFO would wait for its writer.
+    // Checked before opening: opening a FIFO would block.
     if !fs::metadata(path()).map_err(unreadable)?.is_file() {
         return Err(KeyFileError::NotAFile { path: path() });
     }

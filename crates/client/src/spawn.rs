@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest time until a new supervisor says where its socket is: it clears what is left of earlier
-/// ones first.
+/// Longest time until a new supervisor reports its socket. It first cleans up after earlier ones.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time for a supervisor to end its workers in order, before it is killed. Its own ladder
 /// takes 2 s from TERM to KILL.
@@ -47,8 +46,8 @@ impl SupervisorLaunch<'_> {
     }
 }
 
-/// Runs the command that prints a key, and puts what it prints into a sealed memory file without
-/// reading it. It may ask its person something on the terminal.
+/// Runs the command that prints a key, with a memory file as its standard output, and seals the
+/// file. This process does not read the key. The command may prompt the user on the terminal.
 ///
 /// # Errors
 /// Where it cannot be started, or fails.
@@ -133,7 +132,7 @@ pub enum StartError {
         /// Where it should be.
         path: PathBuf,
     },
-    /// Nobody says where this one is.
+    /// The path of this executable is unknown.
     #[error(
         "where agentd's executables lie cannot be found out, for which /proc has to be mounted"
     )]
@@ -141,7 +140,7 @@ pub enum StartError {
     /// The system refused to start it.
     #[error("cannot start {}", path.display())]
     Refused {
-        /// What was to be started.
+        /// The executable.
         path: PathBuf,
         /// The system's word.
         #[source]
@@ -150,7 +149,7 @@ pub enum StartError {
     /// It ended, or said nothing sensible, before it said where its socket is.
     #[error("agentd-supervisor did not come up: {why}")]
     NotUp {
-        /// What happened, in plain words.
+        /// The reason.
         why: String,
     },
     /// It says itself why it cannot run.
@@ -177,7 +176,7 @@ struct StartupError {
     message: String,
 }
 
-/// The executable of this name beside the one that runs.
+/// The executable of this name in the directory of the running one.
 ///
 /// # Errors
 /// [`StartError::Missing`], naming the path, or [`StartError::Nowhere`] where /proc does not say where
@@ -225,7 +224,7 @@ impl PrivateSupervisor {
         &self.socket
     }
 
-    /// What proves that we may connect.
+    /// The token that authenticates this client.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
@@ -257,7 +256,7 @@ impl PrivateSupervisor {
         }
     }
 
-    /// Ends it by force. What it started ends with it.
+    /// Kills it. Its child processes end with it.
     pub(crate) fn kill(&mut self) {
         // Fails only where it has ended already.
         let _ = self.child.kill();

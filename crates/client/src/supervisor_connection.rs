@@ -22,7 +22,7 @@ pub struct SupervisorConnection {
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nobody answers at the socket.
+    /// No process listens at the socket.
     #[error("no supervisor answers at {}", socket.display())]
     Unreachable {
         /// The socket.
@@ -31,7 +31,7 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
-    /// Somebody listens there and says nothing.
+    /// A process listens there, but sends nothing.
     #[error("the supervisor at {} does not answer; `ps` shows it, and `kill -CONT` or `kill` on agentd-supervisor helps", socket.display())]
     Silent {
         /// The socket.
@@ -73,8 +73,8 @@ pub enum ConnectError {
     OutOfTurn,
 }
 
-/// Longest wait for a supervisor's first words. It says them within milliseconds; one that is
-/// stopped never does.
+/// Longest wait for each message of the handshake. A running supervisor sends them within
+/// milliseconds; a stopped one never does.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a peer said no Hello or Welcome.
@@ -102,7 +102,7 @@ impl SupervisorConnection {
     /// Connects and says who we are. Blocks until the supervisor has answered.
     ///
     /// # Errors
-    /// Where nobody answers, builds differ or the token is not the supervisor's.
+    /// If no process listens, builds differ or the token is wrong.
     pub fn open(socket: &Path, token: &str) -> Result<Self, ConnectError> {
         Self::open_within(socket, token, HANDSHAKE_TIMEOUT)
     }

@@ -1,4 +1,4 @@
-//! Where a run's supervisors come from: one after another, each in the place of one that was lost.
+//! Sources of supervisors for a client: each lost supervisor is replaced by another.
 
 use crate::spawn::{PrivateSupervisor, StartError, SupervisorLaunch};
 use crate::supervisor_connection::SupervisorConnection;
@@ -10,14 +10,14 @@ pub trait SupervisorSource {
     /// Connects to the supervisor; when it was lost, to another in its place.
     ///
     /// # Errors
-    /// Where there is none, and none can be started.
+    /// If none runs and none can be started.
     fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>>;
 
-    /// Connects to one that has this session live, for who only watches: nothing is started and no
-    /// session is opened for them. `None` where nobody has done so yet.
+    /// Connects a read-only client to a supervisor that already runs this session. Starts no
+    /// supervisor and resumes no session. `None` if no client has resumed it yet.
     ///
     /// # Errors
-    /// Where nobody can, or there is no speaking to who did.
+    /// If no other client can resume it, or the supervisor does not accept this client.
     fn connect_where_live(
         &mut self,
         session: &SessionId,
@@ -28,15 +28,15 @@ pub trait SupervisorSource {
         None
     }
 
-    /// The present supervisor does not answer: what to make of that. Asked again every two seconds while
-    /// the silence lasts; `look` counts that from 0.
+    /// Decides about a supervisor that does not answer. Called again every two seconds during the
+    /// silence; `look` counts the calls from 0.
     fn on_silence(&mut self, look: u32) -> SilenceAction;
 
     /// Ends the present supervisor by force, so that another may take its place.
     fn kill(&mut self);
 }
 
-/// What to make of a supervisor that does not answer.
+/// Reaction to a supervisor that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SilenceAction {
     /// It may be slow: wait.
@@ -51,7 +51,7 @@ pub enum SilenceAction {
 #[derive(Debug)]
 pub struct PrivateSource<'a> {
     launch: SupervisorLaunch<'a>,
-    /// Started, and nobody has connected to it yet.
+    /// Started, but no client has connected yet.
     fresh: Option<PrivateSupervisor>,
     current: Option<PrivateSupervisor>,
 }
@@ -100,7 +100,7 @@ impl SupervisorSource for PrivateSource<'_> {
         &mut self,
         _: &SessionId,
     ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>> {
-        // One that is this client's own has nobody else who could open a session.
+        // A private supervisor has no other client that could resume the session.
         Err("the supervisor of this run is gone".into())
     }
 
@@ -108,7 +108,7 @@ impl SupervisorSource for PrivateSource<'_> {
         self.current.as_mut().and_then(PrivateSupervisor::how_ended)
     }
 
-    /// Nobody else's work ends with it.
+    /// It serves no other client.
     fn on_silence(&mut self, _: u32) -> SilenceAction {
         SilenceAction::Kill
     }

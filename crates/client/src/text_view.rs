@@ -1,4 +1,4 @@
-//! The view for people: the answer on standard output, what happens on the way on standard error.
+//! The view for people: the answer on standard output, everything else on standard error.
 
 use crate::colour::{Colour, Terminal};
 use crate::run_view::{Moment, RunView, ViewOutput};
@@ -21,8 +21,8 @@ pub struct TextView {
 }
 
 impl TextView {
-    /// `colour` is that of standard error; `answer_to` says what standard output is, since only a
-    /// terminal must be kept from control codes.
+    /// `colour` is that of standard error. `answer_to` is the kind of standard output: control
+    /// codes are removed only for a terminal.
     #[must_use]
     pub fn new(colour: Colour, answer_to: Terminal) -> Self {
         Self { colour, answer_to }
@@ -141,7 +141,7 @@ impl RunView for TextView {
     }
 }
 
-/// What a call is about: its one argument that says most, else all of them.
+/// The most informative argument of a call, else all of them.
 pub(crate) fn gist(call: &Call) -> String {
     mark_hidden(&telling(call))
 }
@@ -159,7 +159,7 @@ fn telling(call: &Call) -> String {
     }
 }
 
-/// How the web pages of these calls could be allowed, in one line; none where none of them asks for one.
+/// One line on how to allow the web pages of these calls. `None` if none of them is a web call.
 fn allow_web(calls: &[Call]) -> Option<String> {
     let asks = |call: &&Call| ["web_fetch", "web_search"].contains(&call.tool.as_str());
     let call = calls.iter().find(asks)?;

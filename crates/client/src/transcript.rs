@@ -1,4 +1,4 @@
-//! The run as a client knows it: what the events add up to. Pure.
+//! The state of a run, computed from its events. Pure.
 
 use crate::cost::{context_left, cost};
 use crate::sanitize::sanitize;
@@ -10,12 +10,12 @@ use protocol::judgement::Mode;
 use protocol::session::{Span, TurnEnd};
 use std::collections::BTreeMap;
 
-/// Code of a call that was refused because nobody could be asked.
+/// Code of a call that needed an approval in a non-interactive run.
 const NOBODY_TO_ASK: &str = "nobody_to_ask";
 /// Code of a call whose cage could not be made.
 const SANDBOX_UNAVAILABLE: &str = "sandbox_unavailable";
 
-/// What the supervisor said of the session at its opening.
+/// The supervisor's description of the opened session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedSession {
     /// Its name.
@@ -24,15 +24,15 @@ pub struct OpenedSession {
     pub project: String,
     /// The model it speaks to.
     pub model: String,
-    /// What is known of the model.
+    /// Context size and prices of the model.
     pub facts: ModelFacts,
     /// The tools it offers.
     pub tools: Vec<String>,
     /// The permission mode.
     pub mode: Mode,
-    /// What a call's cage will be here, in plain words.
+    /// Description of the cage that calls get here.
     pub sandbox: String,
-    /// What of the configuration was not followed, a sentence each.
+    /// Settings that were not followed, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl OpenedSession {
     }
 }
 
-/// A call and what is known of it.
+/// A call and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedCall {
     pub call: Call,
@@ -65,7 +65,7 @@ pub struct Transcript {
     priced: Priced,
 }
 
-/// Whether all answers of a run have one price.
+/// Models that the answers of a run have prices of: one, or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Priced {
     ByOne,
@@ -81,7 +81,7 @@ pub struct Timing {
     pub model_ms: u64,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConclusion {
     /// How the turn ended; absent where the run ended before it.
@@ -90,26 +90,26 @@ pub struct RunConclusion {
     pub degraded: Option<String>,
     /// The model's last words.
     pub answer: String,
-    /// What went wrong, in plain words; absent where nothing did.
+    /// The error, if there was one.
     pub fault: Option<String>,
     /// Requests to the model that were answered.
     pub num_turns: u32,
     /// Tokens, each where the vendor said it.
     pub usage: Usage,
-    /// What they cost, in millionths of a dollar, where that is known.
+    /// Their cost in millionths of a dollar, if known.
     pub cost: Option<u64>,
     /// Tokens that the model's context still has room for, where that is known.
     pub context_left: Option<u64>,
     /// How long it took.
     pub timing: Timing,
-    /// Calls refused because nobody could be asked: tool and arguments.
+    /// Calls that needed an approval: tool and arguments.
     pub unapproved: Vec<Call>,
     /// Calls whose cage could not be made.
     pub no_sandbox: u32,
 }
 
 impl RunConclusion {
-    /// Whether nothing went wrong and nothing was refused for want of a person or a cage.
+    /// True if there was no error, and no call was refused for lack of an approval or a cage.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.fault.is_none() && self.unapproved.is_empty() && self.no_sandbox == 0
@@ -161,7 +161,7 @@ impl Transcript {
                     known.refused.clone_from(refused);
                 }
             }
-            // What was used before had another price, and no sum of both is known.
+            // Earlier answers had other prices, so the sum is unknown.
             Event::Model { name, facts } => {
                 if self.opened.model != *name && self.answers > 0 {
                     self.priced = Priced::ByTwo;
@@ -188,8 +188,8 @@ impl Transcript {
         }
     }
 
-    /// Whether an event that is on disk moves the turn on. The read of a pinned file does not: each
-    /// new process of a conversation makes it again.
+    /// True if a recorded event is progress of the turn. The read of a pinned file is not: each new
+    /// conversation process repeats it.
     pub(crate) fn is_progress(&self, event: &Event) -> bool {
         let is_pinned_read = |call: &Call| call.use_id.is_empty() && call.tool == "read";
         match event {
@@ -216,7 +216,7 @@ impl Transcript {
         }
     }
 
-    /// Whether the run has come to its end.
+    /// True if the run has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.end.is_some() || self.degraded.is_some()
@@ -274,7 +274,7 @@ pub fn resume_hint(session: &SessionId) -> String {
     )
 }
 
-/// What a turn's end means to a person, where it is not the good one.
+/// The error message for a turn's end. `None` for a normal end.
 pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
     match end {
         TurnEnd::Done => None,
@@ -315,7 +315,7 @@ pub(crate) fn text_blocks(blocks: &[Block]) -> Vec<&str> {
     texts.collect()
 }
 
-/// A sum in which what one side does not know is left to the other.
+/// A sum; a count that only one side has is taken from that side.
 pub(crate) fn sum(a: Usage, b: Usage) -> Usage {
     let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),

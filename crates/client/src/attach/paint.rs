@@ -1,9 +1,9 @@
-//! What is written to the terminal so that finished lines scroll away above the live rows. Pure.
+//! Escape sequences that let finished lines scroll away above the live rows. Pure.
 
 use crate::colour::Colour;
 use crate::live_rows::LiveRows;
 
-/// Remembers what stands on the screen.
+/// Remembers the live rows on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Painter {
     /// Columns of each live row up to that of the cursor, and the cursor's column.

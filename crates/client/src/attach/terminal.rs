@@ -37,7 +37,7 @@ impl LeaderKey {
     }
 
     fn is(&self, code: char) -> bool {
-        // What the terminal sends for these is named by its number there.
+        // The terminal library reports these control codes as digits.
         let sent = match self.letter {
             '\\' => '4',
             ']' => '5',
@@ -81,7 +81,7 @@ pub fn size() -> (u16, u16) {
     }
 }
 
-/// Listens to keys until nobody wants them.
+/// Reads keys until the receiver is dropped.
 pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
     loop {
         let input = match crossterm::event::read() {

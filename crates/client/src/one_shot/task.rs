@@ -1,4 +1,4 @@
-//! What a run is given, what comes in while it goes on, and what it is in the end.
+//! A run's task, inputs and result.
 
 use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::SupervisorInput;
@@ -9,7 +9,7 @@ use protocol::ids::SessionId;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// What is to be done.
+/// The task of a run.
 #[derive(Debug)]
 pub struct Task {
     /// The session.
@@ -18,17 +18,18 @@ pub struct Task {
     pub papers: Vec<OwnedFd>,
     /// The words for the model.
     pub prompt: String,
-    /// What is said after them.
+    /// Further prompts.
     pub more: Prompts,
-    /// Longest time for all of it.
+    /// Longest time for the whole run.
     pub time_limit: Option<Duration>,
 }
 
 /// Prompts behind the first, each said when the turn of the one before it is over.
 pub enum Prompts {
-    /// There is none.
+    /// There are none.
     One,
-    /// The next one, or why it is none; blocks until it is there, and has none at the end.
+    /// Reads the next prompt and blocks until it arrives. `None` at the end of input; an error for
+    /// an invalid prompt.
     Following(Box<dyn FnMut() -> Option<Result<String, String>> + Send>),
 }
 
@@ -46,13 +47,13 @@ impl std::fmt::Debug for Prompts {
 // Each is moved once; a box for each word would cost more than it saves.
 #[allow(clippy::large_enum_variant)]
 pub enum RunInput {
-    /// A word of the supervisor.
+    /// A message of the supervisor.
     Message(ToClient),
     /// The supervisor is gone.
     Lost(ChannelError),
     /// A signal that asks this process to end.
     Signal(i32),
-    /// The next prompt, or why it is none; nothing where there are no more.
+    /// The next prompt, or the error of an invalid one. `None` at the end of input.
     Next(Option<Result<String, String>>),
     /// The time limit is reached.
     TimeOver,
@@ -71,7 +72,7 @@ impl SupervisorInput for RunInput {
 /// A run that had a session.
 #[derive(Debug)]
 pub struct Finished {
-    /// What it came to.
+    /// Its result.
     pub conclusion: RunConclusion,
     /// The session.
     pub session: SessionId,

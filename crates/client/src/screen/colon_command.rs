@@ -1,10 +1,10 @@
-//! The `:` commands: what is written after the colon as what is meant. Pure.
+//! The colon commands and their parser. Pure.
 
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
 use protocol::judgement::Mode;
 
-/// What a person meant.
+/// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ColonCommand {
     Quit,
@@ -24,7 +24,7 @@ pub(crate) enum ColonCommand {
     Help,
 }
 
-/// Each command as it is written, and what it does.
+/// Each command and its use.
 const COMMANDS: &[(&str, &str)] = &[
     (":q", "leave; the session goes on"),
     (":net on, :net off", "network of the commands that start from now on"),
@@ -65,7 +65,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Tab", "from a question to the input line and back"),
 ];
 
-/// What `text`, which begins with a colon, means; or what to say about it.
+/// Parses `text`, which begins with a colon. The error is a message for the user.
 pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
     let mut words = text.trim_start_matches(':').split_whitespace();
     let name = words.next().unwrap_or_default();

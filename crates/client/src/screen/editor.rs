@@ -32,7 +32,7 @@ pub struct Editor {
     /// In bytes, at a character's beginning.
     cursor: usize,
     history: Vec<String>,
-    /// The place in the history that is shown, and what was typed before.
+    /// Index in the history, and the text that was typed before.
     recalled: Option<(usize, String)>,
 }
 
@@ -46,13 +46,13 @@ pub struct Layout {
 }
 
 impl Editor {
-    /// What stands there.
+    /// The text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether nothing stands there.
+    /// True if there is no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -67,7 +67,7 @@ impl Editor {
         self.cursor += text.len();
     }
 
-    /// Replaces all of it, the cursor at its end.
+    /// Replaces the text; the cursor moves to its end.
     pub fn set(&mut self, text: &str) {
         self.text.clear();
         self.cursor = 0;
@@ -93,7 +93,7 @@ impl Editor {
         self.cursor = self.target(reach, toward);
     }
 
-    /// Takes away what lies between the cursor and there.
+    /// Erases the text between the cursor and that position.
     pub fn erase(&mut self, reach: Distance, toward: Direction) {
         let there = self.target(reach, toward);
         let (from, to) = (self.cursor.min(there), self.cursor.max(there));
@@ -111,7 +111,7 @@ impl Editor {
         self.recalled = Some((before, draft));
     }
 
-    /// The line after, and at last what was typed.
+    /// The next line of the history; after its last, the text that was typed.
     pub fn later(&mut self) {
         let Some((at, draft)) = self.recalled.take() else { return };
         match self.history.get(at + 1).cloned() {

@@ -1,4 +1,4 @@
-//! What a key, a paste or a typed line means, by what the keys are for at that moment.
+//! Handles a key, a paste or a typed line, by the present focus.
 
 use super::colon_command::{self, ColonCommand};
 use super::editor::{Direction, Distance};
@@ -11,13 +11,13 @@ use protocol::judgement::{Answer, Question};
 
 /// Events of one page of earlier ones.
 const PAGE: u32 = 100;
-/// What a terminal that only watches is told.
+/// Hint of a read-only terminal.
 const WATCHING: &str = "this terminal only watches; attach without -r to type or answer";
-/// What to press at a question.
+/// Hint of the keys that answer a question.
 const ANSWERS: &str = "y once, s session, a always, n deny, r deny with a reason, x stop the turn; \
     Tab to type a message first";
 
-/// A key, by what it is for.
+/// A key by its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPress {
     /// A character.
@@ -34,7 +34,7 @@ pub enum KeyPress {
     EndOfInput,
     /// Between question and line, or to the next rule.
     Tab,
-    /// Earlier input, or what is queued.
+    /// Earlier input, or the queued prompts.
     Up,
     /// Later input.
     Down,

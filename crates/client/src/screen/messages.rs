@@ -1,4 +1,4 @@
-//! What the supervisor's words do to the screen.
+//! Handles the supervisor's messages.
 
 use super::{
     AnswerUsage, ConnectionState, Focus, LeaveReason, Screen, ScreenEffect, SeqRange, SwitchTo,
@@ -16,7 +16,7 @@ use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::Mode;
 
-/// What an opening told of a session.
+/// Fields of an `Opened` message.
 struct OpenedMessage {
     session: SessionId,
     model: String,
@@ -150,7 +150,7 @@ impl Screen {
         if self.turn == TurnState::Working {
             self.items.stream_started_earlier();
         }
-        // All that is on disk was told by now.
+        // The whole backlog has been received.
         let lost = std::mem::take(&mut self.prompts.unsure);
         if !lost.is_empty() {
             self.give_back(lost);
@@ -165,7 +165,7 @@ impl Screen {
         }
     }
 
-    /// Puts words back into the line. What was typed meanwhile stays, behind them.
+    /// Puts prompts back into the input line, before the text typed meanwhile.
     fn give_back(&mut self, texts: Vec<String>) {
         let typed = self.editor.text().to_owned();
         let all: Vec<_> =
@@ -214,7 +214,7 @@ impl Screen {
         effects
     }
 
-    /// What of an event stands in the live rows.
+    /// Updates the facts that the live rows show.
     fn update_facts(&mut self, event: &Event) {
         match event {
             Event::TurnEnded { .. } => {
@@ -231,7 +231,7 @@ impl Screen {
             Event::Answer { blocks: _, usage } => {
                 self.turn = TurnState::Working;
                 self.tokens.all = sum(self.tokens.all, *usage);
-                // One that was stopped has none, nor has what an undoing comes to.
+                // A stopped answer has no usage. Neither has the result of an undo.
                 if *usage != Usage::default() {
                     self.tokens.newest = *usage;
                 }
@@ -249,7 +249,7 @@ impl Screen {
             | Event::CallEnded { .. } => self.turn = TurnState::Working,
             Event::Started { call: _, enforced } => {
                 self.turn = TurnState::Working;
-                // One told again is of another time, and what holds now was said at the opening.
+                // A replayed start is outdated; the opening described the present cage.
                 if let (ConnectionState::Live, Some(tier)) =
                     (self.connection, enforced.of_command())
                 {
@@ -275,8 +275,8 @@ impl Screen {
                 Change::Mode(mode) => self.facts.mode = Some(*mode),
                 Change::Model(name) => {
                     self.facts.model.clone_from(name);
-                    // What is known is known of the other, and what of this one is said next. Of
-                    // answers that are told again nobody knows which of the two gave them.
+                    // The known facts are those of the other model; the next message describes this
+                    // one. It is unknown which of the two gave the replayed answers.
                     self.facts.of_model = ModelFacts::default();
                     if self.connection == ConnectionState::Replaying {
                         self.tokens.spent = Spent::Unknown;
@@ -334,7 +334,7 @@ impl Screen {
     }
 }
 
-/// Whether an event has a number of its own.
+/// True if an event has a sequence number of its own.
 fn is_numbered(event: &Event) -> bool {
     match event {
         Event::TextDelta { .. }

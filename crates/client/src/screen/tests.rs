@@ -1,4 +1,4 @@
-//! What a person's keys and a supervisor's words come to, without a terminal.
+//! Tests of keys and supervisor messages, without a terminal.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -344,7 +344,7 @@ fn a_call_is_a_live_block_until_it_ends() {
     screen.update(event(1, Event::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() }));
     let rows: Vec<_> = live_rows(&screen, 80, 24).rows.into_iter().map(|row| row.text).collect();
     assert!(rows[0].starts_with("bash make\u{fffd}[2J "), "{rows:?}");
-    // What shows as nothing, as a blank or turns the line around, as the question shows it.
+    // Invisible, blank and bidirectional characters, as the question shows them.
     assert!(rows[0].contains(r" x\u{200b}\u{202e}y\u{a0}z (waits)"), "{rows:?}");
     assert_eq!(rows[1..4], ["  b", "  c", "  d"]);
     let result = ToolResult {
@@ -385,7 +385,7 @@ fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
     let mut screen = screen();
     let message = "agentd-supervisor was asked to end".to_owned();
     let failed = |kind| ToClient::Failed { kind, message: message.clone() };
-    // What else could not be done says nothing of a loss that comes later.
+    // Other failures are not the reason of a later loss.
     screen.update(ScreenInput::Message(failed(FailedKind::Usage)));
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
     assert!(matches!(effects[..], [_, ScreenEffect::Reconnect(_)]), "{effects:?}");
