@@ -53,7 +53,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
     }
 }
 
-/// Verifies the log; what to print, and whether it is whole.
+/// Verifies the log. Returns the text to print and the exit code.
 pub(crate) fn verified(place: &CliContext) -> Result<(String, CliExit), CliError> {
     let Anchors { found: anchors, unreadable: mut gaps } = journal::anchors(&place.sessions_dir())
         .map_err(|error| CliError::config(format!("the sessions cannot be listed: {error}")))?;
@@ -68,8 +68,8 @@ pub(crate) fn verified(place: &CliContext) -> Result<(String, CliExit), CliError
     Ok((text, if whole { CliExit::Done } else { CliExit::Failed }))
 }
 
-/// Whether a session that cannot be read never began: a supervisor that dies while it makes one
-/// leaves a directory without a record, and then the log knows of no call of it.
+/// True if an unreadable session never began. A supervisor that dies while creating a session
+/// leaves a directory without a record, and the log then has no call of it.
 fn never_began(place: &CliContext, session: &str, error: &ReadError) -> bool {
     let filter = Filter { session: Some(session.to_owned()), ..Filter::default() };
     matches!(error, ReadError::NoHeader { .. } | ReadError::Missing { .. })

@@ -222,13 +222,13 @@ pub(crate) enum CliCommand {
         /// A tool, by its name or the name that another agent gives it.
         name: Option<String>,
     },
-    /// Print what commands find in their sandbox.
+    /// Print the contents and limits of the sandbox.
     ///
     /// The same as `agentd help sandbox`.
     Sandbox,
     /// Show agentd in a minute, without key and network.
     ///
-    /// A recorded model drives real tools in real sandboxes, and is refused what it must not do.
+    /// A recorded model drives real tools in real sandboxes. The sandboxes refuse its attacks.
     Demo {
         /// Keep the temporary project and state, and print their paths.
         #[arg(long)]
@@ -293,7 +293,7 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesCommand {
-    /// Print whether a call would be allowed, and the rule that decides. Runs nothing.
+    /// Print the verdict on a call, and the rule that decides. Runs nothing.
     Check {
         /// The call: 'bash:COMMAND', 'write:PATH', or another tool with its path.
         #[arg(value_name = "TOOL:WHAT")]

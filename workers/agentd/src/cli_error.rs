@@ -1,5 +1,4 @@
-//! What a person reads when something cannot be done: sorted by whose it is to mend, with the next
-//! step.
+//! Error messages of the command line: who can fix the problem, and the next step.
 
 use crate::cli_exit::CliExit;
 use client::{ConnectError, DaemonError, StartError};
@@ -74,7 +73,7 @@ impl CliError {
         self.session.as_ref()
     }
 
-    /// The same, as the reason of what is said before it.
+    /// The same error with a prefix.
     pub(crate) fn preceded_by(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self

@@ -50,8 +50,8 @@ impl CliExit {
         Self::Terminated,
     ];
 
-    /// How a run ended. What a script would act on first comes first: what stopped it, then a cage
-    /// that could not be made, the provider, an approval, the budget.
+    /// The exit code of a run. The most useful reason for a script comes first: signal or timeout,
+    /// missing cage, provider, approval, budget.
     pub(crate) fn of_run(finished: &Finished) -> Self {
         let conclusion = &finished.conclusion;
         match finished.stopped {

@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Variables that a supervisor learns of its caller beside those that a command may see: what the
-/// provider and the configuration need, and no more; where keys lie, `config` names.
+/// Variables that are passed to a supervisor beyond those that commands may see: the ones that the
+/// provider and the configuration need. `config` lists the variables with key directories.
 const PASSED: &[&str] = &[
     "EDITOR",
     "VISUAL",
@@ -58,7 +58,7 @@ impl CliContext {
         self.dirs.state.join("sessions")
     }
 
-    /// Makes the state directory where it is missing, and tries whether it can be written.
+    /// Creates the state directory if it is missing, and writes a file there as a test.
     pub(crate) fn writable_state(&self) -> Result<(), CliError> {
         let dir = &self.dirs.state;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
@@ -77,7 +77,7 @@ impl CliContext {
         })
     }
 
-    /// The configuration as the supervisor will see it, to find what is wrong with it before
+    /// The configuration as the supervisor will load it, so that errors are reported before
     /// anything starts.
     pub(crate) fn load(
         &self,
@@ -99,9 +99,8 @@ impl CliContext {
         })?)
     }
 
-    /// The variables that the supervisor is told, those that the configuration adds for commands among
-    /// them. The one that holds the key stands among them
-    /// without its value.
+    /// The variables that are passed to the supervisor, including those that `sandbox.env` adds.
+    /// The variable with the key is included without its value.
     pub(crate) fn passed(&self, key: Option<&str>, added: &[String]) -> Vec<(String, String)> {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut passed = Vec::new();
@@ -121,17 +120,17 @@ impl CliContext {
     }
 }
 
-/// Whether the caller trusts the project for this run.
+/// Use of the flag `--trust-project`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrustFlag {
     Given,
     NotGiven,
 }
 
-/// The real path of a directory that somebody named.
+/// The real path of a directory.
 pub(crate) fn real_dir(named: &Path, what: &str) -> Result<PathBuf, CliError> {
     let shown = named.display();
-    // A server of files may let its directory be found, and refuse to say what it is.
+    // A file server may resolve the path and then refuse `stat`.
     let looked = fs::canonicalize(named).and_then(|real| Ok((real.metadata()?.is_dir(), real)));
     match looked {
         Ok((true, real)) => Ok(real),

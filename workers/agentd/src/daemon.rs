@@ -85,7 +85,7 @@ fn stop(daemon: &DaemonSource<'_>, unfinished: Unfinished) -> Result<CliExit, Cl
                 return Err(CliError::user(message).exit(CliExit::Failed));
             }
             Ok(_) => {}
-            // It is gone once nobody answers any more.
+            // The end of the daemon is the end of its socket.
             Err(_) => break,
         }
     }
@@ -113,7 +113,7 @@ fn status(daemon: &DaemonSource<'_>, json: bool) -> Result<CliExit, CliError> {
     Ok(CliExit::Done)
 }
 
-/// What the daemon says of itself; nothing is started by asking.
+/// The daemon's status. Starts nothing.
 pub(crate) fn ask(mut connection: SupervisorConnection) -> Result<DaemonStatus, CliError> {
     let answer = query::ask_within_limit(&mut connection, &FromClient::Status)?;
     let ToClient::Status(status) = answer else { return Err(query::unexpected(&answer)) };

@@ -1,5 +1,5 @@
-//! `agentd demo`: a recorded model drives the real product in a world of its own, and what it
-//! claims is looked up afterwards.
+//! `agentd demo`: a recorded model drives the real product in a temporary project. Its claims are
+//! checked afterwards.
 
 mod accident;
 mod checks;
@@ -35,10 +35,10 @@ use view::{DemoView, in_words};
 
 /// The model's side of the conversation.
 const RECORDING: &str = include_str!("demo/recording.jsonl");
-/// What the table above it cannot show.
+/// A note on the refusals that the audit table cannot show.
 const NOT_OBSERVABLE: &str = "not observable: refused reads, here that of the secret; the command's \
     output shows it\n";
-/// Longest run of it: an emulated machine takes more than the usual seconds.
+/// Longest run. An emulated machine takes longer than the usual seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 
 /// The attempt to connect that runs inside a cage.
@@ -46,7 +46,7 @@ pub(crate) fn reach(address: SocketAddr) -> CliExit {
     reach::main(address)
 }
 
-/// What becomes of the demo's world.
+/// Use of the flag `--keep`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Afterwards {
     Remove,
@@ -146,8 +146,8 @@ fn play(
     Ok(Played { finished, supervisor: pid, supervisor_lived })
 }
 
-/// What the supervisor is sent from a cage. Where no cage of this host would hold it back, only
-/// whether it could be sent is tried.
+/// The signal that a caged command sends to the supervisor. If this host's cages cannot stop
+/// signals, signal 0 only tests if a signal could be sent.
 fn signal(host: &HostProbe) -> &'static str {
     let tier = match std::env::var("AGENTD_SANDBOX_TIER") {
         Ok(tier) if tier.eq_ignore_ascii_case("b") => Tier::B,
@@ -183,7 +183,7 @@ fn task(
             set("provider.model", "recorded"),
             set("permissions.deny", "bash:sudo *"),
         ],
-        // Everything is allowed that the cage allows: the cage is what is shown.
+        // All calls are allowed, so that only the cage refuses.
         mode: Some(Mode::Auto),
         network: Some(Network::Off),
         trust: ProjectTrust::AsRecorded,
@@ -210,7 +210,8 @@ fn conversation(finished: &Finished) -> DemoCheck {
     DemoCheck { claim: "the conversation came to its end", found }
 }
 
-/// Prints the record, its refusals and its proof; whether it names what can be observed.
+/// Prints the records, the refusals and the result of `audit verify`, and checks that the records
+/// name the observable refusals.
 fn record(scene: &DemoScene, view: &DemoView, colour: Colour) -> Result<[DemoCheck; 2], CliError> {
     let place = scene.place()?;
     let calls = journal::calls(&place.audit_dir(), &journal::Filter::default())
@@ -230,7 +231,7 @@ fn record(scene: &DemoScene, view: &DemoView, colour: Colour) -> Result<[DemoChe
     ])
 }
 
-/// Whether every process of the run is gone.
+/// True if every process of the run is gone.
 fn nothing_left(played: &Played) -> DemoCheck {
     let found = match alive(played.supervisor) {
         true => Err(format!("process {} still lives", played.supervisor)),

@@ -1,4 +1,4 @@
-//! `agentd doctor`: what this machine offers, each thing tried and not assumed.
+//! `agentd doctor`: checks this machine by trying each feature.
 
 mod attempts;
 mod path;
@@ -40,13 +40,13 @@ enum FindingState {
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct DoctorFinding {
     name: &'static str,
     state: FindingState,
     text: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// The exit code that a run would end with for it.
@@ -54,12 +54,12 @@ struct DoctorFinding {
     exit: CliExit,
 }
 
-/// How closely the cage is looked at.
+/// Depth of the check of the cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DoctorDepth {
-    /// Whether it can be made.
+    /// Make a cage.
     Steps,
-    /// Whether each of its rules holds.
+    /// Also attack it: one attack per rule.
     Attempts,
 }
 
@@ -228,7 +228,7 @@ fn cage(host: &HostProbe, forced: Option<&ValueOrigin>) -> Vec<DoctorFinding> {
     }
 }
 
-/// What holds a command as a whole: the kernel, or a look from time to time.
+/// Enforcement of a command's total memory and processes: by the kernel, or by counting.
 fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
     const WATCHED: &str = "watched ten times a second";
     match delegation {

@@ -93,7 +93,7 @@ pub(crate) fn show(topic: &Topic) {
     }
 }
 
-/// Whether the words name a command, or a command of a command.
+/// True if the words name a command, or a command of a command.
 fn is_command(words: &[String]) -> bool {
     let mut command = Cli::command();
     words.iter().all(|word| match command.find_subcommand(word).cloned() {

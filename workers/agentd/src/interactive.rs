@@ -69,7 +69,7 @@ pub(crate) fn attach(
         Some(beginning) => sessions::named(&place, beginning)?,
         None => sessions::newest_here(&place, flags)?,
     };
-    // Whoever only watches starts nothing.
+    // A read-only client does not start a supervisor.
     if rights == Rights::ReadOnly && sessions::holder(&place, &session)?.is_none() {
         return Err(CliError::user(format!(
             "session {session} does not run, so there is nothing to watch"
@@ -89,7 +89,7 @@ fn attach_options(prompt: Option<String>, rights: Rights, others: Others) -> Att
     AttachOptions { rights, others, prompt, leader: String::new() }
 }
 
-/// A person's attachment is what a turn that was cut short goes on with; a look is not.
+/// An interrupted turn continues when a user attaches, but not for a read-only client.
 fn resumed(session: SessionId, rights: Rights) -> Start {
     let open_turn = match rights {
         Rights::Full => OpenTurn::GoesOn,
@@ -158,7 +158,7 @@ fn run_attached(
     };
     let executable = sibling_executable("agentd-supervisor")?;
     let mut daemon = daemon::of(place, &executable)?;
-    // One that cannot be spoken to says why here, in full.
+    // A daemon that refuses this client fails here, with the full reason.
     drop(daemon.find_or_start()?);
     let signals = BlockedSignals::block()
         .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))?;
@@ -170,7 +170,7 @@ fn run_attached(
     ended(left.map_err(failed)?)
 }
 
-/// What the audit log holds of a session, as `:audit` shows it.
+/// The audit records of a session, as `:audit` shows them.
 fn records(place: &CliContext, session: &SessionId) -> String {
     let filter = Filter { session: Some(session.0.clone()), ..Filter::default() };
     match journal::calls(&place.audit_dir(), &filter) {
@@ -180,7 +180,7 @@ fn records(place: &CliContext, session: &SessionId) -> String {
     }
 }
 
-/// What to say at the end, and with which code.
+/// Prints the last lines and returns the exit code.
 fn ended(left: AttachEnd) -> Result<CliExit, CliError> {
     let back = left.session.map_or_else(
         || "no session was opened".to_owned(),

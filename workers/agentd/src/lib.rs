@@ -1,5 +1,5 @@
-//! `agentd`: the command people type. Reads the command line, does what it says, and maps every
-//! end to one exit code.
+//! `agentd`: the command line. Reads the arguments, runs the command, and maps every end to an exit
+//! code.
 
 mod audit;
 mod cli;
@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
     match dispatch(cli) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            // Standard error may be closed; there is nobody else to tell.
+            // A closed standard error is not an error.
             let _ = writeln!(std::io::stderr(), "{failure}");
             failure.code().into()
         }

@@ -1,4 +1,4 @@
-//! `agentd logs`: what supervisors and workers wrote down, of all sessions or of one.
+//! `agentd logs`: the log of supervisors and workers, of all sessions or of one.
 
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-/// Whether to wait for what comes.
+/// Use of the flag `--follow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FollowMode {
     End,
@@ -63,7 +63,7 @@ pub(crate) fn main(beginning: Option<&str>, then: FollowMode) -> Result<CliExit,
 struct LogWatch(OwnedFd);
 
 impl LogWatch {
-    /// From now on. The directory is made where there is none yet.
+    /// Watches from now on. Creates the directory if it is missing.
     fn of(dir: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
@@ -72,7 +72,7 @@ impl LogWatch {
         Ok(Self(watch))
     }
 
-    /// Waits for the next change, or ends all of it where nobody reads what is printed any more.
+    /// Waits for the next change. Ends the process if the reader closed standard output.
     fn wait(&self) {
         let out = io::stdout();
         let mut polled = [
@@ -84,7 +84,7 @@ impl LogWatch {
         if polled[1].revents().is_some_and(|seen| seen.intersects(closed)) {
             std::process::exit(0);
         }
-        // What changed is seen in the files; here it only has to be taken off.
+        // The files show the changes. The notifications are only removed from the queue.
         let mut buffer = [0; 4096];
         while nix::unistd::read(&self.0, &mut buffer).is_ok_and(|length| length > 0) {}
     }

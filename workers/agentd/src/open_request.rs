@@ -1,5 +1,5 @@
-//! What a session is opened with: the flags, the environment and the configuration in one word,
-//! with the descriptors that ride behind it.
+//! The request that opens a session, from flags, environment and configuration, with the
+//! descriptors that follow it.
 
 use crate::cli::{NetFlag, ReplaySpeedFlag, SessionFlags};
 use crate::cli_error::{CliError, chain};
@@ -19,12 +19,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Whether there must be a key.
+/// Need for an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyNeed {
     /// Without one nothing can be answered.
     Always,
-    /// The session may have one already, or be looked at only.
+    /// The session may already have a key, or the client is read-only.
     WhereSet,
 }
 
@@ -92,7 +92,8 @@ pub(crate) fn open_request(
     Ok((opening, descriptors))
 }
 
-/// A file to pin as tools are given it. One that is not there is most likely misspelt.
+/// The name of a pinned file as tools receive it. A missing file is most likely a typo, so it is an
+/// error.
 fn pinned(file: &Path, project: &Path) -> Result<String, CliError> {
     let named = file.display();
     let failed = |why: String| CliError::user(format!("--context {named}: {why}"));
@@ -104,7 +105,7 @@ fn pinned(file: &Path, project: &Path) -> Result<String, CliError> {
     below.to_str().map(str::to_owned).ok_or_else(|| failed("its name is not UTF-8".to_owned()))
 }
 
-/// Where a flag says so.
+/// The network that the flags set.
 fn network(flags: &SessionFlags) -> Option<Network> {
     match flags.net {
         Some(NetFlag::Off) => Some(Network::Off),
@@ -114,7 +115,7 @@ fn network(flags: &SessionFlags) -> Option<Network> {
     }
 }
 
-/// The flags that are settings, in the words of the configuration.
+/// The flags that are settings, as keys and values of the configuration.
 fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
     let mut settings = Vec::new();
     let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
@@ -210,8 +211,8 @@ fn passed_fds(
     Ok((papers, descriptors))
 }
 
-/// The keys for hosts, each in a sealed memory file. One that cannot be had is missed only where the list has
-/// its host.
+/// The keys for hosts, each in a sealed memory file. A missing key is an error only if its host is
+/// allowed here.
 fn host_keys(config: &Config, need: KeyNeed) -> Result<Vec<(HostPort, OwnedFd)>, CliError> {
     let mut keys = Vec::new();
     for credential in &config.credentials {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// Prints `text`. Whoever closed the pipe has read enough.
+/// Prints `text`. A reader that closed the pipe has read enough.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -11,14 +11,14 @@ use std::os::unix::fs::FileTypeExt;
 
 /// Largest text on standard input in bytes. Stops an endless pipe from filling memory.
 const CAP: u64 = 16 << 20;
-/// What a prompt looks like in a stream.
+/// The format of a prompt in a stream, for messages.
 const SHAPE: &str =
     r#"each line is a message such as {"type":"user","message":{"role":"user","content":"Hi"}}"#;
 /// How long to wait for a pipe that may never say anything, in milliseconds, where there are words
 /// already. Programs often start others with a pipe that they forget to close.
 const PATIENCE_MS: u16 = 3000;
 
-/// The prompt of a run: `given` on the command line, and what comes on standard input behind it.
+/// The prompt of a run: the command line, then standard input.
 pub(crate) fn read(given: Option<&str>) -> Result<String, CliError> {
     let given = given.unwrap_or_default();
     let piped =
@@ -40,7 +40,7 @@ fn join(given: &str, piped: &str) -> String {
     }
 }
 
-/// That no prompt stands on the command line, where all of them come on standard input.
+/// Refuses a prompt on the command line if all prompts come from standard input.
 pub(crate) fn none(given: Option<&str>) -> Result<(), CliError> {
     match given {
         Some(given) if !given.trim().is_empty() => {
@@ -82,7 +82,7 @@ fn next_of_stream(read: &mut u64) -> Option<Result<String, String>> {
     }
 }
 
-/// The words of a user's message.
+/// The text of a user message.
 fn message(line: &[u8]) -> Result<String, String> {
     let said: Value = serde_json::from_slice(line).map_err(|error| format!("no JSON: {error}"))?;
     if said["type"] != "user" {
@@ -105,7 +105,7 @@ fn message(line: &[u8]) -> Result<String, String> {
     if text.trim().is_empty() { Err("its message is empty".to_owned()) } else { Ok(text) }
 }
 
-/// Whether standard input is a pipe on which nothing comes while there are words already.
+/// True if there is a prompt already and standard input is a pipe on which nothing arrives.
 fn is_silent_pipe(given: &str) -> Result<bool, CliError> {
     if given.trim().is_empty() {
         return Ok(false);

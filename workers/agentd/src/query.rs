@@ -10,12 +10,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest wait for what a supervisor knows, or does in a bounded time. It gives its sessions five
-/// seconds to say how they are, and twelve to end.
+/// Longest wait for an answer that takes a bounded time. A supervisor gives its sessions five
+/// seconds to report their state, and twelve to end.
 const AT_ONCE: Duration = Duration::from_secs(15);
 
-/// Connections to all supervisors that run: to the daemon first, then to those of one run each. Of one
-/// that gives no answer that is said, and it hides none of the others.
+/// Connections to all running supervisors: the daemon first, then private ones. A supervisor that
+/// does not answer is reported and skipped.
 pub(crate) fn connect_all(place: &CliContext) -> Vec<SupervisorConnection> {
     let reached = |socket: &PathBuf| {
         connect_if_running(socket).unwrap_or_else(|failure| {
@@ -36,12 +36,12 @@ pub(crate) fn sockets(runtime: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The supervisor at this socket, or nothing where nobody is there. An error is of one that runs and
-/// does not let itself be spoken to.
+/// Connects to the supervisor at this socket. `None` if no process listens. An error if one runs
+/// but refuses this client.
 pub(crate) fn connect_if_running(socket: &Path) -> Result<Option<SupervisorConnection>, CliError> {
     match connect(socket) {
         Ok(connection) => Ok(Some(connection)),
-        // One that has just ended is none that runs.
+        // A supervisor that just ended does not count as running.
         Err(ConnectError::Ended) => Ok(None),
         Err(ConnectError::Unreachable { source, .. } | ConnectError::Token { source, .. })
             if matches!(
@@ -68,7 +68,7 @@ pub(crate) fn warn_no_answer(failure: &CliError) {
     eprintln!("agentd: {}; what it does is not known here", failure.message());
 }
 
-/// Asks, and waits for the answer, however long what is asked for takes.
+/// Sends a request and waits for its answer, without a time limit.
 pub(crate) fn ask(
     connection: &mut SupervisorConnection,
     word: &FromClient,
@@ -76,7 +76,7 @@ pub(crate) fn ask(
     answered(connection, word, &[])
 }
 
-/// Asks what is known at once: one that does not say it in time is stopped or stuck.
+/// Sends a request with a time limit. A supervisor that exceeds it is stopped or stuck.
 pub(crate) fn ask_within_limit(
     connection: &mut SupervisorConnection,
     word: &FromClient,
@@ -85,7 +85,8 @@ pub(crate) fn ask_within_limit(
     checked(connection.ask_within(word, AT_ONCE).map_err(|error| no_answer(pid, &error))?)
 }
 
-/// The sessions of a supervisor, asked in the same way; one that has ended in the meantime has none.
+/// The sessions of a supervisor, with the same time limit. A supervisor that ended meanwhile has
+/// none.
 pub(crate) fn sessions_of(
     connection: &mut SupervisorConnection,
 ) -> Result<Vec<SessionRow>, CliError> {
@@ -167,7 +168,7 @@ pub(crate) fn unexpected(word: &ToClient) -> CliError {
     CliError::internal(format!("the supervisor answered something else: {word:?}"))
 }
 
-/// What was not carried out, by whose it is to mend.
+/// The error of a failed request, by who can fix it.
 pub(crate) fn failed(kind: FailedKind, message: String) -> CliError {
     let failure = match kind {
         FailedKind::Configuration | FailedKind::SandboxUnavailable => CliError::config(message),

@@ -1,5 +1,5 @@
-//! `agentd rules`: the permission rules that hold in a project, and what they say of a call that
-//! nobody has asked for yet. Judged as the broker judges, with a person there to ask.
+//! `agentd rules`: the permission rules of a project, and a test of a call on them. The test judges
+//! as the broker does in an interactive session.
 
 use crate::cli::RulesCommand;
 use crate::cli_error::{CliError, chain};
@@ -43,10 +43,10 @@ pub(crate) fn main(command: &RulesCommand) -> Result<CliExit, CliError> {
     Ok(CliExit::Done)
 }
 
-/// A call and what the rules say of it.
+/// A call and its verdict.
 struct CheckedCall {
     call: String,
-    /// What a command would run, or why that is not known; none for other tools.
+    /// The programs that a command would run, or why they are unknown. `None` for other tools.
     programs: Option<Result<Vec<String>, String>>,
     verdict: Verdict,
 }
@@ -61,7 +61,7 @@ impl CheckedCall {
         let (command, probe, page) = match named.what {
             CallSubject::Command(command) => (Some(command), None, None),
             CallSubject::Page(url) => {
-                // A search asks its page, whatever is looked for.
+                // Every search requests the same page.
                 let url = match (named.tool, url) {
                     ("web_search", _) => config.web.search_url.clone(),
                     (_, Some(url)) => url,
@@ -195,7 +195,7 @@ impl CheckedCall {
     }
 }
 
-/// What lies at a path, as the runner's look would find it.
+/// The state of a path, as the probe of the runner reports it.
 fn probe(
     named: &str,
     kind: ToolKind,
@@ -213,7 +213,7 @@ fn probe(
     Ok(ProbedPath { named: named.to_owned(), real: real.to_owned(), in_scope, digest })
 }
 
-/// With links and `..` resolved as far as it exists; what is to be made stands behind that.
+/// Resolves links and `..` in the existing part of a path and appends the rest.
 fn real_path(path: &Path) -> Option<PathBuf> {
     let (base, real) = path.ancestors().find_map(|base| Some((base, base.canonicalize().ok()?)))?;
     let new = path.strip_prefix(base).ok()?;

@@ -59,7 +59,7 @@ fn held_signals() -> Result<BlockedSignals, CliError> {
         .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))
 }
 
-/// Brings a supervisor up, runs the task on it, and takes it down again whatever came of it.
+/// Starts a private supervisor, runs the task on it, and ends the supervisor in any case.
 pub(crate) fn drive(task: Task, view: &mut dyn RunView) -> Result<Finished, CliError> {
     let signals = held_signals()?;
     let executable = sibling_executable("agentd-supervisor")?;
@@ -114,7 +114,7 @@ fn view(format: OutputFormat) -> Box<dyn RunView> {
     }
 }
 
-/// What the flags, the environment and the configuration add up to.
+/// The task, from flags, environment and configuration.
 fn task(place: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Result<Task, CliError> {
     let start = start(place, flags)?;
     let (opening, papers) =

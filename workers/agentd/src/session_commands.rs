@@ -1,4 +1,4 @@
-//! `agentd stop`, `kill`, `rm` and `fork`: what is done to a session as a whole, by a supervisor.
+//! `agentd stop`, `kill`, `rm` and `fork`: requests to a supervisor about a whole session.
 
 use crate::cli::SessionFlags;
 use crate::cli_error::{CliError, chain};
@@ -14,7 +14,7 @@ use protocol::client::{Ending, FromClient, Start, ToClient};
 use protocol::judgement::Audience;
 use serde_json::json;
 
-/// Ends a live session; one that is not live has ended already.
+/// Ends a running session. A session that is not running is left as it is.
 pub(crate) fn end(beginning: &str, ending: Ending) -> Result<CliExit, CliError> {
     let place = CliContext::of_process()?;
     let session = sessions::named(&place, beginning)?;
@@ -32,8 +32,8 @@ pub(crate) fn end(beginning: &str, ending: Ending) -> Result<CliExit, CliError> 
     Ok(CliExit::Done)
 }
 
-/// Removes an ended session. A supervisor does it, which alone writes there: the daemon where it runs,
-/// else one that ends with this.
+/// Removes an ended session. Only supervisors write in the state directory, so the daemon does it
+/// if it runs, or else a private supervisor.
 pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
     let place = CliContext::of_process()?;
     let session = sessions::named(&place, beginning)?;

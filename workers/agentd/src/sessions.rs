@@ -1,5 +1,5 @@
-//! The sessions there are: what supervisors say of theirs, and what the disk holds of the others.
-//! One that cannot be read never hides the rest.
+//! The list of sessions: supervisors report the running ones, the disk has the others. An
+//! unreadable session does not hide the rest.
 
 use crate::cli::SessionFlags;
 use crate::cli_error::{CliError, chain};
@@ -21,7 +21,8 @@ pub(crate) fn rows(place: &CliContext) -> Vec<SessionRow> {
     let mut rows: Vec<SessionRow> = Vec::new();
     for mut connection in query::connect_all(place) {
         for row in listed(&mut connection) {
-            // Each supervisor lists what is on disk too; only the one that has it live knows more.
+            // Each supervisor also lists the sessions on disk. Only the one that runs a session
+            // knows its state.
             match rows.iter_mut().find(|known| known.session == row.session) {
                 Some(known) if known.state.is_of_disk() => *known = row,
                 Some(_) => {}
@@ -36,7 +37,8 @@ pub(crate) fn rows(place: &CliContext) -> Vec<SessionRow> {
     rows
 }
 
-/// What a supervisor lists; where it does not, that is said, and the disk has the word.
+/// The sessions that a supervisor lists. If it does not answer, this is reported, and the rows come
+/// from disk.
 fn listed(connection: &mut SupervisorConnection) -> Vec<SessionRow> {
     query::sessions_of(connection).unwrap_or_else(|failure| {
         query::warn_no_answer(&failure);
@@ -130,7 +132,7 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
     }
 }
 
-/// The newest session of the project that the flags name, or an error that says there is none.
+/// The newest session of the project that the flags name. An error if there is none.
 pub(crate) fn newest_here(place: &CliContext, flags: &SessionFlags) -> Result<SessionId, CliError> {
     let named = flags.project.as_deref().unwrap_or(Path::new("."));
     let project = real_dir(named, "the project directory")?;
@@ -140,7 +142,7 @@ pub(crate) fn newest_here(place: &CliContext, flags: &SessionFlags) -> Result<Se
     })
 }
 
-/// Whether the last turn on disk has no end.
+/// True if the last turn on disk has no end.
 pub(crate) fn is_unfinished(place: &CliContext, session: &SessionId) -> bool {
     let turns = |entry: Entry| {
         let ended = matches!(entry.record, Record::TurnEnded { .. });

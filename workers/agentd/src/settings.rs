@@ -41,7 +41,7 @@ fn load(project: &Path) -> Result<Config, CliError> {
     sound(&project)
 }
 
-/// The configuration of a project by its real path, rules included, or what is wrong with it.
+/// Loads and checks the configuration of a project, rules included.
 pub(crate) fn sound(project: &Path) -> Result<Config, CliError> {
     let config = CliContext::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
     approval::SessionRules::new(&config.rule_set(project, Audience::Nobody))

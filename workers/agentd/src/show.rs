@@ -1,5 +1,5 @@
-//! `agentd show` and `agentd export`: a session as its journal holds it, with a supervisor or
-//! without. What is damaged is named; what stands before it is shown.
+//! `agentd show` and `agentd export`: prints a session's journal, without a supervisor. Damage is
+//! reported after the readable records before it.
 
 use crate::audit::{outcome, time};
 use crate::cli::ExportFormat;
@@ -17,7 +17,7 @@ use std::path::Path;
 /// Longest line about a call, in characters.
 const LINE: usize = 120;
 
-/// Whether calls are shown with all they said.
+/// Use of the flag `--calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallDetail {
     Line,
@@ -40,7 +40,7 @@ pub(crate) fn export(beginning: &str, format: ExportFormat) -> Result<CliExit, C
     }
 }
 
-/// Prints each record of a session, as far as they can be read, and then what was cut short.
+/// Prints the readable records of a session, then its interrupted turn and calls.
 fn each(
     beginning: &str,
     text: impl Fn(&Entry) -> String,
@@ -64,7 +64,7 @@ fn each(
                 return Err(unreadable(&error));
             }
         };
-        // Whoever closed the pipe has read enough.
+        // A reader that closed the pipe has read enough.
         if out.write_all(text(&entry).as_bytes()).is_err() {
             return Ok(CliExit::Done);
         }
@@ -76,7 +76,7 @@ fn each(
     Ok(CliExit::Done)
 }
 
-/// What has no end on record though no process works on it, and the end of a turn by deaths.
+/// Calls and a turn without a recorded end, in a session that no process runs.
 struct CutShort {
     session: SessionId,
     calls: Vec<OpenCall>,
@@ -153,7 +153,7 @@ fn line(entry: &Entry) -> String {
     format!("{}\n", json!(fields))
 }
 
-/// What a person is shown of a record.
+/// A record as text.
 fn words(entry: &Entry, calls: CallDetail) -> String {
     match &entry.record {
         Record::Session(header) => format!(
@@ -187,7 +187,7 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
                 .map_or(String::new(), |by| format!(" (as for call {by}; nothing had changed)"));
             match calls {
                 CallDetail::Line => format!("   {call} {}{again}\n", one_line(summary, LINE)),
-                // The model got a part of it.
+                // The model got only a part of a long text.
                 CallDetail::Full => {
                     let text = indented(full.as_ref().unwrap_or(text));
                     format!("   {call} {summary}{again}\n{text}")
@@ -230,7 +230,7 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
     }
 }
 
-/// What of the protected names is to be asked about before the next command.
+/// The protected files that you are asked about before the next command.
 fn tampered(names: &[String]) -> String {
     match names {
         [] => "\n   the protected names that are not as they were were accepted\n".to_owned(),
@@ -238,7 +238,7 @@ fn tampered(names: &[String]) -> String {
     }
 }
 
-/// For files and screens alike: control codes of what a tool printed are none here.
+/// Control codes of a tool's output are removed, for files and screens.
 fn markdown(entry: &Entry) -> String {
     sanitize(&as_markdown(entry))
 }

@@ -15,8 +15,8 @@ impl BlockedSignals {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
         set.add(Signal::SIGTERM);
-        // A run under `nohup` goes on when its person logs out: what is ignored stays so, and would
-        // come all the same if it were held back.
+        // `nohup` ignores SIGHUP so that a run survives logout. A blocked signal would be delivered
+        // even if it is ignored.
         if !ignores_hangup() {
             set.add(Signal::SIGHUP);
         }
@@ -24,12 +24,12 @@ impl BlockedSignals {
         Ok(Self(set))
     }
 
-    /// Lets them in as inputs, also those that came meanwhile.
+    /// Delivers them as inputs, including signals that arrived meanwhile.
     pub(crate) fn deliver(self, inputs: SyncSender<RunInput>) {
         self.deliver_as(inputs, RunInput::Signal);
     }
 
-    /// The same, in the words of another loop.
+    /// The same for the input type of another loop.
     pub(crate) fn deliver_as<T: Send + 'static>(self, inputs: SyncSender<T>, input: fn(i32) -> T) {
         std::thread::spawn(move || {
             let Ok(signals) = SignalFd::with_flags(&self.0, SfdFlags::SFD_CLOEXEC) else { return };

@@ -1,5 +1,5 @@
-//! `agentd tools`: what each tool takes and gives, its cage, its rules and an example, in the words that
-//! models are given.
+//! `agentd tools`: inputs, output, cage, rules and an example of each tool. The texts are those
+//! that models get.
 
 use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;

@@ -16,7 +16,7 @@ pub(crate) fn table(calls: &[AuditedCall]) -> String {
     columns_of(&rows)
 }
 
-/// What the kernel refused each call, a line each.
+/// The kernel's refusals of each call, one line each.
 pub(crate) fn refusals(calls: &[AuditedCall]) -> String {
     let mut text = String::new();
     for call in calls {

@@ -1,4 +1,4 @@
-//! Words of the record in plain language.
+//! Fields of audit records as text.
 
 use client::mark_hidden;
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ pub(crate) fn time(ms: u64) -> String {
     time.map_or_else(|| format!("{ms} ms"), |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// Whether the call was allowed.
+/// The verdict.
 pub(super) fn decision(decision: Decision) -> &'static str {
     match decision {
         Decision::Allowed => "allowed",
@@ -23,7 +23,7 @@ pub(super) fn decision(decision: Decision) -> &'static str {
     }
 }
 
-/// Who or what decided, to follow "allowed" or "denied".
+/// The rule, mode or user that decided, to follow "allowed" or "denied".
 pub(super) fn basis(basis: &Basis) -> String {
     match basis {
         Basis::Rule(rule) if rule.line > 0 => {
@@ -42,7 +42,7 @@ pub(super) fn basis(basis: &Basis) -> String {
     }
 }
 
-/// How the call ended. One that nobody allowed was cut short before it began.
+/// The outcome of a call. A call without an approval was interrupted before it started.
 pub(super) fn end(ended: &Ended, decided: Option<&Decided>) -> String {
     let allowed = decided.is_none_or(|decided| decided.decision == Decision::Allowed);
     if ended.outcome == Outcome::Interrupted && !allowed {
@@ -85,7 +85,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
     )
 }
 
-/// What our proxy decided of one place, in a line.
+/// One decision of the proxy, as a line.
 pub(super) fn connection(connection: &Connection) -> String {
     let Connection { place, decision, detail, count, sent, received } = connection;
     let times = if *count > 1 { format!(", {count} times") } else { String::new() };
@@ -99,7 +99,7 @@ pub(super) fn connection(connection: &Connection) -> String {
     }
 }
 
-/// What a call is about: its one argument that says most, else all of them.
+/// The most informative argument of a call, else all of them.
 pub(super) fn gist(input: &str) -> String {
     mark_hidden(&telling(input))
 }

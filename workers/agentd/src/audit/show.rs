@@ -7,10 +7,10 @@ use journal::{AuditedCall, Decided, Ended, Enforced, Level, Policy, Tier};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What no record can show, whatever the kernel.
+/// Refusals that no record shows, on any kernel.
 const READS: &str = "refused reads of paths (a secret in HOME, another user's file): the kernel \
     refuses them without telling anybody; whoever tried sees the errno, and so does the output";
-/// The same for what is not a write.
+/// The same for changes of metadata.
 const METADATA: &str =
     "refused changes of metadata (chmod, utime, extended attributes) that are not listed above";
 /// With a network namespace of its own, loopback and abstract sockets are the command's.
@@ -19,7 +19,7 @@ const OWN_NETWORK: &str = "what is sent without connect (datagrams, TCP fast ope
 /// Paths and addresses are read from the caller's memory.
 const HIDDEN: &str = "what the kernel refused to a program whose memory cannot be read (not \
     dumpable, or executable and not readable): only refusals by the filter are listed for it";
-/// What a listener would have shown.
+/// The loss without a notify supervisor.
 const NO_LISTENER: &str = "refused system calls: this process had no listener, so the filter \
     refused them without a record";
 
@@ -152,7 +152,7 @@ impl CallPage {
         self.list("missing", &cage.missing);
     }
 
-    /// What was refused, and what would not show here if it had been.
+    /// The refusals, and the kinds of refusals that no record can show.
     fn refusals(&mut self, ended: &Ended, decided: Option<&Decided>) {
         let Some(cage) = &ended.enforced else { return };
         let mut refused: Vec<String> = ended.refusals.iter().map(record_text::refusal).collect();
@@ -167,7 +167,7 @@ impl CallPage {
         self.list("tampered", &ended.tampered);
         self.list("granted", &ended.granted);
         self.list("signed", &ended.signed);
-        // A tool of ours reads and writes files itself, and reports what it was refused.
+        // A file tool accesses files itself and reports its refusals.
         let ran_a_command = decided.is_none_or(|decided| decided.script.is_some());
         let mut unseen = vec![READS];
         if ran_a_command {
@@ -184,7 +184,7 @@ impl CallPage {
     }
 }
 
-/// What went through our proxy, and what did not.
+/// The connections through the proxy, and the refused ones.
 fn connections(ended: &Ended) -> Vec<String> {
     let mut lines: Vec<String> = ended.connections.iter().map(record_text::connection).collect();
     if ended.connections_uncounted > 0 {

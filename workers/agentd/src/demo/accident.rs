@@ -1,4 +1,4 @@
-//! What the demo does to its own processes while it runs: `kill -9`.
+//! The demo's attacks on its own processes: `kill -9`.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -12,12 +12,13 @@ const PLAN: [(u32, &str); 2] = [(4, "agentd-session"), (7, "agentd-provider")];
 pub(super) struct Accidents {
     /// The demo's own supervisor, once there is one.
     pub(super) supervisor: Option<i32>,
-    /// What was killed, with its process id.
+    /// The killed processes, with their process IDs.
     pub(super) killed: Vec<(&'static str, i32)>,
 }
 
 impl Accidents {
-    /// A call starts; what is shown of the accident that belongs to it, if one does.
+    /// Runs the attack that belongs to the start of this call, if there is one, and returns the
+    /// text to show.
     pub(super) fn at(&mut self, call: u32) -> Option<String> {
         let (_, worker) = PLAN.into_iter().find(|(number, _)| *number == call)?;
         let pid = child(self.supervisor?, worker)?;
@@ -26,7 +27,7 @@ impl Accidents {
         Some(format!("  -- {worker}, process {pid}, is killed with kill -9 --\n"))
     }
 
-    /// Whether each accident of the plan happened.
+    /// True if all planned attacks happened.
     pub(super) fn all(&self) -> Result<String, String> {
         if self.killed.len() == PLAN.len() {
             let named = self.killed.iter().map(|(worker, pid)| format!("{worker} {pid}"));

@@ -1,5 +1,5 @@
-//! What really happened: each claim of the demo looked up where it would show, not in anybody's
-//! words, and with proof that the attempt was made.
+//! Checks the demo's claims by their effects, not by the tools' messages, and proves that each
+//! attack was attempted.
 
 use super::listener::DemoListener;
 use super::scene::DemoScene;
@@ -9,22 +9,22 @@ use protocol::call::Outcome;
 use std::fs;
 use std::path::Path;
 
-/// A claim, and whether it held.
+/// A claim and its result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DemoCheck {
     pub(super) claim: &'static str,
-    /// Why it did not hold, or what shows that it did.
+    /// The reason of a failure, or the proof of success.
     pub(super) found: Result<String, String>,
 }
 
-/// Everything that is looked at.
+/// Inputs of the checks.
 pub(super) struct DemoEvidence<'a> {
     pub(super) scene: &'a DemoScene,
     pub(super) view: &'a DemoView,
     pub(super) listener: &'a DemoListener,
     /// Visitors that came from outside any cage, to prove that the listener counts.
     pub(super) own_visits: u32,
-    /// Whether the supervisor lived when the model's turn was over.
+    /// True if the supervisor was alive at the end of the turn.
     pub(super) supervisor_lived: bool,
 }
 
@@ -136,8 +136,8 @@ fn killed_nothing(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     }
 }
 
-/// Whether the record names the three attempts that can be observed: the write, the connection and
-/// the signal. Without a listener it says that it cannot, and that is all there is to look for.
+/// Checks that the record names the three observable attacks: the write, the connection and the
+/// signal. Without a notify supervisor the record has to say that refusals are not observable.
 pub(super) fn recorded(calls: &[AuditedCall], view: &DemoView) -> Result<String, String> {
     if !view.cages.iter().any(|cage| cage.refusals_observable) {
         return Ok("this kernel lets nothing be observed, and the record says so".to_owned());
@@ -188,7 +188,7 @@ mod tests {
     use protocol::call::ToolResult;
     use protocol::ids::{CallId, SessionId};
 
-    /// What the tools said, line by line.
+    /// The lines of all tool results.
     fn view(texts: &[&str]) -> DemoView {
         let mut view = DemoView::new(Colour::Off);
         for (number, text) in (1..).zip(texts) {

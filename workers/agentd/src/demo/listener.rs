@@ -32,7 +32,7 @@ impl DemoListener {
         self.address
     }
 
-    /// Connects from here, where no cage is: proves that whoever may connect is counted.
+    /// Connects from outside a cage, to prove that a connection is counted.
     pub(super) fn counts_a_visitor(&self) -> bool {
         let before = self.visitors();
         let deadline = Instant::now() + Duration::from_secs(2);

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Longest attempt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Tries to connect, and says what came of it.
+/// Tries to connect and prints the outcome.
 pub(super) fn main(address: SocketAddr) -> CliExit {
     match TcpStream::connect_timeout(&address, PATIENCE) {
         Ok(_) => {

@@ -1,5 +1,5 @@
-//! The demo's own small world: a project, a home with a secret and agentd's state, all in one temporary
-//! directory, and names outside of it that nobody may make.
+//! The demo's files: a project, a home with a secret, and agentd's state, in one temporary
+//! directory. Calls also try to create files outside of it.
 
 use crate::cli_error::CliError;
 use crate::context::CliContext;
@@ -112,7 +112,7 @@ impl DemoScene {
 impl Drop for DemoScene {
     fn drop(&mut self) {
         if !self.kept {
-            // Whatever is left is in the system's temporary directory, which is swept anyway.
+            // Leftovers are in the system's temporary directory, which the system cleans.
             let _ = fs::remove_dir_all(&self.root);
         }
     }

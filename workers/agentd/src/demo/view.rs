@@ -1,4 +1,4 @@
-//! The conversation of the demo as it goes, and what it leaves for the checks.
+//! Shows the demo's conversation and collects the inputs of the checks.
 
 use super::accident::Accidents;
 use client::{Colour, Moment, RunView, Transcript, ViewOutput, one_line, sanitize};
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 /// Most lines shown of one result.
 const LINES: usize = 20;
-/// Longest line of it, in characters.
+/// Longest line of a result, in characters.
 const LINE: usize = 150;
 
-/// Shows the conversation, and keeps what the checks need.
+/// Shows the conversation and collects the inputs of the checks.
 #[derive(Debug)]
 pub(super) struct DemoView {
     colour: Colour,
@@ -22,7 +22,7 @@ pub(super) struct DemoView {
     pub(super) results: Vec<(CallId, ToolResult)>,
     /// The cages that stood.
     pub(super) cages: Vec<Enforced>,
-    /// What is done to the demo's own processes.
+    /// Attacks on the demo's own processes.
     pub(super) accidents: Accidents,
 }
 
@@ -32,7 +32,7 @@ impl DemoView {
         Self { colour, results: Vec::new(), cages: Vec::new(), accidents }
     }
 
-    /// Whether the commands' cages held back signals to processes outside.
+    /// True if the commands' cages stop signals to processes outside.
     pub(super) fn holds_signals(&self) -> bool {
         let mut commands = self.cages.iter().filter(|cage| !cage.is_in_process());
         commands.all(|cage| sandbox::signals_are_confined(cage.tier, cage.landlock_abi))

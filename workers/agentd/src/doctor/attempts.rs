@@ -6,7 +6,7 @@ use protocol::confinement::Tier;
 use sandbox::{AttackOutcome, AttackResult, HostProbe};
 use serde_json::{Value, json};
 
-/// What was tried, or why nothing could be.
+/// The attacks, or the reason that none could run.
 pub(super) type Tried = Result<Vec<AttackResult>, String>;
 
 /// Tries every rule in each tier that this host can make.

@@ -1,4 +1,4 @@
-//! What of the person's `PATH` commands do not get, and why. For `doctor` only.
+//! The directories of `PATH` that commands are not granted, with reasons. For `doctor` only.
 
 use super::DoctorFinding;
 use crate::context::CliContext;
@@ -9,7 +9,7 @@ use protocol::confinement::{
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What to do about each of them.
+/// The remedy for each of them.
 const WAY_ON: &str =
     "install the program in a directory of its own, or add its directory with --add-dir";
 
@@ -46,7 +46,7 @@ fn value(environment: &Environment, name: &str) -> Option<String> {
     environment.get(name).and_then(|value| value.to_str()).map(str::to_owned)
 }
 
-/// The cage of a command in this directory, as far as it says what programs can be started.
+/// A command's confinement in this directory, with the fields that decide about programs.
 fn wanted(place: &CliContext, here: &Path, home: Option<&Path>) -> Confinement {
     let homes = TOOL_HOMES.into_iter().filter_map(|name| {
         let path = place.environment.absolute(name)?;

@@ -1,5 +1,5 @@
-//! What is to be said of the tiers beside their steps: who forces a lower one, what the kernel's
-//! Landlock does not know, and which of the host's settings keeps tier A away. For `doctor` only.
+//! Findings about tiers: a setting that forces tier B, access rights that the kernel's Landlock
+//! lacks, and the host setting that prevents tier A. For `doctor` only.
 
 use super::DoctorFinding;
 use crate::context::{CliContext, TrustFlag};
@@ -10,8 +10,8 @@ use protocol::confinement::Tier;
 use sandbox::HostProbe;
 use std::path::Path;
 
-/// Settings of a kernel that keep unprivileged users out of namespaces: the file, what it says then,
-/// and what to do about it.
+/// Kernel settings that keep unprivileged users out of namespaces: the file, its blocking value,
+/// and the remedy.
 const SWITCHES: &[(&str, &str, &str)] = &[
     (
         "/proc/sys/kernel/unprivileged_userns_clone",
@@ -37,14 +37,14 @@ const SWITCHES: &[(&str, &str, &str)] = &[
 pub(super) fn forced(host: &HostProbe) -> Option<ValueOrigin> {
     let place = CliContext::of_process().ok()?;
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
-    // One that is not sound has a finding of its own.
+    // An invalid configuration has a finding of its own.
     let config = place.load(&here, &[], TrustFlag::NotGiven).ok()?;
     let lower = config.sandbox.highest_tier < host.tier;
     let row = config.rows.into_iter().find(|row| row.key == "sandbox.tier");
     row.filter(|_| lower).map(|row| row.origin)
 }
 
-/// What holds here, which is not what the host allows.
+/// The finding of a forced tier B.
 pub(super) fn lowered(host: &HostProbe, by: &ValueOrigin) -> DoctorFinding {
     let text = format!(
         "tier B: Landlock and seccomp; Landlock ABI {}; forced by {by}, this machine allows tier A",
@@ -54,7 +54,7 @@ pub(super) fn lowered(host: &HostProbe, by: &ValueOrigin) -> DoctorFinding {
         .hint(format!("take that setting out to have namespaces too. {}", missing_in_b()))
 }
 
-/// What tier B lacks, as one sentence: the last column of the table in `agentd help sandbox`.
+/// The losses in tier B, as one sentence: the last column of the table in `agentd help sandbox`.
 pub(super) fn missing_in_b() -> String {
     let blocks = help::find("sandbox").map(|topic| parse(topic.text)).unwrap_or_default();
     let mut missing = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn missing_in_b() -> String {
     format!("Tier B lacks: {} (`agentd help sandbox`).", missing.join("; "))
 }
 
-/// What this kernel's Landlock does not enforce, where it enforces anything.
+/// Access rights that this kernel's Landlock does not enforce, if a cage can be made at all.
 pub(super) fn dropped(host: &HostProbe) -> Option<DoctorFinding> {
     let told = host.tier != Tier::C && !host.dropped.is_empty();
     told.then(|| {
@@ -77,7 +77,7 @@ pub(super) fn dropped(host: &HostProbe) -> Option<DoctorFinding> {
     })
 }
 
-/// What to do where tier A cannot be had: the setting that keeps it away, as far as one can be told.
+/// The remedy for a missing tier A: the setting that prevents it, if it is known.
 pub(super) fn way_to_a() -> String {
     switched_off(|file| std::fs::read_to_string(file).ok()).map_or_else(
         || {

@@ -1,10 +1,10 @@
 //! That the help topics cover the program: each command, long flag, configuration key and exit code is
 //! documented in exactly one topic.
 //!
-//! "Documented" means: the first cell of a table row in that topic names it as a code span. A command is
-//! written with the program's name (`agentd audit ls`), a flag with its dashes and perhaps its value
-//! (`--model MODEL`), a key dotted (`net.mode`), an exit code as its number. The same flag of several
-//! commands has one row.
+//! "Documented" means: the first cell of a table row has the name as a code span. A command is
+//! written with the program's name (`agentd audit ls`), a flag with its dashes and optional value
+//! (`--model MODEL`), a key with its table (`net.mode`), an exit code as its number. A flag of
+//! several commands has one row.
 #![allow(clippy::unwrap_used)]
 
 use super::markdown::{PageBlock, PageSpan};
