@@ -27,7 +27,7 @@ pub(crate) struct SessionFlags {
     /// Repeatable. Each request to the model has the file's current text.
     #[arg(long, value_name = "FILE")]
     pub(crate) context: Vec<PathBuf>,
-    /// Decision on calls that match no rule.
+    /// How to treat calls that match no rule.
     ///
     /// One of ask, accept-edits, plan, auto and dont-ask.
     #[arg(long, value_parser = mode, value_name = "MODE")]
