@@ -31,7 +31,7 @@ fn doctor_tries_what_each_tier_claims() {
             (row["claimed"].clone(), row["found"].clone())
         };
         assert_eq!(held("writing outside"), (json!("held"), json!("held")));
-        assert_eq!(held("asking a name server"), (json!("held"), json!("held")));
+        assert_eq!(held("querying a name server"), (json!("held"), json!("held")));
         assert_eq!(held("going around an allow-list of hosts"), (json!("held"), json!("held")));
         let weaker = if tier == "A" { "held" } else { "undone" };
         assert_eq!(held("changing a protected name"), (json!(weaker), json!(weaker)));

@@ -18,7 +18,7 @@ pub enum CageStep {
     Fork,
     /// User, PID, IPC and network namespaces.
     Namespaces,
-    /// The new root directory, which contains only what is allowed.
+    /// The new root directory with the allowed paths.
     Root,
     /// A `/proc` that shows only the namespace's own processes.
     Proc,
@@ -154,7 +154,7 @@ pub struct CageError {
     pub step: CageStep,
     /// The reason, in plain words.
     pub reason: String,
-    /// What the user can do.
+    /// A remedy for the user.
     pub hint: String,
     /// The error from the kernel, if there was one.
     #[source]

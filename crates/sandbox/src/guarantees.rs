@@ -20,13 +20,13 @@ pub(crate) struct CageFacts {
     pub processes: LimitedBy,
     /// Enforces the limit on memory.
     pub memory: LimitedBy,
-    /// Whether the command has user ID 0.
+    /// `Yes` if the command has user ID 0.
     pub runs_as_root: RunsAsRoot,
-    /// Whether refused calls reach the record.
+    /// `Yes` if refused calls reach the record.
     pub observed: RefusalsObserved,
-    /// Whether a signal interrupts a call that waits for the notify supervisor.
+    /// How a call waits for the notify supervisor.
     pub waits: NotifyWait,
-    /// Whether mode, owner, times and attributes of files outside the grants can be changed.
+    /// Changes of mode, owner, times and attributes of files outside the grants.
     pub metadata: MetadataChanges,
     /// Kills the process tree if the runner dies.
     pub ended_by: TreeEndedBy,
@@ -40,7 +40,7 @@ pub(crate) enum LimitedBy {
     Nothing,
 }
 
-/// Whether a command can change mode, owner, times and attributes outside the grants.
+/// A command's changes of mode, owner, times and attributes outside the grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataChanges {
     /// Such calls are refused.
@@ -197,8 +197,7 @@ pub(crate) fn home(wanted: &Confinement) -> Option<String> {
 /// Maximum number of key paths that a record names.
 const NAMED: usize = 6;
 
-/// For credential files in the grants: those the command can read, and those that are hidden from
-/// it.
+/// For credential files in the grants: the readable and the hidden ones.
 pub(crate) fn keys(grants: &Grants) -> Vec<String> {
     let say = |places: &[PathBuf], what: &str| {
         let named = places.iter().take(NAMED).map(|place| place.display().to_string());

@@ -161,7 +161,7 @@ fn tier_a(
         Ok(watched) => (Some(watched), None),
         Err(errno) => (None, Some(errno)),
     };
-    (watch.settings, watch.watched, watch.seals) = (held, watched, first.seals()?);
+    (watch.settings, watch.watched, watch.mounter) = (held, watched, first.mounter()?);
     let (readable, overlays) = (readable(&grants), grants.overlays());
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
@@ -170,7 +170,7 @@ fn tier_a(
             .hint("`sandbox.level = \"best-effort\"` accepts the loss, `sandbox.tier = \"b\"` does without namespaces"));
     }
     let NestedRules { own, command: inner, .. } = layers;
-    let fence = SignalScope::enter(own)?;
+    let signal_scope = SignalScope::enter(own)?;
     let mut cage = CageLaunch {
         wanted,
         lock: Some(CommandLock { watch, rules: inner }),
@@ -180,7 +180,7 @@ fn tier_a(
             UserNs::Entered => NprocScope::Own,
             UserNs::NotNeeded | UserNs::Refused(_) => NprocScope::Shared,
         },
-        bond: Containment::Namespace { first, fence },
+        bond: Containment::Namespace { first, signal_scope },
         group,
         shared,
     }
@@ -238,14 +238,14 @@ fn tier_b(
     grants.list.clear();
     privileges::drop_all()?;
     let NestedRules { own, command: inner, .. } = layers;
-    let fence = SignalScope::enter(own)?;
+    let signal_scope = SignalScope::enter(own)?;
     let mut cage = CageLaunch {
         wanted,
         lock: Some(CommandLock { watch, rules: inner }),
         baseline: grants.baseline.take(),
         inside: None,
         counting: NprocScope::Shared,
-        bond: Containment::Domain { fence, guard: None },
+        bond: Containment::Domain { signal_scope, guard: None },
         group,
         shared,
     }
@@ -265,7 +265,7 @@ fn tier_b(
             (true, RefusalsObserved::Yes) => MetadataChanges::Refused,
             (true, RefusalsObserved::No) | (false, _) => MetadataChanges::Allowed,
         },
-        ended_by: match (fence, cage.tree.group()) {
+        ended_by: match (signal_scope, cage.tree.group()) {
             (Some(_), _) => TreeEndedBy::Kernel,
             (None, Some(_)) => TreeEndedBy::Cgroup,
             (None, None) => TreeEndedBy::Runner,
@@ -299,7 +299,7 @@ pub(crate) fn prepare_unsandboxed(
         baseline: grants.baseline.take(),
         inside: None,
         counting: NprocScope::Shared,
-        bond: Containment::Domain { fence: None, guard: None },
+        bond: Containment::Domain { signal_scope: None, guard: None },
         group,
         shared: SharedMemory::unobserved(),
     }
@@ -462,7 +462,7 @@ fn watch(
         read_only: Vec::new(),
         settings: Vec::new(),
         watched: None,
-        seals: None,
+        mounter: None,
         file_bytes: wanted.limits.file_bytes,
         host_ports,
         host: place("/")?,

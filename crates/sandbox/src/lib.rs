@@ -1,9 +1,9 @@
 //! The sandbox: confines this process or a command, and reports the protections that are in force.
 //!
 //! [`Cage::enter`] locks the calling process for good (workers and file tools). [`Cage::prepare`]
-//! and [`Cage::spawn`] run a command in its own cage. Every worker calls [`harden`] first. [`host`]
-//! tests what this host allows, and [`set_up_cgroups`] prepares a delegated cgroup so that each
-//! command gets one.
+//! and [`Cage::spawn`] run a command in its own cage. Every worker calls [`harden`] first.
+//! [`probe_host`] tests the abilities of this host, and [`set_up_cgroups`] prepares a delegated
+//! cgroup so that each command gets one.
 //!
 //! The crate's README describes the order of steps, the failures of other orders, and the measured
 //! costs.

@@ -1,5 +1,5 @@
-//! Reads `/proc/PID/stat` of one process: whether it lives, its parent, and whether it has executed
-//! a program.
+//! Reads `/proc/PID/stat` of one process: if it lives, its parent, and if it has executed a
+//! program.
 
 use nix::unistd::Pid;
 

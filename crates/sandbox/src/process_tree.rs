@@ -37,12 +37,12 @@ pub enum CommandExit {
 #[derive(Debug)]
 pub(crate) enum Containment {
     /// A PID namespace, which ends with its PID 1.
-    Namespace { first: Pid1, fence: Option<SignalScope> },
+    Namespace { first: Pid1, signal_scope: Option<SignalScope> },
     /// This process as the subreaper, plus the Landlock domain if its signal scope was proven.
-    Domain { fence: Option<SignalScope>, guard: Option<DomainGuard> },
+    Domain { signal_scope: Option<SignalScope>, guard: Option<DomainGuard> },
 }
 
-/// Whether all processes were stopped.
+/// The result of stopping all processes.
 #[derive(Debug)]
 pub(crate) enum StoppedTree {
     /// Stopped, through this signal scope.
@@ -54,7 +54,7 @@ impl StoppedTree {
     /// Continues them.
     pub(crate) fn resume(self) {
         match self {
-            Self::Yes(fence) => fence.signal(Signal::SIGCONT),
+            Self::Yes(signal_scope) => signal_scope.signal(Signal::SIGCONT),
             Self::No => {}
         }
     }
@@ -73,8 +73,12 @@ pub(crate) struct ProcessTree {
 
 impl ProcessTree {
     /// A tree whose root is `command`.
-    pub(crate) fn new(command: Pid, bond: Containment, group: Option<CommandCgroup>) -> Self {
-        Self { command, containment: bond, cgroup: group, exit: None, survivors: None }
+    pub(crate) fn new(
+        command: Pid,
+        containment: Containment,
+        group: Option<CommandCgroup>,
+    ) -> Self {
+        Self { command, containment: containment, cgroup: group, exit: None, survivors: None }
     }
 
     /// The command's cgroup, if it has one.
@@ -89,13 +93,15 @@ impl ProcessTree {
     /// `CageStep::Fork`.
     pub(crate) fn ensure_guard(&mut self) -> Result<(), CageError> {
         match &mut self.containment {
-            Containment::Domain { fence: Some(fence), guard } => {
+            Containment::Domain { signal_scope: Some(signal_scope), guard } => {
                 if guard.as_ref().is_none_or(DomainGuard::is_lost) {
-                    *guard = Some(DomainGuard::start(*fence)?);
+                    *guard = Some(DomainGuard::start(*signal_scope)?);
                 }
                 Ok(())
             }
-            Containment::Domain { fence: None, .. } | Containment::Namespace { .. } => Ok(()),
+            Containment::Domain { signal_scope: None, .. } | Containment::Namespace { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -199,19 +205,19 @@ impl ProcessTree {
     /// signal scope.
     pub(crate) fn stop(&self) -> StoppedTree {
         match &self.containment {
-            Containment::Domain { fence: Some(fence), guard } => {
-                fence.signal(Signal::SIGSTOP);
+            Containment::Domain { signal_scope: Some(signal_scope), guard } => {
+                signal_scope.signal(Signal::SIGSTOP);
                 if let Some(guard) = guard {
                     guard.resume();
                 }
-                StoppedTree::Yes(*fence)
+                StoppedTree::Yes(*signal_scope)
             }
-            Containment::Namespace { fence: Some(fence), .. } => {
-                fence.signal(Signal::SIGSTOP);
-                StoppedTree::Yes(*fence)
+            Containment::Namespace { signal_scope: Some(signal_scope), .. } => {
+                signal_scope.signal(Signal::SIGSTOP);
+                StoppedTree::Yes(*signal_scope)
             }
-            Containment::Domain { fence: None, .. }
-            | Containment::Namespace { fence: None, .. } => StoppedTree::No,
+            Containment::Domain { signal_scope: None, .. }
+            | Containment::Namespace { signal_scope: None, .. } => StoppedTree::No,
         }
     }
 
@@ -225,8 +231,8 @@ impl ProcessTree {
         }
         match &mut self.containment {
             Containment::Namespace { first, .. } => first.shut_down(),
-            Containment::Domain { fence: Some(fence), .. } => fence.kill_all(),
-            Containment::Domain { fence: None, .. } => {
+            Containment::Domain { signal_scope: Some(signal_scope), .. } => signal_scope.kill_all(),
+            Containment::Domain { signal_scope: None, .. } => {
                 for child in living_children() {
                     let _ = kill(child, Signal::SIGKILL);
                 }

@@ -1,5 +1,5 @@
-//! Finds the programs that a command could start, before a cage exists: a session uses this to
-//! decide what to offer.
+//! Finds the programs that a command could start, before a cage exists. A session offers only
+//! these.
 
 use crate::grants::from_variable;
 use crate::policy::{self, GrantTarget};

@@ -355,7 +355,7 @@ const MOUNT_ATTR_NODEV: u64 = 0x4;
 const MOUNT_ATTR_NOEXEC: u64 = 0x8;
 const AT_RECURSIVE: u32 = 0x8000;
 
-/// Whether mounts below it change too.
+/// The mounts to which a restriction applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountDepth {
     This,

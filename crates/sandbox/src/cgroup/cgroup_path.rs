@@ -17,7 +17,7 @@ pub(crate) struct CgroupPath {
     pub stage: SetupStage,
 }
 
-/// Whether agentd set the cgroup up before.
+/// The state in which a supervisor finds the cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SetupStage {
     Fresh,

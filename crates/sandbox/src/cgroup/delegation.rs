@@ -1,4 +1,4 @@
-//! Decides whether agentd may arrange a cgroup, and explains a refusal. Pure; used by `inspect` and
+//! Decides if agentd may arrange a cgroup, and explains a refusal. Pure; used by `inspect` and
 //! `setup`.
 //!
 //! agentd changes only a cgroup that was delegated to it. Write access is not enough: root can
@@ -41,7 +41,7 @@ impl Controller {
     }
 }
 
-/// Whether each command gets a cgroup of its own.
+/// Availability of a cgroup for each command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delegation {
     /// Each command gets one.
@@ -107,7 +107,7 @@ impl fmt::Display for NoDelegation {
 }
 
 impl NoDelegation {
-    /// What you can do about it.
+    /// A remedy for the user.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -138,14 +138,14 @@ pub(super) enum CgroupOwner {
     Other,
 }
 
-/// Whether a service manager marked the cgroup as delegated.
+/// A service manager's mark on the cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelegationMark {
     Delegated,
     None,
 }
 
-/// Whether this process may write to the cgroup.
+/// This process's write access to the cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteAccess {
     Allowed,
@@ -172,7 +172,7 @@ pub(super) struct CgroupFacts {
     pub user: CgroupOwner,
 }
 
-/// Decides whether agentd may arrange the cgroup.
+/// Decides if agentd may arrange the cgroup.
 pub(super) fn judge(look: CgroupFacts) -> Delegation {
     let CgroupFacts { base, kind, owner, above, mark, writing, controllers, others, user } = look;
     let offered = |one: &Controller| controllers.split_whitespace().any(|name| name == one.name());

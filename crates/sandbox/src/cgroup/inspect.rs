@@ -14,7 +14,7 @@ use std::path::Path;
 /// The kernel's name for agentd's processes. Only these may run in a cgroup that agentd arranges.
 const AGENTD: &str = "agentd";
 
-/// Whether a supervisor that is started here gives each command a cgroup.
+/// The delegation that a supervisor started here would find.
 #[must_use]
 pub fn delegation() -> Delegation {
     match inspect_own() {
@@ -23,7 +23,7 @@ pub fn delegation() -> Delegation {
     }
 }
 
-/// The delegation, and whether an earlier supervisor set the cgroup up.
+/// The delegation, and the state in which an earlier supervisor left the cgroup.
 pub(super) fn inspect_own() -> Result<(SetupStage, Delegation), NoDelegation> {
     let read = |path| fs::read_to_string(path).map_err(|error| failed(Path::new(path), &error));
     let CgroupPath { base, stage } =
@@ -90,7 +90,7 @@ pub(super) fn processes(base: &Path) -> Vec<(u32, String)> {
     numbers.filter_map(named).map(|(pid, name)| (pid, name.trim_end().to_owned())).collect()
 }
 
-/// True for this process, whatever its name is, and for every process of agentd.
+/// True for this process under any name, and for every process of agentd.
 fn is_agentd(name: &str) -> bool {
     let own = fs::read_to_string("/proc/self/comm").unwrap_or_default();
     name == AGENTD || name.starts_with("agentd-") || name == own.trim_end()

@@ -8,14 +8,15 @@
 //! runner cannot remove the directory, so the supervisor does. After a supervisor was killed, the
 //! next one removes the leftovers.
 //!
-//! | File | What it holds |
+//! | File | Content |
 //! |---|---|
-//! | `place.rs` | where this process's cgroup lies, from two texts of `/proc`; pure |
-//! | `delegation.rs` | whether it is ours to arrange, and why not; pure |
-//! | `find.rs` | the look that those two judge |
-//! | `settle.rs` | arranging it, clearing and sweeping |
-//! | `group.rs` | the cgroup of one command |
-//! | `kernel.rs` | the two system calls that nix lacks |
+//! | `cgroup_path.rs` | finds this process's cgroup in two texts of `/proc`; pure |
+//! | `delegation.rs` | decides if agentd may arrange it, with the reason; pure |
+//! | `inspect.rs` | collects the facts for these two |
+//! | `setup.rs` | sets a delegated cgroup up, removes the cgroups of ended calls |
+//! | `runner_id.rs` | identifies the runner of a call |
+//! | `command_cgroup.rs` | the cgroup of one command |
+//! | `cgroup_syscalls.rs` | the two system calls that nix lacks |
 
 mod cgroup_path;
 mod cgroup_syscalls;

@@ -47,7 +47,7 @@ impl RunnerId {
     }
 }
 
-/// Start time from a line of `/proc/PID/stat`, and whether the process lives. The process name may
+/// Start time from a line of `/proc/PID/stat`, and true if the process lives. The process name may
 /// contain any byte.
 fn start_and_liveness(stat: &str) -> Option<(u64, bool)> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();

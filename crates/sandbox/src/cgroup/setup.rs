@@ -111,7 +111,7 @@ fn enable(base: &Path, offered: &[Controller]) -> Result<Vec<Controller>, NoDele
     }
 }
 
-/// Tests whether a process can be started in such a cgroup and killed with it.
+/// Tests the setup: a process is started in such a cgroup and killed with it.
 fn try_out(base: &Path, controllers: &[Controller]) -> Result<(), NoDelegation> {
     let limits = Limits { processes: 10, memory_bytes: 64 << 20, ..Limits::NONE };
     let tried = |error: &dyn std::error::Error| failed(base, error);

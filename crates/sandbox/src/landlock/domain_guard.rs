@@ -98,13 +98,13 @@ impl DomainGuard {
     ///
     /// # Errors
     /// `CageStep::Fork`.
-    pub(crate) fn start(fence: SignalScope) -> Result<Self, CageError> {
+    pub(crate) fn start(signal_scope: SignalScope) -> Result<Self, CageError> {
         let failed = |error| CageError::os(CageStep::Fork, "the guard", error);
         let (sign, lifeline) = std::io::pipe()
             .map_err(|error| CageError::os(CageStep::Fork, "the guard's pipe", error))?;
         let nothing = open_dev_null()?;
         let pid = sys::fork(move || match wait_for_runner(sign, nothing) {
-            Ok(()) => i32::from(!fence.kill_until_empty()),
+            Ok(()) => i32::from(!signal_scope.kill_until_empty()),
             Err(_) => 1,
         })
         .map_err(failed)?;

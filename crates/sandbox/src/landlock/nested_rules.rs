@@ -17,7 +17,7 @@ pub(crate) struct NestedRules {
     same: SharedRuleset,
 }
 
-/// Whether both are the same ruleset in the kernel.
+/// `Yes` if both are the same ruleset in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SharedRuleset {
     Yes,

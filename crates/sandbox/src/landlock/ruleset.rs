@@ -23,7 +23,7 @@ pub(crate) const UNIX_SOCKET_ABI: u32 = 9;
 /// The newest ABI that the rights below were written for.
 const NEWEST_ABI: ABI = ABI::V9;
 
-/// Whether the ruleset restricts TCP.
+/// The ruleset's treatment of TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TcpAccess {
     /// Refused here too, in addition to the filter.
@@ -216,7 +216,7 @@ mod tests {
         assert!(missing_rights(99).is_empty(), "a newer kernel drops nothing");
     }
 
-    /// Every existing version and one more: whether it is sufficient, and which rights it lacks.
+    /// Every existing version and one more: its sufficiency, and the rights that it lacks.
     #[test]
     fn each_version_has_its_losses() {
         let sockets = "ResolveUnix";

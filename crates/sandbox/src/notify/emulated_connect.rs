@@ -107,7 +107,7 @@ fn decide(
                     let address = by_descriptor(&file);
                     Emulated::Ready(PendingConnect { socket, address, _file: Some(file) })
                 }
-                Err(carried) => carried,
+                Err(emulated) => emulated,
             },
             SocketAddress::Abstract(_) => Emulated::Refused(libc::EACCES, meant.to_string()),
             // The kernel itself refuses these addresses.

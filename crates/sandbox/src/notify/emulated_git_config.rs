@@ -58,13 +58,14 @@ pub(super) fn find_replaced<'a>(
     roots: RootDirs<'_>,
 ) -> Option<&'a LockedGitConfig> {
     let [from, to] = claims else { return None };
-    let deeds = [from.action, to.action].map(|deed| match deed {
+    let actions = [from.action, to.action].map(|action| match action {
         PathAction::Name(role, FinalLink::NotFollowed) => Some(role),
         PathAction::Name(..) | PathAction::Open(_) => None,
     });
     // Checked before any path is resolved, since nearly every rename ends here.
     let named = |held: &LockedGitConfig| to.path.file_name() == held.kept.file.file_name();
-    if deeds != [Some(NameChange::Removed), Some(NameChange::Replaced)] || !held.iter().any(named) {
+    if actions != [Some(NameChange::Removed), Some(NameChange::Replaced)] || !held.iter().any(named)
+    {
         return None;
     }
     let there = |claim: &PathClaim| match resolve(
@@ -87,9 +88,9 @@ pub(super) fn find_replaced<'a>(
 /// it.
 pub(super) fn replace_if_harmless(
     held: &LockedGitConfig,
-    seals: &ReadOnlyMounter,
+    mounter: &ReadOnlyMounter,
 ) -> Option<Emulated<()>> {
-    match held.replace(seals) {
+    match held.replace(mounter) {
         Ok(ReplaceOutcome::Replaced) => Some(Emulated::Ready(())),
         Ok(ReplaceOutcome::Busy) => {
             let file = held.kept.file.display();
@@ -145,13 +146,13 @@ impl LockedGitConfig {
         Err(CageError::new(CageStep::Listener, why).hint("end that process and try again"))
     }
 
-    fn replace(&self, seals: &ReadOnlyMounter) -> Result<ReplaceOutcome, CageError> {
-        let Some(room) = &self.kept.staging_dir else { return Ok(ReplaceOutcome::Harmful) };
+    fn replace(&self, mounter: &ReadOnlyMounter) -> Result<ReplaceOutcome, CageError> {
+        let Some(staging) = &self.kept.staging_dir else { return Ok(ReplaceOutcome::Harmful) };
         let mut lock = self.lock.borrow_mut();
         if !is_at(&lock, &self.kept.file) || set_lock(&lock, libc::F_WRLCK).is_err() {
             return Ok(ReplaceOutcome::Busy);
         }
-        let replaced = make_and_move(&self.kept, room, seals);
+        let replaced = make_and_move(&self.kept, staging, mounter);
         match replaced {
             Ok(Some(new)) => {
                 *lock = new;
@@ -189,7 +190,7 @@ fn config_error(error: impl Into<io::Error>) -> CageError {
 fn make_and_move(
     config: &GitConfigFile,
     at: &Path,
-    seals: &ReadOnlyMounter,
+    mounter: &ReadOnlyMounter,
 ) -> Result<Option<File>, CageError> {
     let folder = directory(config.file.parent().unwrap_or(Path::new("/"))).map_err(config_error)?;
     let name = Path::new(config.file.file_name().unwrap_or_default());
@@ -199,19 +200,19 @@ fn make_and_move(
     if !changes_harmlessly(&now, &new, inside) {
         return Ok(None);
     }
-    let room = directory(at).map_err(config_error)?;
+    let staging = directory(at).map_err(config_error)?;
     let random = getrandom::u64().map_err(|_| config_error(Errno::EIO))?;
     let copy = PathBuf::from(format!("config-{random:016x}"));
-    let replaced = write(&room, &copy, &new, mode).map_err(config_error).and_then(|file| {
-        seals.make_read_only(&at.join(&copy))?;
-        renameat(&room, &copy, &folder, name).map_err(config_error)?;
+    let replaced = write(&staging, &copy, &new, mode).map_err(config_error).and_then(|file| {
+        mounter.make_read_only(&at.join(&copy))?;
+        renameat(&staging, &copy, &folder, name).map_err(config_error)?;
         Ok(file)
     });
     match &replaced {
         // As after git's own rename. Another process may have removed it meanwhile.
         Ok(_) => unlinkat(&folder, &lock_of(name), UnlinkatFlags::NoRemoveDir).unwrap_or(()),
         // The file may not exist.
-        Err(_) => unlinkat(&room, &copy, UnlinkatFlags::NoRemoveDir).unwrap_or(()),
+        Err(_) => unlinkat(&staging, &copy, UnlinkatFlags::NoRemoveDir).unwrap_or(()),
     }
     replaced.map(Some)
 }

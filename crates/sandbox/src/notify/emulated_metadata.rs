@@ -60,11 +60,11 @@ pub(super) fn prepare(
     notice: &Notification,
     (subject, respect): (MetadataTarget, MetadataField),
     processes: &ProcReader,
-    territory: &WritablePaths,
+    writable: &WritablePaths,
 ) -> Emulated<MetadataChange> {
-    match find(notice, subject, respect, processes, territory) {
+    match find(notice, subject, respect, processes, writable) {
         Ok(change) => Emulated::Ready(change),
-        Err(carried) => carried,
+        Err(emulated) => emulated,
     }
 }
 
@@ -73,7 +73,7 @@ fn find(
     subject: MetadataTarget,
     respect: MetadataField,
     processes: &ProcReader,
-    territory: &WritablePaths,
+    writable: &WritablePaths,
 ) -> Result<MetadataChange, Emulated<MetadataChange>> {
     let fails = |errno: Errno| Emulated::Fails(errno as i32);
     let (to, what) = requested_change(notice, respect, processes).map_err(fails)?;
@@ -87,7 +87,7 @@ fn find(
         Err(errno) => return Err(fails(errno)),
     };
     let real = processes.path_of(file.as_fd()).ok_or_else(|| fails(Errno::ENOENT))?;
-    match territory.write_refusal(&real) {
+    match writable.write_refusal(&real) {
         Some(errno) => Err(Emulated::Refused(errno, format!("{}, its {what}", real.display()))),
         None => Ok(MetadataChange { file, to }),
     }

@@ -39,12 +39,12 @@ impl PendingTruncate {
 pub(super) fn prepare(
     notice: &Notification,
     processes: &ProcReader,
-    territory: &WritablePaths,
+    writable: &WritablePaths,
     most: u64,
 ) -> Emulated<PendingTruncate> {
-    match find(notice, processes, territory, most) {
+    match find(notice, processes, writable, most) {
         Ok(length) => Emulated::Ready(length),
-        Err(carried) => carried,
+        Err(emulated) => emulated,
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn prepare(
 fn find(
     notice: &Notification,
     processes: &ProcReader,
-    territory: &WritablePaths,
+    writable: &WritablePaths,
     most: u64,
 ) -> Result<PendingTruncate, Emulated<PendingTruncate>> {
     let fails = |errno: Errno| Emulated::Fails(errno as i32);
@@ -71,7 +71,7 @@ fn find(
         _ => return Err(fails(Errno::EINVAL)),
     }
     let real = processes.path_of(found.as_fd()).ok_or_else(|| fails(Errno::ENOENT))?;
-    if let Some(errno) = territory.write_refusal(&real) {
+    if let Some(errno) = writable.write_refusal(&real) {
         return Err(Emulated::Refused(errno, format!("{}, its length", real.display())));
     }
     // The command's file size limit is checked here, since this process has none.

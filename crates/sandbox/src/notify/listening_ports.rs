@@ -14,8 +14,7 @@ const LISTENING: &str = "0A";
 /// `TCP_CLOSE`: in the UDP table it marks an unconnected socket, which receives from any sender.
 const UNCONNECTED: &str = "07";
 
-/// The kernel's socket tables of one network namespace: the one that this process was in when it
-/// opened them.
+/// The kernel's socket tables of the network namespace in which this process opened them.
 #[derive(Debug)]
 pub(crate) struct ListeningPorts {
     tcp: Vec<File>,

@@ -24,7 +24,7 @@ pub(crate) struct NotifyConfig {
     pub(crate) shm_creations: Option<SharedShmCreations>,
     /// Tier A without network: connections other than loopback fail in an empty namespace.
     pub(crate) network: Network,
-    /// Whether the kernel confines signals to the command's Landlock domain (ABI 6 and later).
+    /// The kernel's treatment of signals that leave the command's Landlock domain.
     pub(crate) signals: OutsideSignals,
     /// Directories and files that the command may write; real paths as it sees them.
     pub(crate) writable: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub(crate) struct NotifyConfig {
     /// Protected files with read-only mounts.
     pub(crate) watched: Option<ProtectedWatch>,
     /// Requests such mounts from PID 1; only in tier A.
-    pub(crate) seals: Option<ReadOnlyMounter>,
+    pub(crate) mounter: Option<ReadOnlyMounter>,
     /// Maximum size of a file that the command writes; 0 without a limit.
     pub(crate) file_bytes: u64,
     /// Granted roots for sockets of an emulated `connect`; real paths.

@@ -40,12 +40,12 @@ pub(super) struct NotifyLoop {
     pace: Cell<CallRun>,
     policy: SyscallRules,
     processes: ProcReader,
-    territory: WritablePaths,
+    writable: WritablePaths,
     made: Option<ShmObserver>,
     sockets: Vec<PathBuf>,
     settings: Vec<LockedGitConfig>,
     watched: Option<ProtectedWatch>,
-    seals: Option<ReadOnlyMounter>,
+    mounter: Option<ReadOnlyMounter>,
     file_bytes: u64,
     runnable: RunnablePaths,
     inet: crate::seccomp::InetSockets,
@@ -84,12 +84,12 @@ impl NotifyLoop {
             pace: Cell::default(),
             policy: SyscallRules::new(&watch.plan, Arch::HOST),
             processes,
-            territory: WritablePaths::new(watch.tier, watch.writable, watch.read_only),
+            writable: WritablePaths::new(watch.tier, watch.writable, watch.read_only),
             made: watch.shm_creations.map(ShmObserver::new),
             sockets: watch.sockets,
             settings: watch.settings,
             watched: watch.watched,
-            seals: watch.seals,
+            mounter: watch.mounter,
             file_bytes: watch.file_bytes,
             runnable: watch.runnable,
             inet: watch.plan.inet,
@@ -148,10 +148,10 @@ impl NotifyLoop {
                 |at: usize| all.get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
             let (calls, stop, replaced) = (found(0), found(1), found(2));
             // Before the next call is continued.
-            if let (false, Some(watched), Some(seals)) =
-                (replaced.is_empty(), &self.watched, &self.seals)
+            if let (false, Some(watched), Some(mounter)) =
+                (replaced.is_empty(), &self.watched, &self.mounter)
             {
-                watched.reseal_changed(seals);
+                watched.reseal_changed(mounter);
             }
             // Checked first, or a busy command could delay the end.
             if !stop.is_empty() {
@@ -196,18 +196,18 @@ impl NotifyLoop {
                     ProcessOwner::Outside => self.refuse(notice, rule, *errno),
                 }
             }
-            FilterAction::Observe(look) => self.observe(notice, rule, look),
+            FilterAction::Observe(call) => self.observe(notice, rule, call),
             FilterAction::Emulate(EmulatedCall::Connect) => self.connect(notice, rule),
             FilterAction::Emulate(EmulatedCall::Truncate) => {
-                let (territory, most) = (&self.territory, self.file_bytes);
-                let carried = emulated_truncate::prepare(notice, &self.processes, territory, most);
-                self.make(notice, rule, carried, |length| length.set());
+                let (writable, most) = (&self.writable, self.file_bytes);
+                let emulated = emulated_truncate::prepare(notice, &self.processes, writable, most);
+                self.make(notice, rule, emulated, |length| length.set());
             }
             FilterAction::Emulate(EmulatedCall::Metadata(subject, respect)) => {
                 let whole = (*subject, *respect);
-                let carried =
-                    emulated_metadata::prepare(notice, whole, &self.processes, &self.territory);
-                self.make(notice, rule, carried, |change| change.make(self.processes.own()));
+                let emulated =
+                    emulated_metadata::prepare(notice, whole, &self.processes, &self.writable);
+                self.make(notice, rule, emulated, |change| change.make(self.processes.own()));
             }
         }
     }
@@ -230,23 +230,23 @@ impl NotifyLoop {
     }
 
     /// Copies the arguments, continues the call, and then predicts the kernel's answer.
-    fn observe(&self, notice: &Notification, rule: &FilterRule, look: &ObservedCall) {
+    fn observe(&self, notice: &Notification, rule: &FilterRule, call: &ObservedCall) {
         // The caller's root exists while the caller waits.
         let roots = self.roots(notice.tid);
         let go_on = || self.notices.answer(notice.id, NotifyAnswer::Continue);
-        let predicted = match look {
+        let predicted = match call {
             ObservedCall::Open { .. } | ObservedCall::Names(_) => {
-                let mut claims = predicted_write::claims(look, notice, &self.processes);
+                let mut claims = predicted_write::claims(call, notice, &self.processes);
                 if rule.call == "renameat2" {
                     predicted_write::apply_rename_flags(&mut claims, notice.args[4]);
                 }
                 self.note_made(&claims);
-                if let Some(carried) = self.change_settings(notice, rule, &claims, roots) {
-                    self.make(notice, rule, carried, |()| 0);
+                if let Some(emulated) = self.change_settings(notice, rule, &claims, roots) {
+                    self.make(notice, rule, emulated, |()| 0);
                     return;
                 }
                 let predict =
-                    || predicted_write::predict(&claims, &self.processes, roots?, &self.territory);
+                    || predicted_write::predict(&claims, &self.processes, roots?, &self.writable);
                 // The caller's own `/proc` entry disappears when it ends, so predict while it
                 // waits.
                 if claims.iter().any(|claim| claim.path.starts_with("/proc")) {
@@ -270,7 +270,7 @@ impl NotifyLoop {
                 let claims = claim.as_slice();
                 self.note_made(claims);
                 go_on().then(|| {
-                    predicted_write::predict(claims, &self.processes, roots?, &self.territory)
+                    predicted_write::predict(claims, &self.processes, roots?, &self.writable)
                 })
             }
             ObservedCall::Connect => {
@@ -322,7 +322,7 @@ impl NotifyLoop {
         claims: &[predicted_write::PathClaim],
         roots: Option<RootDirs<'_>>,
     ) -> Option<Emulated<()>> {
-        let seals = self.seals.as_ref()?;
+        let mounter = self.mounter.as_ref()?;
         // With flags, `renameat2` does something other than replace the file.
         if rule.call == "renameat2" && notice.args[4] != 0 {
             return None;
@@ -331,7 +331,7 @@ impl NotifyLoop {
             emulated_git_config::find_replaced(&self.settings, claims, &self.processes, roots?)?;
         // If the caller still waits, the data read under its PID is its own.
         if self.notices.is_pending(notice.id) {
-            emulated_git_config::replace_if_harmless(held, seals)
+            emulated_git_config::replace_if_harmless(held, mounter)
         } else {
             None
         }
@@ -378,13 +378,13 @@ impl NotifyLoop {
         &self,
         notice: &Notification,
         rule: &FilterRule,
-        carried: Emulated<T>,
+        emulated: Emulated<T>,
         make: impl Fn(&T) -> i32,
     ) {
         if !self.notices.is_pending(notice.id) {
             return;
         }
-        let answer = match carried {
+        let answer = match emulated {
             Emulated::Refused(errno, words) => {
                 self.note(notice, rule, RefusalKind::Refused, errno, words);
                 NotifyAnswer::Errno(errno)
@@ -398,11 +398,11 @@ impl NotifyLoop {
     /// Connects in the caller's place; on a separate thread if the socket is blocking.
     fn connect(&self, notice: &Notification, rule: &FilterRule) {
         let id = notice.id;
-        let carried = emulated_connect::prepare(notice, &self.processes, self.inet, &self.sockets);
+        let emulated = emulated_connect::prepare(notice, &self.processes, self.inet, &self.sockets);
         if !self.notices.is_pending(id) {
             return;
         }
-        match carried {
+        match emulated {
             Emulated::Refused(errno, words) => {
                 self.note(notice, rule, RefusalKind::Refused, errno, words);
                 self.notices.answer(id, NotifyAnswer::Errno(errno));

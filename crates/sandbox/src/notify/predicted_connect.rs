@@ -70,7 +70,7 @@ pub(super) fn find_missing_listener(
 
 /// Errno and description, if a program on the host listens at an address without a listener in the
 /// cage. If no program listens at all, this is not a refusal by the cage. At the DNS port it always
-/// is: the lookup fails here whether or not the host has a resolver.
+/// is: the lookup fails here even if the host has no resolver.
 pub(super) fn predict_missing_listener(
     unheard: NoListener,
     host: &ListeningPorts,

@@ -1,4 +1,4 @@
-//! Predicts whether the kernel will refuse to execute a program because of its location.
+//! Predicts if the kernel will refuse to execute a program because of its location.
 //!
 //! As for writes, the path is copied while the caller waits, the call continues, and the same
 //! grants are evaluated. A PATH search tries one directory after the other. So a missing or

@@ -4,7 +4,7 @@ use super::notify_fd::Notification;
 use super::proc_reader::{NsPid, ProcReader, ProcStatus};
 use crate::seccomp::{ProcessAct, ProcessArg};
 
-/// Whether signals to processes outside the cage are refused.
+/// The treatment of signals to processes outside the cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutsideSignals {
     /// Refused, by Landlock's signal scope or by a PID namespace.

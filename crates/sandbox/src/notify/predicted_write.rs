@@ -1,5 +1,4 @@
-//! Predicts calls with write intent: the path that they change, and whether the kernel will refuse
-//! it.
+//! Predicts calls with write intent: the path that they change, and the kernel's refusal.
 //!
 //! Landlock and read-only mounts refuse calls without a report. So the notify supervisor copies the
 //! path while the caller waits, continues the call, and evaluates the same grants. The result is a
@@ -45,7 +44,7 @@ pub(super) struct RootDirs<'a> {
 /// Copies paths and actions from registers and from the caller's memory.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn claims(
-    look: &ObservedCall,
+    call: &ObservedCall,
     notice: &Notification,
     processes: &ProcReader,
 ) -> Vec<PathClaim> {
@@ -54,7 +53,7 @@ pub(super) fn claims(
         let dir = dir.map_or(AT_FDCWD, |argument| args[argument] as i32);
         claimed_path(processes, notice.tid, dir, args[path])
     };
-    match look {
+    match call {
         ObservedCall::Open { dir, path, flags } => {
             let flags = match *flags {
                 OpenFlags::Arg(argument) => args[argument] as i32,
@@ -99,7 +98,8 @@ pub(super) fn claims(
 }
 
 /// Applies the flags of a `renameat2`: with RENAME_NOREPLACE the name is created, not replaced.
-/// `mv` tries this first. If the name exists, the kernel says so before it checks permissions.
+/// `mv` tries this first. If the name exists, the kernel fails the call before it checks
+/// permissions.
 pub(super) fn apply_rename_flags(claims: &mut [PathClaim], flags: u64) {
     if flags & u64::from(libc::RENAME_NOREPLACE) == 0 {
         return;
@@ -116,7 +116,7 @@ pub(super) fn predict(
     claims: &[PathClaim],
     processes: &ProcReader,
     roots: RootDirs<'_>,
-    territory: &WritablePaths,
+    writable: &WritablePaths,
 ) -> Option<(i32, String)> {
     for claim in claims {
         let end = match claim.action {
@@ -126,10 +126,10 @@ pub(super) fn predict(
         };
         let found = resolve(processes, roots.cage, &claim.path, end);
         if let Some(real) = left_out(claim, &found, end, processes, roots.host) {
-            territory.write_refusal(&real)?;
+            writable.write_refusal(&real)?;
             return Some((libc::ENOENT, describe(claim.action, &real)));
         }
-        match judge(claim.action, &found, territory) {
+        match judge(claim.action, &found, writable) {
             WritePrediction::Refused(errno, real) => {
                 let errno = match errno {
                     // A separate mount in the read-only tree, such as a new `/proc`.
@@ -193,15 +193,15 @@ enum WritePrediction {
     FailsAnyway,
 }
 
-/// Pure. The kernel checks whether a file exists before it checks permissions. So `mkdir -p` over
+/// Pure. The kernel checks the existence of a file before it checks permissions. So `mkdir -p` over
 /// existing directories, or removing a missing file, does not count as a refusal.
-fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> WritePrediction {
+fn judge(action: PathAction, found: &Resolved, writable: &WritablePaths) -> WritePrediction {
     let refused = |errno: Option<i32>, real: &Path| match errno {
         Some(errno) => WritePrediction::Refused(errno, real.to_owned()),
         None => WritePrediction::Passes,
     };
-    match (deed, found) {
-        (_, Resolved::NotSearchable(said)) => match territory.write_refusal(said) {
+    match (action, found) {
+        (_, Resolved::NotSearchable(said)) => match writable.write_refusal(said) {
             Some(_) => WritePrediction::Refused(EACCES, said.clone()),
             None => WritePrediction::FailsAnyway,
         },
@@ -213,15 +213,15 @@ fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> Write
             if exclusive || (*kind == FileKind::Directory) != nameless {
                 return WritePrediction::FailsAnyway;
             }
-            match (kind, territory.special_refusal(real)) {
+            match (kind, writable.special_refusal(real)) {
                 (FileKind::Socket, None) => WritePrediction::FailsAnyway,
                 (FileKind::Socket | FileKind::Pipe, refusal) => refused(refusal, real),
                 // Devices cannot be opened on read-only mounts.
                 (FileKind::Device, _) => {
-                    refused(territory.write_refusal(real).and(Some(EACCES)), real)
+                    refused(writable.write_refusal(real).and(Some(EACCES)), real)
                 }
                 (FileKind::Directory | FileKind::Program | FileKind::Other, _) => {
-                    refused(territory.write_refusal(real), real)
+                    refused(writable.write_refusal(real), real)
                 }
             }
         }
@@ -229,20 +229,20 @@ fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> Write
             if flags & O_CREAT == 0 {
                 return WritePrediction::FailsAnyway;
             }
-            refused(territory.name_refusal(real), real)
+            refused(writable.name_refusal(real), real)
         }
         (PathAction::Name(NameChange::Made, _), Resolved::Missing(real))
         | (PathAction::Name(NameChange::Removed, _), Resolved::Exists(real, _))
         | (
             PathAction::Name(NameChange::Replaced, _),
             Resolved::Exists(real, _) | Resolved::Missing(real),
-        ) => refused(territory.name_refusal(real), real),
+        ) => refused(writable.name_refusal(real), real),
         // A second name inside for a file outside: the two directories have different rights.
         (PathAction::Name(NameChange::Linked, _), Resolved::Exists(real, _)) => {
-            refused(territory.write_refusal(real).map(|_| libc::EXDEV), real)
+            refused(writable.write_refusal(real).map(|_| libc::EXDEV), real)
         }
         (PathAction::Name(NameChange::Changed(..), _), Resolved::Exists(real, _)) => {
-            refused(territory.write_refusal(real), real)
+            refused(writable.write_refusal(real), real)
         }
         (PathAction::Name(NameChange::Made, _), Resolved::Exists(..))
         | (
@@ -252,9 +252,9 @@ fn judge(deed: PathAction, found: &Resolved, territory: &WritablePaths) -> Write
     }
 }
 
-fn describe(deed: PathAction, real: &Path) -> String {
+fn describe(action: PathAction, real: &Path) -> String {
     let real = real.display();
-    match deed {
+    match action {
         PathAction::Open(_) => format!("{real} for writing"),
         PathAction::Name(NameChange::Made, _) => format!("{real}, making it"),
         PathAction::Name(NameChange::Removed, _) => format!("{real}, removing it"),
@@ -333,14 +333,14 @@ mod tests {
     use super::*;
     use protocol::confinement::Tier;
 
-    fn judged_in(tier: Tier, deed: PathAction, found: &Resolved) -> WritePrediction {
+    fn judged_in(tier: Tier, action: PathAction, found: &Resolved) -> WritePrediction {
         let writable = ["/p", "/dev/null"].map(PathBuf::from).to_vec();
         let islands = vec![PathBuf::from("/p/.git/hooks")];
-        judge(deed, found, &WritablePaths::new(tier, writable, islands))
+        judge(action, found, &WritablePaths::new(tier, writable, islands))
     }
 
-    fn judged(deed: PathAction, found: &Resolved) -> WritePrediction {
-        judged_in(Tier::B, deed, found)
+    fn judged(action: PathAction, found: &Resolved) -> WritePrediction {
+        judged_in(Tier::B, action, found)
     }
 
     fn there(path: &str) -> Resolved {
@@ -357,7 +357,7 @@ mod tests {
         let create = PathAction::Open(libc::O_WRONLY | O_CREAT | libc::O_TRUNC);
         let only_new = PathAction::Open(libc::O_WRONLY | O_CREAT | O_EXCL);
         let refused = |path: &str| WritePrediction::Refused(EACCES, PathBuf::from(path));
-        for (deed, found, expected) in [
+        for (action, found, expected) in [
             (write, there("/p/x"), WritePrediction::Passes),
             (write, there("/dev/null"), WritePrediction::Passes),
             (write, there("/etc/passwd"), refused("/etc/passwd")),
@@ -382,13 +382,13 @@ mod tests {
             (write, Resolved::NoParent, WritePrediction::FailsAnyway),
             (write, Resolved::NotSearchable("/root/x".into()), refused("/root/x")),
         ] {
-            assert_eq!(judged(deed, &found), expected, "{deed:?} {found:?}");
+            assert_eq!(judged(action, &found), expected, "{action:?} {found:?}");
         }
     }
 
     #[test]
     fn names() {
-        let deed = |role| PathAction::Name(role, FinalLink::NotFollowed);
+        let action = |role| PathAction::Name(role, FinalLink::NotFollowed);
         let refused = |errno, path: &str| WritePrediction::Refused(errno, PathBuf::from(path));
         for (role, found, expected) in [
             (NameChange::Made, free("/p/d"), WritePrediction::Passes),
@@ -409,23 +409,23 @@ mod tests {
                 WritePrediction::Passes,
             ),
         ] {
-            assert_eq!(judged(deed(role), &found), expected, "{role:?} {found:?}");
+            assert_eq!(judged(action(role), &found), expected, "{role:?} {found:?}");
         }
     }
 
     #[test]
     fn read_only_islands_of_tier_a() {
-        let deed = |role| PathAction::Name(role, FinalLink::NotFollowed);
+        let action = |role| PathAction::Name(role, FinalLink::NotFollowed);
         let refused = |errno, path: &str| WritePrediction::Refused(errno, PathBuf::from(path));
         let is = |path: &str, kind| Resolved::Exists(PathBuf::from(path), kind);
-        for (deed, found, expected) in [
+        for (action, found, expected) in [
             (
-                deed(NameChange::Removed),
+                action(NameChange::Removed),
                 there("/p/.git/hooks"),
                 refused(libc::EBUSY, "/p/.git/hooks"),
             ),
             (
-                deed(NameChange::Made),
+                action(NameChange::Made),
                 free("/p/.git/hooks/x"),
                 refused(libc::EROFS, "/p/.git/hooks/x"),
             ),
@@ -453,7 +453,7 @@ mod tests {
             (PathAction::Open(2), is("/dev/null", FileKind::Device), WritePrediction::Passes),
             (PathAction::Open(2), is("/p/x", FileKind::Pipe), WritePrediction::Passes),
         ] {
-            assert_eq!(judged_in(Tier::A, deed, &found), expected, "{deed:?} {found:?}");
+            assert_eq!(judged_in(Tier::A, action, &found), expected, "{action:?} {found:?}");
         }
     }
 }

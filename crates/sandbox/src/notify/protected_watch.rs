@@ -46,7 +46,7 @@ impl ProtectedWatch {
     }
 
     /// Mounts read-only every file that appeared at one of the paths.
-    pub(super) fn reseal_changed(&self, seals: &ReadOnlyMounter) {
+    pub(super) fn reseal_changed(&self, mounter: &ReadOnlyMounter) {
         let events = self.inotify.read_events().unwrap_or_default();
         let mut names = self.names.borrow_mut();
         let changed = |(number, _): &mut (WatchDescriptor, PathBuf)| {
@@ -55,7 +55,7 @@ impl ProtectedWatch {
         for (before, name) in names.extract_if(.., changed).collect::<Vec<_>>() {
             let now = add_watch(&self.inotify, &name);
             if now != Ok(before) {
-                close(seals, &name);
+                close(mounter, &name);
             }
             // Without a watch there are no further events for it: no watch is left, or its
             // directory is gone.
@@ -82,8 +82,8 @@ fn add_watch(inotify: &Inotify, name: &Path) -> Result<WatchDescriptor, Errno> {
 }
 
 /// Mounts the file read-only. If it does not exist or the cage ends, this fails and does no harm.
-fn close(seals: &ReadOnlyMounter, name: &Path) {
-    let _ = seals.make_read_only(name);
+fn close(mounter: &ReadOnlyMounter, name: &Path) {
+    let _ = mounter.make_read_only(name);
 }
 
 impl AsFd for ProtectedWatch {

@@ -43,8 +43,8 @@ impl ShmObserver {
 }
 
 /// True if this action may create a name.
-fn makes(deed: PathAction) -> bool {
-    match deed {
+fn makes(action: PathAction) -> bool {
+    match action {
         PathAction::Open(flags) => flags & libc::O_CREAT != 0,
         PathAction::Name(NameChange::Made | NameChange::Replaced, _) => true,
         PathAction::Name(NameChange::Removed | NameChange::Linked | NameChange::Changed(..), _) => {

@@ -93,14 +93,14 @@ pub(super) fn is_beneath(roots: &[PathBuf], path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn territory(tier: Tier) -> WritablePaths {
+    fn writable(tier: Tier) -> WritablePaths {
         let writable = ["/project", "/tmp/s", "/dev/null"].map(PathBuf::from).to_vec();
         WritablePaths::new(tier, writable, vec![PathBuf::from("/project/.git/hooks")])
     }
 
     #[test]
     fn files_are_judged_by_the_nearest_line() {
-        let (a, b) = (territory(Tier::A), territory(Tier::B));
+        let (a, b) = (writable(Tier::A), writable(Tier::B));
         for (path, in_a, in_b) in [
             ("/project", None, None),
             ("/project/x/y", None, None),
@@ -140,15 +140,15 @@ mod tests {
     fn a_writable_place_in_a_read_only_one_is_writable() {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
         let writable = paths(&["/home/a", "/home/a/go/src/p"]);
-        let territory = WritablePaths::new(Tier::A, writable, paths(&["/home/a/go"]));
-        assert_eq!(territory.write_refusal(Path::new("/home/a/new")), None);
-        assert_eq!(territory.write_refusal(Path::new("/home/a/go/pkg")), Some(libc::EROFS));
-        assert_eq!(territory.write_refusal(Path::new("/home/a/go/src/p/x")), None);
+        let writable = WritablePaths::new(Tier::A, writable, paths(&["/home/a/go"]));
+        assert_eq!(writable.write_refusal(Path::new("/home/a/new")), None);
+        assert_eq!(writable.write_refusal(Path::new("/home/a/go/pkg")), Some(libc::EROFS));
+        assert_eq!(writable.write_refusal(Path::new("/home/a/go/src/p/x")), None);
     }
 
     #[test]
     fn names_are_judged_by_their_directory() {
-        let (a, b) = (territory(Tier::A), territory(Tier::B));
+        let (a, b) = (writable(Tier::A), writable(Tier::B));
         for (path, in_a, in_b) in [
             ("/project/new", None, None),
             ("/project", Some(libc::EROFS), Some(libc::EACCES)),

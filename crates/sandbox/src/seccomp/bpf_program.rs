@@ -90,7 +90,7 @@ fn leaf(rules: &[&FilterRule], policy: &SyscallRules) -> Result<BpfProgram, Inst
     for rule in rules {
         let mut code = vec![ret(action(rule.then, policy.reporting))];
         for test in rule.when.iter().rev() {
-            code = [check(test, policy.mark, code.len())?, code].concat();
+            code = [check(test, policy.marker, code.len())?, code].concat();
         }
         program.extend(code);
         if rule.when.is_empty() {
@@ -104,7 +104,7 @@ fn leaf(rules: &[&FilterRule], policy: &SyscallRules) -> Result<BpfProgram, Inst
 /// Falls through if the test holds; else jumps over the `rest` of the rule.
 fn check(
     test: &ArgTest,
-    mark: Option<ExecMarker>,
+    marker: Option<ExecMarker>,
     rest: usize,
 ) -> Result<BpfProgram, InstallError> {
     let low = u32::try_from(ARGS + 8 * test.arg).map_err(|_| InstallError::TooLong)?;
@@ -116,7 +116,7 @@ fn check(
         ArgMatch::In(values) => (values, 0, rest),
         ArgMatch::NotIn(values) => (values, rest, 0),
         ArgMatch::Unmarked => {
-            return mark.map_or(Ok(Vec::new()), |mark| check_marker(low, mark, rest));
+            return marker.map_or(Ok(Vec::new()), |marker| check_marker(low, marker, rest));
         }
     };
     for (at, &k) in values.iter().enumerate() {
@@ -130,8 +130,8 @@ fn check(
 }
 
 /// The same for the marker, whose halves are compared one after the other.
-fn check_marker(low: u32, mark: ExecMarker, rest: usize) -> Result<BpfProgram, InstallError> {
-    let [first, second] = mark.halves();
+fn check_marker(low: u32, marker: ExecMarker, rest: usize) -> Result<BpfProgram, InstallError> {
+    let [first, second] = marker.halves();
     let jt = u8::try_from(rest).map_err(|_| InstallError::TooLong)?;
     Ok(vec![
         load(low),

@@ -32,7 +32,7 @@ pub(crate) enum ArgMatch {
     In(&'static [u32]),
     /// None of these.
     NotIn(&'static [u32]),
-    /// Any value except the marker. All 64 bits are compared, whatever the mask.
+    /// Any value except the marker. All 64 bits are compared, regardless of the mask.
     Unmarked,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum MetadataTarget {
         dir: Option<usize>,
         /// The argument with the path.
         path: usize,
-        /// Whether a link at the end of the path is followed.
+        /// Treatment of a link at the end of the path.
         follow: FollowLink,
     },
 }
@@ -166,7 +166,7 @@ pub(crate) enum NameChange {
     Made,
     /// It is removed and must exist.
     Removed,
-    /// It is replaced by another file, whether or not it exists.
+    /// It may exist, and is replaced by another file.
     Replaced,
     /// It must exist and gets a second name elsewhere.
     Linked,
@@ -174,7 +174,7 @@ pub(crate) enum NameChange {
     Changed(&'static str, FollowLink),
 }
 
-/// Whether a symbolic link at the end of a path is followed.
+/// Treatment of a symbolic link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FollowLink {
     /// Yes.

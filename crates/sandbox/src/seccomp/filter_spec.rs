@@ -25,7 +25,7 @@ pub(crate) enum UnixSockets {
     Allowed,
 }
 
-/// Whether programs may be started.
+/// The rule for starting programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExecFilter {
     /// No: for tools that work in their own process.
@@ -55,7 +55,7 @@ pub(crate) enum MetadataRule {
     ReadOnly,
 }
 
-/// What prevents files outside the grants from being emptied.
+/// The mechanism that prevents files outside the grants from being emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TruncateGuard {
     /// Landlock from ABI 3 on, or read-only mounts.
@@ -75,7 +75,7 @@ impl TruncateGuard {
     }
 }
 
-/// What the filter refuses and observes.
+/// The settings of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilterSpec {
     /// Internet sockets.
@@ -112,7 +112,7 @@ impl FilterSpec {
 
     /// For a command. If the kernel gives no notification descriptor, set `reporting` to
     /// [`Reporting::Errno`].
-    pub(crate) fn command(tier: Tier, network: Network, abi: u32, mark: ExecMarker) -> Self {
+    pub(crate) fn command(tier: Tier, network: Network, abi: u32, marker: ExecMarker) -> Self {
         let (inet, unix, metadata) = match (tier, network) {
             // An empty network namespace keeps the host out of reach, and loopback inside works.
             (Tier::A, Network::Off | Network::On | Network::Listed) => {
@@ -126,7 +126,7 @@ impl FilterSpec {
             }
         };
         let lengths = TruncateGuard::of(tier, abi);
-        let exec = ExecFilter::Allowed(mark);
+        let exec = ExecFilter::Allowed(marker);
         Self { inet, unix, exec, metadata, lengths, reporting: Reporting::Notify }
     }
 
@@ -149,7 +149,7 @@ impl FilterSpec {
     pub(crate) fn marker(&self) -> Option<ExecMarker> {
         match self.exec {
             ExecFilter::Refused => None,
-            ExecFilter::Allowed(mark) => Some(mark),
+            ExecFilter::Allowed(marker) => Some(marker),
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRu
 
 /// Rules for changes of length that Landlock does not restrict: opens that empty a file, opens
 /// whose flags a filter cannot read, and `truncate`. Tools in agentd's own process need `openat2`,
-/// and their record says so.
+/// and their record mentions it.
 fn lengths(plan: &FilterSpec) -> [&'static [FilterRule]; 3] {
     match (plan.lengths, plan.exec, plan.reporting) {
         (TruncateGuard::ByKernel, _, _) => [&[]; 3],

@@ -14,7 +14,7 @@ pub(crate) struct SyscallRules {
     /// The machine.
     pub(super) arch: Arch,
     /// The marker of the cage's own exec.
-    pub(super) mark: Option<ExecMarker>,
+    pub(super) marker: Option<ExecMarker>,
     /// Who answers refused calls.
     pub(super) reporting: Reporting,
     /// Rules by number, sorted; each list is in the order of evaluation.
@@ -35,14 +35,14 @@ impl SyscallRules {
                 Err(row) => calls.insert(row, (nr, vec![rule])),
             }
         }
-        Self { arch, mark: plan.marker(), reporting: plan.reporting, calls }
+        Self { arch, marker: plan.marker(), reporting: plan.reporting, calls }
     }
 
     /// The rule that applies to this call, if any.
     pub(crate) fn judge(&self, nr: u32, args: &[u64; 6]) -> Option<&'static FilterRule> {
         let row = self.calls.binary_search_by_key(&nr, |row| row.0).ok()?;
         let rules = self.calls[row].1.iter().copied();
-        rules.into_iter().find(|rule| applies(rule, args, self.mark))
+        rules.into_iter().find(|rule| applies(rule, args, self.marker))
     }
 }
 
@@ -64,17 +64,17 @@ fn is_in_force(then: FilterAction, reporting: Reporting) -> bool {
     }
 }
 
-fn applies(rule: &FilterRule, args: &[u64; 6], mark: Option<ExecMarker>) -> bool {
-    rule.when.iter().all(|test| holds(test, args, mark))
+fn applies(rule: &FilterRule, args: &[u64; 6], marker: Option<ExecMarker>) -> bool {
+    rule.when.iter().all(|test| holds(test, args, marker))
 }
 
 /// The kernel also takes these arguments as 32 bits and ignores the rest of the register.
 #[allow(clippy::cast_possible_truncation)]
-fn holds(test: &ArgTest, args: &[u64; 6], mark: Option<ExecMarker>) -> bool {
+fn holds(test: &ArgTest, args: &[u64; 6], marker: Option<ExecMarker>) -> bool {
     let value = args[test.arg] as u32 & test.mask;
     match test.is {
         ArgMatch::In(values) => values.contains(&value),
         ArgMatch::NotIn(values) => !values.contains(&value),
-        ArgMatch::Unmarked => mark.is_none_or(|mark| mark.register() != args[test.arg]),
+        ArgMatch::Unmarked => marker.is_none_or(|marker| marker.register() != args[test.arg]),
     }
 }

@@ -1,5 +1,5 @@
-//! The attacks: what a hostile program tries, one attack a match arm. The self test runs each one
-//! as the program of a cage, and once without a cage as the control.
+//! The attacks of a hostile program, one a match arm. The self test runs each attack as the program
+//! of a cage, and once without a cage as the control.
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, openat2};

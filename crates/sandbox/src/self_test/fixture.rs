@@ -1,4 +1,4 @@
-//! The fixture of one attack: a project, files outside of it, and listening sockets.
+//! The fixture of one attack: a project, files outside it, and listening sockets.
 
 use crate::error::{CageError, CageStep};
 use nix::unistd::Pid;
@@ -62,7 +62,7 @@ impl Fixture {
             fs::create_dir_all(root.join(folder))?;
         }
         let hidden = SocketAddr::from_abstract_name(&name)?;
-        let yard = Self {
+        let fixture = Self {
             inet: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?,
             datagrams: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
             _named: UnixListener::bind(root.join("outside/socket"))?,
@@ -70,15 +70,17 @@ impl Fixture {
             root,
             name,
         };
-        yard.datagrams.set_nonblocking(true)?;
-        let of_home = [OF_HOME, CACHED, KEY].map(|name| yard.at_home(name));
-        for file in [yard.outside(), yard.settings(), yard.token()].into_iter().chain(of_home) {
+        fixture.datagrams.set_nonblocking(true)?;
+        let of_home = [OF_HOME, CACHED, KEY].map(|name| fixture.at_home(name));
+        for file in
+            [fixture.outside(), fixture.settings(), fixture.token()].into_iter().chain(of_home)
+        {
             fs::write(&file, CONTENT)?;
             fs::set_permissions(&file, Permissions::from_mode(MODE))?;
         }
-        fs::copy(program, yard.program())?;
-        fs::set_permissions(yard.program(), Permissions::from_mode(0o755))?;
-        Ok(yard)
+        fs::copy(program, fixture.program())?;
+        fs::set_permissions(fixture.program(), Permissions::from_mode(0o755))?;
+        Ok(fixture)
     }
 
     /// A file outside all grants.

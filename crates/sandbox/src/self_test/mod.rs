@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What became of an attack.
+/// The outcome of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttackOutcome {
     /// The cage prevented it.
@@ -85,7 +85,7 @@ impl ClaimContext {
     }
 }
 
-/// How the self test decides whether an attack succeeded.
+/// The criterion by which the self test judges an attack.
 #[derive(Debug, Clone)]
 enum AttackCheck {
     /// The cage must have refused the attack itself.
@@ -100,7 +100,7 @@ enum AttackCheck {
     LimitHit,
     /// Leftover processes must have stopped writing to this file.
     WritesStopped(PathBuf),
-    /// No datagram must have arrived, whatever the attack reports.
+    /// No datagram must have arrived, even if the attack reports success.
     NoDatagram,
     /// The record must contain refusals.
     Recorded,
@@ -138,10 +138,10 @@ pub fn self_test(
         let mut number = 0;
         loop {
             // A new fixture for each attack, so that no attack finds files of another one.
-            let yard = Fixture::new(program)?;
-            let bystander = yard.bystander()?;
-            let trial = rows(&yard, bystander.as_raw()).into_iter().nth(number);
-            let attempt = trial.map(|trial| run_one(&yard, *tier, &trial, words, alter));
+            let fixture = Fixture::new(program)?;
+            let bystander = fixture.bystander()?;
+            let attack = rows(&fixture, bystander.as_raw()).into_iter().nth(number);
+            let attempt = attack.map(|attack| run_one(&fixture, *tier, &attack, words, alter));
             let _ = kill(bystander, Signal::SIGKILL);
             let _ = waitpid(bystander, None);
             match attempt {
@@ -162,141 +162,149 @@ pub fn run_attack(words: &[&str]) -> i32 {
 }
 
 /// All attacks, in the order of the design's table.
-fn rows(yard: &Fixture, bystander: i32) -> Vec<Attack> {
+fn rows(fixture: &Fixture, bystander: i32) -> Vec<Attack> {
     let held = |_: ClaimContext| AttackOutcome::Prevented;
     let text = |path: PathBuf| path.display().to_string();
-    let trial = |row, name, claim: fn(ClaimContext) -> AttackOutcome, act: &[&str], proof| Attack {
-        row,
-        name,
-        claim,
-        act: act.iter().map(|word| (*word).to_owned()).collect(),
-        proof,
-        limits: Limits::NONE,
-        withheld: None,
-        network: Network::Off,
-        runner: RunnerFate::Lives,
-    };
+    let attack =
+        |row, name, claim: fn(ClaimContext) -> AttackOutcome, act: &[&str], proof| Attack {
+            row,
+            name,
+            claim,
+            act: act.iter().map(|word| (*word).to_owned()).collect(),
+            proof,
+            limits: Limits::NONE,
+            withheld: None,
+            network: Network::Off,
+            runner: RunnerFate::Lives,
+        };
     let bounded = |name, limits: Limits, act: &[&str], proof| Attack {
         limits,
-        ..trial(16, name, held, act, proof)
+        ..attack(16, name, held, act, proof)
     };
     let spoiling = |row, name, path: PathBuf| {
-        trial(row, name, held, &["spoil", &text(path.clone())], AttackCheck::NeverChanged(path))
+        attack(row, name, held, &["spoil", &text(path.clone())], AttackCheck::NeverChanged(path))
     };
-    let (outside, settings) = (text(yard.outside()), text(yard.settings()));
-    let (new, big, ticks) = (yard.inside(".envrc"), yard.inside("big"), yard.inside("ticks"));
+    let (outside, settings) = (text(fixture.outside()), text(fixture.settings()));
+    let (new, big, ticks) =
+        (fixture.inside(".envrc"), fixture.inside("big"), fixture.inside("ticks"));
     let linger = ["linger", &text(ticks.clone())];
     vec![
-        trial(
+        attack(
             1,
             "writing outside",
             held,
             &["write", &outside],
-            AttackCheck::FileUnchanged(yard.outside()),
+            AttackCheck::FileUnchanged(fixture.outside()),
         ),
-        trial(
+        attack(
             1,
             "emptying a file outside",
             held,
             &["empty", &outside],
-            AttackCheck::FileUnchanged(yard.outside()),
+            AttackCheck::FileUnchanged(fixture.outside()),
         ),
-        trial(
+        attack(
             2,
             "changing the mode of a file outside",
             |ground| ground.in_tier_a(AttackOutcome::Prevented, AttackOutcome::NotPrevented),
             &["chmod", &outside],
-            AttackCheck::FileUnchanged(yard.outside()),
+            AttackCheck::FileUnchanged(fixture.outside()),
         ),
-        trial(3, "reading outside", held, &["read", &outside], AttackCheck::Refused),
-        trial(
+        attack(3, "reading outside", held, &["read", &outside], AttackCheck::Refused),
+        attack(
             4,
             "changing a protected name",
             |ground| ground.in_tier_a(AttackOutcome::Prevented, AttackOutcome::Undone),
             &["write", &settings],
-            AttackCheck::FileUnchanged(yard.settings()),
+            AttackCheck::FileUnchanged(fixture.settings()),
         ),
-        trial(
+        attack(
             5,
             "making a protected name",
             |_| AttackOutcome::Undone,
             &["write", &text(new.clone())],
             AttackCheck::Absent(new),
         ),
-        trial(6, "reaching the network", held, &["inet", &yard.inet()], AttackCheck::Refused),
-        trial(
+        attack(6, "reaching the network", held, &["inet", &fixture.inet()], AttackCheck::Refused),
+        attack(
             6,
-            "asking a name server",
+            "querying a name server",
             held,
-            &["ask", &yard.datagrams()],
+            &["ask", &fixture.datagrams()],
             AttackCheck::NoDatagram,
         ),
         Attack {
             network: Network::Listed,
-            ..trial(
+            ..attack(
                 7,
                 "going around an allow-list of hosts",
                 held,
-                &["inet", &yard.inet()],
+                &["inet", &fixture.inet()],
                 AttackCheck::Refused,
             )
         },
-        trial(
+        attack(
             8,
             "reaching a socket outside",
             held,
-            &["unix", &text(yard.socket())],
+            &["unix", &text(fixture.socket())],
             AttackCheck::Refused,
         ),
-        trial(
+        attack(
             8,
             "reaching an abstract socket",
             held,
-            &["abstract", yard.abstract_name()],
+            &["abstract", fixture.abstract_name()],
             AttackCheck::Refused,
         ),
         Attack {
-            withheld: yard.token().parent().map(Path::to_path_buf),
-            ..trial(
+            withheld: fixture.token().parent().map(Path::to_path_buf),
+            ..attack(
                 9,
                 "reading the daemon's own directory",
                 held,
-                &["read", &text(yard.token())],
+                &["read", &text(fixture.token())],
                 AttackCheck::Refused,
             )
         },
-        trial(10, "calls that no project needs", held, &["surface"], AttackCheck::Refused),
-        trial(11, "a foreign system call interface", held, &["foreign"], AttackCheck::Refused),
-        trial(12, "typing into a terminal", held, &["inject"], AttackCheck::Refused),
-        trial(
+        attack(10, "calls that no project needs", held, &["surface"], AttackCheck::Refused),
+        attack(11, "the 32-bit system call interface", held, &["foreign"], AttackCheck::Refused),
+        attack(12, "typing into a terminal", held, &["inject"], AttackCheck::Refused),
+        attack(
             13,
-            "touching a process outside",
+            "acting on a process outside",
             ClaimContext::if_signals_confined,
             &["touch", &bystander.to_string()],
             AttackCheck::Refused,
         ),
-        trial(14, "having privileges or gaining them", held, &["powers"], AttackCheck::Refused),
-        trial(15, "variables and descriptors", held, &["inherited", "PATH"], AttackCheck::Refused),
+        attack(14, "having privileges or gaining them", held, &["powers"], AttackCheck::Refused),
+        attack(
+            15,
+            "inherited variables and descriptors",
+            held,
+            &["inherited", "PATH"],
+            AttackCheck::Refused,
+        ),
         bounded(
-            "memory above its bound",
+            "memory above its limit",
             Limits { memory_bytes: 64 << 20, ..Limits::NONE },
             &["fill", "200"],
             AttackCheck::LimitHit,
         ),
         bounded(
-            "processes above their bound",
+            "processes above their limit",
             Limits { processes: 20, ..Limits::NONE },
             &["multiply", "40"],
             AttackCheck::LimitHit,
         ),
         bounded(
-            "a file above its bound",
+            "a file above its limit",
             Limits { file_bytes: 65_536, ..Limits::NONE },
             &["grow", &text(big), "1000000"],
             AttackCheck::Refused,
         ),
-        trial(17, "outliving the call", held, &linger, AttackCheck::WritesStopped(ticks.clone())),
-        trial(
+        attack(17, "outliving the call", held, &linger, AttackCheck::WritesStopped(ticks.clone())),
+        attack(
             18,
             "being refused without a record",
             |ground| {
@@ -311,7 +319,7 @@ fn rows(yard: &Fixture, bystander: i32) -> Vec<Attack> {
         ),
         Attack {
             runner: RunnerFate::Dies(ticks.clone()),
-            ..trial(
+            ..attack(
                 19,
                 "outliving the runner",
                 ClaimContext::if_signals_confined,
@@ -319,13 +327,13 @@ fn rows(yard: &Fixture, bystander: i32) -> Vec<Attack> {
                 AttackCheck::WritesStopped(ticks),
             )
         },
-        spoiling(20, "changing the person's home", yard.at_home(fixture::OF_HOME)),
-        spoiling(21, "changing a cache of the person", yard.at_home(fixture::CACHED)),
-        trial(
+        spoiling(20, "changing the user's home", fixture.at_home(fixture::OF_HOME)),
+        spoiling(21, "changing a cache of the user", fixture.at_home(fixture::CACHED)),
+        attack(
             22,
-            "reading a key beside a tool",
+            "reading a key next to a tool",
             held,
-            &["read", &text(yard.at_home(fixture::KEY))],
+            &["read", &text(fixture.at_home(fixture::KEY))],
             AttackCheck::Refused,
         ),
     ]
@@ -333,38 +341,38 @@ fn rows(yard: &Fixture, bystander: i32) -> Vec<Attack> {
 
 /// Runs one attack in the cage and then its control without one.
 fn run_one(
-    yard: &Fixture,
+    fixture: &Fixture,
     tier: Tier,
-    trial: &Attack,
+    attack: &Attack,
     words: &[&str],
     alter: fn(&mut Confinement),
 ) -> AttackResult {
-    let mut wanted = yard.confinement(tier);
-    wanted.limits = trial.limits;
-    wanted.network = trial.network;
-    wanted.withheld.extend(trial.withheld.iter().map(FilePath::from));
+    let mut wanted = fixture.confinement(tier);
+    wanted.limits = attack.limits;
+    wanted.network = attack.network;
+    wanted.withheld.extend(attack.withheld.iter().map(FilePath::from));
     alter(&mut wanted);
     let program = Program {
-        argv: std::iter::once(yard.program().into_os_string())
+        argv: std::iter::once(fixture.program().into_os_string())
             .chain(words.iter().map(Into::into))
-            .chain(trial.act.iter().map(Into::into))
+            .chain(attack.act.iter().map(Into::into))
             .collect(),
         env: Vec::new(),
         cwd: wanted.project.to_path(),
     };
-    let told = run::run_caged(&wanted, program, &trial.runner);
-    let ground = match &told {
-        Ok(Some(told)) => ClaimContext { tier, abi: told.abi, observable: told.observable },
+    let report = run::run_caged(&wanted, program, &attack.runner);
+    let ground = match &report {
+        Ok(Some(report)) => ClaimContext { tier, abi: report.abi, observable: report.observable },
         Ok(None) | Err(_) => {
             ClaimContext { tier, abi: ruleset::abi().unwrap_or(0), observable: true }
         }
     };
-    let (mut found, mut why) = judge(yard, trial, tier, told);
+    let (mut found, mut why) = judge(fixture, attack, tier, report);
     // After the attack, since the control changes the files that the check inspects.
     let control = || {
-        let done = run::run_uncaged(&trial.act);
-        if matches!(trial.proof, AttackCheck::NoDatagram) {
-            done && yard.got_datagram()
+        let done = run::run_uncaged(&attack.act);
+        if matches!(attack.proof, AttackCheck::NoDatagram) {
+            done && fixture.got_datagram()
         } else {
             done
         }
@@ -373,65 +381,65 @@ fn run_one(
         found = AttackOutcome::NotTested;
         "it does not succeed without a cage either".clone_into(&mut why);
     }
-    let claimed = (trial.claim)(ground);
-    AttackResult { tier, row: trial.row, name: trial.name, claimed, found, why }
+    let claimed = (attack.claim)(ground);
+    AttackResult { tier, row: attack.row, name: attack.name, claimed, found, why }
 }
 
 /// Judges the outcome; the text says why an attack could not be tested.
 fn judge(
-    yard: &Fixture,
-    trial: &Attack,
+    fixture: &Fixture,
+    attack: &Attack,
     tier: Tier,
-    told: Result<Option<RunReport>, CageError>,
+    report: Result<Option<RunReport>, CageError>,
 ) -> (AttackOutcome, String) {
     let held =
         |holds: bool| if holds { AttackOutcome::Prevented } else { AttackOutcome::NotPrevented };
-    let told = match told {
-        Ok(told) => told,
+    let report = match report {
+        Ok(report) => report,
         // A grant that violates the rules makes the cage fail, so nothing runs.
-        Err(error) if error.step == CageStep::Grants && trial.withheld.is_some() => {
+        Err(error) if error.step == CageStep::Grants && attack.withheld.is_some() => {
             return (AttackOutcome::Prevented, String::new());
         }
         // Without a network namespace there is no allow-list, so the cage fails and nothing runs.
-        Err(error) if error.step == CageStep::Namespaces && trial.network == Network::Listed => {
+        Err(error) if error.step == CageStep::Namespaces && attack.network == Network::Listed => {
             return (AttackOutcome::Prevented, String::new());
         }
         Err(error) => return (AttackOutcome::NotTested, error.to_string()),
     };
-    let found = match (&trial.proof, told) {
-        (_, Some(told)) if told.tier != tier => {
+    let found = match (&attack.proof, report) {
+        (_, Some(report)) if report.tier != tier => {
             return (AttackOutcome::NotTested, "the cage was made in another tier".to_owned());
         }
         (AttackCheck::WritesStopped(path), _) if run::file_length(path) == 0 => {
             return (AttackOutcome::NotTested, "the command never began".to_owned());
         }
-        (AttackCheck::WritesStopped(path), told) => {
-            held(stops_growing(path) && told.is_none_or(|told| told.survivors == 0))
+        (AttackCheck::WritesStopped(path), report) => {
+            held(stops_growing(path) && report.is_none_or(|report| report.survivors == 0))
         }
         (_, None) => {
             return (AttackOutcome::NotTested, "its runner ended without a report".to_owned());
         }
-        (AttackCheck::LimitHit, Some(told)) => held(told.exceeded),
+        (AttackCheck::LimitHit, Some(report)) => held(report.exceeded),
         (_, Some(RunReport { answer: AttackAnswer::None, .. })) => {
             return (AttackOutcome::NotTested, "the attack reported no result".to_owned());
         }
-        (AttackCheck::Refused, Some(told)) => held(told.answer == AttackAnswer::Refused),
-        (AttackCheck::FileUnchanged(path), Some(told)) => {
-            restored_or_not(&told, Fixture::is_unchanged(path))
+        (AttackCheck::Refused, Some(report)) => held(report.answer == AttackAnswer::Refused),
+        (AttackCheck::FileUnchanged(path), Some(report)) => {
+            restored_or_not(&report, Fixture::is_unchanged(path))
         }
         (AttackCheck::NeverChanged(path), Some(_)) => held(Fixture::is_unchanged(path)),
-        (AttackCheck::Absent(path), Some(told)) => restored_or_not(&told, !path.exists()),
-        (AttackCheck::NoDatagram, Some(_)) => held(!yard.got_datagram()),
-        (AttackCheck::Recorded, Some(told)) => held(told.refusals > 0),
+        (AttackCheck::Absent(path), Some(report)) => restored_or_not(&report, !path.exists()),
+        (AttackCheck::NoDatagram, Some(_)) => held(!fixture.got_datagram()),
+        (AttackCheck::Recorded, Some(report)) => held(report.refusals > 0),
     };
     (found, String::new())
 }
 
 /// Tells prevented, restored and not prevented apart.
-fn restored_or_not(told: &RunReport, whole: bool) -> AttackOutcome {
-    match (whole, told.answer) {
+fn restored_or_not(report: &RunReport, whole: bool) -> AttackOutcome {
+    match (whole, report.answer) {
         (true, AttackAnswer::Refused) => AttackOutcome::Prevented,
-        (true, AttackAnswer::Done) if told.tampered > 0 => AttackOutcome::Undone,
+        (true, AttackAnswer::Done) if report.tampered > 0 => AttackOutcome::Undone,
         (true, AttackAnswer::Done | AttackAnswer::None) | (false, _) => AttackOutcome::NotPrevented,
     }
 }

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 /// Time limit of an attack; none needs a tenth of it.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Interval of the check whether the command has begun.
+/// Interval of the check for the command's first output.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Whether the runner lives through the attack.
+/// The runner's fate during the attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RunnerFate {
     Lives,
@@ -129,16 +129,16 @@ pub(super) fn run_caged(
     let (line, its_line) = SetupChannel::pair()?;
     let child = sys::fork(move || {
         let said = match run_in_cage(wanted, program, runner, &its_line) {
-            Ok(told) => its_line.send_ready(&[], &told.words()),
+            Ok(report) => its_line.send_ready(&[], &report.words()),
             Err(error) => its_line.send_error(&error),
         };
         i32::from(said.is_err())
     })
     .map_err(|error| CageError::os(CageStep::Fork, "a runner", error))?;
-    let told = line.receive_ready();
+    let report = line.receive_ready();
     // The report counts, not the exit code.
     let _ = waitpid(child, None);
-    Ok(told?.and_then(|ready| RunReport::parse(&ready.losses)))
+    Ok(report?.and_then(|ready| RunReport::parse(&ready.losses)))
 }
 
 fn run_in_cage(
@@ -161,9 +161,9 @@ fn run_in_cage(
         }
         // Reports the tier now, since this process dies before it could report more.
         let (answer, [refusals, tampered]) = (AttackAnswer::None, [0, 0]);
-        let told =
+        let report =
             RunReport { tier, abi, observable, answer, refusals, tampered, exceeded, survivors: 0 };
-        let _ = line.send_ready(&[], &told.words());
+        let _ = line.send_ready(&[], &report.words());
         let _ = kill(getpid(), Signal::SIGKILL);
     }
     loop {

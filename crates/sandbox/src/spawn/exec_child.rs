@@ -40,7 +40,7 @@ impl Program {
     }
 
     /// Sends it to the process that will execute it.
-    pub(crate) fn send(&self, line: &SetupChannel) -> Result<(), CageError> {
+    pub(crate) fn send(&self, channel: &SetupChannel) -> Result<(), CageError> {
         if self.argv.is_empty() {
             return Err(CageError::new(CageStep::Program, "there is nothing to run"));
         }
@@ -57,7 +57,7 @@ impl Program {
             ));
         }
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        line.send_parts(&parts)
+        channel.send_parts(&parts)
     }
 }
 
@@ -78,21 +78,21 @@ pub(crate) struct PendingExec {
 
 impl PendingExec {
     /// Runs in the forked process. Returns the exit code if no program was executed.
-    pub(crate) fn run(self, line: &SetupChannel) -> i32 {
+    pub(crate) fn run(self, channel: &SetupChannel) -> i32 {
         // Without a filter nothing reads the marker.
-        let mark = self.filter.as_ref().and_then(|(_, plan)| plan.marker());
-        match self.lock(line).and_then(|()| await_program(line, mark)) {
+        let marker = self.filter.as_ref().and_then(|(_, plan)| plan.marker());
+        match self.lock(channel).and_then(|()| await_program(channel, marker)) {
             Ok(()) => 0,
             Err(error) => {
                 // The send fails if the runner is gone; then no process needs the error.
-                let _ = line.send_error(&error);
+                let _ = channel.send_error(&error);
                 127
             }
         }
     }
 
     /// Locks the process, in the order that the crate's README describes.
-    fn lock(self, line: &SetupChannel) -> Result<(), CageError> {
+    fn lock(self, channel: &SetupChannel) -> Result<(), CageError> {
         let handover = |error: Errno| CageError::os(CageStep::Handover, "standard streams", error);
         prctl::set_pdeathsig(Signal::SIGKILL)
             .map_err(|error| CageError::os(CageStep::Privileges, "death signal", error))?;
@@ -112,20 +112,20 @@ impl PendingExec {
         // Close the descriptors of this structure first; the remaining ones belong to the runner's
         // code.
         drop((self.input, self.output, self.errors, self.root));
-        sys::close_all_but(&[line.as_fd()])
+        sys::close_all_but(&[channel.as_fd()])
             .map_err(|error| CageError::os(CageStep::Handover, "closing descriptors", error))?;
         // The runner reads this process's memory to describe refused calls. The kernel allows that
         // for dumpable processes only; exec would set the flag anyway.
         prctl::set_dumpable(true)
             .map_err(|error| CageError::os(CageStep::Privileges, "dumpable", error))?;
-        let Some((filter, plan)) = self.filter else { return line.send_ready(&[], &[]) };
+        let Some((filter, plan)) = self.filter else { return channel.send_ready(&[], &[]) };
         match filter.install() {
-            Ok(Some(notify)) => line.send_ready(&[notify.as_fd()], &[]),
-            Ok(None) => line.send_ready(&[], &[]),
+            Ok(Some(notify)) => channel.send_ready(&[notify.as_fd()], &[]),
+            Ok(None) => channel.send_ready(&[], &[]),
             Err(InstallError::Listener(_)) => {
                 let silent = FilterSpec { reporting: Reporting::Errno, ..plan };
                 seccomp::install(&silent).map_err(CageError::from)?;
-                line.send_ready(&[], &[])
+                channel.send_ready(&[], &[])
             }
             Err(error) => Err(error.into()),
         }
@@ -133,8 +133,8 @@ impl PendingExec {
 }
 
 /// Waits for a program and executes it. `Ok` if the runner closed the channel instead.
-fn await_program(line: &SetupChannel, mark: Option<ExecMarker>) -> Result<(), CageError> {
-    let Some(parts) = line.receive_parts()? else {
+fn await_program(channel: &SetupChannel, marker: Option<ExecMarker>) -> Result<(), CageError> {
+    let Some(parts) = channel.receive_parts()? else {
         return Ok(());
     };
     let nonsense = || CageError::new(CageStep::Handover, "the message with the program is invalid");
@@ -156,18 +156,18 @@ fn await_program(line: &SetupChannel, mark: Option<ExecMarker>) -> Result<(), Ca
         )
         .hint("start it in the project or in an added directory")
     })?;
-    Err(execute(argv, env, mark.map_or(0, ExecMarker::register)))
+    Err(execute(argv, env, marker.map_or(0, ExecMarker::register)))
 }
 
 /// Tries to execute the program in each directory of the search path. Returns only on failure, with
 /// the reason.
-fn execute(argv: &[CString], env: &[CString], mark: u64) -> CageError {
+fn execute(argv: &[CString], env: &[CString], marker: u64) -> CageError {
     let Some(name) = argv.first() else {
         return CageError::new(CageStep::Program, "there is nothing to run");
     };
     let shown = name.to_string_lossy();
     if name.as_bytes().contains(&b'/') {
-        return refused(&shown, sys::exec(name, argv, env, mark));
+        return refused(&shown, sys::exec(name, argv, env, marker));
     }
     let path = env
         .iter()
@@ -180,7 +180,7 @@ fn execute(argv: &[CString], env: &[CString], mark: u64) -> CageError {
         let Ok(candidate) = CString::new([folder, b"/", name.as_bytes()].concat()) else {
             continue;
         };
-        let errno = sys::exec(&candidate, argv, env, mark);
+        let errno = sys::exec(&candidate, argv, env, marker);
         if errno == Errno::EACCES {
             worst = errno;
         } else if errno != Errno::ENOENT && errno != Errno::ENOTDIR {

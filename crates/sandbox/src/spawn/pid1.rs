@@ -37,9 +37,9 @@ const RESERVED_PIDS: u64 = 300;
 #[derive(Debug)]
 pub(crate) struct Pid1 {
     pid: Pid,
-    line: Option<SetupChannel>,
+    channel: Option<SetupChannel>,
     /// True if it makes files read-only on request.
-    seals: bool,
+    makes_mounts: bool,
 }
 
 impl Pid1 {
@@ -53,15 +53,15 @@ impl Pid1 {
         mounted: Option<OwnedFd>,
         processes: u64,
     ) -> Result<Self, CageError> {
-        let seals = plan.has_sealed();
+        let makes_mounts = plan.has_sealed();
         let nothing = open_dev_null()?;
-        let (line, its_line) = SetupChannel::pair()?;
+        let (channel, its_channel) = SetupChannel::pair()?;
         let apart = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
         let pid = sys::fork_into(apart, move || {
-            run((&plan, mounted.as_ref()), processes, nothing, &its_line)
+            run((&plan, mounted.as_ref()), processes, nothing, &its_channel)
         })
         .map_err(|error| CageError::os(CageStep::Namespaces, "PID 1 of the namespace", error))?;
-        Ok(Self { pid, line: Some(line), seals })
+        Ok(Self { pid, channel: Some(channel), makes_mounts })
     }
 
     /// Waits until the root is complete. The descriptors are the two namespaces, the root, the new
@@ -70,8 +70,8 @@ impl Pid1 {
     /// # Errors
     /// The step that failed in PID 1.
     pub(crate) fn await_root(&self) -> Result<ReadyMsg, CageError> {
-        match &self.line {
-            Some(line) => line.await_ready(),
+        match &self.channel {
+            Some(channel) => channel.await_ready(),
             None => Err(CageError::new(CageStep::Handover, "the namespace has ended")),
         }
     }
@@ -80,9 +80,9 @@ impl Pid1 {
     ///
     /// # Errors
     /// `CageStep::Handover`.
-    pub(crate) fn seals(&self) -> Result<Option<ReadOnlyMounter>, CageError> {
-        let line = self.line.as_ref().filter(|_| self.seals);
-        Ok(line.map(SetupChannel::try_clone).transpose()?.map(ReadOnlyMounter::new))
+    pub(crate) fn mounter(&self) -> Result<Option<ReadOnlyMounter>, CageError> {
+        let channel = self.channel.as_ref().filter(|_| self.makes_mounts);
+        Ok(channel.map(SetupChannel::try_clone).transpose()?.map(ReadOnlyMounter::new))
     }
 
     /// Its process ID as the runner sees it.
@@ -93,8 +93,8 @@ impl Pid1 {
     /// Ends PID 1, whereupon the kernel kills the whole namespace. This works for a stopped PID 1
     /// too: the event continues it.
     pub(crate) fn shut_down(&mut self) {
-        if let Some(line) = self.line.take() {
-            line.shut_down();
+        if let Some(channel) = self.channel.take() {
+            channel.shut_down();
         }
     }
 }
@@ -118,16 +118,16 @@ fn run(
     root: (&MountPlan, Option<&OwnedFd>),
     processes: u64,
     nothing: OwnedFd,
-    line: &SetupChannel,
+    channel: &SetupChannel,
 ) -> i32 {
-    match set_up(root, processes, nothing, line) {
-        Ok(rooms) => {
-            reap_until_closed(line, &rooms);
+    match set_up(root, processes, nothing, channel) {
+        Ok(staging_dirs) => {
+            reap_until_closed(channel, &staging_dirs);
             0
         }
         Err(error) => {
             // The send fails if the runner is gone; then no process needs the error.
-            let _ = line.send_error(&error);
+            let _ = channel.send_error(&error);
             1
         }
     }
@@ -137,7 +137,7 @@ fn set_up(
     (plan, mounted): (&MountPlan, Option<&OwnedFd>),
     processes: u64,
     nothing: OwnedFd,
-    line: &SetupChannel,
+    channel: &SetupChannel,
 ) -> Result<Vec<StagingDir>, CageError> {
     let handover = |error: Errno| CageError::os(CageStep::Handover, "standard streams", error);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(handover)?;
@@ -147,7 +147,7 @@ fn set_up(
         sys::put_at(nothing.as_fd(), stream).map_err(handover)?;
     }
     drop(nothing);
-    let BuiltRoot { mut losses, plain, mounted, staging_dirs: rooms } = plan.build(mounted)?;
+    let BuiltRoot { mut losses, plain, mounted, staging_dirs } = plan.build(mounted)?;
     if let Err(loss) = limit_processes(processes) {
         losses.push(loss.to_owned());
     }
@@ -162,18 +162,22 @@ fn set_up(
         })
         .collect::<Result<Vec<_>, _>>()?;
     let descriptors: Vec<_> = opened.iter().chain(&mounted).map(AsFd::as_fd).collect();
-    line.send_root_ready(&descriptors, &losses, &plain)?;
+    channel.send_root_ready(&descriptors, &losses, &plain)?;
     drop((opened, mounted));
     // The death signal set above no longer arrives once the runner has a signal scope, and a
     // stopped PID 1 would outlive the runner.
-    sys::continue_at_event(line.as_fd()).map_err(handover)?;
-    let kept: Vec<_> = rooms.iter().map(|room| room.place.as_fd()).chain([line.as_fd()]).collect();
-    sys::close_all_but(&kept).map_err(handover)?;
+    sys::continue_at_event(channel.as_fd()).map_err(handover)?;
+    let keep: Vec<_> = staging_dirs
+        .iter()
+        .map(|staging_dir| staging_dir.place.as_fd())
+        .chain([channel.as_fd()])
+        .collect();
+    sys::close_all_but(&keep).map_err(handover)?;
     match plan.has_sealed() {
         true => privileges::keep_mounting()?,
         false => privileges::drop_all()?,
     }
-    Ok(rooms)
+    Ok(staging_dirs)
 }
 
 /// Limits the number of processes in this namespace. The limit binds root too.
@@ -202,14 +206,14 @@ fn newer_than(major: u32, minor: u32) -> bool {
 
 /// Reaps orphans, so that their usage counts and their PIDs are free, and makes files read-only on
 /// request, until the channel closes.
-fn reap_until_closed(line: &SetupChannel, rooms: &[StagingDir]) {
+fn reap_until_closed(channel: &SetupChannel, staging_dirs: &[StagingDir]) {
     // SIGCHLD is ignored by default; with a handler it interrupts the wait below.
     if sys::handle(Signal::SIGCHLD, SigHandler::Handler(on_sigchld)).is_err() {
         return;
     }
-    let mut held = SigSet::empty();
-    held.add(Signal::SIGCHLD);
-    if held.thread_block().is_err() {
+    let mut sigchld = SigSet::empty();
+    sigchld.add(Signal::SIGCHLD);
+    if sigchld.thread_block().is_err() {
         return;
     }
     loop {
@@ -217,11 +221,11 @@ fn reap_until_closed(line: &SetupChannel, rooms: &[StagingDir]) {
             waitpid(None, Some(WaitPidFlag::WNOHANG)),
             Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
         ) {}
-        let mut end = [PollFd::new(line.as_fd(), PollFlags::POLLIN)];
+        let mut end = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut end, None, Some(SigSet::empty())) {
             Err(Errno::EINTR) => {}
             Ok(_) => {
-                if !read_only_mounts::handle_request(line, rooms) {
+                if !read_only_mounts::handle_request(channel, staging_dirs) {
                     return;
                 }
             }

@@ -16,7 +16,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The runner's handle for requests to PID 1.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyMounter {
-    line: SetupChannel,
+    channel: SetupChannel,
     /// A reply was missed. It may still arrive, and would be taken for the reply to the next
     /// request.
     broken: Cell<bool>,
@@ -24,8 +24,8 @@ pub(crate) struct ReadOnlyMounter {
 
 impl ReadOnlyMounter {
     /// Uses this channel, which must carry nothing else.
-    pub(crate) fn new(line: SetupChannel) -> Self {
-        Self { line, broken: Cell::new(false) }
+    pub(crate) fn new(channel: SetupChannel) -> Self {
+        Self { channel, broken: Cell::new(false) }
     }
 
     /// Makes the file at this path of the root read-only. In a staging directory the mount then
@@ -41,9 +41,9 @@ impl ReadOnlyMounter {
             ));
         }
         let asked = || {
-            self.line.set_timeout(REPLY_TIMEOUT)?;
-            self.line.send_parts(&[path.as_os_str().as_bytes()])?;
-            self.line.receive_parts()
+            self.channel.set_timeout(REPLY_TIMEOUT)?;
+            self.channel.send_parts(&[path.as_os_str().as_bytes()])?;
+            self.channel.receive_parts()
         };
         match asked() {
             Ok(Some(answer)) if answer.is_empty() => Ok(()),
@@ -61,13 +61,13 @@ impl ReadOnlyMounter {
 }
 
 /// Handles one request in PID 1. False if the channel is closed.
-pub(crate) fn handle_request(line: &SetupChannel, rooms: &[StagingDir]) -> bool {
-    let Ok(Some(parts)) = line.receive_parts() else { return false };
+pub(crate) fn handle_request(channel: &SetupChannel, staging_dirs: &[StagingDir]) -> bool {
+    let Ok(Some(parts)) = channel.receive_parts() else { return false };
     let mut paths = parts.iter().map(|part| Path::new(OsStr::from_bytes(part)));
-    let sealed = paths.try_for_each(|path| mounts::make_read_only(path, rooms));
+    let sealed = paths.try_for_each(|path| mounts::make_read_only(path, staging_dirs));
     let answered = match sealed {
-        Ok(()) => line.send_parts(&[]),
-        Err(errno) => line.send_parts(&[errno.desc().as_bytes()]),
+        Ok(()) => channel.send_parts(&[]),
+        Err(errno) => channel.send_parts(&[errno.desc().as_bytes()]),
     };
     answered.is_ok()
 }

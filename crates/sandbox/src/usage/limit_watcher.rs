@@ -103,8 +103,8 @@ impl LimitWatcher {
         if found.is_none() && begun >= self.next_count {
             let spent = proc_usage::thread_cpu_time();
             found = match group {
-                // Only CPU time is left to measure, and the cgroup reports it without a look at
-                // each process.
+                // Only CPU time is left to measure, and the cgroup reports it without a scan of all
+                // processes.
                 Some(group) if self.limits.memory_bytes == 0 && self.limits.processes == 0 => {
                     self.judge(ProcUsage { cpu_ms: group.cpu_ms(), ..ProcUsage::default() }, |_| 0)
                 }

@@ -21,7 +21,7 @@ pub(crate) fn test_config(plan: FilterSpec) -> NotifyConfig {
     NotifyConfig {
         settings: Vec::new(),
         watched: None,
-        seals: None,
+        mounter: None,
         plan,
         tier: Tier::B,
         shm_creations: None,
