@@ -87,7 +87,8 @@ fn words(rules: &[String]) -> Vec<&str> {
     rules.iter().map(String::as_str).collect()
 }
 
-/// Microseconds of this thread on a processor for one verdict: what other programs took is left out.
+/// Processor time of this thread for one verdict, in microseconds; time of other programs is not
+/// counted.
 fn own_us(rules: &SessionRules, case: &Case) -> f64 {
     let on_processor = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();

@@ -1,14 +1,14 @@
-//! What bash puts in before a command runs, as far as the text alone says it: variables, arrays,
-//! positional parameters, loop words, brace expansion, what `echo` and `printf` print. For denials and
-//! questions only: nothing that is found here allows anything.
+//! Expands a command as bash does before it runs it, from the text alone: variables, arrays,
+//! positional parameters, loop words, braces, the output of `echo` and `printf`. Used only to deny
+//! and to ask: an expansion never allows anything.
 //!
-//! `parse`, `redirect` and `compound` cut a text into steps, `atoms` reads the words, `walk` and `commands`
-//! follow them, `names` and `words` keep what each name and word can be, `parameter`, `braces`, `fields` and
-//! `print` say what bash puts in.
+//! `parse`, `redirect` and `compound` cut a text into steps, and `atoms` parses the words. `walk`
+//! and `commands` execute the steps on an `expander`. `names` and `words` track the possible values
+//! of names and words; `parameter`, `braces`, `fields` and `print` compute the expansions.
 //!
-//! The steps of a text are walked with the *set* of values that each name can hold. A text in which each
-//! step runs once and in order has one value a name; any other is walked twice and only adds values, so
-//! that a loop or a function sees what is set behind it. Sets, texts and work are bounded.
+//! Steps are executed with the *set* of values that each name can have. If every step of a text
+//! runs once and in order, each name has one value. Any other text is executed twice and only adds
+//! values, so that a loop or a function sees values set after it. Sets, texts and work are bounded.
 
 mod atoms;
 mod braces;
@@ -35,11 +35,11 @@ pub(crate) const EXPANSIONS_CAP: usize = 64;
 const TEXT_CAP: usize = 64 * 1024;
 /// Most values of a name, most fields of a brace expansion, most readings of a word.
 const VALUES_CAP: usize = 4096;
-/// Most outputs of a substitution, or of what a command reads.
+/// Most outputs of a substitution, and most inputs of a command.
 const OUTPUTS_CAP: usize = 64;
-/// Stands for what cannot be known. No text that people write has it.
+/// Placeholder for an unknown value. No real command contains this character.
 const UNKNOWN: char = '\u{10fffd}';
-/// Stands for what has too many readings, or is too long.
+/// Placeholder for a value with too many possibilities, or one that is too long.
 const TOO_MANY: char = '\u{10fffb}';
 /// Behind the former: it is outputs that are too many.
 const OF_OUTPUTS: char = '\u{10fffa}';
@@ -49,16 +49,16 @@ const ABSENT: &str = "\u{10fffc}";
 /// The commands of a text as bash would run them.
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
-    /// The words of each.
+    /// The words of each command.
     pub commands: Vec<Vec<String>>,
     pub opacity: Opacity,
     pub certainty: Certainty,
 }
 
-/// Whether the text was cut into commands as bash cuts it.
+/// How sure it is that the text was cut into commands as bash cuts it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Certainty {
-    /// All of it was followed.
+    /// Every part was parsed.
     #[default]
     Sure,
     /// A quote or bracket does not close, or other shells read it otherwise.
@@ -73,7 +73,7 @@ pub(crate) enum Opacity {
     None,
     /// The name of one comes from outside the text.
     Opaque,
-    /// There are more possibilities than are looked at.
+    /// There are more possibilities than are checked.
     TooMany(Limit),
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// The limit that hides what a word is, where one does.
+/// The limit because of which this word is unknown, if one is.
 pub(crate) fn limit_of(word: &str) -> Option<Limit> {
     let (_, behind) = word.split_once(TOO_MANY)?;
     Some(if behind.starts_with(OF_OUTPUTS) { Limit::Outputs } else { Limit::Values })
@@ -138,7 +138,7 @@ impl Values {
         values
     }
 
-    /// Whether there was room for it.
+    /// Returns false if there was no room for it.
     fn add(&mut self, value: Vec<String>) -> bool {
         if self.known.contains(&value) {
             return true;
@@ -151,7 +151,7 @@ impl Values {
         room
     }
 
-    /// The same, with a sign for what has no room.
+    /// Like `add`; if there is no room, adds a placeholder instead.
     fn add_or_mark(&mut self, value: Vec<String>) {
         let beyond = vec![beyond(Limit::Values)];
         if !self.add(value) && self.known.insert(beyond.clone()) {

@@ -26,14 +26,14 @@ pub(crate) struct CommandCandidate {
     pub starts: Vec<usize>,
 }
 
-/// Texts nested deeper than anybody writes them.
+/// The texts are nested deeper than in any real command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooDeep;
 
-/// Words of the shell's grammar behind which a command begins.
+/// Words of the shell's grammar after which a command begins.
 const GRAMMAR: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
 
-/// Subcommands of git that run what stands behind them.
+/// Subcommands of git that run their arguments.
 const GIT_RUNS: &[&str] = &["bisect", "filter-branch", "rebase", "submodule"];
 
 /// Such options that take the next word.
@@ -78,7 +78,7 @@ pub(crate) fn find_commands(
             opacity = Opacity::TooMany(Limit::Texts);
         }
         if let Some(expanded) = &expanded {
-            // Where variables stand in a text that was not followed, they may name a program.
+            // Variables in a text that was not parsed with certainty may name a program.
             let open = expanded.certainty == Certainty::InDoubt && text.contains(['$', '`']);
             opacity = opacity.max(expanded.opacity).max(if open {
                 Opacity::Opaque
@@ -103,7 +103,7 @@ pub(crate) fn find_commands(
     Ok((found, opacity))
 }
 
-/// Where what `echo` and `printf` print goes.
+/// The destination of the output of `echo` and `printf`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputUse {
     /// To no shell, or to one whose text is a piece already.
@@ -112,8 +112,8 @@ enum OutputUse {
     ToShell,
 }
 
-/// The pieces of a text: one reading where it is certain how bash cuts it into commands, and every
-/// reading of it where it is not.
+/// The pieces of a text: one way to cut it if it is certain how bash does, otherwise the pieces of
+/// every possible way.
 fn cut_into_pieces(
     text: &str,
     script: &Script,
@@ -139,13 +139,13 @@ fn cut_into_pieces(
         pieces.extend(lex::pieces(text, quotes));
     }
     if text.contains('$') {
-        // What is left where variables hold nothing, and where they hold blanks (`$IFS`).
+        // The text with all variables empty, and with all variables blank (`$IFS`).
         for held in ["", " "] {
             pieces.extend(lex::pieces(&without_variables(text, held), Quotes::Ignored));
         }
     }
     if text.contains('{') && text.contains(',') {
-        // What a brace expansion would make, roughly.
+        // An approximation of brace expansion.
         pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
     }
     let shell = pieces.iter().flat_map(|piece| &piece.words).any(|word| {
@@ -155,7 +155,7 @@ fn cut_into_pieces(
     (deduplicated(pieces), if shell { OutputUse::ToShell } else { OutputUse::Elsewhere })
 }
 
-/// Whether the grammar says each word of a text, and none could start another shell's text.
+/// True if the strict parse knows every word of the text, and no word could start a nested text.
 fn is_all_said(text: &str, script: &Script) -> bool {
     let said = |word: &str| {
         let traits = ProgramTraits::of(word);
@@ -174,7 +174,7 @@ fn is_all_said(text: &str, script: &Script) -> bool {
     !text.contains(['$', '`', '{']) && script.as_ref().is_ok_and(|script| script.iter().all(words))
 }
 
-/// The pieces less those that stand there already: the readings of a text mostly agree.
+/// Removes duplicate pieces: the different ways to cut a text mostly agree.
 fn deduplicated(mut pieces: Vec<TextPiece>) -> Vec<TextPiece> {
     let mut known = HashSet::with_capacity(pieces.len());
     let new: Vec<bool> = pieces.iter().map(|piece| known.insert(piece)).collect();
@@ -191,8 +191,8 @@ fn of_simple(simple: &SimpleCommand) -> TextPiece {
 
 /// The places of a piece where a command could begin, and the texts it hands on.
 ///
-/// Of each kind of wrapper only the first is followed: it already reaches all that stands behind
-/// it, and following each again would take quadratic time.
+/// Only the first wrapper of each kind is followed: it already covers everything after it, and
+/// following each would take quadratic time.
 fn find_starts(piece: TextPiece, prints: OutputUse) -> (CommandCandidate, Vec<String>) {
     let TextPiece { words, starts: given } = piece;
     let mut begins = vec![false; words.len() + 1];
@@ -216,7 +216,7 @@ fn find_starts(piece: TextPiece, prints: OutputUse) -> (CommandCandidate, Vec<St
             begins[at + 1] = true;
         }
         let traits = ProgramTraits::of(word);
-        // What is printed may be what a shell of the same text reads.
+        // A shell in the same text may execute the printed output.
         let printed = prints == OutputUse::ToShell && traits.has(ProgramTrait::Prints);
         let behind = match traits.has(ProgramTrait::PassesOn) {
             true => command_start(&words[at..]),
@@ -249,7 +249,7 @@ fn find_starts(piece: TextPiece, prints: OutputUse) -> (CommandCandidate, Vec<St
             let joined = |word: &String| Some(word.strip_prefix("-S")?.to_owned());
             nested.extend(words[at + 1..].iter().filter_map(joined));
         }
-        // `git -c alias.x='!…'`: git hands what follows the mark to a shell.
+        // `git -c alias.x='!…'`: git passes the text after the `!` to a shell.
         if traits.has(ProgramTrait::IsGit) && first(&mut seen.gits) {
             let marked = |word: &String| Some(word.split_once("=!")?.1.to_owned());
             nested.extend(words[at + 1..].iter().filter_map(marked));

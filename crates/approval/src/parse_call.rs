@@ -6,18 +6,18 @@ use crate::rule::rule_target::{self, MatchedBy};
 use crate::strict::grammar;
 use protocol::judgement::ToolKind;
 
-/// A call that somebody asks about.
+/// A call that the user asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedCall {
     /// The tool's real name.
     pub tool: &'static str,
-    /// Whether it looks or changes.
+    /// Query or mutation.
     pub kind: ToolKind,
-    /// What it is about.
+    /// Its command, page or path.
     pub what: CallSubject,
 }
 
-/// What a call is about.
+/// The subject of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallSubject {
     /// This text, for a shell.
@@ -32,7 +32,7 @@ impl NamedCall {
     /// Reads `tool:what`.
     ///
     /// # Errors
-    /// There is no such tool, or nothing stands behind it.
+    /// There is no such tool, or the command or path is missing.
     pub fn parse(text: &str) -> Result<Self, RuleFault> {
         let (name, what) = match text.split_once(':') {
             Some((name, what)) => (name, Some(what)),

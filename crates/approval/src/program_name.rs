@@ -1,16 +1,16 @@
 //! Names of programs: without their directory, and as globs.
 
-/// What stands behind the last slash.
+/// The part after the last slash.
 pub(crate) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether a shell could expand this word to other names.
+/// True if a shell could expand this word to other names.
 pub(crate) fn has_glob(word: &str) -> bool {
     word.contains(['*', '?', '['])
 }
 
-/// Whether the shell's glob `word` could expand to `name`; a `[…]` counts as any letter.
+/// True if the shell's glob `word` could expand to `name`; a `[…]` counts as any letter.
 pub(crate) fn glob_could_be(word: &str, name: &str) -> bool {
     if !has_glob(word) {
         return false;

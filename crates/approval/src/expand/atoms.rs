@@ -1,4 +1,4 @@
-//! A word of a shell text: letters, and what bash will put in their place.
+//! A word of a shell text: letters, and the parts that bash will expand.
 
 use super::{Certainty, parse};
 
@@ -13,7 +13,7 @@ pub(super) enum Atom {
         text: String,
         quoted: bool,
     },
-    /// `$name` or `${name…}`; `op` is what follows the name in the braces.
+    /// `$name` or `${name…}`; `op` is the text after the name in the braces.
     Parameter {
         name: String,
         op: String,
@@ -33,7 +33,7 @@ pub(super) enum Atom {
 }
 
 impl ShellWord {
-    /// Its letters, where all of them are written out without quotes.
+    /// Its letters, if the whole word is unquoted letters.
     pub(super) fn plain(&self) -> Option<String> {
         let mut plain = String::new();
         for atom in &self.0 {
@@ -65,7 +65,7 @@ impl ShellWord {
         (!self.0.is_empty()).then_some(literal)
     }
 
-    /// Whether bash can make its text without an error: `$((1/0))` and `${x?}` end a line.
+    /// True if bash can expand it without an error: `$((1/0))` and `${x?}` end a line.
     pub(super) fn expands_always(&self) -> bool {
         self.0.iter().all(|atom| match atom {
             Atom::Letters { .. } => true,
@@ -92,7 +92,7 @@ impl ShellWord {
         Self(reader.atoms)
     }
 
-    /// What stands behind the sign in `${name:-…}`; blanks in it end no word.
+    /// Parses the operand in `${name:-…}`, in which blanks do not end a word.
     pub(super) fn of_operand(text: &str) -> Self {
         let letters: Vec<char> = text.chars().collect();
         let mut reader = AtomReader::new(&letters, 0, 0);
@@ -117,7 +117,8 @@ impl ShellWord {
         word
     }
 
-    /// The commands that run while bash reads a text that is none: an index, a number, a file's name.
+    /// The commands that run while bash reads something else: an index, a number, the name of a
+    /// file.
     pub(super) fn commands_of(text: &str, depth: usize) -> Self {
         match text.contains(['$', '`']) {
             true => Self::of_text_at(text, depth).commands_only().unwrap_or_default(),

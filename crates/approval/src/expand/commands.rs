@@ -1,4 +1,4 @@
-//! What commands do to names, and what they run in turn.
+//! The effects of commands on names, and the commands that they run in turn.
 
 use super::expander::{Attribute, Expander, FileContent};
 use super::step::ShellStep;
@@ -24,7 +24,7 @@ impl Expander {
             if let Some(limit) = limit_of(word) {
                 self.too_many(limit);
             } else if word.contains(UNKNOWN) {
-                self.opacity(Opacity::Opaque);
+                self.raise_opacity(Opacity::Opaque);
             }
             if !ProgramTraits::of(word).has(ProgramTrait::PassesOn) {
                 break;
@@ -42,7 +42,7 @@ impl Expander {
         }
     }
 
-    /// What the command does to names, and what it prints where that is known.
+    /// Applies the command's effect on names, and records its output if known.
     fn effect(&mut self, words: &[String], inputs: &[String]) -> Option<String> {
         self.programs_in(words, inputs);
         let (program, rest) = words.split_first()?;
@@ -61,7 +61,7 @@ impl Expander {
         let name = match program.rsplit_once('/') {
             None => program.as_str(),
             Some(("/bin" | "/usr/bin", name)) => name,
-            // Another program, whatever its name.
+            // Any other program.
             Some(_) => return None,
         };
         match name {
@@ -157,7 +157,7 @@ impl Expander {
         }
     }
 
-    /// `env echo x`: what a wrapper's command prints.
+    /// `env echo x`: the output of a wrapper's command.
     fn printed_behind(&mut self, words: &[String]) -> Option<String> {
         let at = wrapper_syntax::starts(words).pop().filter(|at| *at > 0)?;
         let rest = &words[at + 1..];
@@ -168,16 +168,16 @@ impl Expander {
         }
     }
 
-    /// The body of a function with its arguments. One that runs with the same ones already does nothing
-    /// new; of one that calls itself again and again, nothing more is known than its program's name.
+    /// Executes the body of a function with its arguments. A function already running with the same
+    /// arguments adds nothing new. Of a deep recursion, only the program's name stays known.
     fn call(&mut self, words: &[String], body: &[ShellStep]) {
         if self.calls.iter().any(|call| call == words) {
             return;
         }
         if self.calls.iter().filter(|call| call.first() == words.first()).count() >= RECURSION_CAP {
-            // `f() { "$@"; }; f f f f rm x`: the program stands behind the functions.
+            // `f() { "$@"; }; f f f f rm x`: the program follows the function names.
             let hands_on = words[1..].iter().any(|word| self.functions.contains_key(word));
-            return self.opacity(match hands_on {
+            return self.raise_opacity(match hands_on {
                 true => Opacity::TooMany(Limit::Depth),
                 false => Opacity::Opaque,
             });
@@ -213,7 +213,7 @@ impl Expander {
         text
     }
 
-    /// `read a b` and `mapfile a`: what a here-string holds, or what is printed anywhere in the text.
+    /// `read a b` and `mapfile a`: they read a here-string, or any output printed in the text.
     fn reads(&mut self, rest: &[String], inputs: &[String]) {
         if let Some(at) = rest.iter().position(|word| word == "-C")
             && let Some(text) = rest.get(at + 1)
@@ -262,7 +262,7 @@ impl Expander {
         }
     }
 
-    /// What the command runs in turn where that is a shell or `xargs`.
+    /// Executes the commands that a shell or `xargs` runs in turn.
     fn programs_in(&mut self, words: &[String], inputs: &[String]) {
         let starts = wrapper_syntax::starts(words);
         for at in &starts {
@@ -343,7 +343,7 @@ impl Expander {
             self.scripts.insert(plain_path(file).to_owned());
             return;
         }
-        // Its input is what another command prints.
+        // It reads the output of another command.
         self.feeds_shell |= inputs.is_empty();
         for text in inputs {
             self.text(text, Some(("bash".into(), given.to_vec())));
@@ -384,7 +384,7 @@ impl Expander {
         all
     }
 
-    /// What is printed anywhere in the text, behind the command or in the place of a mark.
+    /// Any output printed in the text, appended to the command or inserted at the placeholder.
     fn xargs(&mut self, words: &[String], inputs: &[String]) {
         let CommandStart::At(begin) = wrapper_syntax::command_start(words) else { return };
         let mark = words[..begin].iter().position(|word| word.starts_with("-I"));
@@ -432,7 +432,7 @@ fn plain_path(file: &str) -> &str {
     file.strip_prefix("./").unwrap_or(file)
 }
 
-/// Each on a line: what `command -v` says of programs, but for their directory.
+/// One name a line: the output of `command -v` without directories.
 fn lines(words: &[String]) -> String {
     words.iter().filter(|word| !word.starts_with('-')).map(|word| format!("{word}\n")).collect()
 }

@@ -12,7 +12,7 @@ impl Parser<'_> {
     /// `{ …; }`, whose brace is behind us.
     pub(super) fn group(&mut self, steps: &mut Vec<ShellStep>) {
         if self.depth >= DEPTH_CAP {
-            return self.opacity();
+            return self.mark_uncertain();
         }
         self.depth += 1;
         let before = self.ends_at.take();
@@ -21,7 +21,7 @@ impl Parser<'_> {
         self.depth -= 1;
         match self.peek(0) {
             Some('}') => self.skip(1),
-            Some(_) | None => self.opacity(),
+            Some(_) | None => self.mark_uncertain(),
         }
     }
 
@@ -34,7 +34,7 @@ impl Parser<'_> {
         let first: String =
             self.rest().iter().take_while(|c| c.is_ascii_alphabetic()).take(9).collect();
         match self.peek(0) {
-            _ if self.depth >= DEPTH_CAP => self.opacity(),
+            _ if self.depth >= DEPTH_CAP => self.mark_uncertain(),
             Some('{') => {
                 self.skip(1);
                 self.group(&mut body);
@@ -45,12 +45,12 @@ impl Parser<'_> {
             }
             Some(_) if OPENING.contains(&first.as_str()) => self.compound(&first, &mut body),
             // A test, or a simple command, which only some shells take: it is read where it stands.
-            Some(_) | None => self.opacity(),
+            Some(_) | None => self.mark_uncertain(),
         }
         steps.push(ShellStep::Function { name, body: Rc::new(body), defined });
     }
 
-    /// From its first word to the one that closes it.
+    /// Parses a compound command from its first word to its closing word.
     fn compound(&mut self, first: &str, steps: &mut Vec<ShellStep>) {
         self.depth += 1;
         let before = self.ends_at.take();
@@ -112,7 +112,7 @@ impl Parser<'_> {
         steps.push(of_builtin("case", vec![word]));
         self.lines();
         if self.word().plain().as_deref() != Some("in") {
-            self.opacity();
+            self.mark_uncertain();
         }
         self.pattern(steps);
     }
@@ -121,7 +121,7 @@ impl Parser<'_> {
     pub(super) fn next_case(&mut self, steps: &mut Vec<ShellStep>) {
         self.skip(if self.next_is(";;&") { 3 } else { 2 });
         match self.cases {
-            0 => self.opacity(),
+            0 => self.mark_uncertain(),
             _ => self.pattern(steps),
         }
     }
@@ -141,7 +141,7 @@ impl Parser<'_> {
                 Some('|') => self.skip(1),
                 Some('(') if first => self.skip(1),
                 None | Some(';' | '&' | '<' | '>' | '(') => {
-                    self.opacity();
+                    self.mark_uncertain();
                     break;
                 }
                 Some(_) => {
@@ -167,7 +167,7 @@ impl Parser<'_> {
                 self.skip(1);
             }
             if matches!(self.peek(0), None | Some('#')) {
-                self.opacity();
+                self.mark_uncertain();
                 break;
             }
             let word = self.word();
@@ -179,13 +179,13 @@ impl Parser<'_> {
         steps.push(of_builtin("[[", words));
     }
 
-    /// `((…))`; whether it is one. As in bash, it is two subshells where the brackets do not close
-    /// together.
+    /// Parses `((…))` and returns true, or false if it is something else. As in bash, it is two
+    /// subshells if the brackets do not close together.
     pub(super) fn arithmetic(&mut self, steps: &mut Vec<ShellStep>) -> bool {
         let Some(text) = self.arithmetic_text() else { return false };
         if operands_touch(&text) {
             // An error of bash's, and a command of other shells.
-            self.opacity();
+            self.mark_uncertain();
         }
         let asides = vec![ShellWord::commands_of(&text, self.depth + 1)];
         steps.push(ShellStep::Simple(ParsedCommand { asides, ..ParsedCommand::default() }));

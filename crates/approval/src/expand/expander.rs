@@ -15,11 +15,11 @@ pub(super) struct Expander {
     pub(super) order: StepOrder,
     pub(super) expanded: Expanded,
     pub(super) known: HashSet<Vec<String>>,
-    /// What `echo` and `printf` printed, for those that read it.
+    /// Output of `echo` and `printf`, for commands that read it.
     pub(super) printed: Values,
-    /// What the substitution that is being read printed so far.
+    /// Output of the current substitution so far.
     pub(super) captured: Option<Vec<String>>,
-    /// Whether a shell reads a text from elsewhere.
+    /// True if a shell reads its text from another command or file.
     pub(super) feeds_shell: bool,
     /// Arrays of which an element was set by a name or a sum.
     pub(super) unordered: HashSet<String>,
@@ -36,7 +36,7 @@ pub(super) struct Expander {
     pub(super) fuel: usize,
 }
 
-/// What a file gets.
+/// The content written to a file.
 #[derive(Debug)]
 pub(super) enum FileContent {
     These(Vec<String>),
@@ -44,14 +44,14 @@ pub(super) enum FileContent {
     Anything,
 }
 
-/// What a name is for, as `declare` says it.
+/// An attribute of a name, set by `declare`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attribute {
     /// `-l`
     Lower,
     /// `-u`
     Upper,
-    /// `-n`: another name for the one that it holds.
+    /// `-n`: the name is an alias for the name in its value.
     Reference,
 }
 
@@ -67,7 +67,7 @@ impl Attribute {
     }
 }
 
-/// Whether a value becomes words at its blanks.
+/// Whether a value is split into words at its blanks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Split {
     Words,

@@ -50,7 +50,7 @@ impl WordFields {
         }
     }
 
-    /// All of them.
+    /// Returns the fields.
     pub(super) fn end(mut self) -> Vec<String> {
         self.done.extend(self.open.take());
         self.done

@@ -1,4 +1,4 @@
-//! The names of a text: what each can hold, what assigns to it, what `declare` says of it.
+//! The names of a text: their possible values, assignments, and attributes from `declare`.
 
 use super::atoms::ShellWord;
 use super::expander::{Attribute, DEPTH_CAP, Expander, Split};
@@ -6,7 +6,7 @@ use super::step::{Assign, ParsedCommand, StepOrder};
 use super::{ABSENT, Limit, UNKNOWN, VALUES_CAP, Values, beyond};
 
 impl Expander {
-    /// Adds values to those that a name can hold.
+    /// Adds possible values to a name.
     pub(super) fn set(&mut self, name: &str, values: Vec<Vec<String>>) {
         let elements: usize = values.iter().map(Vec::len).sum();
         self.fuel = self.fuel.saturating_sub(elements / 64);
@@ -61,7 +61,7 @@ impl Expander {
             "SHELL" | "BASH" | "0" => one("bash"),
             "IFS" => one(" \t\n"),
             "?" | "$" | "!" | "#" | "-" => one(&UNKNOWN.to_string()),
-            // What the environment may hold.
+            // A possible value from the environment.
             name if name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_') => {
                 vec![Vec::new(), vec![UNKNOWN.into()]]
             }
@@ -69,8 +69,8 @@ impl Expander {
         }
     }
 
-    /// Whether an assignment certainly succeeds in the shell of the text itself: it is the whole command,
-    /// and no part of it can fail. Only such a one replaces the values that were there.
+    /// True if an assignment certainly succeeds in the text's own shell: it is the whole command,
+    /// and no part of it can fail. Only then it replaces earlier values.
     pub(super) fn is_certain(&self, assign: &Assign, simple: &ParsedCommand) -> bool {
         let in_shell = self.depth == 0 && self.calls.is_empty() && self.captured.is_none();
         let alone = simple.words.is_empty() && !simple.redirected;
@@ -144,7 +144,7 @@ impl Expander {
     }
 }
 
-/// What the options of `declare` before an assignment say.
+/// The attributes set by the options of `declare` before an assignment.
 fn attribute(simple: &ParsedCommand) -> Option<Attribute> {
     let words = simple.words.iter().filter_map(ShellWord::plain);
     let declares =

@@ -1,4 +1,4 @@
-//! `${name…}`: what the operation behind the name makes of a value. Pure.
+//! `${name…}`: applies the operation after the name to a value. No IO.
 
 use super::{ABSENT, TOO_MANY, UNKNOWN};
 
@@ -10,11 +10,11 @@ const PATTERN_CAP: usize = 1 << 22;
 pub(super) enum ParamValue {
     Unset,
     One(String),
-    /// `$@`, `${a[@]}`: each is a word of its own.
+    /// `$@`, `${a[@]}`: each element is a separate word.
     Each(Vec<String>),
 }
 
-/// What a name without an index, or with this one, holds of an array.
+/// The values of an array for a name without an index, or with this one.
 pub(super) fn at(array: &[String], name: &str, index: Option<&str>) -> Vec<ParamValue> {
     let there = || array.iter().filter(|element| *element != ABSENT).cloned();
     let one = |element: Option<&String>| match element {
@@ -29,13 +29,13 @@ pub(super) fn at(array: &[String], name: &str, index: Option<&str>) -> Vec<Param
                 let place = if number < 0 { array.len() as i64 + number } else { number };
                 vec![usize::try_from(place).map_or(ParamValue::Unset, |at| one(array.get(at)))]
             }
-            // Any of them: the index is replaced itself, or a name.
+            // Any element: the index is unknown or a name.
             Err(_) => there().map(ParamValue::One).collect(),
         },
     }
 }
 
-/// What an operation that needs no other value makes of one. `operand` is expanded.
+/// Applies an operation that needs no other value. `operand` is expanded.
 pub(super) fn apply(value: ParamValue, op: &str, operand: &str, other: &str) -> ParamValue {
     let each = |work: &dyn Fn(&str) -> String| match &value {
         ParamValue::Unset => ParamValue::Unset,
@@ -177,7 +177,7 @@ enum One {
     Letters,
     /// `*`
     Any,
-    /// `[a-z]`: ranges, and whether they count or what is outside of them.
+    /// `[a-z]`: its ranges, and whether letters inside or outside them match.
     Set(Vec<(char, char)>, Counts),
 }
 
@@ -217,7 +217,7 @@ impl ShellPattern {
 
     /// The lengths of the beginnings that it fits, in ascending order.
     fn fitting(&self, text: &[char]) -> Vec<usize> {
-        // At each place of the pattern: whether it can be reached behind the letters so far.
+        // For each position in the pattern: true if the letters so far can reach it.
         let mut reached = vec![false; self.0.len() + 1];
         reached[0] = true;
         let pass_stars = |reached: &mut Vec<bool>| {
@@ -251,7 +251,7 @@ impl ShellPattern {
     }
 }
 
-/// What stands between `[` and `]`.
+/// Parses the part between `[` and `]`.
 fn set(letters: &[char]) -> One {
     let (counts, letters) = match letters {
         ['!' | '^', rest @ ..] => (Counts::Outside, rest),

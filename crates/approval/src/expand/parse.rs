@@ -1,5 +1,5 @@
-//! A shell text cut into steps whose words still hold what bash will replace. It accepts any text: what
-//! it does not follow becomes one command more, never one less.
+//! Cuts a shell text into steps with unexpanded words. It accepts any text. A part that it cannot
+//! parse becomes an additional command; no command is ever lost.
 
 use super::Certainty;
 use super::atoms::{self, ShellWord};
@@ -9,7 +9,7 @@ use super::step::{Assign, Definition, ParsedCommand, ShellStep, StepOrder};
 /// Deepest nesting of groups and functions.
 pub(super) const DEPTH_CAP: usize = 30;
 
-/// Words behind which a command begins, and what they say of the order.
+/// Words after which a command begins, with their effect on the order.
 const RESERVED: &[&str] = &[
     "!", "{", "}", "do", "done", "elif", "else", "esac", "fi", "if", "then", "time", "until",
     "while", "coproc",
@@ -44,7 +44,7 @@ fn inner(letters: &[char], at: usize, depth: usize) -> (usize, Vec<ShellStep>, C
     (parser.at.min(letters.len()), steps, parser.certainty)
 }
 
-/// What ends a text.
+/// The end of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
     End,
@@ -98,22 +98,22 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// All steps, whatever closes too early.
+    /// Parses all steps, even if a bracket closes too early.
     fn whole(&mut self, steps: &mut Vec<ShellStep>) {
         self.list(steps);
         while !self.stopped && self.at < self.letters.len() {
             // A `}` that closes nothing.
-            self.opacity();
+            self.mark_uncertain();
             self.at += 1;
             self.list(steps);
         }
         let unfinished = !self.here.is_empty() || self.nesting > 0 || self.open > 0;
         if unfinished || (self.until == Until::Bracket && !self.stopped) {
-            self.opacity();
+            self.mark_uncertain();
         }
     }
 
-    /// Whether a definition here is certainly reached, and holds for all that follows.
+    /// Whether a definition here is always reached, and holds for everything after it.
     pub(super) fn defined(&self) -> Definition {
         let inside = self.nesting + self.open + self.depth > 0 || self.until == Until::Bracket;
         match inside || self.joined.is_some() {
@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
     }
 
     /// From here on, bash may read otherwise.
-    pub(super) fn opacity(&mut self) {
+    pub(super) fn mark_uncertain(&mut self) {
         self.certainty = Certainty::InDoubt;
     }
 
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
         if self.peek(0) == Some('(') {
             if within {
                 // In the middle of a command it is for other shells.
-                self.opacity();
+                self.mark_uncertain();
             } else if self.next_is("((") && self.arithmetic(steps) {
                 return;
             }
@@ -260,7 +260,7 @@ impl<'a> Parser<'a> {
             self.stopped = true;
             return;
         } else {
-            self.opacity();
+            self.mark_uncertain();
         }
         self.at += 1;
     }
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The first word of a command; whether it closes the list.
+    /// Parses the first word of a command. Returns true if it closes the list.
     fn begins(&mut self, simple: &mut ParsedCommand, steps: &mut Vec<ShellStep>) -> bool {
         let begun = self.at;
         let before = self.at;
@@ -336,7 +336,7 @@ impl<'a> Parser<'a> {
                 }
             }
             // It may have a name before its command.
-            "coproc" => self.opacity(),
+            "coproc" => self.mark_uncertain(),
             "time" => {
                 self.blanks();
                 while self.next_is("-p ") || self.next_is("-- ") {
@@ -414,7 +414,7 @@ impl<'a> Parser<'a> {
                 None | Some(')') => break,
                 Some('#') => self.comment(),
                 Some(';' | '&' | '|' | '<' | '>' | '(') => {
-                    self.opacity();
+                    self.mark_uncertain();
                     self.at += 1;
                 }
                 Some('[') => {
@@ -431,7 +431,7 @@ impl<'a> Parser<'a> {
             }
         }
         if self.peek(0).is_none() {
-            self.opacity();
+            self.mark_uncertain();
         }
         self.at += 1;
         Some(Assign { name, append, index: None, array: true, values })
@@ -440,7 +440,7 @@ impl<'a> Parser<'a> {
     /// Looks ahead for the closing sign, as long as there was not too much of that.
     fn closed(&mut self, begun: usize, open: char, close: char) -> Option<(String, usize)> {
         if self.ahead == 0 {
-            self.opacity();
+            self.mark_uncertain();
             return None;
         }
         let closed = atoms::closed(self.letters, begun, open, close);
@@ -449,12 +449,12 @@ impl<'a> Parser<'a> {
         closed
     }
 
-    /// What stands before the closing sign, which is passed. The opening one is behind us.
+    /// The text before the closing sign, which is skipped. The opening sign was parsed before.
     fn balanced(&mut self, open: char, close: char) -> String {
         let begun = self.at.min(self.letters.len());
         let closed = self.closed(begun, open, close);
         let (text, at) = closed.unwrap_or_else(|| {
-            self.opacity();
+            self.mark_uncertain();
             (self.letters[begun..].iter().collect(), self.letters.len())
         });
         self.at = at;
@@ -464,7 +464,7 @@ impl<'a> Parser<'a> {
     pub(super) fn word(&mut self) -> ShellWord {
         let (word, at, certainty) = atoms::word(self.letters, self.at, self.depth);
         self.certainty = self.certainty.max(certainty);
-        // Whatever stands here, the reading goes on.
+        // Always make progress, even on an unexpected character.
         self.at = at.max(self.at + 1);
         word
     }

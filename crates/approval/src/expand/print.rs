@@ -1,6 +1,6 @@
-//! What `echo` and `printf` print, and escapes such as `\x72`.
+//! The output of `echo` and `printf`, and escapes such as `\x72`.
 
-/// A text with its escapes read, and whether one ended the output (`\c`).
+/// Decodes the escapes of a text. The second value is true if `\c` ended the output.
 pub(super) fn escaped(text: &str) -> (String, bool) {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -54,7 +54,7 @@ pub(super) fn escaped(text: &str) -> (String, bool) {
     (out, false)
 }
 
-/// What `echo` prints.
+/// The output of `echo`.
 pub(super) fn echo(arguments: &[String]) -> String {
     let option = |word: &&String| {
         word.len() > 1
@@ -69,7 +69,7 @@ pub(super) fn echo(arguments: &[String]) -> String {
     if options.contains('n') || ended { text } else { text + "\n" }
 }
 
-/// What `printf` prints; the format is used until no argument is left.
+/// The output of `printf`; the format is repeated until no argument is left.
 pub(super) fn printf(arguments: &[String]) -> String {
     let arguments = match arguments {
         [first, rest @ ..] if first == "--" => rest,
@@ -117,7 +117,7 @@ fn once(format: &str, rest: &mut &[String]) -> String {
             }
             None => "",
         };
-        // `%-5.2s`: of its size, only what cuts letters off matters for a name.
+        // `%-5.2s`: only the precision matters for a name, since it cuts letters off.
         let size = &piece[..end];
         let mut stars = size.split('.').map(|part| part.contains('*').then(&mut take));
         let (_, star) = (stars.next(), stars.next().flatten());

@@ -76,7 +76,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The word that ends a here-document, as its letters are written, and whether any is quoted.
+    /// The word that ends a here-document, as written, and whether any part of it is quoted.
     pub(super) fn delimiter(&mut self) -> (String, bool) {
         let (mut end, mut quoted) = (String::new(), false);
         let mut quote = None;
@@ -93,9 +93,9 @@ impl Parser<'_> {
                     end.extend(self.peek(0));
                 }
                 (c, None) if c.is_whitespace() || ";&|<>()".contains(c) => break,
-                // What bash makes of these is its own.
+                // Bash treats these in its own way.
                 ('$' | '`', None | Some('"')) => {
-                    self.opacity();
+                    self.mark_uncertain();
                     end.push(c);
                 }
                 (c, _) => end.push(c),
@@ -103,7 +103,7 @@ impl Parser<'_> {
             self.at += 1;
         }
         if quote.is_some() || end.is_empty() {
-            self.opacity();
+            self.mark_uncertain();
         }
         (end, quoted)
     }

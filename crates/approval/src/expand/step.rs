@@ -19,7 +19,7 @@ pub(super) enum ShellStep {
     },
 }
 
-/// Whether a function's definition is certainly reached.
+/// Whether a function's definition is always reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Definition {
     /// It takes the place of an earlier one.
@@ -70,7 +70,7 @@ pub(super) struct Assign {
     pub values: Vec<ShellWord>,
 }
 
-/// Whether each step runs once and in the order of the text.
+/// Whether every step runs once and in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepOrder {
     Straight,

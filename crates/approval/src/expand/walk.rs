@@ -7,7 +7,7 @@ use super::{Expanded, Limit, OUTPUTS_CAP, Opacity, TEXT_CAP, UNKNOWN, Values, be
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Work for one text; scripts that people write take a hundredth of it.
+/// Work limit for one text; ordinary scripts take a hundredth of it.
 const FUEL: usize = 60_000;
 pub(super) fn walk(text: &str) -> Expanded {
     let (steps, order, certainty) = parse::steps(text);
@@ -60,7 +60,7 @@ impl Expander {
                     if !bodies.iter().any(|known| Rc::ptr_eq(known, body)) {
                         bodies.push(Rc::clone(body));
                     }
-                    // Its body is looked at where it stands too: it may be called from elsewhere.
+                    // Execute its body here as well: it may be called from elsewhere.
                     self.deeper(|walk| walk.steps(body));
                 }
                 ShellStep::Loop { name, words } => {
@@ -84,7 +84,7 @@ impl Expander {
         }
     }
 
-    pub(super) fn opacity(&mut self, opacity: Opacity) {
+    pub(super) fn raise_opacity(&mut self, opacity: Opacity) {
         self.expanded.opacity = self.expanded.opacity.max(opacity);
     }
 
@@ -150,7 +150,7 @@ impl Expander {
         }
     }
 
-    /// Walks a text of its own, perhaps with words of its own: `$0`, `$1` and so on.
+    /// Executes a nested text, optionally with its own arguments `$0`, `$1` and so on.
     pub(super) fn text(&mut self, text: &str, given: Option<(String, Vec<String>)>) {
         if text.len() > TEXT_CAP * 2 {
             return self.too_many(Limit::Length);
@@ -178,6 +178,6 @@ impl Expander {
     }
 
     pub(super) fn too_many(&mut self, limit: Limit) {
-        self.opacity(Opacity::TooMany(limit));
+        self.raise_opacity(Opacity::TooMany(limit));
     }
 }

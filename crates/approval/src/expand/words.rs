@@ -1,4 +1,4 @@
-//! The readings of a word: what bash puts in for its parts, all of them together.
+//! The possible expansions of a word, combined from those of its parts.
 
 use super::atoms::{self, Atom, ShellWord};
 use super::expander::{DEPTH_CAP, Expander, Split};
@@ -6,7 +6,7 @@ use super::fields::WordFields;
 use super::parameter::{self, ParamValue};
 use super::{Limit, OUTPUTS_CAP, TEXT_CAP, TOO_MANY, UNKNOWN, VALUES_CAP, beyond, braces};
 
-/// Most readings of one command that are looked at all together.
+/// Most combinations of a command's words to check.
 const TOGETHER_CAP: usize = 1024;
 /// Most values of `IFS`.
 const SEPARATORS_CAP: usize = 4;
@@ -36,7 +36,7 @@ impl Expander {
                     commands.push(command);
                 }
             }
-            // All of them at once are not looked at.
+            // The combinations of several words are not checked.
             let unclear = readings.iter().map(|fields| match fields.as_slice() {
                 [one] => one.clone(),
                 _ => vec![TOO_MANY.to_string()],
@@ -186,7 +186,7 @@ impl Expander {
         }
     }
 
-    /// What a substitution prints; its commands are looked at on the way.
+    /// The output of a substitution; its commands are executed on the way.
     pub(super) fn output(&mut self, text: &str) -> Vec<String> {
         if self.depth >= DEPTH_CAP {
             self.too_many(Limit::Depth);
@@ -347,7 +347,7 @@ impl Expander {
     }
 }
 
-/// An index behind its `[`, and what stands behind the `]`.
+/// Splits a text after `[` into the index and the text after its `]`.
 fn index_of(text: &str) -> (String, String) {
     let letters: Vec<char> = text.chars().collect();
     match atoms::closed(&letters, 0, '[', ']') {

@@ -1,4 +1,4 @@
-//! Whether rules allow a command: every program that it would run, one by one.
+//! Checks that rules allow a command: every program that it would run, one by one.
 
 use crate::program_name::base_name;
 use crate::rule::rule_index::{RuleNumber, ToolRules};
@@ -9,7 +9,7 @@ use crate::strict::wrappers::{self, WrappedCommand};
 /// Deepest text within a text that is looked into to allow it.
 const DEPTH_CAP: usize = 4;
 
-/// What stands beside a command, as far as it matters for it.
+/// The context of a command, as far as it matters for its verdict.
 #[derive(Debug, Clone, Copy)]
 struct ShellContext {
     company: ShellUse,
@@ -17,7 +17,7 @@ struct ShellContext {
     depth: usize,
 }
 
-/// Whether other commands share a command's shell.
+/// Whether a command shares its shell with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShellUse {
     Alone,
@@ -50,7 +50,7 @@ pub(crate) fn not_allowed<'a>(
     script.iter().find(|simple| rules.and_then(|rules| one(rules, &simple.words, beside)).is_none())
 }
 
-/// Whether every command is allowed by the rules that are there or by one more.
+/// True if existing rules or one more rule allow every command.
 pub(crate) fn covered(
     rules: Option<&ToolRules>,
     more: &ToolRules,
@@ -83,7 +83,8 @@ fn all(rules: &ToolRules, script: &[SimpleCommand], above: ShellContext) -> Opti
     first
 }
 
-/// The rule that allows one command: one that says it, or those that say what it runs in turn.
+/// The rule that allows one command: one that matches it, or the rules for the programs that it
+/// runs in turn.
 fn one(rules: &ToolRules, words: &[ArgWord], beside: ShellContext) -> Option<RuleNumber> {
     let program = words.first()?.known()?;
     let relative = program.contains('/') && !program.starts_with('/');
@@ -97,7 +98,7 @@ fn one(rules: &ToolRules, words: &[ArgWord], beside: ShellContext) -> Option<Rul
     rules.covering_command(words, &guarded).or_else(|| behind(rules, words, &guarded, beside))
 }
 
-/// The rule for what stands behind a wrapper.
+/// The rule for the command inside a wrapper.
 fn behind(
     rules: &ToolRules,
     words: &[ArgWord],
@@ -121,7 +122,7 @@ fn behind(
             let own = ShellContext { company: ShellUse::Alone, ..deeper };
             all(rules, &grammar::read(&text).ok()?, own)
         }
-        // It shares its shell with what stands beside it, and can change it.
+        // It shares its shell with the other commands, and can change that shell.
         WrappedCommand::Here(text) => {
             let shared = ShellContext {
                 company: ShellUse::Others,

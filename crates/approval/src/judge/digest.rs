@@ -1,11 +1,11 @@
-//! The digest that binds an answer to exactly what was shown.
+//! The digest that binds an answer to the call that the user saw.
 
 use crate::judge::widening;
 use protocol::judgement::{Case, Widening};
 use sha2::{Digest, Sha256};
 
-/// 64 hex digits over tool, arguments, real paths and what the files there held, the cage and the
-/// rights beyond it.
+/// 64 hex digits over tool, arguments, real paths, content of their files, confinement, and rights
+/// beyond those of the session.
 pub(crate) fn digest(case: &Case) -> String {
     let mut hash = Sha256::new();
     // Each field with its length, so that no text can be moved from one field to the next.

@@ -1,5 +1,6 @@
-//! Examples beside a rule: calls that it speaks of and calls that it does not, tried when its file
-//! is read. A rule that says something else than its author thought is found there, not in use.
+//! Examples given with a rule: calls that it should match and calls that it should not. They are
+//! tried when the configuration is loaded, so that an author finds a wrong rule there and not in
+//! use.
 
 use crate::judge::allow_command;
 use crate::lenient::find_commands;
@@ -19,7 +20,7 @@ const PROJECT: &str = "/project";
 /// Tries each example against its rule alone.
 ///
 /// # Errors
-/// The first one that does not hold, with its place, or whose rule is none.
+/// The first example that fails, with its place, or the first rule that cannot be parsed.
 pub fn try_examples(examples: &[Example]) -> Result<(), RuleError> {
     examples.iter().try_for_each(one)
 }

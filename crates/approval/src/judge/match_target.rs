@@ -16,11 +16,12 @@ use protocol::web::WebAddress;
 /// Longest command in bytes: the kernel accepts no longer argument, so no shell could start with it.
 pub const COMMAND_CAP: usize = 128 * 1024 - 1;
 
-/// What a call, or a right that it asks for, is matched by.
+/// The part of a call, or of a right that it requests, that rules are matched against.
 pub(crate) enum MatchTarget {
-    /// A command: what it runs where that is certain, and all commands that can be seen in it.
+    /// A command: its programs according to the strict parse, if that succeeds, and all candidates
+    /// of the lenient one.
     Command { script: Script, candidates: Vec<CommandCandidate>, opacity: Opacity },
-    /// Paths, where they were looked at.
+    /// Paths, if they were probed.
     Paths { call_paths: Vec<CallPath> },
     /// A directory that it would have beside the project.
     Directory(RulePath),
@@ -42,7 +43,7 @@ pub(crate) struct CallPath {
 }
 
 impl SessionRules {
-    /// What the call is matched by, or why it cannot be judged.
+    /// The target of the call, or the reason why the call cannot be judged.
     pub(super) fn match_target(&self, case: &Case) -> Result<MatchTarget, String> {
         let known = rule_target::find(&case.call.tool).filter(|known| known.name == case.call.tool);
         match known.map(|known| known.matched_by) {

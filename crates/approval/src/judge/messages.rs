@@ -1,4 +1,4 @@
-//! What people and models read: why a call was refused or is asked about, and what would allow it.
+//! Messages for the user and the model: the reason for a refusal or a question, and a remedy.
 
 use crate::judge::suggestions::{self, sayable};
 use crate::judge::widening;
@@ -32,7 +32,7 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
 /// Most protected names of one question.
 const TAMPERED_NAMED: usize = 8;
 
-/// For the model, behind the reason: nobody can be asked.
+/// For the model, after the reason: the session is non-interactive.
 pub(crate) const NON_INTERACTIVE: &str =
     "this session is non-interactive, so it cannot be approved";
 
@@ -40,20 +40,20 @@ pub(crate) const NON_INTERACTIVE: &str =
 pub(crate) const MODE_REFUSES: &str =
     "the permission mode is `dont-ask`, which refuses instead of asking";
 
-/// For the model, where nobody can be asked.
+/// For the model, in a non-interactive session.
 pub(crate) const CONTINUE_WITHOUT: &str =
     "Continue without it, or tell the user what you need and why.";
 
-/// What would let a call run that is a person's to decide.
+/// How the user could let a call run that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// A rule that allows it.
     Rule,
-    /// A person only: a rule asks, and no other rule allows what it asks about.
+    /// Only by approving it: an `ask` rule matches, and no other rule overrides it.
     Person,
     /// Rights that the session lacks.
     Rights,
-    /// A person only, who is told that protected names are not as they were.
+    /// Only by approving it, after a warning that protected files were changed.
     Tampered,
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn unjudgeable(why: &str) -> String {
     format!("Not run: {why}.")
 }
 
-/// Why a command is asked about whatever rules and the mode say. Those that are left out are asked
-/// about with the next command.
+/// Why a command is asked about despite all rules and the mode. Names left out of this message
+/// appear with the next command.
 pub(crate) fn tampered(names: &[String]) -> String {
     let named: Vec<_> = names.iter().take(TAMPERED_NAMED).map(String::as_str).collect();
     let more = match names.len() - named.len() {
@@ -230,7 +230,7 @@ fn rule_for(case: &Case, project: &Path) -> Option<String> {
     plain(&path).then(|| format!("{tool}:{path}"))
 }
 
-/// Whether a path says the same as a pattern.
+/// True if a path contains no special character of a pattern.
 fn plain(path: &str) -> bool {
     path.chars().all(|c| c.is_alphanumeric() || "/._-+@=, ".contains(c))
 }

@@ -100,7 +100,7 @@ impl SessionRules {
         missing.into_iter().filter(|rule| self.would_allow(rule, case, target)).collect()
     }
 
-    /// Whether the call would be allowed with this rule beside those that are there.
+    /// True if one more rule, this one, would allow the call.
     fn would_allow(&self, text: &str, case: &Case, target: &MatchTarget) -> bool {
         let Ok(parsed) = rule_pattern::parse(&remembered_rule(text)) else { return false };
         let Ok(rule_index) = RuleIndex::new(RuleEffect::Allow, vec![(0, parsed)]) else {
@@ -122,7 +122,8 @@ impl SessionRules {
         }
     }
 
-    /// A question, as far as the mode lets one be asked and anybody is there.
+    /// Asks the user, unless the mode or a non-interactive session forbids questions; then the call
+    /// is refused.
     pub(crate) fn ask(
         &self,
         case: &Case,

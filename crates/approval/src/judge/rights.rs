@@ -1,7 +1,8 @@
-//! Rights beyond the session's that one call asks for: network, hosts, one more directory, git's own
-//! settings, git's signatures. A person gives them, or a rule that names them (`git-admin:git remote *`,
-//! `host:*.crates.io`); a rule for the command does not, nor does a mode. Each host is a right of its
-//! own; rules about the network speak of all of them. For `rules`, and [`give`] for the supervisor.
+//! Rights that one call requests and its session lacks: network, hosts, one more directory, git's
+//! own settings, git signatures. The user grants them, or a rule that names them (`git-admin:git
+//! remote *`, `host:*.crates.io`). Neither a rule for the command nor a mode does. Each host is a
+//! separate right; rules for the network cover all of them. For `session_rules`, and [`grants_all`]
+//! for the supervisor.
 
 use super::match_target::MatchTarget;
 use super::session_rules::SessionRules;
@@ -23,7 +24,7 @@ use std::path::Path;
 /// No directory that is asked for lies in the project, which a call has already.
 const NOWHERE: &str = "\u{0}";
 
-/// Whether these rules give all that is asked for: one for each right, in their order.
+/// True if these rules grant all requested rights: one rule for each right, in order.
 #[must_use]
 pub fn grants_all(
     rules: &[Rule],
@@ -35,7 +36,7 @@ pub fn grants_all(
     rules.len() == asked.len() && rules.iter().zip(&asked).all(gives)
 }
 
-/// What reading this page needs beyond a session with this network and these hosts.
+/// The right that a session with this network and these hosts lacks to read this page.
 #[must_use]
 pub fn right_to_read(page: &WebAddress, network: Network, hosts: &[HostRule]) -> Option<Widening> {
     let within = match network {
@@ -46,8 +47,8 @@ pub fn right_to_read(page: &WebAddress, network: Network, hosts: &[HostRule]) ->
     (!within).then(|| Widening::Hosts(vec![page.server.clone()]))
 }
 
-/// Whether a call of this tool may read this page too, where its own page leads there: judged as a call
-/// for this page would be.
+/// True if a call of this tool may follow a redirect from its page to this one. The page is judged
+/// like one of a new call.
 #[must_use]
 pub fn may_follow_redirect(onward: &Onward, tool: &str, page: &WebAddress) -> bool {
     let Ok(rules) = SessionRules::new(&onward.rules) else { return false };
@@ -71,7 +72,7 @@ pub fn may_follow_redirect(onward: &Onward, tool: &str, page: &WebAddress) -> bo
     matches!(rules.judge(&case), Verdict::Allow(_))
 }
 
-/// Whether a rule that allows pages names this host itself, as one that allows all hosts does not.
+/// True if an allow rule for pages names this host, instead of all hosts.
 #[must_use]
 pub fn is_host_named(rules: &[Rule], page: &WebAddress) -> bool {
     let allowing = rules.iter().filter(|rule| rule.effect == RuleEffect::Allow);
@@ -86,7 +87,7 @@ pub fn is_host_named(rules: &[Rule], page: &WebAddress) -> bool {
     })
 }
 
-/// The rules that speak of pages and their hosts.
+/// The rules for pages and their hosts.
 #[must_use]
 pub fn page_rules(rules: &RuleSet) -> RuleSet {
     let speaks = |rule: &&Rule| {
@@ -99,7 +100,8 @@ pub fn page_rules(rules: &RuleSet) -> RuleSet {
     RuleSet { rules: rules.rules.iter().filter(speaks).cloned().collect(), ..rules.clone() }
 }
 
-/// The hosts that rules deny by name: what a session's list names more widely does not lead there.
+/// The hosts that rules deny. They are denied even if a broader entry of the session's allow-list
+/// includes them.
 #[must_use]
 pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
     let denied = rules.iter().filter(|rule| rule.effect == RuleEffect::Deny);
@@ -117,7 +119,7 @@ pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
     hosts.collect()
 }
 
-/// Whether this rule is of those that give this right.
+/// True if this rule grants this right.
 fn grants(rule: &Rule, (tool, page): (&str, Option<&WebAddress>), widening: &Widening) -> bool {
     let named = |right: &str| rule_pattern::tool_of(rule).is_some_and(|known| known.name == right);
     let hosts = match widening {
@@ -140,7 +142,7 @@ fn grants(rule: &Rule, (tool, page): (&str, Option<&WebAddress>), widening: &Wid
     rule.effect == RuleEffect::Allow && speaks && by_name
 }
 
-/// A right that is asked for, by each name that rules have for it, and what they are matched by.
+/// A requested right: each name that rules use for it, with the target to match.
 struct RequestedRight<'a> {
     by: Vec<(&'static str, &'a MatchTarget)>,
 }
@@ -184,7 +186,7 @@ impl SessionRules {
                 Some(index) => rules.push(self.rules[index].clone()),
                 None => {
                     let reason = messages::exceeds_session(case);
-                    // No rule takes the place of one that asks.
+                    // No allow rule overrides an ask rule.
                     let offers = if asks { Vec::new() } else { suggestions::of_page(case) };
                     return Err(Box::new(self.ask(case, reason, offers, Remedy::Rights)));
                 }
@@ -194,7 +196,7 @@ impl SessionRules {
     }
 }
 
-/// What a right is matched by, where that is not the command which asks for it.
+/// The target of a right; `None` for a right that is matched by the command itself.
 fn match_target(widening: &Widening) -> Result<Option<MatchTarget>, String> {
     match widening {
         Widening::Network | Widening::GitAdmin | Widening::GitSign => Ok(None),

@@ -1,8 +1,8 @@
-//! Whether a command runs a file that calls can write, by the path it names: an answer that holds
-//! longer would hold for the file's next text too. For `rules`.
+//! Detects a command that names a file to run which calls can write. A lasting approval would also
+//! hold for the next content of this file. For `question`.
 //!
-//! Programs that find what they run by themselves (`make`, `cargo test`, `python -m`) are not among
-//! these.
+//! Programs that find files to run by themselves (`make`, `cargo test`, `python -m`) are not
+//! covered.
 
 use crate::lenient::programs::{ProgramTrait, ProgramTraits};
 use crate::program_name::base_name;
@@ -11,7 +11,7 @@ use crate::strict::script::{ArgWord, SimpleCommand};
 use crate::strict::wrappers::{self, WrappedCommand};
 use std::path::Path;
 
-/// Deepest command within a command that is looked at; a deeper one counts as one that does.
+/// Deepest nested command to inspect; a deeper one counts as running such a file.
 const DEPTH_CAP: usize = 8;
 
 /// They run the file that their first word names which is no option.
@@ -21,7 +21,7 @@ const INTERPRETERS: &[&str] = &[
     "pypy", "pypy3", "python", "ruby", "scala", "swift", "tclsh", "ts-node", "tsx", "wasmtime",
 ];
 
-/// Behind these stands what they run, in place of a file.
+/// Options whose value is code to run, in place of a file.
 const IN_PLACE: &[&str] = &["-c", "-e", "-m", "-r", "-p", "--eval", "--print"];
 
 /// Places where no call writes.
@@ -59,7 +59,7 @@ fn of_words(words: &[ArgWord], project: &Path, depth: usize) -> Option<String> {
     {
         return file_of(rest).filter(|file| is_writable(file, project)).map(str::to_owned);
     }
-    // What stands behind a wrapper that is not looked through.
+    // The command inside a wrapper that `unwrap_command` does not know.
     let runs = |word: &&str| word.contains('/') && !word.starts_with('-');
     let mut behind = rest.iter().filter_map(ArgWord::known).filter(runs);
     let behind = behind.find(|word| is_writable(word, project));

@@ -31,8 +31,8 @@ pub fn check(rules: &[Rule]) -> Vec<RuleError> {
     rules.iter().filter_map(|rule| rule_pattern::parse(rule).err()).collect()
 }
 
-/// Whether a call of this tool must be looked at before it can be judged: changes that name paths
-/// always, looks only where a rule could deny one.
+/// True if a call of this tool must be probed before it is judged: a mutation of paths always, a
+/// query only if a rule could deny one.
 #[must_use]
 pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
     let known = rule_target::find(tool).filter(|known| known.name == tool);
@@ -44,7 +44,7 @@ pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
             .rules
             .iter()
             .filter(|rule| rule.effect == RuleEffect::Deny)
-            // A rule that cannot be read may speak of this tool.
+            // A rule that cannot be parsed may be for this tool.
             .any(|rule| {
                 rule_pattern::tool_of(rule).is_none_or(|of| {
                     known.into_iter().any(|known| {
@@ -105,14 +105,15 @@ impl SessionRules {
             );
             return Verdict::Deny(Basis::Unjudgeable(why.clone()), messages::unjudgeable(&why));
         }
-        // Before queries, rules and modes: what lets a call run gives it no more than the session has.
+        // Rights come before queries, rules and modes: a rule that lets a call run grants no more
+        // rights than the session has.
         let granted = match self.granted(case, &target) {
             Ok(granted) => granted,
             Err(verdict) => return *verdict,
         };
         match self.verdict_if_tampered(case, &target, self.within_rights(case, &target)) {
             verdict if granted.is_empty() => verdict,
-            // What gave the rights is what the record has to name.
+            // The record must name the rules that granted the rights.
             Verdict::Allow(_) => Verdict::Allow(Basis::Rights(granted)),
             // The answer is for this call, since its rights are.
             Verdict::Ask(question) => Verdict::Ask(Question { offers: Vec::new(), ..question }),
@@ -120,9 +121,8 @@ impl SessionRules {
         }
     }
 
-    /// The verdict on a command where protected names are not as they were: no rule and no mode lets it
-    /// run, and whoever is asked is told of them. What a person configured behind edits changes nothing
-    /// and runs on.
+    /// The verdict on a command while protected files are changed. No rule and no mode lets it run;
+    /// the user is asked and told which files. A configured hook changes no files and still runs.
     fn verdict_if_tampered(&self, case: &Case, target: &MatchTarget, verdict: Verdict) -> Verdict {
         let runs = matches!(target, MatchTarget::Command { .. }) || case.command.is_some();
         let held_back = runs && case.kind == ToolKind::Mutation && case.configured.is_none();
@@ -139,7 +139,7 @@ impl SessionRules {
         }
     }
 
-    /// The limit of the reading that hides from denials what a command runs.
+    /// The limit of the analysis because of which a denied program could be hidden.
     fn limit_reached(&self, tool: &str, target: &MatchTarget) -> Option<Limit> {
         let MatchTarget::Command { opacity, candidates, .. } = target else { return None };
         let mut denials =
@@ -154,7 +154,7 @@ impl SessionRules {
 
     /// The verdict on a call whose rights are settled.
     fn within_rights(&self, case: &Case, target: &MatchTarget) -> Verdict {
-        // A look is never asked about, but one that leaves the machine can be.
+        // A query is never asked about, except one that uses the network.
         if let MatchTarget::Page(_) = target
             && let Some((index, _)) = self.first_match(&self.ask, &case.call.tool, target)
         {
@@ -173,7 +173,7 @@ impl SessionRules {
             let rule = &self.rules[index];
             let reason = format!("the rule {} asks about it", messages::rule_with_place(rule));
             return match self.ask(case, reason, Vec::new(), Remedy::Person) {
-                // No work of the model's waits for it, so no run comes to nothing without it.
+                // The model does not wait for a hook, so the run does not fail without it.
                 Verdict::Deny(Basis::NobodyToAsk(_), text) if case.configured.is_some() => {
                     Verdict::Deny(Basis::Rule(rule.clone()), text)
                 }
@@ -222,7 +222,8 @@ impl SessionRules {
                     Some((index, format!("/{}", rule_path.absolute)))
                 })
                 .min_by_key(|(index, _)| *index),
-            // What it holds of the project would be no wider.
+            // Patterns for the project are ignored: for the part of the project in this directory,
+            // the right adds nothing.
             MatchTarget::Directory(rule_path) => {
                 let index = rules.catching_path(rule_path, Depth::Below, Path::new(""))?;
                 Some((index, format!("/{}", rule_path.absolute)))
@@ -267,7 +268,8 @@ fn allowed_by(rules: &ToolRules, target: &MatchTarget) -> Option<RuleNumber> {
     }
 }
 
-/// Patterns that are fine one by one and too much together: no rule of them is more at fault.
+/// The error for patterns that are valid one by one but too large together. It names the last rule,
+/// since none is more at fault.
 fn combined_glob_error(set: &RuleSet, error: &globset::Error) -> RuleError {
     let last = set.rules.last();
     RuleError {

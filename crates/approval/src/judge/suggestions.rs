@@ -5,9 +5,8 @@ use crate::rule::path_pattern::RulePath;
 use crate::strict::script::{ArgWord, SimpleCommand};
 use protocol::judgement::Case;
 
-/// Programs of which `NAME *` would allow nearly anything: interpreters, those that run a program
-/// that an option or a file of theirs names, and those that change or send whatever they are told
-/// to.
+/// Programs for which `NAME *` would allow nearly anything: interpreters, programs that run a
+/// program named by an option or a file, and programs that change or send arbitrary files.
 const BROAD: &[&str] = &[
     "R",
     "Rscript",
@@ -143,7 +142,7 @@ const BROAD: &[&str] = &[
     "zip",
 ];
 
-/// Subcommands that run whatever stands behind them, or change what others run.
+/// Subcommands that run their arguments, or change what later commands run.
 const BROAD_SUBCOMMANDS: &[&str] = &[
     "bisect",
     "config",
@@ -197,7 +196,7 @@ pub(crate) fn of_page(case: &Case) -> Vec<String> {
     page.collect()
 }
 
-/// Whether a word can stand in a rule as it is.
+/// True if a word can be written in a rule as it is.
 pub(crate) fn sayable(word: &str) -> bool {
     !word.is_empty()
         && !word.contains([' ', '*', '\\', '\'', '"', ';', '&', '|', '<', '>', '(', ')', '`'])

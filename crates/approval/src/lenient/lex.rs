@@ -12,7 +12,7 @@ pub(crate) struct TextPiece {
     pub starts: Vec<usize>,
 }
 
-/// What a quote means while reading.
+/// The treatment of quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quotes {
     /// It holds a word together.
@@ -21,7 +21,7 @@ pub(crate) enum Quotes {
     Ignored,
 }
 
-/// Whether the text is plain letters and closed quotes, of which there is one reading only.
+/// True if the text is plain letters and closed quotes, which can be read in one way only.
 pub(crate) fn is_plain(text: &str) -> bool {
     let mut quote = None;
     let fits = text.bytes().all(|byte| match (byte, quote) {
@@ -40,7 +40,8 @@ pub(crate) fn is_plain(text: &str) -> bool {
     fits && quote.is_none()
 }
 
-/// Passes the words of an array, `x=(a b)`, where they are written out on one line: they are no command.
+/// Skips the words of an array, `x=(a b)`, if they are plain words on one line: they are not a
+/// command.
 fn pass_array(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+- \t".contains(c);
     let mut ahead = letters.clone();
@@ -74,7 +75,7 @@ struct Lexer {
     next_word: NextWord,
 }
 
-/// What becomes of the next whole word.
+/// Whether the next whole word is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextWord {
     Kept,
@@ -120,7 +121,7 @@ impl Lexer {
         }
     }
 
-    /// Whether the word so far is `name=` or `name+=`.
+    /// True if the word so far is `name=` or `name+=`.
     fn assigns(&self) -> bool {
         let name = self.word.as_ref().and_then(|word| word.strip_suffix('='));
         name.map(|name| name.strip_suffix('+').unwrap_or(name)).is_some_and(|name| {
@@ -142,7 +143,7 @@ impl Lexer {
                         'u' => (16, 4, 0),
                         'U' => (16, 8, 0),
                         '0'..='7' => (8, 2, kind.to_digit(8).unwrap_or_default()),
-                        // A line break or a bell: whatever it is, no letter of a name.
+                        // A line break, a bell or the like: never part of a name.
                         'a' | 'b' | 'e' | 'E' | 'f' | 'n' | 'r' | 't' | 'v' | 'c' => {
                             self.end_word();
                             continue;
@@ -197,8 +198,7 @@ impl Lexer {
             last = sign;
         }
         if signs >= 3 {
-            // A here-string is the text of somebody's standard input, perhaps a shell's; what
-            // stands behind it is a command again.
+            // A here-string is standard input, perhaps of a shell. A command follows it.
             self.end_piece();
             self.piece.starts.push(1);
         } else if !closes {

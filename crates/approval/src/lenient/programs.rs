@@ -1,11 +1,11 @@
-//! What programs do with the words behind them, by their names.
+//! How programs treat their arguments, by program name.
 
 use crate::program_name::base_name;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-/// Programs that run what stands behind them, after options that are not looked at.
+/// Programs that run their arguments as a command, after options that are not parsed.
 const PASS_ON: &[&str] = &[
     "builtin",
     "busybox",
@@ -99,11 +99,11 @@ const FEED_SHELLS: &[&str] = &["at", "batch", "chroot", "parallel", "ssh", "su",
 /// They take a text as if a shell read it.
 const SOURCE: &[&str] = &[".", "source"];
 
-/// Programs with subcommands, before which options may stand that do not change what is done.
+/// Programs with subcommands. Options before the subcommand do not change its effect.
 const HAVE_SUBCOMMANDS: &[&str] =
     &["cargo", "docker", "git", "kubectl", "npm", "pnpm", "systemctl"];
 
-/// What a program of some name does.
+/// A property of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramTrait {
     PassesOn = 1,
@@ -123,12 +123,12 @@ pub(crate) enum ProgramTrait {
 pub(crate) struct ProgramTraits(u16);
 
 impl ProgramTraits {
-    /// Of the program that a word names, whatever directory it stands in.
+    /// The properties of a program, in any directory.
     pub(crate) fn of(word: &str) -> Self {
         BY_NAME.get(base_name(word)).copied().unwrap_or_default()
     }
 
-    /// Whether it does anything but its own work.
+    /// True if it has any property in this table.
     pub(crate) fn is_known(self) -> bool {
         self.0 != 0
     }
@@ -138,7 +138,7 @@ impl ProgramTraits {
     }
 }
 
-/// Looked up for every word of a script, so it is one table.
+/// One table, because it is searched for every word of a script.
 static BY_NAME: LazyLock<HashMap<&'static str, ProgramTraits, BuildHasherDefault<Fnv>>> =
     LazyLock::new(|| {
         let tables: [(&[&'static str], ProgramTrait); 10] = [
@@ -162,7 +162,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, ProgramTraits, BuildHasherDefault
         by_name
     });
 
-/// FNV-1a. What is in the table is fixed, so nobody can make its names collide.
+/// FNV-1a. The table's names are fixed, so an attacker cannot make them collide.
 #[derive(Default)]
 struct Fnv(u64);
 

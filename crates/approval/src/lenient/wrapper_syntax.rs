@@ -5,7 +5,7 @@
 use crate::lenient::programs::{ProgramTrait, ProgramTraits};
 use crate::program_name::base_name;
 
-/// What stands between a wrapper and its command.
+/// The words between a wrapper and its command.
 struct WrapperSyntax {
     name: &'static str,
     /// Options that take nothing.
@@ -19,7 +19,7 @@ struct WrapperSyntax {
     variables: Variables,
 }
 
-/// Whether `NAME=value` may stand before the command.
+/// Whether `NAME=value` may precede the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Variables {
     Set,
@@ -150,7 +150,7 @@ pub(crate) fn command_start(words: &[String]) -> CommandStart {
 pub(crate) const RUN_OPTIONS: &[&str] =
     &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
-/// The places of a command at which it, or what it runs, is named.
+/// The positions at which a command begins: the command itself, and the commands that it runs.
 pub(crate) fn starts(words: &[String]) -> Vec<usize> {
     let (mut starts, mut at) = (Vec::new(), 0);
     while let Some(word) = words.get(at) {

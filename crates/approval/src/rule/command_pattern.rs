@@ -15,7 +15,7 @@ pub(crate) struct CommandPattern {
     end: PatternEnd,
 }
 
-/// What may follow the last word.
+/// Which words may follow the last word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternEnd {
     /// Nothing.
@@ -24,7 +24,7 @@ enum PatternEnd {
     Open,
 }
 
-/// One word of a pattern: its literal pieces, with a `*` between each two of them.
+/// One word of a pattern: its literal pieces, with a `*` between any two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PatternWord {
     pieces: Vec<String>,
@@ -75,8 +75,7 @@ impl CommandPattern {
         Ok(Self { words, end })
     }
 
-    /// Whether the command's words, all of them and whatever is not known of them, are what the
-    /// pattern says.
+    /// True if the pattern matches all words of the command, including the unknown ones.
     pub(crate) fn covers(&self, command: &[Known]) -> bool {
         let said = self.words.iter().zip(command).all(|(pattern, word)| match word {
             Known::Known(word) => pattern.is(word) && (pattern.is_star() || !pattern.climbs(word)),
@@ -87,16 +86,16 @@ impl CommandPattern {
         said && enough && (self.end == PatternEnd::Open || command.len() == self.words.len())
     }
 
-    /// Whether the pattern writes out the words at these places, or allows everything anyway.
+    /// True if the pattern writes out the words at these positions, or matches every command
+    /// anyway.
     pub(crate) fn writes_out(&self, places: &[usize]) -> bool {
         let written = |at: &usize| self.words.get(*at).is_some_and(|word| word.pieces.len() == 1);
         self.words.is_empty() || places.iter().all(written)
     }
 
-    /// Whether a command of these words falls under a denial. Wider than [`Self::is`]: a directory
-    /// before the program's name does not hide it, its name may be a glob of the shell, and a
-    /// pattern whose last word ends in `*` covers further words too (`rm -rf /*` and
-    /// `rm -rf / --no-preserve-root`).
+    /// True if a denial matches a command of these words. Broader than [`Self::covers`]: the
+    /// program may have a directory, its name may be a shell glob, and a pattern whose last word
+    /// ends in `*` also matches further words (`rm -rf /*` and `rm -rf / --no-preserve-root`).
     pub(crate) fn catches(&self, command: &[String]) -> bool {
         let Some((first, _)) = self.words.split_first() else { return true };
         let Some((program, arguments)) = command.split_first() else { return false };
@@ -113,11 +112,11 @@ impl CommandPattern {
         as_written || self.catches_reordered(command, open)
     }
 
-    /// Whether more words could make a command that it catches of these.
+    /// True if these words could begin a command that the pattern catches.
     pub(crate) fn begins(&self, command: &[String]) -> bool {
         let arguments = command.get(1..).unwrap_or_default();
         let rest = self.words.get(1..).unwrap_or_default();
-        // Of these programs, the words may stand in any order.
+        // These programs accept their words in any order.
         self.is_known_program()
             || rest.iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
     }
@@ -128,7 +127,8 @@ impl CommandPattern {
         KnownProgram::of(&written).is_some_and(|alike| alike.is_whole_program())
     }
 
-    /// Whether a command means the same to its program: its options in another order or spelling.
+    /// True if the program would treat the command like the pattern: its options have another order
+    /// or spelling.
     fn catches_reordered(&self, command: &[String], open: bool) -> bool {
         if command.len() < 2 || self.words.len() < 2 {
             return false;
@@ -146,8 +146,8 @@ impl CommandPattern {
         alike.catches((&pattern, &command), open, fits)
     }
 
-    /// Whether a denial could catch some command of this program, whose name without its directory
-    /// is `base`.
+    /// True if a denial could catch some command of this program; `base` is its name without a
+    /// directory.
     pub(crate) fn could_run(&self, program: &str, base: &str) -> bool {
         self.words.first().is_none_or(|first| first.could_be_program(program, base))
     }
@@ -176,8 +176,8 @@ impl PatternWord {
         self.pieces.len() > 1 && self.pieces.last().is_some_and(String::is_empty)
     }
 
-    /// Whether the word is what the pattern says. The first and the last piece are tied to the
-    /// word's ends; each one between is taken as early as it is found, which is enough for `*`.
+    /// True if the pattern matches the word. The first and the last piece are anchored to the
+    /// word's ends; each other piece matches as early as possible, which is enough for `*`.
     fn is(&self, word: &str) -> bool {
         let [first, middle @ .., last] = &self.pieces[..] else {
             return self.pieces.first().is_some_and(|whole| whole == word);
@@ -194,8 +194,8 @@ impl PatternWord {
         rest.ends_with(last.as_str())
     }
 
-    /// Whether a `*` between other letters took in a `..`, which leads out of the directory that
-    /// the letters name: `./scripts/*.sh` is not `./scripts/../x.sh`.
+    /// True if a `*` between other letters matched a `..`, which leaves the directory that the
+    /// pattern names: `./scripts/*.sh` must not match `./scripts/../x.sh`.
     fn climbs(&self, word: &str) -> bool {
         let ups = |text: &str| text.split('/').filter(|part| *part == "..").count();
         let said: usize = self.pieces.iter().map(|piece| ups(piece)).sum();

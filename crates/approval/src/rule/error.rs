@@ -1,4 +1,4 @@
-//! What can be wrong with a rule, with its place and the next step.
+//! Errors in rules, with their place and a remedy.
 
 use crate::rule::rule_target::MatchedBy;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: rule `{text}`{}: {fault}", place(file, *line), character(*at))]
 pub struct RuleError {
-    /// The file it stands in, or `flag`.
+    /// The file of the rule, or `flag`.
     pub file: String,
     /// Counted from 1; 0 where there is no file.
     pub line: u32,
@@ -15,18 +15,18 @@ pub struct RuleError {
     pub text: String,
     /// The character at fault, counted from 1; 0 where it is no one's.
     pub at: usize,
-    /// What is wrong.
+    /// The error.
     pub fault: RuleFault,
 }
 
-/// What is wrong with a rule.
+/// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleFault {
     /// No tool is called so.
     UnknownTool {
         /// As written.
         name: String,
-        /// One that may have been meant.
+        /// The tool that was probably meant.
         nearest: Option<&'static str>,
     },
     /// Neither `tool:pattern`, `Tool(pattern)` nor `tool`.
@@ -50,7 +50,7 @@ pub enum RuleFault {
         /// Which.
         tool: &'static str,
     },
-    /// A character that no word of a simple command has.
+    /// A character that cannot occur in a simple command.
     Operator(char),
     /// A quote in a pattern for commands.
     Quote(char),
@@ -64,16 +64,16 @@ pub enum RuleFault {
     Negated,
     /// A path pattern with a `..` in it.
     Upward,
-    /// What the glob's parser said.
+    /// The glob parser's message.
     Glob(String),
     /// Why this is no host.
     Host(String),
-    /// An example that is said not to fit, and does.
+    /// An example under `not` that the rule matches.
     Fits {
         /// Which.
         what: String,
     },
-    /// An example that is said to fit, and does not.
+    /// An example under `fits` that the rule does not match.
     FitsNot {
         /// Which.
         what: String,

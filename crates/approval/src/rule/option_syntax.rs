@@ -1,13 +1,14 @@
-//! Programs that read their options in any order and spelling: `rm -rf /`, `rm -fr /`, `rm --r -f -- /`.
-//! For denials and questions. Data first: what each program takes for the same.
+//! Programs that accept their options in any order and spelling: `rm -rf /`, `rm -fr /`, `rm --r -f
+//! -- /`. Used to deny and to ask. The table comes first: the spellings that each program treats
+//! alike.
 
 use crate::program_name::base_name;
 
-/// A program, or one subcommand of it.
+/// A program, or one of its subcommands.
 struct OptionSyntax {
     words: &'static [&'static str],
-    /// Each long option, with the short one of the same meaning where there is one. All of them are
-    /// here, since a beginning stands for an option where it fits no other.
+    /// Each long option, with its short form if it has one. The list must be complete: a prefix is
+    /// accepted as an option if it matches only one.
     long: &'static [(&'static str, Option<char>)],
     /// Short options that mean others: `-D` is `-d -f`.
     means: &'static [(char, &'static str)],
@@ -20,7 +21,7 @@ struct OptionSyntax {
     operands: Operands,
 }
 
-/// What the order of the other words means.
+/// Whether the order of the operands matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operands {
     /// Nothing: each is treated alike.
@@ -52,7 +53,7 @@ const OWNER: &[(&str, Option<char>)] = &[
     ("--reference", None),
 ];
 
-/// Modes of everybody, in the octal spelling that rules have.
+/// Spellings of modes for all users, with the octal form that rules use.
 const MODES: &[(&str, &str)] = &[
     ("0777", "777"),
     ("00777", "777"),
@@ -223,7 +224,7 @@ const ROWS: &[OptionSyntax] = &[
 pub(crate) struct SortedWords {
     /// Each with all its spellings.
     options: Vec<Vec<String>>,
-    /// What options take that stands in a word of its own.
+    /// Values of options that are separate words.
     values: Vec<String>,
     operands: Vec<String>,
 }
@@ -242,7 +243,7 @@ impl KnownProgram {
         ROWS.iter().position(begins).map(Self)
     }
 
-    /// Whether it is about the program, not about one of its subcommands.
+    /// True for a whole program, false for a subcommand.
     pub(crate) fn is_whole_program(&self) -> bool {
         ROWS[self.0].words.len() == 1
     }
@@ -275,8 +276,8 @@ impl KnownProgram {
         Some(sorted)
     }
 
-    /// Whether a command does what the pattern says, and perhaps more where it may. `fits` compares a
-    /// word of the pattern with one of the command.
+    /// True if the command does the same as the pattern, or more if `may_do_more`. `fits` compares
+    /// a word of the pattern with a word of the command.
     pub(crate) fn catches(
         &self,
         (pattern, command): (&SortedWords, &SortedWords),
@@ -312,14 +313,14 @@ impl KnownProgram {
 }
 
 impl OptionSyntax {
-    /// A long option, or a beginning of one; whether its value is the next word.
+    /// Adds a long option or a prefix of one. Returns true if its value is the next word.
     fn long(&self, word: &str, options: &mut Vec<Vec<String>>) -> bool {
         let (name, value) =
             word.split_once('=').map_or((word, None), |(n, value)| (n, Some(value)));
         let exact = self.long.iter().filter(|(long, _)| *long == name);
         let mut known: Vec<_> = exact.collect();
         if known.is_empty() {
-            // Where it fits several, the program refuses it: any of them may be meant.
+            // The program refuses an ambiguous prefix, so any of these options may be meant.
             known = self.long.iter().filter(|(long, _)| long.starts_with(name)).collect();
         }
         let mut takes_next = false;
@@ -337,7 +338,7 @@ impl OptionSyntax {
         takes_next
     }
 
-    /// Short options in one word; whether the value of the last is the next word.
+    /// Adds short options in one word. Returns true if the value of the last is the next word.
     fn short(&self, letters: &str, options: &mut Vec<Vec<String>>) -> bool {
         // `-r*` in a pattern: an option that begins so.
         if letters.contains('*') {

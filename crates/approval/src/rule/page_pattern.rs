@@ -9,8 +9,8 @@ use protocol::web::WebAddress;
 pub(crate) struct PagePattern {
     /// Whose pages.
     pub host: HostRule,
-    /// The path's letters between each two `*`, which stand for any letters, `/` too; none where
-    /// the rule speaks of all of the host.
+    /// The literal pieces of the path between `*`, which match any letters including `/`; `None` if
+    /// the rule is for the whole host.
     path: Option<Vec<String>>,
 }
 
@@ -30,13 +30,15 @@ impl PagePattern {
         Ok(Self { host, path: path.map(|path| path.split('*').map(str::to_owned).collect()) })
     }
 
-    /// Whether this page is one that the pattern speaks of, whatever a server takes its path for.
+    /// True if the pattern matches this page under every interpretation that a server could give
+    /// its path.
     pub(crate) fn covers(&self, page: &WebAddress) -> bool {
         let all = |pieces: &Vec<String>| readings(&page.path).iter().all(|path| fits(pieces, path));
         self.host.admits(&page.host, page.port) && self.path.as_ref().is_none_or(all)
     }
 
-    /// Whether a server could take it for a page that a denial speaks of.
+    /// True if the pattern matches this page under any interpretation that a server could give its
+    /// path.
     pub(crate) fn catches(&self, page: &WebAddress) -> bool {
         let any = |pieces: &Vec<String>| readings(&page.path).iter().any(|path| fits(pieces, path));
         self.host.admits(&page.host, page.port) && self.path.as_ref().is_none_or(any)
@@ -71,8 +73,8 @@ fn fits(pieces: &[String], path: &str) -> bool {
     rest.ends_with(last.as_str())
 }
 
-/// What servers make of a path: as it is; its signs undone; its steps taken, too; and less what some
-/// take for parameters.
+/// The interpretations of a path: unchanged; percent-decoded; with `.` and `..` resolved too; and
+/// without parameters after `;`.
 fn readings(path: &str) -> Vec<String> {
     let plain = unescaped(path);
     let without = |part: &str| part.split(';').next().unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
 //! Patterns for paths: gitignore-style, on real paths.
 //!
-//! A pattern without a slash in it fits that name at any depth; one with a slash starts at the
+//! A pattern without a slash matches that name at any depth; one with a slash starts at the
 //! project. One that begins with a slash starts at the project or at the root of the file system. A
-//! pattern that fits a directory fits all below it.
+//! pattern that matches a directory matches everything below it.
 
 use crate::rule::error::{FaultAt, RuleFault};
 use crate::rule::rule_target::Depth;
@@ -57,7 +57,7 @@ pub(crate) struct RulePath {
 const PROJECT_ITSELF: &str = "\u{1}";
 
 impl RulePath {
-    /// Of a real path; `None` where it is not absolute or has `..` in it, so that it is none.
+    /// Takes a real path; `None` if it is relative or contains `..`, and so is not a real path.
     pub(crate) fn new(real: &str, project: &Path) -> Option<Self> {
         let path = Path::new(real);
         let real_enough =
@@ -116,7 +116,8 @@ impl PathPattern {
             // `/`, `.` and `./`: the whole project, or everything.
             written = "**".into();
         }
-        // To allow, `dir/` means what lies in a directory; to deny, the directory too.
+        // In an allow rule `dir/` means the content of a directory; in a deny rule, the directory
+        // too.
         let itself = effect != RuleEffect::Allow || !text.ends_with('/');
         let mut globs = Vec::new();
         if itself {
@@ -143,12 +144,12 @@ impl PathPattern {
         Ok(Self { relative: globs, absolute, steps, anchor })
     }
 
-    /// Whether something below the directory could fit.
+    /// True if a path below the directory could match.
     pub(crate) fn reaches_below(&self, dir: &RulePath, project: &Path) -> bool {
         let from_project = || match &dir.relative {
             Some(below) if below == PROJECT_ITSELF => true,
             Some(below) => self.leads_through(below),
-            // A directory above the project holds all of it.
+            // A directory above the project contains the whole project.
             None => project.starts_with(Path::new("/").join(&dir.absolute)),
         };
         match self.anchor {

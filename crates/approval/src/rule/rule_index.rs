@@ -1,4 +1,4 @@
-//! The rules of one effect, sorted by tool so that a thousand of them are searched quickly.
+//! The rules of one effect, indexed by tool, so that a search among a thousand is fast.
 
 use crate::expand::{Limit, limit_of};
 use crate::lenient::CommandCandidate;
@@ -95,8 +95,8 @@ impl RuleIndex {
         self.tools.get(tool)
     }
 
-    /// The rules that speak of a tool: its own, and those of the tool that it is like, each with how
-    /// far it holds below what a call names.
+    /// The rules that apply to a tool: its own and inherited ones, each with its depth below the
+    /// paths that a call names.
     pub(crate) fn applied_to(&self, tool: &str) -> impl Iterator<Item = (&ToolRules, Depth)> {
         let known = rule_target::find(tool).filter(|known| known.name == tool);
         known
@@ -112,12 +112,12 @@ impl ToolRules {
         self.rule_for_all_calls
     }
 
-    /// Whether any rule asks what the paths are.
+    /// True if any rule has a path pattern.
     pub(crate) fn has_path_patterns(&self) -> bool {
         !self.paths.patterns.is_empty()
     }
 
-    /// Whether any rule asks what the words of a command are.
+    /// True if any rule has a command pattern.
     pub(crate) fn has_command_patterns(&self) -> bool {
         !self.words.all.is_empty()
     }
@@ -152,7 +152,7 @@ impl ToolRules {
         if let Some(index) = self.words.first_for_everything() {
             caught = earlier(caught, index, String::new);
         }
-        // The rules that could speak of a program, for the programs met so far.
+        // The rules that could match a program, for each program met so far.
         let mut of_program: HashMap<&str, Vec<&(CommandPattern, RuleNumber)>> = HashMap::new();
         for candidate in candidates {
             for start in &candidate.starts {
@@ -168,7 +168,7 @@ impl ToolRules {
         caught
     }
 
-    /// The limit that hides the words of a command which a rule could catch.
+    /// The limit that hides words of a command which a rule could catch.
     pub(crate) fn limit_hiding(&self, candidates: &[CommandCandidate]) -> Option<Limit> {
         candidates.iter().find_map(|candidate| {
             let hidden = candidate.words.iter().position(|word| limit_of(word).is_some())?;
@@ -182,12 +182,12 @@ impl ToolRules {
         })
     }
 
-    /// The first rule that speaks of all that is asked for of a host.
+    /// The first rule that covers the requested host completely.
     pub(crate) fn covering_host(&self, asked: &HostRule) -> Option<RuleNumber> {
         self.host(|rule| rule.covers(asked))
     }
 
-    /// The first rule that speaks of any of it.
+    /// The first rule that covers any part of the requested host.
     pub(crate) fn catching_host(&self, asked: &HostRule) -> Option<RuleNumber> {
         self.host(|rule| rule.meets(asked))
     }
@@ -197,7 +197,7 @@ impl ToolRules {
         named.into_iter().chain(self.rule_for_all_calls).min()
     }
 
-    /// The first rule that speaks of this page.
+    /// The first rule that covers this page.
     pub(crate) fn covering_page(&self, page: &WebAddress) -> Option<RuleNumber> {
         let named = self.pages.iter().find(|(rule, _)| rule.covers(page)).map(|(_, index)| *index);
         named.into_iter().chain(self.rule_for_all_calls).min()
@@ -238,7 +238,7 @@ impl ToolRules {
     }
 }
 
-/// The earlier of what was caught and a new catch.
+/// The earlier of two matches.
 fn earlier(
     caught: Option<(RuleNumber, String)>,
     index: RuleNumber,

@@ -43,7 +43,7 @@ pub(crate) fn parse(rule: &Rule) -> Result<ParsedRule, RuleError> {
     })
 }
 
-/// The tool that a rule speaks of, without reading its pattern. For every call, so it is quick.
+/// The tool of a rule. It does not parse the pattern, since it runs for every call.
 pub(crate) fn tool_of(rule: &Rule) -> Option<&'static RuleTarget> {
     let text = rule.text.trim();
     rule_target::find(&text[..name_end(text, 0)])
@@ -121,7 +121,7 @@ fn name_end(text: &str, start: usize) -> usize {
         .map_or(text.len(), |length| start + length)
 }
 
-/// What stands between the brackets of `Bash(cargo:*)`: there, `:*` at the end is our ` *`.
+/// Converts the text in the brackets of `Bash(cargo:*)`: `:*` at its end is our ` *`.
 fn foreign(inner: &str) -> String {
     match inner.strip_suffix(":*") {
         Some(front) => format!("{front} *"),

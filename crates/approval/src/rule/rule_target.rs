@@ -1,11 +1,11 @@
-//! The tools and rights that rules can speak of, and what their patterns are matched against.
+//! The tools and rights that rules can name, and the part of a call that their patterns match.
 
 use protocol::judgement::{RuleEffect, ToolKind, Widening};
 
-/// What a tool's pattern is matched against.
+/// The part of a call that a tool's pattern is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchedBy {
-    /// The words of a command.
+    /// The command.
     Command,
     /// The real paths that a call names.
     Path(Depth),
@@ -13,14 +13,14 @@ pub(crate) enum MatchedBy {
     Host,
     /// The page of the web that a call asks for.
     Page,
-    /// Nothing: only a rule for every call of the tool can speak of it.
+    /// Nothing: only a rule for every call of the tool is possible.
     Nothing,
 }
 
 /// How far a call on a directory reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// To what it names.
+    /// Only the named path.
     Named,
     /// To everything below it.
     Below,
@@ -31,11 +31,11 @@ pub(crate) enum Depth {
 pub(crate) struct RuleTarget {
     /// Its real name.
     pub name: &'static str,
-    /// Whether it looks or changes.
+    /// Query or mutation.
     pub kind: ToolKind,
-    /// What its pattern is matched against.
+    /// The part of a call that its pattern is matched against.
     pub matched_by: MatchedBy,
-    /// The tools that do the same by another name: what rules deny to them is denied here, too.
+    /// Tools with the same effect under another name: rules that deny them also deny this tool.
     pub inherits: &'static [InheritedRules],
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct RuleTarget {
 pub(crate) struct InheritedRules {
     /// Its real name.
     pub tool: &'static str,
-    /// Which of them.
+    /// The inherited rules.
     pub inherit: Inherit,
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct InheritedRules {
 pub(crate) enum Inherit {
     /// All.
     All,
-    /// Those that deny or ask, but none that allows.
+    /// Deny and ask rules, but no allow rules.
     DenyAndAsk,
-    /// Those that deny or ask, for what a call names and not for all that it reaches below that.
+    /// Deny and ask rules, only for the path that a call names and not for paths below it.
     DenyAndAskNamed,
 }
 
@@ -72,7 +72,7 @@ impl RuleTarget {
         Self { inherits: like, ..self }
     }
 
-    /// The tools whose rules are asked about a call: its own, and what it is like.
+    /// The tools whose rules apply to a call: the tool itself and those that it inherits from.
     pub(crate) fn applied_rules(
         &'static self,
         effect: RuleEffect,
@@ -116,21 +116,21 @@ impl RuleTarget {
 pub(crate) struct AppliedRules {
     /// Its name.
     pub tool: &'static str,
-    /// How far below what the call names, where the call itself reaches so far.
+    /// Depth of these rules below the path that a call names, if the call itself reaches below it.
     pub depth: Depth,
 }
 
-/// These run what a person configured to be run behind edits: that allows it, unless a rule asks or
+/// These run the configured hooks after edits. The configuration allows them, unless a rule asks or
 /// denies.
 pub(crate) const VERIFY: &str = "verify";
 const FORMAT: &str = "format";
 
-/// All of them. A rule for any other tool is an error: it would look like protection and be none.
+/// All tools. A rule for any other tool is an error: it would protect nothing.
 pub(crate) const TOOLS: &[RuleTarget] = &[
     target("read", ToolKind::Query, MatchedBy::Path(Depth::Named)),
     target("ls", ToolKind::Query, MatchedBy::Path(Depth::Named)),
     target("glob", ToolKind::Query, MatchedBy::Path(Depth::Below)),
-    // What may not be read may not be searched; a directory it is in may be.
+    // A file that must not be read must not be searched, but the directory around it may be.
     target("grep", ToolKind::Query, MatchedBy::Path(Depth::Below))
         .like(&[inherit("read", Inherit::DenyAndAskNamed)]),
     // Each shows the text that the other would.
@@ -142,7 +142,8 @@ pub(crate) const TOOLS: &[RuleTarget] = &[
     target("edit", ToolKind::Mutation, MatchedBy::Path(Depth::Named)),
     target("multi_edit", ToolKind::Mutation, MatchedBy::Path(Depth::Named))
         .like(&[inherit("edit", Inherit::All)]),
-    // A patch may do what each of these does, and which rule allows that is not theirs to say.
+    // A patch can do all of these, so it inherits their denials. No single one of their allow rules
+    // is enough for it.
     target("apply_patch", ToolKind::Mutation, MatchedBy::Path(Depth::Named)).like(&[
         inherit("edit", Inherit::DenyAndAsk),
         inherit("write", Inherit::DenyAndAsk),
@@ -168,7 +169,7 @@ pub(crate) const TOOLS: &[RuleTarget] = &[
     target("git_diff", ToolKind::Query, MatchedBy::Command).like(&[inherit("bash", Inherit::All)]),
     target("git_log", ToolKind::Query, MatchedBy::Command).like(&[inherit("bash", Inherit::All)]),
     target("git_show", ToolKind::Query, MatchedBy::Command).like(&[inherit("bash", Inherit::All)]),
-    // What may not be reached may not be read, whatever gives the network.
+    // A denied host must not be read either, even if another rule grants the network.
     target("web_search", ToolKind::Query, MatchedBy::Page)
         .like(&[inherit("host", Inherit::DenyAndAsk)]),
     target("web_fetch", ToolKind::Query, MatchedBy::Page)
@@ -201,7 +202,7 @@ pub(crate) const RIGHTS: &[RuleTarget] = &[
 /// The right that is asked for, as rules name it.
 pub(crate) fn right(widening: &Widening) -> &'static str {
     match widening {
-        // Who may have all of it may have some hosts.
+        // A rule for the whole network also grants single hosts.
         Widening::Network => "network",
         Widening::Hosts(_) => "host",
         Widening::GitAdmin => "git-admin",
@@ -210,7 +211,7 @@ pub(crate) fn right(widening: &Widening) -> &'static str {
     }
 }
 
-/// All that rules can speak of.
+/// All tools and rights.
 fn all() -> impl Iterator<Item = &'static RuleTarget> {
     TOOLS.iter().chain(RIGHTS)
 }
@@ -220,7 +221,7 @@ pub(crate) fn find(name: &str) -> Option<&'static RuleTarget> {
     all().find(|known| known.name.eq_ignore_ascii_case(name))
 }
 
-/// The tool of that name; a right is none.
+/// The tool of that name; rights do not count.
 pub(crate) fn tool(name: &str) -> Option<&'static RuleTarget> {
     TOOLS.iter().find(|tool| tool.name.eq_ignore_ascii_case(name))
 }

@@ -1,7 +1,7 @@
 //! The words that make git run other programs, or say which ones it runs later. `through` asks.
 //!
-//! Git takes the beginning of a long option for the whole of it, several short ones in one word, and
-//! `--no-pager` before its subcommand; each of these would hide such a word.
+//! Git accepts a prefix of a long option, several short options in one word, and `--no-pager`
+//! before its subcommand; each of these could hide such a word.
 
 use crate::strict::script::{ArgWord, WordStart};
 
@@ -47,7 +47,7 @@ pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
     let subcommand = 1 + words.iter().skip(1).take_while(before).count();
     let name = words.get(subcommand).and_then(ArgWord::known).unwrap_or_default();
     let guards = |at: usize, word: &ArgWord| match word {
-        // Whatever stands in the subcommand's place may be an option of git's own.
+        // The word at the subcommand's position may be one of git's own options.
         ArgWord::Known(word) if at == subcommand => {
             word.starts_with('-') || word.contains("--") || RUNNERS.contains(&word.as_str())
         }

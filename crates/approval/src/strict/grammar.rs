@@ -1,5 +1,5 @@
-//! The strict reading: the part of the shell's grammar of which `sh`, `dash` and `bash` make the
-//! same, by recursive descent. What is outside of it is [`Unread`], never guessed.
+//! The strict parser: the part of the shell's grammar that `sh`, `dash` and `bash` read alike, by
+//! recursive descent. Everything else is a [`ScriptError`], never guessed.
 //!
 //! Lists, pipelines, subshells, groups, `if`, `while`, `until`, `for` and `case` are followed, `$(…)`
 //! and `$name` in words too. The result is flat: every simple command that could run, in any order
@@ -35,7 +35,7 @@ pub(crate) struct GrammarReader<'a> {
     found: Vec<SimpleCommand>,
 }
 
-/// What ended a list.
+/// The token that ended a list.
 #[derive(Debug, PartialEq, Eq)]
 enum ListEnd {
     End,
@@ -45,7 +45,7 @@ enum ListEnd {
     Word(&'static str),
 }
 
-/// What was read, or why not.
+/// A parsed part, or the reason why it cannot be parsed.
 pub(crate) type GrammarResult<T> = Result<T, ScriptError>;
 
 impl<'a> GrammarReader<'a> {
@@ -121,7 +121,7 @@ impl<'a> GrammarReader<'a> {
         }
     }
 
-    /// Passes a sign. A line that goes on within one would make another of it.
+    /// Skips an operator. A line continuation inside it would make it another operator.
     pub(crate) fn sign(&mut self, length: usize) -> GrammarResult<()> {
         self.at += length;
         if self.next_is("\\\n") { Err(self.misplaced()) } else { Ok(()) }
@@ -157,7 +157,7 @@ impl<'a> GrammarReader<'a> {
         self.redirections()
     }
 
-    /// Commands, at least one, up to what closes them.
+    /// At least one command, up to the closing word.
     fn body(&mut self, close: ListEnd) -> GrammarResult<()> {
         let closers: &[&'static str] = match &close {
             ListEnd::Word(word) => &[*word],

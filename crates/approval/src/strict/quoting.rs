@@ -1,4 +1,5 @@
-//! The strict reading of words: quotes, escapes, and what of them is known before the shell runs.
+//! The strict parser for words: quotes, escapes, and the parts that are known before the shell
+//! runs.
 
 use crate::strict::grammar::{GrammarReader, GrammarResult};
 use crate::strict::script::{ArgWord, ScriptError, WordStart};
@@ -29,14 +30,15 @@ impl WordDraft {
         self.unknown_start = true;
     }
 
-    /// `~` is replaced at the beginning of a word, and in what looks like a list of paths.
+    /// The shell expands `~` at the beginning of a word, and in anything that looks like a list of
+    /// paths.
     fn tilde(&mut self) {
         self.replaced = true;
         self.text.push('~');
     }
 
     fn word(self) -> ArgWord {
-        // `{}` and `[` are words of `find` and `test`.
+        // `{}` and `[` are ordinary words, for `find` and `test`.
         if !self.replaced && (!self.splits || matches!(self.text.as_str(), "{}" | "[")) {
             return ArgWord::Known(self.text);
         }
@@ -76,7 +78,7 @@ impl<'a> GrammarReader<'a> {
         }
     }
 
-    /// Passes blanks and a comment; whether a word or a redirection follows.
+    /// Skips blanks and a comment. Returns true if a word or a redirection follows.
     pub(crate) fn another_word(&mut self) -> bool {
         self.blanks();
         self.comment();
@@ -88,7 +90,7 @@ impl<'a> GrammarReader<'a> {
         }
     }
 
-    /// Whether the next letter belongs to a word.
+    /// True if the next letter belongs to a word.
     pub(crate) fn in_word(&self) -> bool {
         !matches!(
             self.peek(),
@@ -96,7 +98,7 @@ impl<'a> GrammarReader<'a> {
         )
     }
 
-    /// The next word, where it is nothing but plain letters: one that the grammar may know.
+    /// The next word, if it consists of plain letters only and so may be a keyword.
     pub(crate) fn bare(&self) -> Option<&'a str> {
         let rest = self.rest();
         let end =

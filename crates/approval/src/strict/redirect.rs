@@ -43,7 +43,7 @@ impl GrammarReader<'_> {
             (ArgWord::Known(target), _) => target == "/dev/null",
             (ArgWord::One(_) | ArgWord::Open(_), _) => false,
         };
-        // For one shell `&>` ends the command: what stands behind the target would be a new one.
+        // In one shell `&>` ends the command, and a new command begins after the target.
         let last = !sign.starts_with('&') || !self.another_word();
         match harmless && last {
             true => Ok(true),

@@ -1,4 +1,4 @@
-//! Variables that can be set without changing what runs.
+//! Variables that can be set without changing which programs run.
 
 use crate::strict::script::ArgWord;
 
@@ -23,9 +23,9 @@ const OUTPUT_VARIABLES: &[&str] = &[
     "TZ",
 ];
 
-/// Whether a program may be given this variable: its name is known to be harmless, and so is every
-/// value that names no file. A language is given in UTF-8: with another set of characters a shell
-/// would read other letters in the rest of the text than are judged here.
+/// True if a program may be given this variable: its name is known to be harmless, and its value
+/// names no file. A language must be UTF-8: with another character set, a shell could read other
+/// letters in the rest of the text than this parser does.
 pub(crate) fn is_safe_prefix(name: &str, value: &ArgWord) -> bool {
     let plain = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.,=:@+-".contains(&byte))
@@ -40,8 +40,8 @@ pub(crate) fn is_safe_prefix(name: &str, value: &ArgWord) -> bool {
         && value.known().is_some_and(|text| plain(text) && (!language || known(text)))
 }
 
-/// Whether a variable of this name is the shell's own: no program and no shell reads one, and it is
-/// not among those that are handed on.
+/// True if a loop variable of this name stays in the shell: no program and no shell reads it, and
+/// it is not exported.
 pub(crate) fn is_safe_loop_variable(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())

@@ -19,11 +19,11 @@ pub(crate) enum ArgWord {
 pub(crate) enum WordStart {
     /// In any way; it may be an option.
     Any,
-    /// With letters that make no option of it.
+    /// With letters that cannot make it an option.
     Plain,
 }
 
-/// One program with its words; a text of them is judged one by one.
+/// One program with its arguments. The commands of a text are judged one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SimpleCommand {
     /// Never empty; the first is the program.
@@ -66,12 +66,12 @@ impl fmt::Display for SimpleCommand {
 /// A command as far as it could be read: at least one program.
 pub(crate) type Script = Result<Vec<SimpleCommand>, ScriptError>;
 
-/// Why it cannot be known what a text runs, so that no rule can allow it.
+/// The reason why the programs of a text are unknown, so that no rule can allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptError {
     /// No command at all.
     Empty,
-    /// `X=y command`, or a loop over `X`: the variable may change what runs.
+    /// `X=y command`, or a loop over `X`: the variable may change which programs run.
     Assignment(String),
     /// A quote or a bracket without its other half.
     Open(char),
@@ -83,7 +83,7 @@ pub enum ScriptError {
     Here,
     /// A function.
     Function,
-    /// A word of the grammar that is not followed here.
+    /// A keyword that this parser does not support.
     Keyword(String),
     /// Not where the grammar has it.
     Misplaced(String),
@@ -91,7 +91,7 @@ pub enum ScriptError {
     Program,
     /// A character that looks like another or like nothing.
     Character(char),
-    /// Commands within commands, deeper than anybody writes them.
+    /// Commands nested deeper than in any real text.
     Deep,
 }
 

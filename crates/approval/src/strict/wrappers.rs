@@ -1,4 +1,4 @@
-//! What stands behind a wrapper such as `env` or `sh -c`, and the words that no `*` of a rule covers.
+//! Unwraps `env`, `sh -c` and the like, and finds the words that no `*` of a rule may match.
 //!
 //! Only forms that are certain are looked through: options that are listed here, programs that are
 //! written out. All others need a rule of their own.
@@ -8,7 +8,7 @@ use crate::strict::git;
 use crate::strict::safe_env::is_safe_prefix;
 use crate::strict::script::{ArgWord, WordStart};
 
-/// What a wrapper runs.
+/// The command that a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WrappedCommand {
     /// A command in its place.
@@ -19,7 +19,8 @@ pub(crate) enum WrappedCommand {
     Here(String),
 }
 
-/// Builtins that change what the commands beside them mean: names, variables, options, traps.
+/// Builtins that change the meaning of other commands in the same shell: names, variables, options,
+/// traps.
 const STATE: &[&str] = &[
     ".",
     "alias",
@@ -56,19 +57,20 @@ const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
 const FIND_ACTS: &[&str] =
     &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"];
 
-/// Whether a builtin changes what others mean.
+/// True for a builtin that changes the meaning of other commands.
 pub(crate) fn changes_state(program: &str) -> bool {
     STATE.contains(&program)
 }
 
-/// Whether the word may name a builtin that goes to another directory.
+/// True if the word may name a builtin that changes the directory.
 pub(crate) fn may_change_dir(word: &ArgWord) -> bool {
     word.known().is_some_and(|word| MOVES.contains(&word))
 }
 
-/// Whether a builtin evaluates its words, and one of them could hold a command: `test -v 'a[$(x)]'`.
+/// True if a builtin evaluates its words and one of them could contain a command: `test -v
+/// 'a[$(x)]'`.
 pub(crate) fn may_evaluate_command(program: &str, words: &[ArgWord]) -> bool {
-    // Even `a[i]` runs what the variable `i` says.
+    // Even `a[i]` evaluates the value of the variable `i`.
     let known =
         |word: &ArgWord| word.known().is_some_and(|word| word.len() < 2 || !word.contains('['));
     match program {
@@ -105,8 +107,8 @@ fn is_option(word: &ArgWord) -> bool {
     word.known().is_none_or(|word| word.starts_with('-'))
 }
 
-/// The places of words that a rule must write out, since they make the program run others. All of
-/// them for a program of which it cannot be known.
+/// The positions of words that a rule must write out, since they make the program run others. An
+/// unknown word counts as such a word, unless it cannot be an option.
 pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
     let program = words.first().and_then(ArgWord::known).map(base_name).unwrap_or_default();
     let acts: fn(&str) -> bool = match program {
@@ -128,7 +130,7 @@ pub(crate) fn guarded(words: &[ArgWord]) -> Vec<usize> {
     (1..words.len()).filter(|at| could(&words[*at])).collect()
 }
 
-/// What the wrapper runs, where that is certain.
+/// The command that the wrapper runs, if that is certain.
 pub(crate) fn unwrap_command(words: &[ArgWord]) -> Option<WrappedCommand> {
     let (program, rest) = words.split_first()?;
     let program = program.known()?;
@@ -187,7 +189,7 @@ pub(crate) fn find_runs(words: &[ArgWord]) -> Option<Vec<Vec<ArgWord>>> {
                     Some(_) | None => false,
                 };
                 let length = (0..behind.len()).find(ends)?;
-                // What is found begins as the place does where it was looked for: with no `-`.
+                // A path that `find` reports begins like its start directory, so not with `-`.
                 let run = behind[..length].iter().map(|word| match word.known()?.contains("{}") {
                     true if word.known()?.starts_with("{}") => {
                         Some(ArgWord::Open(WordStart::Plain))
@@ -207,16 +209,16 @@ pub(crate) fn find_runs(words: &[ArgWord]) -> Option<Vec<Vec<ArgWord>>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// A command that begins with a program's name: not with an option, and not with a variable, which
-/// `env` and `time` set for what stands behind it.
+/// A command that begins with a program's name, not with an option or a variable; `env` and `time`
+/// set such a variable for the program after it.
 fn command(words: Vec<ArgWord>) -> Option<WrappedCommand> {
     let program = words.first()?.known()?;
     let named = !program.starts_with('-') && !program.contains('=');
     named.then_some(WrappedCommand::Command(words))
 }
 
-/// What stands behind the listed options. The second kind takes a value: in the same word, or in
-/// the next one where it does not end in `=`.
+/// The words after the listed options. Options of the second kind take a value: in the same word,
+/// or in the next one unless they end in `=`.
 fn options<'a>(words: &'a [ArgWord], flags: &[&str], values: &[&str]) -> Option<&'a [ArgWord]> {
     let mut rest = words;
     while let Some((word, behind)) = rest.split_first() {
@@ -238,7 +240,7 @@ fn options<'a>(words: &'a [ArgWord], flags: &[&str], values: &[&str]) -> Option<
     Some(rest)
 }
 
-/// `xargs` puts words of its input behind the command, or in the place of a mark.
+/// `xargs` appends words of its input to the command, or inserts them at a placeholder.
 fn xargs(words: &[ArgWord]) -> Option<WrappedCommand> {
     let flags = &["-0", "-r", "-t", "--null", "--no-run-if-empty", "--verbose"];
     let values = &["-n", "-P", "-L", "-s", "-d"];
@@ -255,7 +257,7 @@ fn xargs(words: &[ArgWord]) -> Option<WrappedCommand> {
     command(rest.iter().map(put).collect())
 }
 
-/// `sh -c text`, with options that change nothing of what runs.
+/// `sh -c text`, with options that do not change which programs run.
 fn script(words: &[ArgWord]) -> Option<WrappedCommand> {
     let [option, text, ..] = words else { return None };
     let letters = option.known()?.strip_prefix('-')?;
@@ -263,7 +265,7 @@ fn script(words: &[ArgWord]) -> Option<WrappedCommand> {
     plain.then(|| Some(WrappedCommand::Script(text.known()?.to_owned())))?
 }
 
-/// Of git's options before the subcommand only this one says nothing about what runs.
+/// The only one of git's own options that does not affect which programs run.
 fn without_pager(words: &[ArgWord]) -> Option<WrappedCommand> {
     let (option, rest) = words.split_first()?;
     let program = ArgWord::Known("git".into());
