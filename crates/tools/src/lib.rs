@@ -25,81 +25,50 @@
 //! Since the table's macro declares the files, `cargo fmt` does not see them:
 //! `rustfmt --edition 2024 crates/tools/src/tool/*.rs` does.
 
-mod answer;
 mod arguments;
-mod barriers;
-mod caches;
 mod cancel;
-mod capture;
-mod coerce;
 mod command;
-mod control;
-mod cut;
-mod dialect;
-mod diff;
-mod discovery;
-mod draft;
-mod drive;
-mod expression;
+mod edit;
+mod engine;
 mod failure;
-mod git;
-mod hidden;
-mod home_names;
-mod judged;
-mod kinds;
-mod lines;
-mod live;
+mod files;
 mod manual;
-mod near_miss;
-mod nearest;
-mod noise;
-mod not_started;
-mod open;
-mod package_copy;
-mod passage;
-mod patch;
-mod patterns;
 mod probe;
-mod protected;
-mod remove;
-mod replace;
-mod restore;
-mod rights;
+mod refusal_hints;
 mod run;
-mod schema;
-mod scope;
-mod searching;
-mod shared_dir;
+mod runner_program;
+mod search;
 pub mod signing;
-mod site;
-mod source;
 mod spec;
-mod syntax;
-mod to_proxy;
+mod text;
 mod tool;
-mod trail;
-mod transaction;
-mod web;
+mod tool_answer;
+mod tool_context;
 
-pub use answer::with_note;
-pub use arguments::{InterpretedCall, InvalidCall, interpret, interpret_at};
-pub use barriers::{Restriction, restrictions, temp_dirs};
+pub use arguments::command_rights::GitSigning;
+pub use arguments::interpret::{InterpretedCall, interpret, interpret_at};
+pub use arguments::invalid::InvalidCall;
 pub use cancel::Cancel;
-pub use control::visible;
-pub use failure::FailureCode;
-pub use live::{LiveOffer, LiveSink};
-pub use manual::named;
-pub use probe::probe;
-pub use restore::{probe_restore, restore};
-pub use rights::GitSigning;
-pub use run::{CageLost, CommandSetup, ToolRunRequest, run, run_command};
-pub use scope::CallScope;
-pub use spec::{Alias, Caller, RunnerProgram, ToolDeclaration};
-pub use syntax::{
-    CodeMatch, Engine, EngineError, FindBy, LocatedEdits, NameKind, Outline, OutlineEntry,
-    SyntaxEngine, SyntaxSearch, TextEdit, TreeEdit,
+pub use command::live_output::{LiveOffer, LiveSink};
+pub use command::setup::CommandSetup;
+pub use edit::restore::{probe_restore, restore};
+pub use engine::Engine;
+pub use engine::error::EngineError;
+pub use engine::syntax::{
+    CodeMatch, FindBy, LocatedEdits, NameKind, Outline, OutlineEntry, SyntaxEngine, SyntaxSearch,
+    TextEdit, TreeEdit,
 };
-pub use tool::specs;
-pub use web::{
+pub use engine::web::{
     NUMERIC_ADDRESS_REFUSED, SearchHit, WebEngine, WebPage, numeric_address, web_address, web_url,
 };
+pub use failure::FailureCode;
+pub use files::call_scope::CallScope;
+pub use manual::named;
+pub use probe::probe;
+pub use refusal_hints::{Restriction, restrictions, temp_dirs};
+pub use run::{CageLost, ToolRunRequest, run, run_command};
+pub use runner_program::RunnerProgram;
+pub use spec::{Alias, Caller, ToolDeclaration};
+pub use text::control::visible;
+pub use tool::specs;
+pub use tool_answer::with_note;

@@ -1,7 +1,7 @@
 //! What is said of each tool, to models and to people alike: its description, its bounds, its inputs, its
 //! cage, its rules, an example. One source for the model's table, `agentd tools` and the manual page.
 
-use crate::dialect;
+use crate::arguments::dialect;
 use crate::spec::ToolDeclaration;
 use crate::tool::specs;
 use protocol::confinement::Profile;

@@ -1,16 +1,18 @@
 //! The look before a verdict: where a call's paths lead, what is there, what it would change.
 
-use crate::arguments::interpret;
+use crate::arguments::interpret::interpret;
 use crate::cancel::Cancel;
+use crate::edit::remove;
+use crate::engine::Engine;
 use crate::failure::ToolFailure;
-use crate::judged;
-use crate::open;
-use crate::remove;
-use crate::scope::{CallScope, TraceEnd, trace_path};
-use crate::site::{ReportExtras, ResolvedPath, ToolContext};
+use crate::files::call_scope::CallScope;
+use crate::files::path_trace::{TraceEnd, trace_path};
+use crate::files::precondition;
+use crate::files::resolved_path::ResolvedPath;
+use crate::files::safe_open;
 use crate::spec::ProbeMode;
-use crate::syntax::Engine;
 use crate::tool::tool_impl;
+use crate::tool_context::{ReportExtras, ToolContext};
 use protocol::call::{Probe, ProbedPath};
 use protocol::judgement::ToolKind;
 
@@ -70,9 +72,9 @@ fn probe_path(place: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -
                 ResolvedPath { named: named.to_owned(), real: trace.real.clone(), exists: true };
             match look {
                 ProbeMode::Removal if trace.real.is_dir() => remove::tree_digest(&trace.real).ok(),
-                ProbeMode::Removal | ProbeMode::Content => open::open_regular(&target)
+                ProbeMode::Removal | ProbeMode::Content => safe_open::open_regular(&target)
                     .ok()
-                    .and_then(|(file, _)| judged::digest_reader(file).ok()),
+                    .and_then(|(file, _)| precondition::digest_reader(file).ok()),
             }
         }
         ToolKind::Mutation | ToolKind::Query => None,

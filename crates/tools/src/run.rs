@@ -1,22 +1,19 @@
 //! Runs one call. For `agentd-tool` and `agentd-code`, after their cage stands.
 
-use crate::answer::failed;
-use crate::arguments::interpret;
+use crate::arguments::interpret::interpret;
 use crate::cancel::Cancel;
+use crate::command::setup::CommandSetup;
+use crate::engine::Engine;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::live::LiveSink;
-use crate::scope::CallScope;
+use crate::files::call_scope::CallScope;
 use crate::signing::Signer;
-use crate::site::{ReportExtras, ToolContext};
-use crate::syntax::Engine;
 use crate::tool::{specs, tool_impl};
+use crate::tool_answer::failed;
+use crate::tool_context::{ReportExtras, ToolContext};
 use nix::sys::resource::{UsageWho, getrusage};
 use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
 use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
-use sandbox::Cage;
-use std::net::SocketAddr;
-use std::time::Duration;
 
 /// A call that was judged and may run.
 #[derive(Debug, Clone, Copy)]
@@ -33,22 +30,6 @@ pub struct ToolRunRequest<'a> {
     pub max_result_chars: u32,
     /// The cage that this process stands in. A tool made for another is not run.
     pub profile: Profile,
-}
-
-/// What a tool that runs a command needs beside its order.
-pub struct CommandSetup<'a> {
-    /// The cage that stands around the process that will be the command.
-    pub cage: Cage,
-    /// Where the command finds our proxy, where its network is an allow-list.
-    pub proxy: Option<SocketAddr>,
-    /// Signs git's commits and tags for the command, where it has that right.
-    pub signer: Option<&'a Signer>,
-    /// All of the command's environment; TMPDIR is put in where it is missing.
-    pub env: &'a [(String, String)],
-    /// Longest time where the call names none.
-    pub time: Duration,
-    /// Takes what the command prints, while it prints it.
-    pub show: Box<dyn LiveSink + 'a>,
 }
 
 /// A process of the cage died before the program began: nothing was run. Another try may succeed.

@@ -1,9 +1,12 @@
 //! What a tool declares about itself: the trait behind a line of the table.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::{InvalidCall, JudgedFacts};
+use crate::arguments::facts::JudgedFacts;
+use crate::arguments::invalid::InvalidCall;
+use crate::arguments::schema;
 use crate::failure::ToolFailure;
-use crate::site::ToolContext;
+use crate::runner_program::RunnerProgram;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -23,32 +26,6 @@ impl Alias {
     /// A name that implies nothing.
     pub(crate) const fn plain(name: &'static str) -> Self {
         Self { name, defaults: "{}" }
-    }
-}
-
-/// The program that runs a tool's calls, one process a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RunnerProgram {
-    /// Files, git, commands.
-    Tool,
-    /// Syntax trees. A program of its own, so that no other links the grammars.
-    Code,
-    /// The network, for calls that have none.
-    Web,
-}
-
-impl RunnerProgram {
-    /// Every runner.
-    pub const ALL: [Self; 3] = [Self::Tool, Self::Code, Self::Web];
-
-    /// Its executable.
-    #[must_use]
-    pub const fn executable(self) -> &'static str {
-        match self {
-            Self::Tool => "agentd-tool",
-            Self::Code => "agentd-code",
-            Self::Web => "agentd-web",
-        }
     }
 }
 
@@ -179,8 +156,8 @@ pub(crate) const fn spec_of<T: Tool>() -> ToolDeclaration {
         program: T::PROGRAM,
         description: T::DESCRIPTION,
         aliases: T::ALIASES,
-        schema: crate::schema::text_of::<T::Input>,
-        check: crate::arguments::check::<T>,
+        schema: crate::arguments::schema::text_of::<T::Input>,
+        check: crate::spec::check::<T>,
     }
 }
 
@@ -216,4 +193,25 @@ fn parse_input<T: Tool>(input: &str) -> Result<T::Input, ToolFailure> {
             "",
         )
     })
+}
+
+/// Checks and normalises the arguments of one tool; see [`ToolDeclaration`].
+pub(crate) fn check<T: Tool>(
+    input: serde_json::Value,
+) -> Result<(String, JudgedFacts), InvalidCall> {
+    let serde_json::Value::Object(fields) = &input else {
+        return Err(InvalidCall::NotAnObject { tool: T::NAME });
+    };
+    schema::check(T::NAME, &schema::value_of::<T::Input>(), fields)?;
+    // Sorted here and not by serde_json's map, whose order depends on how it was built.
+    let sorted: std::collections::BTreeMap<_, _> = fields.iter().collect();
+    let unreadable = |error: serde_json::Error| InvalidCall::NotJson {
+        tool: T::NAME,
+        reason: error.to_string(),
+    };
+    let text = serde_json::to_string(&sorted).map_err(unreadable)?;
+    // It fits the schema: what is wrong now is what it says.
+    let parsed: T::Input = serde_json::from_value(input)
+        .map_err(|error| InvalidCall::Unfit { tool: T::NAME, reason: error.to_string() })?;
+    Ok((text, T::facts(&parsed)))
 }

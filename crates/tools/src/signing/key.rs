@@ -1,7 +1,7 @@
 //! Public keys in `.pub` files and in git's settings. Pure.
 
 use super::fields::WireReader;
-use crate::control::visible;
+use crate::text::control::visible;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use protocol::tool::SigningKey;

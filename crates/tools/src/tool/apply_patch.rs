@@ -1,15 +1,15 @@
 //! `apply_patch`: several files made, changed, moved and deleted by one text, all of it or nothing.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::diff;
+use crate::arguments::facts::JudgedFacts;
+use crate::edit::patch::{self, FileAction, PatchSection};
+use crate::edit::remove;
+use crate::edit::transaction::{FileChange, apply_all};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::kinds;
-use crate::patch::{self, FileAction, PatchSection};
-use crate::remove;
-use crate::site::ToolContext;
+use crate::files::file_type;
 use crate::spec::{Alias, Tool};
-use crate::transaction::{FileChange, apply_all};
+use crate::text::diff;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -109,7 +109,7 @@ impl Tool for ApplyPatchTool {
             lines.push_str(&format!("{did} {}\n", ctx.shown(&change.target.real)));
             effects.extend(effect);
             if let Some(after) = &change.after {
-                ctx.record_version(&change.target, crate::judged::digest(after));
+                ctx.record_version(&change.target, crate::files::precondition::digest(after));
             }
         }
         let summary = match changes.as_slice() {
@@ -204,7 +204,7 @@ fn absent(change: &FileChange, path: &str) -> Result<(), ToolFailure> {
 
 /// What the file holds now, or will by what stands above in the patch.
 fn present(change: &mut FileChange) -> Result<Vec<u8>, ToolFailure> {
-    change.after.clone().ok_or_else(|| crate::site::not_found(&change.target))
+    change.after.clone().ok_or_else(|| crate::files::resolved_path::not_found(&change.target))
 }
 
 /// A link would stay and what it leads to would go.
@@ -220,7 +220,7 @@ fn not_a_link(path: &str, change: &FileChange, ctx: &ToolContext<'_>) -> Result<
 }
 
 fn text(path: &str, bytes: Vec<u8>) -> Result<String, ToolFailure> {
-    if let Some(kind) = kinds::binary_type(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
+    if let Some(kind) = file_type::binary_type(&bytes[..bytes.len().min(file_type::SNIFFED)]) {
         let text = format!("{path:?} is a binary file ({kind})");
         return Err(ToolFailure::new(FailureCode::Binary, text, "Only text can be patched."));
     }

@@ -1,12 +1,12 @@
 //! `bash`: a shell command in a cage of its own.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::command_rights::{GitSettingsChoice, SigningChoice};
+use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::rights::{GitSettingsChoice, SigningChoice};
-use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::{Network, Profile};
 use protocol::hosts::HostRule;
 use protocol::judgement::ToolKind;
@@ -186,7 +186,7 @@ fn check(command: &str) -> Result<(), ToolFailure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::arguments::interpret;
+    use crate::arguments::interpret::interpret;
     use serde_json::json;
 
     #[test]

@@ -1,10 +1,10 @@
 //! `checklist_create`: a list of what is to be done. Answered by the conversation itself, `own` in `session`.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;

@@ -1,18 +1,19 @@
 //! `delete`: files, links and, where that is said, directories.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::diff;
+use crate::arguments::facts::JudgedFacts;
+use crate::edit::remove::{self, ENTRIES, RemovalKind, RemovalTarget, remove, visit_contents};
+use crate::edit::replace::{LOADED_MAX, load_original};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::judged;
-use crate::kinds;
-use crate::open;
-use crate::protected;
-use crate::remove::{self, ENTRIES, RemovalKind, RemovalTarget, remove, visit_contents};
-use crate::replace::{LOADED_MAX, load_original};
-use crate::scope::access_denied;
-use crate::site::{ResolvedPath, ToolContext};
+use crate::files::file_type;
+use crate::files::precondition;
+use crate::files::protected;
+use crate::files::resolved_path::ResolvedPath;
+use crate::files::resolved_path::access_denied;
+use crate::files::safe_open;
 use crate::spec::{Alias, ProbeMode, Tool};
+use crate::text::diff;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -122,7 +123,7 @@ impl DeletePlan {
     ) -> Result<PathBuf, ToolFailure> {
         let target = ctx.to_write(named)?;
         if !target.exists {
-            return Err(crate::site::not_found(&target));
+            return Err(crate::files::resolved_path::not_found(&target));
         }
         let own = remove::link_path(named, ctx.scope);
         let parts = own.as_deref().and_then(|own| Some((own.parent()?, own.file_name()?)));
@@ -139,7 +140,7 @@ impl DeletePlan {
                 return Err(access_denied(ctx.scope, &real, named, "lies outside the project"));
             }
             refuse_protected(named, &real, ctx)?;
-            judged::check_unchanged(
+            precondition::check_unchanged(
                 ctx.judged,
                 named,
                 &real,
@@ -160,10 +161,10 @@ impl DeletePlan {
         recursive: bool,
         ctx: &ToolContext<'_>,
     ) -> Result<RemovalKind, ToolFailure> {
-        let kind = open::kind(target)?;
+        let kind = safe_open::kind(target)?;
         if !kind.is_dir() {
             let Some(before) = load_original(ctx, target)? else {
-                return Err(crate::site::not_found(target));
+                return Err(crate::files::resolved_path::not_found(target));
             };
             self.kept.file(&ctx.shown(&target.real), before.bytes.as_deref(), before.size);
             return Ok(RemovalKind::File(before));
@@ -177,7 +178,7 @@ impl DeletePlan {
         }
         refuse_roots(target, ctx)?;
         let tree = remove::tree_digest(&target.real)?;
-        judged::check_unchanged(ctx.judged, &target.named, &target.real, Some(&tree))?;
+        precondition::check_unchanged(ctx.judged, &target.named, &target.real, Some(&tree))?;
         self.kept.note(&format!(
             "[the directory {} with all that is in it:]\n",
             ctx.shown(&target.real)
@@ -198,7 +199,7 @@ impl DeletePlan {
             return;
         }
         if !kind.is_file() {
-            return self.kept.note(&format!("[{shown}: {}]\n", kinds::describe(kind)));
+            return self.kept.note(&format!("[{shown}: {}]\n", file_type::describe(kind)));
         }
         let size = path.symlink_metadata().map_or(0, |meta| meta.len());
         let bytes = (size <= LOADED_MAX && self.kept.has_room(size))

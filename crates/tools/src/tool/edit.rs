@@ -1,15 +1,16 @@
 //! `edit`: one exact piece of a file replaced by another.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::diff;
-use crate::draft::{EditBuffer, SearchText};
+use crate::arguments::facts::JudgedFacts;
+use crate::edit::edit_buffer::{EditBuffer, SearchText};
+use crate::edit::find_replace;
+use crate::edit::replace::{OriginalFile, replace};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::judged;
-use crate::passage;
-use crate::replace::{OriginalFile, replace};
-use crate::site::{ResolvedPath, ToolContext};
+use crate::files::precondition;
+use crate::files::resolved_path::ResolvedPath;
 use crate::spec::{Alias, Tool};
+use crate::text::diff;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -69,7 +70,7 @@ impl Tool for EditTool {
         let diff = diff::unified(&shown, &change.old, &change.new);
         ctx.check_cancelled()?;
         replace(&change.target, Some(&change.before), change.new.as_bytes())?;
-        ctx.record_version(&change.target, judged::digest(change.new.as_bytes()));
+        ctx.record_version(&change.target, precondition::digest(change.new.as_bytes()));
         let places = change.lines.len();
         let count = if places == 1 {
             format!("line {}", change.lines[0])
@@ -121,7 +122,7 @@ impl LocatedEdit {
         };
         let EditBuffer { target, before, old } = draft;
         let lines = found.iter().map(|passage| passage.line(&old)).collect();
-        let new = passage::replace_spans(&old, &found, &input.old_string, &input.new_string);
+        let new = find_replace::replace_spans(&old, &found, &input.old_string, &input.new_string);
         if new == old {
             return invalid(
                 "the edit changes nothing",

@@ -2,16 +2,18 @@
 //! file, and what it prints takes the file's place, written here and not by it. The conversation calls
 //! it on its own account; no model is told of it.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, CommandSpec, FilterRun};
-use crate::control::visible_lines;
-use crate::diff;
+use crate::edit::replace::{load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::judged;
-use crate::replace::{load_original, replace};
-use crate::site::{ResolvedPath, ToolContext, not_found};
+use crate::files::precondition;
+use crate::files::resolved_path::{ResolvedPath, not_found};
 use crate::spec::{Alias, Caller, Tool};
+use crate::text::control::visible_lines;
+use crate::text::diff;
+use crate::text::shell_words::shell_words;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::{Effect, Outcome};
 use protocol::confinement::{Network, Profile};
 use protocol::judgement::ToolKind;
@@ -59,7 +61,7 @@ impl Tool for FormatTool {
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts {
             paths: vec![input.path.clone()],
-            command: Some(command::shell_words(&words(&input.command, &input.path))),
+            command: Some(shell_words(&words(&input.command, &input.path))),
             network: Some(Network::Off),
             ..JudgedFacts::default()
         }
@@ -86,7 +88,7 @@ impl Tool for FormatTool {
         let shown = ctx.shown(&target.real);
         ctx.check_cancelled()?;
         replace(&target, Some(&found), &new)?;
-        ctx.record_version(&target, judged::digest(&new));
+        ctx.record_version(&target, precondition::digest(&new));
         let (body, summary) = told(&command, &shown, (old, &new));
         let effects = [vec![Effect::Written(real)], answer.effects].concat();
         Ok(ToolAnswer::done(body, summary, effects))

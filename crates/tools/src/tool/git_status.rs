@@ -1,11 +1,11 @@
 //! `git_status`: what differs from the last commit, file by file.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
+use crate::command::git::{self, GitMode};
 use crate::failure::ToolFailure;
-use crate::git::{self, GitMode};
-use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;

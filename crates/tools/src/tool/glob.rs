@@ -1,14 +1,14 @@
 //! `glob`: files by a pattern, newest first.
 
 use super::ls::{directory, here};
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::discovery::{DirWalk, WalkDepth, WalkEntry};
-use crate::expression::CaseMatching;
+use crate::arguments::facts::JudgedFacts;
 use crate::failure::ToolFailure;
-use crate::patterns::{Exclusion, FilePatterns};
-use crate::site::ToolContext;
+use crate::search::expression::CaseMatching;
+use crate::search::file_patterns::{Exclusion, FilePatterns};
+use crate::search::walk::{DirWalk, WalkDepth, WalkEntry};
 use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;

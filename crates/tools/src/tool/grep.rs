@@ -2,17 +2,20 @@
 
 use super::glob;
 use super::ls::here;
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::discovery::{DirWalk, WalkDepth, WalkEntry};
-use crate::expression::{CaseMatching, Expression};
+use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::open;
-use crate::patterns::{Exclusion, FilePatterns, looks_like_files};
-use crate::searching::{FileMatches, LineKind, ParallelSearch, ResultLine, SearchOutcome};
-use crate::site::{ResolvedPath, ToolContext};
+use crate::files::read_set::ReadSet;
+use crate::files::resolved_path::ResolvedPath;
+use crate::files::safe_open;
+use crate::search::expression::{CaseMatching, Expression};
+use crate::search::file_patterns::{Exclusion, FilePatterns, looks_like_files};
+use crate::search::line_search::{
+    FileMatches, LineKind, ParallelSearch, ResultLine, SearchOutcome,
+};
+use crate::search::walk::{DirWalk, WalkDepth, WalkEntry};
 use crate::spec::{Alias, Tool};
-use crate::trail::ReadSet;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -80,7 +83,7 @@ impl Tool for GrepTool {
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
-        let kind = open::kind(&target)?;
+        let kind = safe_open::kind(&target)?;
         let case = if input.case_insensitive {
             CaseMatching::Insensitive
         } else {
@@ -108,7 +111,7 @@ impl Tool for GrepTool {
                 notes.extend(search.remarks(&input, &expression, &target, &wanted, ctx)?);
             }
         } else {
-            open::refuse_other_kinds(&target.named, kind)?;
+            safe_open::refuse_other_kinds(&target.named, kind)?;
             search.alone(&target, ctx)?;
             if search.found.matches == 0 {
                 let mut files = vec![target.real.clone()].into_iter();

@@ -1,10 +1,10 @@
 //! `history_search`: earlier words of this conversation. Answered by the conversation itself, `own` in `session`.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;

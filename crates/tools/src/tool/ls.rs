@@ -1,14 +1,14 @@
 //! `ls`: one level of a directory.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::control::visible;
-use crate::discovery::{DirWalk, WalkDepth};
+use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::kinds;
-use crate::site::ToolContext;
+use crate::files::file_type;
+use crate::files::read_set::ReadSet;
+use crate::search::walk::{DirWalk, WalkDepth};
 use crate::spec::{Alias, Tool};
-use crate::trail::ReadSet;
+use crate::text::control::visible;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -143,7 +143,7 @@ fn line(path: &Path, read_set: &mut ReadSet) -> String {
         }
         Ok(meta) => {
             read_set.record_as(path, &meta);
-            format!("{} {} {name}", kinds::letter(meta.file_type()), meta.len())
+            format!("{} {} {name}", file_type::letter(meta.file_type()), meta.len())
         }
         // Removed between the listing and the look.
         Err(_) => {

@@ -1,15 +1,15 @@
 //! `multi_edit`: several pieces of one file replaced together, or none of them.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::diff;
-use crate::draft::{EditBuffer, SearchText};
+use crate::arguments::facts::JudgedFacts;
+use crate::edit::edit_buffer::{EditBuffer, SearchText};
+use crate::edit::find_replace::{Replacement, TextSpan, apply_replacements};
+use crate::edit::replace::replace;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::judged;
-use crate::passage::{Replacement, TextSpan, apply_replacements};
-use crate::replace::replace;
-use crate::site::ToolContext;
+use crate::files::precondition;
 use crate::spec::{Alias, Tool};
+use crate::text::diff;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -85,7 +85,7 @@ impl Tool for MultiEditTool {
         let diff = diff::unified(&shown, &draft.old, &new);
         ctx.check_cancelled()?;
         replace(&draft.target, Some(&draft.before), new.as_bytes())?;
-        ctx.record_version(&draft.target, judged::digest(new.as_bytes()));
+        ctx.record_version(&draft.target, precondition::digest(new.as_bytes()));
         let count = match lines.as_slice() {
             [only] => format!("line {only}"),
             several => format!("{} places", several.len()),

@@ -1,11 +1,12 @@
 //! `powershell`: a script of PowerShell, where that is installed.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
+use crate::text::shell_words::shell_words;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -38,10 +39,7 @@ impl Tool for PowershellTool {
     const ALIASES: &'static [Alias] = &[Alias::plain("run_powershell"), Alias::plain("pwsh")];
 
     fn facts(input: &Input) -> JudgedFacts {
-        JudgedFacts {
-            command: Some(command::shell_words(&argv(&input.script))),
-            ..JudgedFacts::default()
-        }
+        JudgedFacts { command: Some(shell_words(&argv(&input.script))), ..JudgedFacts::default() }
     }
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
@@ -59,7 +57,7 @@ impl Tool for PowershellTool {
             return Err(invalid("the script is longer than 128 KiB", hint));
         }
         let argv = argv(&script);
-        let text = command::shell_words(&argv);
+        let text = shell_words(&argv);
         command::run(CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms }, ctx)
     }
 }

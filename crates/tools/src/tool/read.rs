@@ -1,15 +1,16 @@
 //! `read`: a file or a window of its lines, with their numbers.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
+use crate::edit::replace::LOADED_MAX;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::judged;
-use crate::kinds;
-use crate::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip};
-use crate::open;
-use crate::replace::LOADED_MAX;
-use crate::site::{ResolvedPath, ToolContext};
+use crate::files::file_type;
+use crate::files::precondition;
+use crate::files::resolved_path::ResolvedPath;
+use crate::files::safe_open;
 use crate::spec::{Alias, Tool};
+use crate::text::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
@@ -81,7 +82,7 @@ impl Tool for ReadTool {
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
-        let (file, meta) = open::open_regular(&target)?;
+        let (file, meta) = safe_open::open_regular(&target)?;
         ctx.extras.read_set.record_as(&target.real, &meta);
         if meta.len() > WHOLE_MAX && input.offset.is_none() && input.limit.is_none() {
             return Err(ToolFailure::new(
@@ -94,12 +95,12 @@ impl Tool for ReadTool {
                 "Read a part of it with offset and limit, for example offset = 1 and limit = 500, or search it with grep.",
             ));
         }
-        let mut reader = BufReader::with_capacity(kinds::SNIFFED, &file);
+        let mut reader = BufReader::with_capacity(file_type::SNIFFED, &file);
         let window = match encoding(&mut reader, &target)? {
             Encoding::Utf8 => LineWindow::read(&mut reader, &input, meta.len(), ctx, &target)?,
             Encoding::Utf16 => {
                 let decoder = DecodeReaderBytesBuilder::new().bom_sniffing(true).build(reader);
-                let mut decoded = BufReader::with_capacity(kinds::SNIFFED, decoder);
+                let mut decoded = BufReader::with_capacity(file_type::SNIFFED, decoder);
                 refuse_binary(fill(&mut decoded, &target)?, &target)?;
                 let mut window = LineWindow::read(&mut decoded, &input, meta.len(), ctx, &target)?;
                 window.notes.push("[the file is UTF-16 and is shown as UTF-8]".to_owned());
@@ -119,7 +120,7 @@ fn whole(mut file: File, before: &Metadata) -> Option<String> {
         return None;
     }
     file.rewind().ok()?;
-    let digest = judged::digest_reader(&file).ok()?;
+    let digest = precondition::digest_reader(&file).ok()?;
     let after = file.metadata().ok()?;
     let same = after.len() == before.len() && after.modified().ok() == before.modified().ok();
     same.then_some(digest)
@@ -134,7 +135,7 @@ enum Encoding {
 /// Looks at the first bytes without taking them out of the reader.
 fn encoding(reader: &mut impl BufRead, target: &ResolvedPath) -> Result<Encoding, ToolFailure> {
     let start = fill(reader, target)?;
-    if kinds::is_utf16(start) {
+    if file_type::is_utf16(start) {
         return Ok(Encoding::Utf16);
     }
     refuse_binary(start, target)?;
@@ -146,7 +147,7 @@ fn fill<'a>(reader: &'a mut impl BufRead, target: &ResolvedPath) -> Result<&'a [
 }
 
 fn refuse_binary(start: &[u8], target: &ResolvedPath) -> Result<(), ToolFailure> {
-    match kinds::binary_type(start) {
+    match file_type::binary_type(start) {
         None => Ok(()),
         Some(kind) => Err(ToolFailure::new(
             FailureCode::Binary,

@@ -1,18 +1,19 @@
 //! `rewrite`: a file edited by its syntax tree, all edits together or none.
 
 use super::scan::unsupported;
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::diff;
-use crate::draft::EditBuffer;
+use crate::arguments::facts::JudgedFacts;
+use crate::edit::edit_buffer::EditBuffer;
+use crate::edit::find_replace::{Replacement, apply_replacements};
+use crate::edit::replace::replace;
+use crate::engine::syntax::{FindBy, NameKind, TextEdit, TreeEdit};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::judged;
-use crate::passage::{Replacement, apply_replacements};
-use crate::replace::replace;
-use crate::site::ToolContext;
-use crate::source::SOURCE_MAX;
-use crate::spec::{Alias, RunnerProgram, Tool};
-use crate::syntax::{FindBy, NameKind, TextEdit, TreeEdit};
+use crate::files::precondition;
+use crate::files::source_text::SOURCE_MAX;
+use crate::runner_program::RunnerProgram;
+use crate::spec::{Alias, Tool};
+use crate::text::diff;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -121,7 +122,7 @@ impl Tool for RewriteTool {
         let diff = diff::unified(&shown, &draft.old, &new);
         ctx.check_cancelled()?;
         replace(&draft.target, Some(&draft.before), new.as_bytes())?;
-        ctx.record_version(&draft.target, judged::digest(new.as_bytes()));
+        ctx.record_version(&draft.target, precondition::digest(new.as_bytes()));
         let count = if places == 1 { "1 place".to_owned() } else { format!("{places} places") };
         let summary = format!("rewrote {shown}: {count}");
         let body = format!("{summary}{}\n{diff}", in_words(&symbols));
@@ -238,7 +239,7 @@ fn meant(at: usize, edit: SyntaxEdit) -> Result<TreeEdit, ToolFailure> {
 }
 
 /// An engine's answer with the edit it is about.
-struct EditError(usize, crate::syntax::EngineError);
+struct EditError(usize, crate::engine::error::EngineError);
 
 impl EditError {
     fn failure(self) -> ToolFailure {

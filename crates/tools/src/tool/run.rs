@@ -1,12 +1,13 @@
 //! `run`: a program with its arguments, without a shell.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::command_rights::{GitSettingsChoice, SigningChoice};
+use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::rights::{GitSettingsChoice, SigningChoice};
-use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
+use crate::text::shell_words::shell_words;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -49,7 +50,7 @@ impl Tool for RunTool {
 
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts {
-            command: Some(command::shell_words(&input.argv)),
+            command: Some(shell_words(&input.argv)),
             git: Some(input.git_settings.into()),
             signing: input.git_signing.into(),
             directory: input.directory.clone(),
@@ -60,7 +61,7 @@ impl Tool for RunTool {
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let Input { argv, timeout_ms, git_settings: _, git_signing: _, directory: _ } = input;
         check(&argv)?;
-        let text = command::shell_words(&argv);
+        let text = shell_words(&argv);
         command::run(CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms }, ctx)
     }
 }

@@ -1,18 +1,21 @@
 //! `scan`: code found by what it looks like in the syntax tree.
 
 use super::ls::here;
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::control::visible;
-use crate::discovery::{DirWalk, WalkDepth};
+use crate::arguments::facts::JudgedFacts;
+use crate::engine::error::EngineError;
+use crate::engine::syntax::{CodeMatch, SyntaxEngine, SyntaxSearch};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::lines::cut_line;
-use crate::open;
-use crate::site::{ResolvedPath, ToolContext};
-use crate::source;
-use crate::spec::{Alias, RunnerProgram, Tool};
-use crate::syntax::{CodeMatch, EngineError, SyntaxEngine, SyntaxSearch};
-use crate::trail::ReadSet;
+use crate::files::read_set::ReadSet;
+use crate::files::resolved_path::ResolvedPath;
+use crate::files::safe_open;
+use crate::files::source_text;
+use crate::runner_program::RunnerProgram;
+use crate::search::walk::{DirWalk, WalkDepth};
+use crate::spec::{Alias, Tool};
+use crate::text::control::visible;
+use crate::text::lines::cut_line;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -77,7 +80,7 @@ impl Tool for ScanTool {
         check(&input.patterns)?;
         let only = input.language.as_deref().map(|name| called(syntax, name)).transpose()?;
         let target = ctx.existing(&input.path)?;
-        let kind = open::kind(&target)?;
+        let kind = safe_open::kind(&target)?;
         let mut looked = ScanResults { most: input.limit, ..ScanResults::default() };
         let mut searches =
             LanguageSearches { syntax, patterns: &input.patterns, made: BTreeMap::new() };
@@ -88,7 +91,7 @@ impl Tool for ScanTool {
                 Some(language) => language,
                 None => return Err(unsupported(syntax, &format!("{:?}", target.named))),
             };
-            let (text, meta) = source::read_named(&target)?;
+            let (text, meta) = source_text::read_named(&target)?;
             looked.read_set.record_as(&target.real, &meta);
             let search = searches.of(language).as_ref().map_err(|misfit| misfit.clone())?;
             looked.file(&ctx.shown(&target.real), &text, search.as_ref());
@@ -151,7 +154,7 @@ fn beneath(
                 looked.file(&ctx.shown(found.path), &text, search.as_ref());
             }
             // What was no text may be some later.
-            Err(source::SourceTextError::Binary(_)) => looked.read_set.record(found.path),
+            Err(source_text::SourceTextError::Binary(_)) => looked.read_set.record(found.path),
             Err(why) => {
                 looked.read_set.forget();
                 let shown = ctx.shown(found.path);
@@ -164,12 +167,13 @@ fn beneath(
     Ok(notes)
 }
 
-fn read(path: &Path) -> Result<(String, Metadata), source::SourceTextError> {
+fn read(path: &Path) -> Result<(String, Metadata), source_text::SourceTextError> {
     let flags = nix::fcntl::OFlag::O_RDONLY;
-    let fd = open::open_no_links(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty());
-    let file = File::from(fd.map_err(|errno| source::SourceTextError::Io(errno.into()))?);
-    let meta = file.metadata().map_err(source::SourceTextError::Io)?;
-    Ok((source::read_text(&file, meta.len())?, meta))
+    let fd =
+        safe_open::open_no_links(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty());
+    let file = File::from(fd.map_err(|errno| source_text::SourceTextError::Io(errno.into()))?);
+    let meta = file.metadata().map_err(source_text::SourceTextError::Io)?;
+    Ok((source_text::read_text(&file, meta.len())?, meta))
 }
 
 /// The patterns made ready, once for each language that is met.

@@ -1,10 +1,10 @@
 //! `skill_activate`: the instructions of one skill. Answered by `agentd-store`, `skills` in `store`.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::site::ToolContext;
 use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;

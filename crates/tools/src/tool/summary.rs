@@ -1,14 +1,15 @@
 //! `summary`: what stands in a file, from its syntax tree.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::control::visible;
+use crate::arguments::facts::JudgedFacts;
+use crate::engine::syntax::Outline;
 use crate::failure::ToolFailure;
-use crate::lines::cut_line;
-use crate::site::ToolContext;
-use crate::source;
-use crate::spec::{Alias, RunnerProgram, Tool};
-use crate::syntax::Outline;
+use crate::files::source_text;
+use crate::runner_program::RunnerProgram;
+use crate::spec::{Alias, Tool};
+use crate::text::control::visible;
+use crate::text::lines::cut_line;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -51,7 +52,7 @@ impl Tool for SummaryTool {
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
-        let (text, meta) = source::read_named(&target)?;
+        let (text, meta) = source_text::read_named(&target)?;
         ctx.extras.read_set.record_as(&target.real, &meta);
         ctx.check_cancelled()?;
         let syntax = ctx.syntax()?;

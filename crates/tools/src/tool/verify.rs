@@ -1,14 +1,15 @@
 //! `verify`: what a person had configured to be run after edits, in each package that was edited.
 //! The conversation calls it on its own account; no model is told of it.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
+use crate::command::package_copy;
 use crate::command::{self, CommandSpec};
-use crate::control::visible_lines;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::package_copy;
-use crate::site::ToolContext;
 use crate::spec::{Alias, Caller, Tool};
+use crate::text::control::visible_lines;
+use crate::text::shell_words::shell_words;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Outcome;
 use protocol::confinement::{Network, Profile};
 use protocol::judgement::ToolKind;
@@ -175,7 +176,7 @@ fn copies(dirs: &[PathBuf], project: &Path, into: &Path) -> Vec<Option<PathBuf>>
 /// last did that failed; one that could not be run at all is counted on the last line, and only where
 /// none failed is it how all of it ends.
 fn script(command: &str, dirs: &[PathBuf], copies: &[Option<PathBuf>], temp: &Path) -> String {
-    let word = |path: &Path| command::shell_words(&[path.to_string_lossy().into_owned()]);
+    let word = |path: &Path| shell_words(&[path.to_string_lossy().into_owned()]);
     let mut script = "code=0 missed=0 why=0\n".to_owned();
     for (at, dir) in dirs.iter().enumerate() {
         let run = |dir: &Path| format!("(cd {} || exit 126\n{command}\n)", word(dir));

@@ -1,12 +1,13 @@
 //! `web_fetch`: the text of a page.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::cut;
+use crate::arguments::facts::JudgedFacts;
+use crate::engine::web::{web_address, web_url};
 use crate::failure::ToolFailure;
-use crate::site::ToolContext;
-use crate::spec::{Alias, RunnerProgram, Tool};
-use crate::web::{web_address, web_url};
+use crate::runner_program::RunnerProgram;
+use crate::spec::{Alias, Tool};
+use crate::text::truncate;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use protocol::web::PrivateNetworks;
@@ -73,7 +74,7 @@ impl Tool for WebFetchTool {
             head.push_str(&format!("Title: {}\n", page.title));
         }
         let whole = page.text.chars().count();
-        let text = cut::fit(&page.text, CHARS, "fetch a narrower page");
+        let text = truncate::fit(&page.text, CHARS, "fetch a narrower page");
         let summary = match page.title.as_str() {
             "" => format!("{}: {whole} characters", page.url),
             title => format!("{title} ({}): {whole} characters", page.url),

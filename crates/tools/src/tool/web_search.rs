@@ -1,10 +1,11 @@
 //! `web_search`: what a search engine finds.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
+use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::site::ToolContext;
-use crate::spec::{Alias, RunnerProgram, Tool};
+use crate::runner_program::RunnerProgram;
+use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;

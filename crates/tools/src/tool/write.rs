@@ -1,13 +1,14 @@
 //! `write`: a whole file, made or replaced in one step.
 
-use crate::answer::ToolAnswer;
-use crate::arguments::JudgedFacts;
-use crate::diff;
+use crate::arguments::facts::JudgedFacts;
+use crate::edit::replace::{OriginalFile, Replaced, load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
-use crate::judged;
-use crate::replace::{OriginalFile, Replaced, load_original, replace};
-use crate::site::{ResolvedPath, ToolContext};
+use crate::files::precondition;
+use crate::files::resolved_path::ResolvedPath;
 use crate::spec::{Alias, Tool};
+use crate::text::diff;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -56,14 +57,14 @@ impl Tool for WriteTool {
         if before.as_ref().and_then(|before| before.bytes.as_deref())
             == Some(input.content.as_bytes())
         {
-            ctx.record_version(&target, judged::digest(input.content.as_bytes()));
+            ctx.record_version(&target, precondition::digest(input.content.as_bytes()));
             let body = format!("{shown} has exactly this content already; nothing was written");
             return Ok(ToolAnswer::done(body, format!("{shown}: unchanged"), Vec::new()));
         }
         let diff = change(ctx, &target, before.as_ref(), &input.content);
         ctx.check_cancelled()?;
         let replaced = replace(&target, before.as_ref(), input.content.as_bytes())?;
-        ctx.record_version(&target, judged::digest(input.content.as_bytes()));
+        ctx.record_version(&target, precondition::digest(input.content.as_bytes()));
         let (did, effect) = match replaced {
             Replaced::Created => ("created", Effect::Created(target.recorded())),
             Replaced::Overwritten => ("overwrote", Effect::Written(target.recorded())),

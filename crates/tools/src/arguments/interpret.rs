@@ -1,0 +1,169 @@
+//! From what a model asked for to a call of a tool: real name, checked arguments, what a verdict
+//! needs to know. For the session and the supervisor, and again for the runner.
+
+use crate::arguments::coerce::{self, CoercionNotes};
+use crate::arguments::command_rights::GitSigning;
+use crate::arguments::dialect;
+use crate::arguments::facts::JudgedFacts;
+use crate::arguments::invalid::InvalidCall;
+use crate::arguments::reshape::reshape;
+use crate::edit::patch;
+use crate::spec::{Alias, Caller, ToolDeclaration};
+use crate::text::control::visible;
+use crate::text::did_you_mean::did_you_mean;
+use crate::tool::specs;
+use protocol::confinement::{GitSettings, Network};
+use protocol::hosts::HostRule;
+use protocol::web::WebAddress;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// Most bytes of what a result says about how its arguments were read.
+const NOTE_BYTES: usize = 1000;
+
+/// A call that is one.
+#[derive(Debug, Clone)]
+pub struct InterpretedCall {
+    /// The tool.
+    pub spec: &'static ToolDeclaration,
+    /// Its arguments as JSON: an object, keys sorted, defaults of an alias put in.
+    pub input: String,
+    /// The paths it names, as it names them, in the order of its arguments.
+    pub paths: Vec<String>,
+    /// Those of them at which it leaves nothing.
+    pub removed: Vec<String>,
+    /// What of its arguments was read otherwise than it was written.
+    pub note: Option<String>,
+    /// The text of the command, for tools that run one.
+    pub command: Option<String>,
+    /// The network it asks for on its own; `None` takes the session's.
+    pub network: Option<Network>,
+    /// Hosts that it asks for on its own, beside the session's.
+    pub hosts: Vec<HostRule>,
+    /// What it asks to do with git's settings and hooks.
+    pub git: GitSettings,
+    /// Whether it asks for signatures of git's commits and tags.
+    pub signing: GitSigning,
+    /// One more directory that it asks for on its own, as it names it.
+    pub directory: Option<String>,
+    /// The page of the web that it asks for.
+    pub page: Option<WebAddress>,
+}
+
+/// Reads a call: alias to real name, arguments checked and normalised. What it gives reads as itself.
+///
+/// # Errors
+/// [`InvalidCall`], which names the field, or the tools nearest to an unknown name.
+pub fn interpret(name: &str, input_json: &str) -> Result<InterpretedCall, InvalidCall> {
+    interpret_at(name, input_json, Path::new(""))
+}
+
+/// The same for a call as a model wrote it: a directory that it names for a command is left out where
+/// it is the project's.
+///
+/// # Errors
+/// As [`interpret`].
+pub fn interpret_at(
+    name: &str,
+    input_json: &str,
+    project: &Path,
+) -> Result<InterpretedCall, InvalidCall> {
+    let (spec, alias) = find(name)?;
+    let mut input = object(spec, input_json)?;
+    if let Some(alias) = alias {
+        for (field, value) in object(spec, alias.defaults)? {
+            input.entry(field).or_insert(value);
+        }
+    }
+    let real = reshape(spec.name, dialect::bare(name), &mut input, project);
+    let spec = match real == spec.name {
+        true => spec,
+        false => find(real)?.0,
+    };
+    let mut notes = CoercionNotes::default();
+    let schema: Value = serde_json::from_str(&(spec.schema)())
+        .map_err(|error| InvalidCall::NotJson { tool: spec.name, reason: error.to_string() })?;
+    let input = coerce::coerce(spec.name, &schema, input, &mut notes)?;
+    let (input, facts) = (spec.check)(Value::Object(input))?;
+    let JudgedFacts { paths, removed, command, network, hosts, git, signing, directory, page } =
+        facts;
+    let (git, note) = (git.unwrap_or(GitSettings::Kept), notes_line(&notes));
+    Ok(InterpretedCall {
+        spec,
+        input,
+        paths,
+        removed,
+        note,
+        command,
+        network,
+        hosts,
+        git,
+        signing,
+        directory,
+        page,
+    })
+}
+
+/// The notes in one line for the result.
+fn notes_line(notes: &CoercionNotes) -> Option<String> {
+    let mut text = notes.0.join("; ");
+    if text.len() > NOTE_BYTES {
+        let end = (0..=NOTE_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    let text = visible(&text).into_owned();
+    (!text.is_empty()).then(|| format!("[arguments: {text}]"))
+}
+
+fn object(spec: &ToolDeclaration, json: &str) -> Result<Map<String, Value>, InvalidCall> {
+    // An empty string is what vendors stream for a call without arguments.
+    let json = if json.trim().is_empty() { "{}" } else { json };
+    if let Some(text) = patch::bare(json).filter(|_| spec.name == patch::TOOL) {
+        return Ok(Map::from_iter([("patch".to_owned(), Value::from(text))]));
+    }
+    let value: Value = serde_json::from_str(json)
+        .map_err(|error| InvalidCall::NotJson { tool: spec.name, reason: error.to_string() })?;
+    match value {
+        Value::Object(map) => Ok(map),
+        // Some models encode the object twice.
+        Value::String(text) if text.trim_start().starts_with(['{', '*']) => match json == text {
+            true => Err(InvalidCall::NotAnObject { tool: spec.name }),
+            false => object(spec, &text),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(InvalidCall::NotAnObject { tool: spec.name })
+        }
+    }
+}
+
+/// Those that models are told of.
+fn offered() -> impl Iterator<Item = &'static ToolDeclaration> {
+    specs().iter().filter(|spec| spec.caller == Caller::Model)
+}
+
+/// As it is written, else without regard to case and to what joins its words.
+fn find(name: &str) -> Result<(&'static ToolDeclaration, Option<&'static Alias>), InvalidCall> {
+    let said = dialect::bare(name);
+    let folded = dialect::fold(&said.chars().take(80).collect::<String>());
+    let same: [&dyn Fn(&str) -> bool; 2] =
+        [&|known| known == said, &|known| !folded.is_empty() && dialect::fold(known) == folded];
+    for same in same {
+        for spec in specs() {
+            if same(spec.name) {
+                return Ok((spec, None));
+            }
+            if let Some(alias) = spec.aliases.iter().find(|alias| same(alias.name)) {
+                return Ok((spec, Some(alias)));
+            }
+        }
+    }
+    let all = offered().flat_map(|spec| {
+        std::iter::once(spec.name).chain(spec.aliases.iter().map(|alias| alias.name))
+    });
+    Err(InvalidCall::UnknownTool {
+        name: name.chars().take(80).collect(),
+        nearest: did_you_mean(said, all),
+        known: offered().map(|spec| spec.name).collect(),
+    })
+}

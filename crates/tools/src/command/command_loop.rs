@@ -1,0 +1,268 @@
+//! A caged command from its start to the end of all its processes: its output drained, its time
+//! watched, its tree ended.
+
+use crate::cancel::Cancel;
+use crate::command::capture::HeadTail;
+use crate::command::live_output::LiveOutput;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::time::ClockId;
+use nix::unistd::gettid;
+use protocol::tool::Stream;
+use sandbox::{CageError, CommandOutcome, LimitExceeded, RunningCommand};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After the command's own end its pipes may be held by what it left in the background: such
+/// processes get this long to finish what they print.
+const OUTPUT_GRACE: Duration = Duration::from_millis(250);
+/// Background processes that do not hold the output get this long to end by themselves.
+const LEFTOVER_GRACE: Duration = Duration::from_millis(50);
+/// After all processes were ended the pipes have an end; a process stuck in the kernel may still
+/// hold one.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
+/// After that the project is looked at once more, and it may lie on a disk that does not answer: when
+/// nothing was done for so long, this process ends without a word, and the call is one that may have
+/// run. However much there is to look at is no reason: a command could bring that about.
+const STALL_TIMEOUT: Duration = Duration::from_secs(15);
+/// Between two looks whether anything is done.
+const STALL_CHECK: Duration = Duration::from_secs(3);
+/// As much as a pipe holds.
+const BUFFER: usize = 64 * 1024;
+
+/// Why the command is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommandEnd {
+    /// It ended.
+    ByItself,
+    /// Its time was over.
+    TimedOut,
+    /// Somebody asked to end it.
+    Cancelled,
+    /// As a whole it used more than it may.
+    Exceeded(LimitExceeded),
+}
+
+/// Processes that a command left running when it ended by itself.
+#[derive(Debug, Default)]
+pub(crate) struct LeftoverProcesses {
+    /// Their names, as far as they could be seen.
+    pub names: Vec<String>,
+    /// True where one of them held the command's output open.
+    pub held_output: bool,
+}
+
+/// What came of a command.
+pub(crate) struct CommandRun {
+    pub out: HeadTail,
+    pub err: HeadTail,
+    pub over: CommandEnd,
+    /// Background processes that were killed at its end.
+    pub left_behind: LeftoverProcesses,
+    pub took: Duration,
+    pub ending: CommandOutcome,
+}
+
+/// Sees a command through, and holds `kept` bytes of what it prints. Returns when none of its processes
+/// is left.
+pub(crate) fn run_to_end(
+    mut caged: RunningCommand,
+    (time, kept): (Duration, usize),
+    cancel: &Cancel,
+    live: LiveOutput<'_>,
+) -> Result<CommandRun, CageError> {
+    let begin = Instant::now();
+    let mut pipes = Pipes {
+        out: caged.stdout(),
+        err: caged.stderr(),
+        heard_out: HeadTail::of(kept),
+        heard_err: HeadTail::default(),
+        live,
+        buffer: vec![0; BUFFER],
+    };
+    let over = pipes.until_over(&mut caged, begin + time, cancel);
+    let mut left_behind = LeftoverProcesses::default();
+    match over {
+        CommandEnd::ByItself => {
+            pipes.drain(Instant::now() + OUTPUT_GRACE);
+            let names = leftover_processes(&caged);
+            // What has ended meanwhile holds nothing open.
+            pipes.drain_what_is_there();
+            left_behind = LeftoverProcesses { names, held_output: pipes.open() };
+            if pipes.open() {
+                caged.kill();
+            }
+        }
+        CommandEnd::TimedOut | CommandEnd::Cancelled => caged.kill(),
+        CommandEnd::Exceeded(_) => caged.kill_now(),
+    }
+    pipes.drain(Instant::now() + LAST_OUTPUT);
+    let took = begin.elapsed();
+    let Pipes { heard_out: out, heard_err: err, live, .. } = pipes;
+    // From here on: ending a tree takes its share of the processor, and its own bound.
+    let seen = exit_if_stalled();
+    let ending = caged.finish()?;
+    drop(seen);
+    // Last: it may wait for a slow screen, and by now nothing of the command is left.
+    live.finish();
+    Ok(CommandRun { out, err, over, left_behind, took, ending })
+}
+
+/// The names of the command's background processes; those that end within `LEAVE` do not count.
+fn leftover_processes(caged: &RunningCommand) -> Vec<String> {
+    let deadline = Instant::now() + LEFTOVER_GRACE;
+    loop {
+        let living = caged.live_processes();
+        if living.is_empty() || Instant::now() > deadline {
+            return living;
+        }
+        thread::sleep(LEFTOVER_GRACE / 10);
+    }
+}
+
+/// Ends this process where this thread waits for a disk that does not answer, until the answer is dropped.
+fn exit_if_stalled() -> Sender<()> {
+    let (seen, waiting) = channel();
+    let clock = thread_cpu_clock();
+    // Without a thread for it the supervisor's own bound holds, which is longer.
+    let _ = thread::Builder::new().spawn(move || {
+        let mut last = (Instant::now(), clock.now());
+        while waiting.recv_timeout(STALL_CHECK) == Err(RecvTimeoutError::Timeout) {
+            let now = clock.now();
+            if now != last.1 {
+                last = (Instant::now(), now);
+            } else if last.0.elapsed() >= STALL_TIMEOUT {
+                std::process::exit(1);
+            }
+        }
+    });
+    seen
+}
+
+/// What this thread uses of the processors, as a clock that other threads can read. Its number is the
+/// kernel's: `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` and the thread's, complemented
+/// (`include/linux/posix-timers_types.h`).
+fn thread_cpu_clock() -> ClockId {
+    ClockId::from_raw((!gettid().as_raw() << 3) | 6)
+}
+
+/// Both pipes of a command and what came out of them.
+struct Pipes<'a> {
+    out: Option<File>,
+    err: Option<File>,
+    heard_out: HeadTail,
+    heard_err: HeadTail,
+    live: LiveOutput<'a>,
+    buffer: Vec<u8>,
+}
+
+impl Pipes<'_> {
+    fn open(&self) -> bool {
+        self.out.is_some() || self.err.is_some()
+    }
+
+    /// Drains until the command itself is over, for whatever reason.
+    fn until_over(
+        &mut self,
+        caged: &mut RunningCommand,
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> CommandEnd {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return CommandEnd::TimedOut;
+            }
+            let look =
+                caged.next_check().map(|next| next.saturating_duration_since(Instant::now()));
+            let left = look.map_or(left, |look| left.min(look));
+            let (ended, asked) = self.step(left, &[caged.exit_fd(), cancel.as_fd()]);
+            if ended {
+                return caged.kernel_limit_hit().map_or(CommandEnd::ByItself, CommandEnd::Exceeded);
+            }
+            if asked {
+                return CommandEnd::Cancelled;
+            }
+            if let Some(exceeded) = caged.exceeded() {
+                return CommandEnd::Exceeded(exceeded);
+            }
+        }
+    }
+
+    /// Drains until both pipes have ended, or the deadline.
+    fn drain(&mut self, deadline: Instant) {
+        while self.open() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            self.step(left, &[]);
+        }
+    }
+
+    /// Reads what lies in the pipes, up to their ends, and waits for nothing: no more than they hold, or
+    /// what goes on printing would hold this up.
+    fn drain_what_is_there(&mut self) {
+        for _ in 0..2 {
+            if self.open() {
+                self.step(Duration::ZERO, &[]);
+            }
+        }
+    }
+
+    /// Waits for something and reads a piece of each pipe that has one. The answers say whether
+    /// the first and the second of `others` became readable.
+    fn step(&mut self, time: Duration, others: &[BorrowedFd<'_>]) -> (bool, bool) {
+        let pipes = [self.out.as_ref(), self.err.as_ref()];
+        let pipes = pipes.into_iter().flatten().map(AsFd::as_fd);
+        let mut fds: Vec<PollFd<'_>> = others
+            .iter()
+            .copied()
+            .chain(pipes)
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        // Rounded up: a wait of zero milliseconds would spin to the deadline.
+        let timeout =
+            PollTimeout::try_from(time + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            // Nothing sensible is left to wait with; do not spin.
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        drop(fds);
+        let mut pipes_ready = ready[others.len()..].iter().copied();
+        let out_ready = self.out.is_some() && pipes_ready.next() == Some(true);
+        let err_ready = self.err.is_some() && pipes_ready.next() == Some(true);
+        if out_ready {
+            self.read(Stream::Out);
+        }
+        if err_ready {
+            self.read(Stream::Err);
+        }
+        let other = |at: usize| at < others.len() && ready[at];
+        (other(0), other(1))
+    }
+
+    /// One read, which does not wait: the pipe was readable and nobody else reads it.
+    fn read(&mut self, stream: Stream) {
+        let (pipe, heard) = match stream {
+            Stream::Out => (&mut self.out, &mut self.heard_out),
+            Stream::Err => (&mut self.err, &mut self.heard_err),
+        };
+        let Some(file) = pipe else { return };
+        match file.read(&mut self.buffer) {
+            Ok(0) => *pipe = None,
+            Ok(n) => {
+                heard.push(&self.buffer[..n]);
+                self.live.print(stream, &self.buffer[..n]);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => *pipe = None,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A command's view of the machine, for explaining what the sandbox kept it from.
+
+use crate::command::missing_path::{self, SandboxView};
+use crate::command::missing_program::ProgramLookup;
+use crate::command::setup::CommandSetup;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::refusal_hints::{self, Restriction};
+use crate::signing::Signer;
+use crate::tool_context::ToolContext;
+use protocol::call::{Remedy, Tampered};
+use protocol::confinement::Refusal;
+use std::path::{Path, PathBuf};
+
+/// What the command can see, to tell what it missed.
+pub(super) struct CommandView<'a> {
+    pub(super) is_locked: bool,
+    pub(super) granted: Vec<PathBuf>,
+    pub(super) home: Option<String>,
+    /// The person's search path.
+    pub(super) path: String,
+    /// What a connection meets that goes no way that is open.
+    pub(super) way_out: Restriction,
+    pub(super) signer: Option<&'a Signer>,
+    /// Whether there is such a connection.
+    pub(super) bars_hosts: bool,
+    /// The directory of a copy of the person's git settings.
+    pub(super) git_settings: Option<PathBuf>,
+}
+
+impl<'a> CommandView<'a> {
+    pub(super) fn of(side: &CommandSetup<'a>) -> Self {
+        let value = |wanted: &str| side.env.iter().find(|(name, _)| name == wanted);
+        let (home, path) = (value("HOME"), value("PATH"));
+        let copy = value("GIT_CONFIG_GLOBAL").and_then(|(_, file)| Path::new(file).parent());
+        Self {
+            is_locked: side.cage.is_locked(),
+            granted: side.cage.readable().to_vec(),
+            home: home.map(|(_, home)| home.clone()),
+            path: path.map(|(_, path)| path.clone()).unwrap_or_default(),
+            way_out: match side.proxy {
+                Some(_) => Restriction::Direct,
+                None => Restriction::Network,
+            },
+            signer: side.signer,
+            bars_hosts: side.cage.blocks_hosts(),
+            git_settings: copy.filter(|copy| copy.is_absolute()).map(Path::to_owned),
+        }
+    }
+
+    /// What it finds of the person's programs.
+    pub(super) fn search(&self) -> ProgramLookup<'_> {
+        let home = self.home.as_deref().map(Path::new);
+        ProgramLookup { path: &self.path, granted: &self.granted, home }
+    }
+
+    /// Why a program was not found, where it is known.
+    pub(super) fn explain(&self, failure: ToolFailure, name: &str) -> ToolFailure {
+        let is_missing =
+            matches!(failure.code, FailureCode::NotFound | FailureCode::PermissionDenied);
+        let is_searched = self.is_locked && is_missing && !name.contains('/');
+        match is_searched.then(|| self.search().reason(name)).flatten() {
+            Some(reason) => ToolFailure { hint: format!("{reason}."), ..failure },
+            None => failure,
+        }
+    }
+}
+
+/// How more is given than this call had, where it tried to do more: each way once.
+pub(super) fn hint_lines(
+    (refusals, tampered): (&[Refusal], &[Tampered]),
+    project: &Path,
+    sight: &CommandView,
+) -> Vec<String> {
+    let settings = sight.git_settings.as_deref();
+    let of = |refusal: &Refusal| match refusal_hints::restriction_of(refusal, project, settings) {
+        // A hook of another place is a program like others.
+        Some(Restriction::Program) => Some(Restriction::Program),
+        Some(Restriction::Network) => Some(sight.way_out),
+        Some(Restriction::Settings) => Some(Restriction::Settings),
+        _ if is_git_settings(&refusal.detail) => Some(Restriction::Git),
+        other => other,
+    };
+    let held = tampered.iter().filter(|name| name.remedy != Remedy::Granted);
+    let names = held.map(|name| match is_git_settings(&name.path) {
+        true => Restriction::Git,
+        false => Restriction::Protected,
+    });
+    let mut met: Vec<Restriction> = Vec::new();
+    for barrier in refusals.iter().filter_map(of).chain(names) {
+        if !met.contains(&barrier) {
+            met.push(barrier);
+        }
+    }
+    met.into_iter().filter_map(Restriction::hint_line).collect()
+}
+
+/// What the program's own words say that it met; no refusal needs to be known for them.
+pub(super) fn restrictions_in_output(printed: &str, sight: &CommandView) -> Vec<Restriction> {
+    let no_host = sight.bars_hosts && missing_path::reached_no_host(printed);
+    let no_sandbox = sight.is_locked && missing_path::has_no_sandbox(printed);
+    let met = [(no_host, sight.way_out), (no_sandbox, Restriction::Namespaces)];
+    met.into_iter().filter_map(|(is_met, barrier)| is_met.then_some(barrier)).collect()
+}
+
+/// Whether this names settings or hooks of git, its submodules' and worktrees' too.
+pub(super) fn is_git_settings(text: &str) -> bool {
+    let Some((_, below)) = text.split_once(".git/") else { return false };
+    below.contains("info/attributes")
+        || below.split(['/', ' ', ',', '"']).any(|name| {
+            let name = name.trim_end_matches(".lock");
+            matches!(name, "hooks" | "config" | "config.worktree")
+        })
+}
+
+/// The line about what it did not see, where something says so.
+pub(super) fn missing_path_note(
+    printed: &str,
+    refusals: &[Refusal],
+    sight: &CommandView<'_>,
+    ctx: &ToolContext<'_>,
+) -> Option<String> {
+    let view = SandboxView {
+        granted: &sight.granted,
+        withheld: &ctx.scope.withheld,
+        home: sight.home.as_deref().map(Path::new),
+    };
+    let details = refusals.iter().map(|refusal| refusal.detail.as_str());
+    sight.is_locked.then(|| missing_path::line(printed, details, &view)).flatten()
+}

@@ -1,0 +1,227 @@
+//! Git as the tools for it call it: the program itself, without what a repository's own settings
+//! would make it run. For the `git_*` tools.
+//!
+//! A repository may come from anywhere, and its settings name programs: hooks, pagers, external
+//! diffs, text conversions, filters, monitors, ssh. None of those is run here, but for the filters of
+//! what is added. The cage holds beside it: in that of a look or of a commit there is no other program.
+
+use crate::arguments::facts::JudgedFacts;
+use crate::command::{self, CommandSpec};
+use crate::failure::{FailureCode, ToolFailure};
+use crate::files::file_type;
+use crate::text::control::visible;
+use crate::text::shell_words::shell_words;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
+use protocol::confinement::Network;
+use sandbox::GitFilters;
+use std::path::Path;
+
+/// Longest time of one call in milliseconds, where `tools.timeout_ms` is no shorter.
+const TIME_MS: u64 = 120_000;
+
+/// What git reads to its end before it says anything, from the project on. It opens a FIFO of such a
+/// name as well, and waits for ever. One in a deeper folder ends with the call's time.
+const READ_FIRST: [&str; 7] = [
+    ".gitignore",
+    ".gitattributes",
+    ".git/HEAD",
+    ".git/index",
+    ".git/packed-refs",
+    ".git/info/attributes",
+    ".git/info/exclude",
+];
+
+/// Settings that hold whatever the repository's say, each with what it keeps from running.
+const SETTINGS: &[&str] = &[
+    // Programs run beside git's own work.
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.alternateRefsCommand=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // Programs that show something, or ask for it.
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=",
+    "credential.helper=",
+    "interactive.diffFilter=",
+    // Programs that sign, or look at signatures.
+    "gpg.program=false",
+    "gpg.ssh.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.defaultKeyCommand=",
+    // A format of the repository's own may ask for them.
+    "format.pretty=medium",
+    "commit.gpgSign=false",
+    "log.showSignature=false",
+    // Programs that fetch what a partial clone lacks.
+    "core.sshCommand=false",
+    "protocol.allow=never",
+    // Other repositories, whose settings are their own.
+    "submodule.recurse=false",
+    "status.submoduleSummary=false",
+    "diff.submodule=short",
+    // Names of files as they are, and nobody's name made up.
+    "core.quotePath=false",
+    "color.ui=false",
+    "user.useConfigOnly=true",
+];
+
+/// Names the copy of the person's settings, which no call can write.
+const GLOBAL: &str = "GIT_CONFIG_GLOBAL";
+
+/// Keys of a filter, each of which is made empty.
+const OF_FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
+
+/// What a call of git does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GitMode {
+    /// It looks, and nobody is asked: no filter runs.
+    Looks,
+    /// It makes a commit of what is staged, in which no file is read anew: no filter runs.
+    Commits,
+    /// What is added has gone through its filters, or something else would be in the repository:
+    /// they run in a command's cage, as the call was allowed as the command that it is.
+    Adds,
+}
+
+/// What a verdict needs to know about a call of git: it is judged as the command that it is.
+pub(crate) fn facts(words: &[String]) -> JudgedFacts {
+    JudgedFacts {
+        command: Some(format!("git {}", shell_words(words))),
+        network: Some(Network::Off),
+        ..JudgedFacts::default()
+    }
+}
+
+/// Runs git with these words in the project directory.
+pub(crate) fn run(
+    words: Vec<String>,
+    work: GitMode,
+    ctx: &mut ToolContext<'_>,
+) -> Result<ToolAnswer, ToolFailure> {
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err(ToolFailure::new(
+            FailureCode::InvalidArguments,
+            "an argument contains a NUL character",
+            "",
+        ));
+    }
+    read_first(&ctx.scope.project)?;
+    let text = format!("git {}", shell_words(&words));
+    let filters = match work {
+        GitMode::Looks | GitMode::Commits => filters(ctx)?,
+        GitMode::Adds => GitFilters::default(),
+    };
+    let mut argv = vec!["git".to_owned()];
+    for setting in SETTINGS {
+        argv.extend(["-c".to_owned(), (*setting).to_owned()]);
+    }
+    if work == GitMode::Looks {
+        // A diff tries to bring the index up to date by itself, whatever `GIT_OPTIONAL_LOCKS` says, and
+        // would be refused each time. So a file with another time only is shown without a change in it.
+        argv.extend(["-c".to_owned(), "diff.autoRefreshIndex=false".to_owned()]);
+    }
+    argv.extend(["--no-pager".to_owned(), "--literal-pathspecs".to_owned()]);
+    argv.extend(words);
+    let given = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
+    let mut env = variables(work);
+    env.extend(given.iter().filter(|(name, _)| name == GLOBAL).cloned());
+    env.extend(emptied(filters.of_repository.union(&filters.of_person)));
+    let timeout_ms = Some(time_ms(ctx));
+    let wanted = CommandSpec { argv, text, env, without: Some("GIT_"), timeout_ms };
+    let mut answer = command::run(wanted, ctx)?;
+    let end = answer.footer.len().saturating_sub(1);
+    answer.footer.splice(end..end, not_run(&filters));
+    Ok(answer)
+}
+
+fn time_ms(ctx: &ToolContext<'_>) -> u64 {
+    let configured = ctx.command.as_ref().map(|side| side.time.as_millis());
+    let configured = configured.and_then(|time| u64::try_from(time).ok());
+    configured.map_or(TIME_MS, |time| time.min(TIME_MS))
+}
+
+/// Refuses what git would wait for.
+fn read_first(project: &Path) -> Result<(), ToolFailure> {
+    for name in READ_FIRST {
+        // Git follows links too; where one leads nowhere it reads nothing.
+        let Ok(meta) = project.join(name).metadata() else { continue };
+        let kind = meta.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(ToolFailure::new(
+                FailureCode::NotAFile,
+                format!("nothing was run: {name} is {}, not a file", file_type::describe(kind)),
+                "Git would wait for it. Remove it, or put a file in its place.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The filters that git's settings name.
+fn filters(ctx: &ToolContext<'_>) -> Result<GitFilters, ToolFailure> {
+    let env = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
+    let value =
+        |wanted| env.iter().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
+    let (home, global) = (value("HOME"), value(GLOBAL));
+    sandbox::find_git_filters(&ctx.scope.project, home, global).map_err(|file| {
+        let file = file.to_string_lossy();
+        let file = visible(&file);
+        ToolFailure::new(
+            FailureCode::TooLarge,
+            format!("nothing was run: {file} cannot be read as settings of git: it is no ordinary file, above 256 KiB, or includes others in a way that only git understands"),
+            "Which programs it names as filters is not known, and this tool runs none: use bash with git.",
+        )
+    })
+}
+
+/// Settings by which these filters do nothing.
+fn emptied<'a>(names: impl Iterator<Item = &'a String>) -> Vec<(String, String)> {
+    let keys: Vec<String> =
+        names.flat_map(|name| OF_FILTER.map(|key| format!("filter.{name}.{key}"))).collect();
+    let count = [("GIT_CONFIG_COUNT".to_owned(), keys.len().to_string())];
+    let numbered = keys.into_iter().enumerate().flat_map(|(n, key)| {
+        [(format!("GIT_CONFIG_KEY_{n}"), key), (format!("GIT_CONFIG_VALUE_{n}"), String::new())]
+    });
+    count.into_iter().chain(numbered).collect()
+}
+
+/// What is to be said of filters that git may have wanted. Which files go through one only git knows.
+fn not_run(filters: &GitFilters) -> Vec<String> {
+    let mut said = Vec::new();
+    if !filters.of_repository.is_empty() {
+        said.push("[filters that the settings of the repository name were not run]".to_owned());
+    }
+    if !filters.of_person.is_empty() {
+        let names: Vec<&str> = filters.of_person.iter().map(String::as_str).collect();
+        said.push(format!(
+            "[filters of the person's settings were not run ({}); a file that goes through one may be shown as changed and not be]",
+            visible(&names.join(", "))
+        ));
+    }
+    said
+}
+
+fn variables(work: GitMode) -> Vec<(String, String)> {
+    let locks = match work {
+        // A look takes no lock and writes no index.
+        GitMode::Looks => "0",
+        GitMode::Commits | GitMode::Adds => "1",
+    };
+    [
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_ALLOW_PROTOCOL", ""),
+        ("GIT_OPTIONAL_LOCKS", locks),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+/// A path that stays in scope, as git shall be given it: a link is itself, not what it leads to.
+pub(crate) fn path(named: &str, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
+    ctx.resolve(named)?;
+    Ok(named.to_owned())
+}

@@ -1,0 +1,193 @@
+//! What a command prints, while it prints it, for screens: bounded by time, so that a flood costs
+//! nobody more than a trickle.
+
+use crate::text::control::EscapeStripper;
+use protocol::tool::Stream;
+use std::time::{Duration, Instant};
+
+/// Shown at once.
+const BURST: f64 = 256.0 * 1024.0;
+/// Shown beyond that, in bytes a second: more than anybody reads.
+const RATE: f64 = 64.0 * 1024.0;
+/// Bytes that are converted at once: as text they stay below the 64 KiB of a word.
+const PIECE: usize = 16 * 1024;
+
+/// Whether the one who shows it took a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveOffer {
+    /// Yes.
+    Taken,
+    /// No: too much is waiting. The piece is left out.
+    Full,
+}
+
+/// Takes what a command prints, in pieces of at most 64 KiB with control codes neutralised.
+pub trait LiveSink {
+    /// Takes a piece while the command runs. Must not wait: whoever has no room says so.
+    fn offer(&mut self, stream: Stream, text: String) -> LiveOffer;
+
+    /// Takes a piece after the command's end, for which it may wait.
+    fn last(&mut self, stream: Stream, text: String);
+}
+
+/// The way of a command's output to the screens.
+pub(crate) struct LiveOutput<'a> {
+    show: &'a mut dyn LiveSink,
+    out: LiveStream,
+    err: LiveStream,
+    allowance: TokenBucket,
+}
+
+struct LiveStream {
+    stream: Stream,
+    strip: EscapeStripper,
+    left_out: u64,
+}
+
+impl<'a> LiveOutput<'a> {
+    /// Shows through `show`, from now on.
+    pub fn new(show: &'a mut dyn LiveSink) -> Self {
+        let side = |stream| LiveStream { stream, strip: EscapeStripper::new(), left_out: 0 };
+        Self {
+            show,
+            out: side(Stream::Out),
+            err: side(Stream::Err),
+            allowance: TokenBucket { bytes: BURST, at: Instant::now() },
+        }
+    }
+
+    /// Shows what was printed, or counts it as left out.
+    pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
+        let side = match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        };
+        for piece in bytes.chunks(PIECE) {
+            if !self.allowance.take(piece.len(), Instant::now()) {
+                side.left_out += piece.len() as u64;
+                continue;
+            }
+            let mut text = side.mark();
+            text.push_str(&side.strip.push(piece).replace('\r', "\n"));
+            if !text.is_empty() && self.show.offer(side.stream, text) == LiveOffer::Full {
+                side.left_out += piece.len() as u64;
+            }
+        }
+    }
+
+    /// Shows what is left at the end of both streams. Waits for those who show it.
+    pub fn finish(self) {
+        for mut side in [self.out, self.err] {
+            let mut text = side.mark();
+            let strip = std::mem::replace(&mut side.strip, EscapeStripper::new());
+            text.push_str(&strip.finish().replace('\r', "\n"));
+            if !text.is_empty() {
+                self.show.last(side.stream, text);
+            }
+        }
+    }
+}
+
+impl LiveStream {
+    /// Says how much was left out before what comes now.
+    fn mark(&mut self) -> String {
+        match std::mem::take(&mut self.left_out) {
+            0 => String::new(),
+            bytes => {
+                // What was left out may have begun a sequence; the rest of it is no text.
+                self.strip = EscapeStripper::new();
+                format!("\n[… {bytes} bytes not shown live …]\n")
+            }
+        }
+    }
+}
+
+/// A bucket that fills with time.
+struct TokenBucket {
+    bytes: f64,
+    at: Instant,
+}
+
+impl TokenBucket {
+    fn take(&mut self, bytes: usize, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.at).min(Duration::from_secs(60));
+        self.bytes = (self.bytes + passed.as_secs_f64() * RATE).min(BURST);
+        self.at = now;
+        // A piece is far below 2^52.
+        #[allow(clippy::cast_precision_loss)]
+        let bytes = bytes as f64;
+        if bytes > self.bytes {
+            return false;
+        }
+        self.bytes -= bytes;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes pieces while it has room for them.
+    #[derive(Default)]
+    struct Screen {
+        shown: Vec<String>,
+        refused: usize,
+    }
+
+    impl LiveSink for Screen {
+        fn offer(&mut self, stream: Stream, text: String) -> LiveOffer {
+            if self.refused > 0 {
+                self.refused -= 1;
+                return LiveOffer::Full;
+            }
+            self.last(stream, text);
+            LiveOffer::Taken
+        }
+
+        fn last(&mut self, _: Stream, text: String) {
+            assert!(text.len() <= 64 * 1024);
+            self.shown.push(text);
+        }
+    }
+
+    #[test]
+    fn a_flood_is_bounded_and_counted() {
+        let mut screen = Screen::default();
+        let mut live = LiveOutput::new(&mut screen);
+        for _ in 0..1000 {
+            live.print(Stream::Out, &[0; 64 * 1024]);
+        }
+        live.finish();
+        let shown = screen.shown.concat();
+        assert!(shown.len() < 8 << 20, "{}", shown.len());
+        assert!(shown.ends_with(" bytes not shown live …]\n"));
+    }
+
+    #[test]
+    fn what_nobody_takes_is_counted() {
+        let mut screen = Screen { refused: 1, ..Screen::default() };
+        let mut live = LiveOutput::new(&mut screen);
+        live.print(Stream::Out, b"lost");
+        live.print(Stream::Out, b"kept\x1b[3");
+        live.print(Stream::Out, b"1m!\rnext");
+        live.finish();
+        assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\nkept", "!\nnext"]);
+
+        let mut screen = Screen { refused: 9, ..Screen::default() };
+        let mut live = LiveOutput::new(&mut screen);
+        live.print(Stream::Err, b"lost");
+        live.finish();
+        assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\n"], "also at the end");
+    }
+
+    #[test]
+    fn the_allowance_fills_with_time() {
+        let begin = Instant::now();
+        let mut allowance = TokenBucket { bytes: 10.0, at: begin };
+        assert!(allowance.take(10, begin));
+        assert!(!allowance.take(1, begin));
+        assert!(allowance.take(60 * 1024, begin + Duration::from_secs(1)));
+        assert!(!allowance.take(300 * 1024, begin + Duration::from_secs(3600)));
+    }
+}

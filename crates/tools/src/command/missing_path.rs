@@ -1,0 +1,357 @@
+//! Names what a command missed because the sandbox does not show it. The kernel reports no refused read, and
+//! in tier A a path that was not granted is not there, so the program's own last words are read.
+//!
+//! That a path exists is told only where every user of the machine could list it, outside of all homes.
+//! Of the session's own home the text says what holds for any name, there or not.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Lines at the end of the output that are read.
+const LAST: usize = 20;
+
+/// How programs word it that they could not use a path.
+const WORDS: [&str; 9] = [
+    "No such file",
+    "ENOENT",
+    "NoSuchFileException",
+    "Permission denied",
+    "EACCES",
+    "AccessDeniedException",
+    "cannot access",
+    "Cannot connect to the",
+    "not found",
+];
+
+/// How programs word it that they reached no host: they name no address, and not each of their calls is
+/// seen.
+const UNREACHED: [&str; 15] = [
+    "Could not resolve",
+    "Couldn't resolve",
+    "couldn't resolve host",
+    "name resolution",
+    "Name or service not known",
+    "unable to resolve host address",
+    "failed to lookup address",
+    "dns error",
+    "UnknownHostException",
+    "no such host",
+    "EAI_AGAIN",
+    "ENOTFOUND",
+    "ENETUNREACH",
+    "Network is unreachable",
+    "network is unreachable",
+];
+
+/// Whether the end of the output says that a host was not found or not reached.
+pub(crate) fn reached_no_host(printed: &str) -> bool {
+    let mut lines = printed.lines().rev().take(LAST);
+    lines.any(|line| UNREACHED.iter().any(|word| line.contains(word)))
+}
+
+/// How Chromium, and what is built on it, words that its own sandbox does not start.
+const UNBOXED: [&str; 2] = ["No usable sandbox!", "setuid sandbox is not running as root"];
+
+/// Whether the end of the output says that a program did without its own sandbox, and ended.
+pub(crate) fn has_no_sandbox(printed: &str) -> bool {
+    let mut lines = printed.lines().rev().take(LAST);
+    lines.any(|line| UNBOXED.iter().any(|word| line.contains(word)))
+}
+
+/// A place with a meaning of its own: it is named whether or not it exists, and how to do without.
+const MEANINGS: [(&str, &str); 11] = [
+    ("/run/docker.sock", DOCKER),
+    ("/var/run/docker.sock", DOCKER),
+    ("/run/containerd/containerd.sock", DOCKER),
+    ("/run/podman/podman.sock", DOCKER),
+    ("/run/dbus/system_bus_socket", BUS),
+    ("/var/run/dbus/system_bus_socket", BUS),
+    ("/var/lib/dpkg/lock", PACKAGES),
+    ("/var/lib/dpkg/lock-frontend", PACKAGES),
+    ("/var/lib/apt/lists", PACKAGES),
+    (
+        "/sys/class",
+        "/sys/class is not granted: it describes the machine's devices; /proc/net/dev lists the network interfaces of this command",
+    ),
+    (
+        "/sys/block",
+        "/sys/block is not granted: it describes the machine's disks; `df .` shows the room in the project",
+    ),
+];
+const DOCKER: &str = "no command is granted the socket of a container daemon: it gives root on this machine; \
+                      ask a person to run the container";
+const BUS: &str = "no command is granted the system bus: it controls the services of this machine";
+const PACKAGES: &str = "no command can install packages of the system: that changes the whole machine; ask a \
+                        person, or install into the project (venv, npm, cargo)";
+
+/// Names in the home by which everybody knows keys, there or not.
+const KEYS: [&str; 12] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".password-store",
+    ".netrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".vault-token",
+];
+
+/// What the sandbox shows, and what of the rest may be spoken of.
+pub(crate) struct SandboxView<'a> {
+    /// Places that the command can read.
+    pub granted: &'a [PathBuf],
+    /// Directories out of reach.
+    pub withheld: &'a [PathBuf],
+    /// The person's home.
+    pub home: Option<&'a Path>,
+}
+
+/// Directories that no call is granted by a right of its own, or whose absence has other reasons.
+const SILENT: [&str; 9] =
+    ["/proc", "/sys", "/dev", "/etc", "/boot", "/root", "/home", "/tmp", "/var/tmp"];
+
+/// The line about what a failed command missed, by the end of its output and the details of its refusals.
+pub(crate) fn line<'a>(
+    printed: &str,
+    refused: impl Iterator<Item = &'a str>,
+    view: &SandboxView<'_>,
+) -> Option<String> {
+    let path = |detail: &'a str| detail.split([' ', ',']).next().map(PathBuf::from);
+    let refused: Vec<PathBuf> = refused.filter_map(path).collect();
+    if let Some(meaning) = missed(printed).iter().chain(&refused).find_map(|path| meaning(path)) {
+        return Some(format!("[{meaning}]"));
+    }
+    // Of a refused change its refusal says more.
+    let mut unseen = missed(printed).into_iter().filter(|path| !refused.contains(path));
+    unseen.find_map(|path| ungranted(&path, view)).or_else(|| gone(printed))
+}
+
+/// The line about a process that the command does not see.
+fn gone(printed: &str) -> Option<String> {
+    let says_so = printed.lines().rev().take(LAST).any(|line| line.contains("No such process"));
+    says_so.then(|| {
+        "[a command sees no process outside of its call, and one of an earlier call has ended with it: start \
+         the process in the same command, or ask a person]"
+            .to_owned()
+    })
+}
+
+fn meaning(path: &Path) -> Option<&'static str> {
+    MEANINGS.iter().find(|(place, _)| path.starts_with(place)).map(|(_, meaning)| *meaning)
+}
+
+fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
+    // In tier A the home as a whole is granted, but it is the session's, not the person's.
+    let is_home = |place: &PathBuf| Some(place.as_path()) == view.home;
+    let below =
+        |places: &[PathBuf]| places.iter().any(|place| !is_home(place) && path.starts_with(place));
+    if below(view.granted) || below(view.withheld) {
+        return None;
+    }
+    let way = "a call of bash may ask for a directory with `directory`, and a person can add one with \
+               :add-dir DIR";
+    let said = crate::text::control::visible(path.to_str()?).into_owned();
+    if let Some(home) = view.home.filter(|home| path.starts_with(home)) {
+        // A name with a dot may hold keys: no way to those is offered.
+        let first = path.strip_prefix(home).ok()?.iter().next()?;
+        if let Some(kept) = KEYS.iter().find(|kept| first == **kept) {
+            return Some(format!(
+                "[no command reads ~/{kept}: keys lie there; ask a person to do what needs them]"
+            ));
+        }
+        let is_plain = !first.as_encoded_bytes().starts_with(b".");
+        return is_plain.then(|| {
+            format!("[{said} lies outside of the granted directories; of the home only tool chains are in sight: {way}]")
+        });
+    }
+    let is_silent = SILENT.iter().any(|place| path.starts_with(place));
+    (!is_silent && is_public(path)).then(|| {
+        format!("[{said} exists on this machine, but it was not granted to this command: {way}]")
+    })
+}
+
+/// Whether it exists where everybody may list each directory on the way, without links between.
+fn is_public(path: &Path) -> bool {
+    let Some(parent) = path.parent() else { return false };
+    let open = |dir: &Path| {
+        fs::symlink_metadata(dir)
+            .is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o005 == 0o005)
+    };
+    parent.ancestors().all(open) && fs::symlink_metadata(path).is_ok()
+}
+
+/// Absolute paths in the error messages at the end of the output, the last line first.
+fn missed(printed: &str) -> Vec<PathBuf> {
+    let lines = printed.lines().rev().take(LAST);
+    let told = lines.filter(|line| WORDS.iter().any(|word| line.contains(word)));
+    told.flat_map(paths).collect()
+}
+
+fn paths(line: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut end = 0;
+    for (at, _) in line.match_indices('/') {
+        let before = line[..at].chars().next_back();
+        let begins = before.is_none_or(|c| c.is_whitespace() || "'\"`‘“(=:[<".contains(c));
+        if at < end || !begins {
+            continue;
+        }
+        let rest = &line[at..];
+        let length = match before {
+            Some(quote @ ('\'' | '"' | '`')) => rest.find(quote),
+            Some('‘') => rest.find('’'),
+            Some('“') => rest.find('”'),
+            _ => None,
+        };
+        let plain = || rest.find(|c: char| c.is_whitespace() || "'\"`’”),;>]".contains(c));
+        let length = length.or_else(plain).unwrap_or(rest.len());
+        end = at + length;
+        let path = Path::new(rest[..length].trim_end_matches([':', '.', '/']));
+        let is_straight = path.components().all(|part| part != Component::ParentDir);
+        if is_straight && path.parent().is_some() {
+            // Without empty parts: `unix:///run/x`.
+            found.push(path.components().collect());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn paths_are_read_from_the_last_words_of_programs() {
+        for (line, expected) in [
+            ("cat: /srv/x: No such file or directory", "/srv/x"),
+            ("ls: cannot access '/srv/a b': No such file or directory", "/srv/a b"),
+            ("FileNotFoundError: [Errno 2] No such file or directory: '/srv/x'", "/srv/x"),
+            ("Error: ENOENT: no such file or directory, open '/srv/x'", "/srv/x"),
+            ("java.nio.file.NoSuchFileException: /srv/x", "/srv/x"),
+            ("open(\"/srv/x\"): No such file or directory", "/srv/x"),
+            ("sh: 1: /srv/tool: not found", "/srv/tool"),
+            ("cp: cannot stat ‘/srv/x’: No such file or directory", "/srv/x"),
+            ("cd: /srv/x/: No such file or directory", "/srv/x"),
+            ("path=/srv/x: Permission denied", "/srv/x"),
+            (
+                "Cannot connect to the Docker daemon at unix:///run/docker.sock. Is it?",
+                "/run/docker.sock",
+            ),
+        ] {
+            assert_eq!(missed(line), [PathBuf::from(expected)], "{line}");
+        }
+        for line in [
+            "wrote /srv/x",
+            "cat: src/x: No such file or directory",
+            "./srv/x: No such file or directory",
+            "cat: /srv/../root/x: No such file or directory",
+            "cat: /: Permission denied",
+        ] {
+            assert_eq!(missed(line), Vec::<PathBuf>::new(), "{line}");
+        }
+        let long = format!("cat: /srv/x: No such file\n{}", "more\n".repeat(LAST));
+        assert_eq!(missed(&long), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn what_programs_say_of_hosts_and_of_their_sandboxes_is_known() {
+        for line in [
+            "curl: (6) Could not resolve host: example.org",
+            "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+            "ssh: Could not resolve hostname example.org: Name or service not known",
+            "npm error code EAI_AGAIN",
+            "Error: getaddrinfo ENOTFOUND example.org",
+            "dial tcp: lookup example.org on 127.0.0.53:53: no such host",
+            "ping: connect: Network is unreachable",
+            "OSError: [Errno 101] Network is unreachable",
+        ] {
+            assert!(reached_no_host(line) && !has_no_sandbox(line), "{line}");
+            assert!(!reached_no_host(&format!("{line}\n{}", "more\n".repeat(LAST))), "{line}");
+        }
+        for line in [
+            "error: could not resolve type `Host`",
+            "E404 left-padd is not in this registry",
+            "curl: (7) Failed to connect to 127.0.0.1 port 9: Connection refused",
+        ] {
+            assert!(!reached_no_host(line), "{line}");
+        }
+        let of_chromium =
+            "[7:7:FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox! Update your kernel";
+        assert!(has_no_sandbox(of_chromium) && !has_no_sandbox("a sandbox was started"));
+    }
+
+    #[test]
+    fn what_is_told_of_a_path_that_was_not_granted() {
+        let granted = [PathBuf::from("/usr")];
+        let withheld = [PathBuf::from("/var/lib")];
+        let view = SandboxView {
+            granted: &granted,
+            withheld: &withheld,
+            home: Some(Path::new("/home/u")),
+        };
+        let told = |path: &str| {
+            line(&format!("cat: {path}: No such file or directory"), std::iter::empty(), &view)
+        };
+        for (path, part) in [
+            ("/var/run/docker.sock", Some("gives root on this machine")),
+            ("/var/lib/dpkg/lock-frontend", Some("packages of the system")),
+            ("/sys/class/net/lo", Some("/proc/net/dev")),
+            ("/sys/block", Some("disks")),
+            ("/var/cache", Some("/var/cache exists on this machine, but it was not granted")),
+            ("/var/nothing-there", None),
+            ("/var/lib", None),
+            ("/usr/bin", None),
+            ("/etc/shadow", None),
+            ("/root/.bashrc", None),
+            ("/home/other/x", None),
+            ("/home/u/work/x", Some("outside of the granted directories")),
+            ("/home/u/.ssh/id_rsa", Some("no command reads ~/.ssh: keys")),
+            ("/home/u/.ssh2/id_rsa", None),
+            ("/home/u", None),
+            ("/tmp/x", None),
+        ] {
+            match (told(path), part) {
+                (Some(line), Some(part)) => assert!(line.contains(part), "{path}: {line}"),
+                (line, part) => assert_eq!(line.as_deref(), part, "{path}"),
+            }
+        }
+        let killed = line("kill: (7) - No such process", std::iter::empty(), &view);
+        assert!(killed.unwrap().contains("sees no process outside of its call"));
+        let written = ["/var/cache for writing"].into_iter();
+        assert_eq!(line("sh: /var/cache: No such file or directory", written, &view), None);
+        let refused = ["/run/docker.sock"].into_iter();
+        assert!(line("", refused, &view).unwrap().contains("root on this machine"));
+    }
+
+    #[test]
+    fn what_not_everybody_may_list_is_not_told() {
+        let place = tempfile::tempdir().unwrap();
+        let inner = place.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("x"), "").unwrap();
+        let open = |mode| fs::set_permissions(&inner, fs::Permissions::from_mode(mode)).unwrap();
+        open(0o755);
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let outer = place
+            .path()
+            .ancestors()
+            .skip(1)
+            .all(|dir| fs::metadata(dir).unwrap().permissions().mode() & 0o005 == 0o005);
+        assert_eq!(is_public(&inner.join("x")), outer, "the control");
+        assert!(!is_public(&inner.join("none")));
+        for mode in [0o700, 0o751, 0o754] {
+            open(mode);
+            assert!(!is_public(&inner.join("x")), "{mode:o}");
+        }
+        open(0o755);
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(&inner, &link).unwrap();
+        assert!(!is_public(&link.join("x")));
+    }
+}

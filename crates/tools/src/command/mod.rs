@@ -1,0 +1,216 @@
+//! A program in its cage, seen through to its end, and what the model is told of it. For the tools
+//! that run one: `bash`, `run` and those of git.
+
+mod capture;
+mod command_loop;
+mod command_view;
+mod environment;
+pub(crate) mod git;
+mod harmless_refusals;
+mod home_changes;
+pub(crate) mod live_output;
+mod missing_path;
+mod missing_program;
+mod package_caches;
+pub(crate) mod package_copy;
+mod proxy_variables;
+mod refusal_lines;
+mod result;
+pub(crate) mod setup;
+mod shared_dir;
+
+use crate::command::capture::HeadTail;
+use crate::command::command_loop::{CommandRun, run_to_end};
+use crate::command::command_view::CommandView;
+use crate::command::environment::environment;
+use crate::command::live_output::{LiveOffer, LiveOutput, LiveSink};
+use crate::command::refusal_lines::not_harmless;
+use crate::command::result::{LONGEST_MS, answer};
+use crate::command::setup::CommandSetup;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::refusal_hints::{self};
+use crate::text::control::visible;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
+use nix::errno::Errno;
+use protocol::call::Outcome;
+use protocol::tool::Stream;
+use sandbox::{CageError, CageStep, Program};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// The kernel takes no longer argument.
+pub(crate) const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+
+/// What to run.
+pub(crate) struct CommandSpec {
+    /// Name or path, then the arguments.
+    pub argv: Vec<String>,
+    /// As rules and the record know it.
+    pub text: String,
+    /// Variables beside those that every command is given; they win.
+    pub env: Vec<(String, String)>,
+    /// Variables that begin so are not given.
+    pub without: Option<&'static str>,
+    /// Longest time, of which no more than ten minutes are given; the configured one where it is left out.
+    pub timeout_ms: Option<u64>,
+}
+
+/// The note about a `timeout_ms` above the longest time.
+fn cut_time(asked: Option<u64>) -> Option<String> {
+    let asked = asked.filter(|asked| *asked > LONGEST_MS)?;
+    Some(format!(
+        "[timeout_ms {asked} was cut to {LONGEST_MS}, the longest that a call may take; run longer work \
+         in parts]"
+    ))
+}
+
+/// Runs a program in the project directory.
+///
+/// # Errors
+/// Where no cage stands around it, where it cannot be executed, or where its end is not known.
+pub(crate) fn run(
+    wanted: CommandSpec,
+    ctx: &mut ToolContext<'_>,
+) -> Result<ToolAnswer, ToolFailure> {
+    let mut side = take_setup(ctx)?;
+    let mut show = std::mem::replace(&mut side.show, Box::new(NoLiveOutput));
+    let cut_time = cut_time(wanted.timeout_ms);
+    let sight = CommandView::of(&side);
+    let before = home_changes::list(ctx.scope);
+    let name = wanted.argv.first().cloned().unwrap_or_default();
+    let (text, time, course) = start_and_wait(wanted, (side, capture::KEPT), &mut *show, ctx)
+        .map_err(|failure| sight.explain(failure, &name))?;
+    let mut answer = answer(text.clone(), (time, &sight), course, ctx);
+    let kept = home_changes::line(&before, &home_changes::list(ctx.scope));
+    answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
+    answer.footer.splice(0..0, cut_time);
+    let failed = answer.outcome != Outcome::Exited { code: 0 };
+    let refusals = not_harmless(&ctx.extras.refusals, sight.home.as_deref());
+    let command = (failed || !refusals.is_empty()).then_some(text.as_str());
+    if sight.is_locked
+        && refusal_hints::names_closed_temp_path(command, &answer.body, &refusals, ctx.scope)
+    {
+        let note = format!("[{}]", refusal_hints::closed_temp(&ctx.scope.temp));
+        answer.footer.insert(0, note);
+    }
+    Ok(answer)
+}
+
+/// What came of a program whose output is not for a model.
+pub(crate) struct FilterRun {
+    /// What it printed; absent where it is more than was to be held.
+    pub printed: Option<Vec<u8>>,
+    /// What it said beside that.
+    pub said: String,
+    /// The rest, as of any command.
+    pub answer: ToolAnswer,
+}
+
+/// Runs a program for what it prints, of which `kept` bytes are held. It is shown to nobody.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn filter(
+    wanted: CommandSpec,
+    kept: usize,
+    ctx: &mut ToolContext<'_>,
+) -> Result<FilterRun, ToolFailure> {
+    let side = take_setup(ctx)?;
+    let sight = CommandView::of(&side);
+    let (text, time, mut course) = start_and_wait(wanted, (side, kept), &mut NoLiveOutput, ctx)?;
+    let printed = course.out.whole();
+    let err = std::mem::take(&mut course.err);
+    let said = capture::join(err, HeadTail::default()).text;
+    Ok(FilterRun { printed, said, answer: answer(text, (time, &sight), course, ctx) })
+}
+
+/// Shows nothing.
+struct NoLiveOutput;
+
+impl LiveSink for NoLiveOutput {
+    fn offer(&mut self, _: Stream, _: String) -> LiveOffer {
+        LiveOffer::Taken
+    }
+
+    fn last(&mut self, _: Stream, _: String) {}
+}
+
+/// The shell for scripts: the command's `SHELL`, which the supervisor has found startable in the cage.
+pub(crate) fn shell(ctx: &ToolContext<'_>) -> String {
+    let given = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
+    let shell = given.iter().find(|(name, value)| name == "SHELL" && value.starts_with('/'));
+    shell.map_or("/bin/sh", |(_, shell)| shell).to_owned()
+}
+
+fn take_setup<'a>(ctx: &mut ToolContext<'a>) -> Result<CommandSetup<'a>, ToolFailure> {
+    ctx.command.take().ok_or_else(|| {
+        confined("no cage", "a command needs a cage of its own, and this process has none")
+    })
+}
+
+/// Sees it through; its text and its longest time beside what came of it.
+fn start_and_wait(
+    wanted: CommandSpec,
+    (side, kept): (CommandSetup<'_>, usize),
+    show: &mut dyn LiveSink,
+    ctx: &mut ToolContext<'_>,
+) -> Result<(String, Duration, CommandRun), ToolFailure> {
+    let CommandSpec { argv, text, env, without, timeout_ms } = wanted;
+    let time = timeout_ms.map_or(side.time, |ms| Duration::from_millis(ms.min(LONGEST_MS)));
+    let program = Program {
+        argv: argv.into_iter().map(OsString::from).collect(),
+        env: environment(&side, without, &env, ctx),
+        cwd: ctx.scope.project.clone(),
+    };
+    let caged = side.cage.spawn(program).map_err(|error| {
+        if error.step == CageStep::Lost {
+            ctx.extras.lost = Some(error.reason.clone());
+        }
+        of_cage(&error)
+    })?;
+    let course = run_to_end(caged, (time, kept), ctx.cancel, LiveOutput::new(show))
+        .map_err(|error| unknown_end(&error))?;
+    Ok((text, time, course))
+}
+
+fn confined(step: &str, reason: &str) -> ToolFailure {
+    ToolFailure {
+        outcome: Outcome::Confined { what: step.to_owned() },
+        ..ToolFailure::new(
+            FailureCode::Confined,
+            format!("nothing was run: {reason}"),
+            "agentd doctor says what this host allows.",
+        )
+    }
+}
+
+fn of_cage(error: &CageError) -> ToolFailure {
+    let number = error.source.as_ref().and_then(std::io::Error::raw_os_error);
+    // Errno is the system's list, not ours: what is not named here is the cage's own failure.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    let code = match (error.step, number.map(Errno::from_raw)) {
+        (CageStep::Program, Some(Errno::ENOENT | Errno::ENOTDIR)) => FailureCode::NotFound,
+        (CageStep::Program, Some(Errno::EACCES | Errno::EPERM)) => FailureCode::PermissionDenied,
+        (CageStep::Program, Some(Errno::ENOEXEC | Errno::E2BIG)) => FailureCode::InvalidArguments,
+        _ => {
+            return ToolFailure {
+                hint: error.hint.clone(),
+                ..confined(error.step.name(), &error.reason)
+            };
+        }
+    };
+    ToolFailure::new(code, format!("nothing was run: {}", error.reason), error.hint.clone())
+}
+
+/// The command was let go, and what became of it cannot be said.
+fn unknown_end(error: &CageError) -> ToolFailure {
+    ToolFailure {
+        outcome: Outcome::Interrupted,
+        ..ToolFailure::new(
+            FailureCode::Interrupted,
+            format!("the command may have run: {}", error.reason),
+            "Look at what it changed before you run it again.",
+        )
+    }
+}

@@ -1,0 +1,112 @@
+//! Lines of a result about refusals of the sandbox.
+
+use crate::command::harmless_refusals::is_harmless;
+use crate::text::control::visible;
+use crate::text::lines::cut_line;
+use nix::errno::Errno;
+use protocol::confinement::{Refusal, RefusalKind};
+
+/// Most kinds of refusals that the text names; the record has more.
+const REFUSALS: usize = 10;
+/// Most characters of a refusal's detail in the text.
+const DETAIL_CHARS: usize = 200;
+
+/// The refusals that are not known to be harmless.
+pub(super) fn not_harmless(refusals: &[Refusal], home: Option<&str>) -> Vec<Refusal> {
+    refusals.iter().filter(|refusal| !is_harmless(refusal, home)).cloned().collect()
+}
+
+/// The one line beside a success: the command did what it was to do, or says otherwise itself.
+pub(super) fn refusal_line_of_success(refusals: &[Refusal], uncounted: u64) -> Option<String> {
+    let kinds = kinds(refusals);
+    let (refusal, count) = kinds.first()?;
+    let first = line(refusal, *count);
+    match kinds.len() as u64 - 1 + uncounted {
+        0 => Some(first),
+        more => {
+            let first = first.trim_end_matches(']');
+            Some(format!("{first}; {more} more in agentd audit show]"))
+        }
+    }
+}
+
+pub(super) fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
+    let mut kinds: Vec<(&Refusal, u64)> = Vec::new();
+    for refusal in refusals {
+        let same = |other: &&mut (&Refusal, u64)| {
+            (&other.0.syscall, &other.0.detail, other.0.errno)
+                == (&refusal.syscall, &refusal.detail, refusal.errno)
+        };
+        match kinds.iter_mut().find(same) {
+            Some((_, count)) => *count += refusal.count,
+            None => kinds.push((refusal, refusal.count)),
+        }
+    }
+    kinds
+}
+
+/// What the cage refused, each kind of thing once with how often it happened.
+pub(super) fn refusal_lines(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
+    let kinds = kinds(refusals);
+    let mut lines: Vec<String> =
+        kinds.iter().take(REFUSALS).map(|(refusal, count)| line(refusal, *count)).collect();
+    let more = kinds.len().saturating_sub(REFUSALS) as u64 + uncounted;
+    if more > 0 {
+        lines.push(format!("[the cage refused {more} more; agentd audit show has the record]"));
+    }
+    lines
+}
+
+pub(super) fn line(refusal: &Refusal, count: u64) -> String {
+    let Refusal { kind, syscall, detail, errno, .. } = refusal;
+    let times = if count > 1 { format!(", {count} times") } else { String::new() };
+    let how = match kind {
+        RefusalKind::Refused => "the cage refused",
+        // The kernel decided; we saw the call on its way there.
+        RefusalKind::Predicted => "by its grants the cage refuses",
+    };
+    let detail = cut_line(detail, DETAIL_CHARS, 0);
+    format!("[{how} {} {detail}: {:?}{times}]", visible(syscall), Errno::from_raw(*errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(detail: &str, count: u64) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Refused,
+            syscall: "connect".to_owned(),
+            detail: detail.to_owned(),
+            errno: Errno::EACCES as i32,
+            pid: 1,
+            count,
+        }
+    }
+
+    #[test]
+    fn refusals_are_named_once_and_counted() {
+        let lines = refusal_lines(
+            &[refusal("127.0.0.1:80", 1), refusal("/x\u{1b}", 2), refusal("127.0.0.1:80", 4)],
+            0,
+        );
+        assert_eq!(
+            lines,
+            [
+                "[the cage refused connect 127.0.0.1:80: EACCES, 5 times]",
+                "[the cage refused connect /x\u{241b}: EACCES, 2 times]"
+            ]
+        );
+        let passing =
+            |refusals: &[Refusal], uncounted| refusal_line_of_success(refusals, uncounted);
+        assert_eq!(passing(&[], 0), None);
+        let one = "[the cage refused connect /a: EACCES, 2 times]";
+        assert_eq!(passing(&[refusal("/a", 2)], 0).as_deref(), Some(one));
+        let more = "[the cage refused connect /a: EACCES; 4 more in agentd audit show]";
+        assert_eq!(passing(&[refusal("/a", 1), refusal("/b", 2)], 3).as_deref(), Some(more));
+        let many: Vec<Refusal> = (0..30).map(|i| refusal(&format!("/{i}"), 1)).collect();
+        let lines = refusal_lines(&many, 7);
+        assert_eq!(lines.len(), REFUSALS + 1);
+        assert!(lines[REFUSALS].contains("refused 27 more"));
+    }
+}

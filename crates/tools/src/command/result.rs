@@ -1,0 +1,283 @@
+//! The result of a command: its output, its end, and notes about what the sandbox did.
+
+use crate::command::capture::{self, CommandOutput};
+use crate::command::command_loop::{CommandEnd, CommandRun, LeftoverProcesses};
+use crate::command::command_view::{
+    CommandView, hint_lines, missing_path_note, restrictions_in_output,
+};
+use crate::command::harmless_refusals::{self, is_ipv6_probe};
+use crate::command::missing_path;
+use crate::command::refusal_lines::{not_harmless, refusal_line_of_success, refusal_lines};
+use crate::failure::FailureCode;
+use crate::refusal_hints::{self, Restriction};
+use crate::signing::Signer;
+use crate::text::control::visible;
+use crate::tool_answer::{BodyFrom, ToolAnswer};
+use crate::tool_context::ToolContext;
+use nix::sys::signal::Signal;
+use protocol::call::{Effect, Outcome, Remedy, Tampered};
+use protocol::confinement::Refusal;
+use sandbox::{CommandExit, LimitExceeded, LimitKind};
+use std::time::Duration;
+
+/// Longest time that a call can ask for, in milliseconds.
+pub(super) const LONGEST_MS: u64 = 600_000;
+/// Most names of processes that a command left running.
+const LEFT_NAMED: usize = 8;
+const SIGXFSZ: i32 = Signal::SIGXFSZ as i32;
+/// What a shell says of a program that the kernel ended for the size of a file.
+const ENDED_BY_SIZE: i32 = 128 + SIGXFSZ;
+/// What a shell ends with that did not find a program.
+const NOT_FOUND: i32 = 127;
+
+pub(super) fn answer(
+    command: String,
+    (time, sight): (Duration, &CommandView<'_>),
+    course: CommandRun,
+    ctx: &mut ToolContext<'_>,
+) -> ToolAnswer {
+    let CommandRun { out, err, over, left_behind, took, ending } = course;
+    let CommandOutput { text, notes } = capture::join(out, err);
+    let mut footer = notes;
+    footer.extend(leftover_note(&left_behind));
+    if ending.survivors > 0 {
+        footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
+    }
+    let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
+    let matters = not_harmless(&ending.refusals, sight.home.as_deref());
+    let has_failed = outcome != Outcome::Exited { code: 0 };
+    footer.extend(match has_failed {
+        true => refusal_lines(&matters, ending.refusals_uncounted),
+        false => {
+            let is_quiet = harmless_refusals::checks_for_updates(&command)
+                && !missing_path::reached_no_host(&text);
+            let is_told = |one: &&Refusal| {
+                !(is_ipv6_probe(one) || is_quiet && refusal_hints::is_name_lookup(one))
+            };
+            let told: Vec<Refusal> = matters.iter().filter(is_told).cloned().collect();
+            refusal_line_of_success(&told, ending.refusals_uncounted).into_iter().collect()
+        }
+    });
+    footer.extend(ending.tampered.iter().map(|name| {
+        let said = name.to_string();
+        match name.remedy {
+            Remedy::Granted => format!("[git-admin: {}]", visible(&said)),
+            Remedy::Restored { .. } | Remedy::Quarantined { .. } | Remedy::Left { .. } => {
+                format!("[a protected name: {}]", visible(&said))
+            }
+        }
+    }));
+    if matches!(ending.exit, CommandExit::Code(ENDED_BY_SIZE) | CommandExit::Signal(SIGXFSZ)) {
+        footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
+    }
+    footer.extend(sight.signer.into_iter().flat_map(Signer::lines));
+    if has_failed {
+        let mut ways = hint_lines((&matters, &ending.tampered), &ctx.scope.project, sight);
+        for way in
+            restrictions_in_output(&text, sight).into_iter().filter_map(Restriction::hint_line)
+        {
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        footer.extend(ways);
+        footer.extend(missing_path_note(&text, &matters, sight, ctx));
+        let is_missing = matches!(ending.exit, CommandExit::Code(NOT_FOUND)) && sight.is_locked;
+        footer.extend(is_missing.then(|| sight.search().line(&text)).flatten());
+    } else {
+        footer.extend(hint_lines((&[], &ending.tampered), &ctx.scope.project, sight));
+    }
+    if outcome == Outcome::TimedOut && time < Duration::from_millis(LONGEST_MS) {
+        footer.push(format!("[timeout_ms may be up to {LONGEST_MS}]"));
+    }
+    let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
+    footer.push(exit);
+    ctx.extras.refusals = ending.refusals;
+    ctx.extras.refusals_uncounted = ending.refusals_uncounted;
+    ctx.extras.tampered = ending.tampered;
+    ctx.extras.usage = Some(ending.usage);
+    ctx.extras.command_pid = Some(ending.pid);
+    ToolAnswer {
+        body: text,
+        by: BodyFrom::Program,
+        footer,
+        summary,
+        how_to_get_more: "redirect the output into a file and read parts of that",
+        effects: vec![Effect::Ran(command)],
+        outcome,
+        code,
+    }
+}
+
+/// The note about background processes, which are killed when the command ends.
+pub(super) fn leftover_note(
+    LeftoverProcesses { names, held_output }: &LeftoverProcesses,
+) -> Option<String> {
+    if names.is_empty() && !held_output {
+        return None;
+    }
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match kinds.iter_mut().find(|(kind, _)| kind == name) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((name, 1)),
+        }
+    }
+    let named = |(name, count): &(&str, usize)| match count {
+        1 => visible(name).into_owned(),
+        count => format!("{} ({count})", visible(name)),
+    };
+    let mut list: Vec<String> = kinds.iter().take(LEFT_NAMED).map(named).collect();
+    if kinds.len() > LEFT_NAMED {
+        list.push("…".to_owned());
+    }
+    let list = if list.is_empty() { String::new() } else { format!(": {}", list.join(", ")) };
+    Some(format!(
+        "[processes that it left running were ended with it{list}; start a server and use it in one command]"
+    ))
+}
+
+/// How it ended: for the record, as a code, and as the last line.
+pub(super) fn verdict(
+    over: CommandEnd,
+    exit: CommandExit,
+    time: Duration,
+) -> (Outcome, Option<FailureCode>, String) {
+    match (over, exit) {
+        (CommandEnd::TimedOut, _) => (
+            Outcome::TimedOut,
+            Some(FailureCode::TimedOut),
+            format!(
+                "exit code: 124 (timed out after {} ms; all its processes were ended)",
+                time.as_millis()
+            ),
+        ),
+        (CommandEnd::Cancelled, _) => (
+            Outcome::Interrupted,
+            Some(FailureCode::Interrupted),
+            "exit code: 130 (ended on request; all its processes were ended)".to_owned(),
+        ),
+        (CommandEnd::Exceeded(exceeded), _) => exceeded_limit(exceeded),
+        (CommandEnd::ByItself, CommandExit::Code(code)) => {
+            (Outcome::Exited { code }, None, format!("exit code: {code}"))
+        }
+        (CommandEnd::ByItself, CommandExit::Signal(signal)) => {
+            let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
+            let line = format!("exit code: {} (killed by signal {signal}, {name})", 128 + signal);
+            if signal == SIGXFSZ {
+                let what = "the bound of a file's size".to_owned();
+                (Outcome::Confined { what }, Some(FailureCode::Confined), line)
+            } else if signal == Signal::SIGSYS as i32 {
+                let what = "a system call that the filter answers with SIGSYS".to_owned();
+                (Outcome::Confined { what }, Some(FailureCode::Confined), line)
+            } else {
+                (Outcome::Signalled { signal }, None, line)
+            }
+        }
+    }
+}
+
+/// The same, but for a command that ended well and left a protected name otherwise than it was: that
+/// is no success.
+pub(super) fn untampered(
+    (outcome, code, exit): (Outcome, Option<FailureCode>, String),
+    tampered: &[Tampered],
+) -> (Outcome, Option<FailureCode>, String) {
+    let left = tampered.iter().find(|name| matches!(name.remedy, Remedy::Left { .. }));
+    match (left, outcome) {
+        (Some(left), Outcome::Exited { code: 0 }) => {
+            let what = "a protected name that could not be put right".to_owned();
+            let said = visible(&left.path).into_owned();
+            let exit = format!(
+                "{exit}, but {said} could not be put right; a person is asked before the next command"
+            );
+            (Outcome::Confined { what }, Some(FailureCode::Confined), exit)
+        }
+        (Some(_) | None, outcome) => (outcome, code, exit),
+    }
+}
+
+/// How a call ended that used more than it may, with the setting that bounds it.
+pub(super) fn exceeded_limit(
+    LimitExceeded { bound, used, most }: LimitExceeded,
+) -> (Outcome, Option<FailureCode>, String) {
+    // The kernel held it at the bound.
+    let held = used <= most;
+    let confined = |what: &str| Outcome::Confined { what: what.to_owned() };
+    let (outcome, code, what) = match bound {
+        LimitKind::Memory => {
+            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+            let (used, most) = (mib(used), mib(most));
+            let what = match held {
+                true => format!(
+                    "all {most} MiB of memory of `sandbox.limits.memory_bytes`, and needed more"
+                ),
+                false => format!(
+                    "{used} MiB of memory, above the {most} of `sandbox.limits.memory_bytes`"
+                ),
+            };
+            (Outcome::OutOfMemory, FailureCode::OutOfMemory, what)
+        }
+        LimitKind::Processes => {
+            let what = match held {
+                true => format!(
+                    "all {most} processes and threads of `sandbox.limits.processes`, and wanted more"
+                ),
+                false => format!(
+                    "{used} processes and threads, above the {most} of `sandbox.limits.processes`"
+                ),
+            };
+            (confined("the bound of processes"), FailureCode::Confined, what)
+        }
+        LimitKind::CpuTime => {
+            let what = format!(
+                "{used} s of processor time, above the {most} of `sandbox.limits.cpu_seconds`"
+            );
+            (confined("the bound of processor time"), FailureCode::Confined, what)
+        }
+    };
+    (outcome, Some(code), format!("exit code: 137 (ended with all its processes: it used {what})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_says_how_it_ended() {
+        let time = Duration::from_secs(2);
+        for (over, exit, expected, line) in [
+            (
+                CommandEnd::ByItself,
+                CommandExit::Code(3),
+                Outcome::Exited { code: 3 },
+                "exit code: 3",
+            ),
+            (
+                CommandEnd::ByItself,
+                CommandExit::Signal(9),
+                Outcome::Signalled { signal: 9 },
+                "exit code: 137 (killed by signal 9, SIGKILL)",
+            ),
+            (
+                CommandEnd::TimedOut,
+                CommandExit::Signal(15),
+                Outcome::TimedOut,
+                "exit code: 124 (timed out after 2000 ms; all its processes were ended)",
+            ),
+            (
+                CommandEnd::Cancelled,
+                CommandExit::Code(0),
+                Outcome::Interrupted,
+                "exit code: 130 (ended on request; all its processes were ended)",
+            ),
+        ] {
+            let (outcome, _, text) = verdict(over, exit, time);
+            assert_eq!((outcome, text.as_str()), (expected, line));
+        }
+        assert!(matches!(
+            verdict(CommandEnd::ByItself, CommandExit::Signal(31), time).0,
+            Outcome::Confined { .. }
+        ));
+    }
+}

@@ -1,0 +1,23 @@
+//! The prepared sandbox and environment of a command.
+
+use crate::command::live_output::LiveSink;
+use crate::signing::Signer;
+use sandbox::Cage;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What a tool that runs a command needs beside its order.
+pub struct CommandSetup<'a> {
+    /// The cage that stands around the process that will be the command.
+    pub cage: Cage,
+    /// Where the command finds our proxy, where its network is an allow-list.
+    pub proxy: Option<SocketAddr>,
+    /// Signs git's commits and tags for the command, where it has that right.
+    pub signer: Option<&'a Signer>,
+    /// All of the command's environment; TMPDIR is put in where it is missing.
+    pub env: &'a [(String, String)],
+    /// Longest time where the call names none.
+    pub time: Duration,
+    /// Takes what the command prints, while it prints it.
+    pub show: Box<dyn LiveSink + 'a>,
+}

@@ -1,0 +1,116 @@
+//! A directory in which commands write, and in which their runner, whom no cage holds, makes something.
+//! Each name is opened from its parent's descriptor and no link is followed, so that nothing is made
+//! outside, whatever commands have put there or put there meanwhile. For `caches`.
+
+use crate::files::safe_open::open_no_links;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// As package managers make theirs.
+const FOLDER: Mode = Mode::from_bits_truncate(0o755);
+const FILE: Mode = Mode::from_bits_truncate(0o644);
+
+/// The directory, opened.
+pub(crate) struct SharedDir(OwnedFd);
+
+impl SharedDir {
+    /// Opens one at a path that no command can change.
+    ///
+    /// # Errors
+    /// What the kernel answers; `ELOOP` for a link.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let folder = OFlag::O_PATH | OFlag::O_DIRECTORY;
+        Ok(Self(open_no_links(AT_FDCWD, path, folder, Mode::empty())?))
+    }
+
+    /// The folder of this name, made where it is not there.
+    ///
+    /// # Errors
+    /// What the kernel answers; `ELOOP` or `ENOTDIR` where a command has put something else there.
+    pub(crate) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        match mkdirat(&self.0, name.as_ref(), FOLDER) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let folder = OFlag::O_PATH | OFlag::O_DIRECTORY;
+        Ok(Self(open_no_links(&self.0, Path::new(name.as_ref()), folder, Mode::empty())?))
+    }
+
+    /// The folder that some names lead to, one below the other.
+    ///
+    /// # Errors
+    /// As [`Self::folder`].
+    pub(crate) fn folders(&self, path: &Path) -> io::Result<Self> {
+        let start = Self(self.0.try_clone()?);
+        path.iter().try_fold(start, |folder, name| folder.folder(name))
+    }
+
+    /// Makes a symbolic link to what exists, unless something has this name.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(crate) fn link(&self, name: impl AsRef<OsStr>, to: &Path) -> io::Result<()> {
+        if to.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        match symlinkat(to, &self.0, name.as_ref()) {
+            Ok(()) | Err(Errno::EEXIST) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Makes a file in the place of what has this name.
+    ///
+    /// # Errors
+    /// What the kernel answers; `EISDIR` where a command has made a folder of it.
+    pub(crate) fn write_anew(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        match unlinkat(&self.0, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let new = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
+        File::from(open_no_links(&self.0, Path::new(name), new, FILE)?).write_all(bytes)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_made_stays_in_the_directory_whatever_links_lie_there() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let (shared, outside) = (base.join("shared"), base.join("outside"));
+        for dir in [&shared, &outside] {
+            std::fs::create_dir(dir).unwrap();
+        }
+        std::fs::write(outside.join("file"), "kept").unwrap();
+        symlink(&outside, shared.join("folder")).unwrap();
+        symlink(outside.join("file"), shared.join("file")).unwrap();
+        symlink(outside.join("new"), shared.join("link")).unwrap();
+        let dir = SharedDir::open(&shared).unwrap();
+        assert!(dir.folder("folder").is_err());
+        assert!(dir.folders(Path::new("folder/in/it")).is_err());
+        dir.write_anew("file", b"ours").unwrap();
+        dir.link("link", &base).unwrap();
+        let names: Vec<_> = std::fs::read_dir(&outside).unwrap().flatten().collect();
+        assert_eq!(names.len(), 1);
+        assert_eq!(std::fs::read(outside.join("file")).unwrap(), b"kept");
+        assert_eq!(std::fs::read(shared.join("file")).unwrap(), b"ours");
+        assert!(SharedDir::open(&shared.join("folder")).is_err());
+        // Where nothing is in the way, all of it is made.
+        let made = dir.folders(Path::new("a/b")).unwrap();
+        made.link("c", &outside.join("file")).unwrap();
+        assert_eq!(std::fs::read(shared.join("a/b/c")).unwrap(), b"kept");
+    }
+}

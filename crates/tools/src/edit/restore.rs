@@ -1,0 +1,339 @@
+//! What one call changed, put back as it was: all of it, or nothing. For `agentd-tool`.
+//!
+//! Whatever somebody else changed since is a conflict, and then nothing is touched. What is replaced
+//! is held until all is done, and comes back where a later file fails.
+
+use crate::cancel::Cancel;
+use crate::edit::remove;
+use crate::edit::replace::{OriginalFile, load_original, replace};
+use crate::engine::Engine;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::files::call_scope::CallScope;
+use crate::files::path_trace::trace_path;
+use crate::files::precondition;
+use crate::files::resolved_path::ResolvedPath;
+use crate::files::safe_open;
+use crate::text::diff;
+use crate::tool_answer::{ToolAnswer, failed};
+use crate::tool_context::{ReportExtras, ToolContext};
+use protocol::call::{Effect, Probe, ProbedPath, ProcessUsage, Report};
+use protocol::store::{KeptFile, Was};
+use protocol::tool::JudgedPath;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+const TOOL: &str = "undo_restore";
+/// Most bytes of all diffs together, and one more: they are shown with a question.
+const DIFFS: usize = 256 << 10;
+
+/// Where the files are, what is there now, and what would change.
+#[must_use]
+pub fn probe_restore(files: &[KeptFile], place: &CallScope, cancel: &Cancel) -> Probe {
+    let ctx = context(place, &[], cancel);
+    let paths = files.iter().filter(|file| is_kept(file)).map(|file| {
+        let real = trace_path(place, &file.path).real;
+        let in_scope = place.contains(&real);
+        let digest = if in_scope { now(Path::new(&file.path)).ok().flatten() } else { None };
+        ProbedPath { named: file.path.clone(), real: file.path.clone(), in_scope, digest }
+    });
+    let paths = paths.collect();
+    let diff = match plan(files, &ctx) {
+        Ok(steps) => left_out(files, &ctx) + &diffs(&steps, &ctx),
+        Err(failure) => format!("# This call would change nothing: {failure}\n"),
+    };
+    Probe { paths, diff }
+}
+
+/// Puts them back.
+#[must_use]
+pub fn restore(
+    files: &[KeptFile],
+    judged: &[JudgedPath],
+    max_result_chars: u32,
+    place: &CallScope,
+    cancel: &Cancel,
+) -> Report {
+    let ctx = context(place, judged, cancel);
+    let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
+    let (result, full, effects) = match put_back(files, &ctx) {
+        Ok(answer) => answer.into_result(max),
+        Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
+    };
+    Report {
+        result,
+        full,
+        effects,
+        // What is put back was not read: an edit of it needs a look first.
+        seen: Vec::new(),
+        evidence: None,
+        refusals: Vec::new(),
+        refusals_uncounted: 0,
+        tampered: Vec::new(),
+        usage: ProcessUsage::default(),
+        command_pid: None,
+    }
+}
+
+fn context<'a>(
+    place: &'a CallScope,
+    judged: &'a [JudgedPath],
+    cancel: &'a Cancel,
+) -> ToolContext<'a> {
+    ToolContext {
+        scope: place,
+        judged,
+        cancel,
+        command: None,
+        max_chars: 0,
+        engine: Engine::Without,
+        extras: ReportExtras::default(),
+    }
+}
+
+fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+    let steps = plan(files, ctx)?;
+    for step in &steps {
+        let then = ctx.judged.iter().find(|judged| judged.real == step.file.path);
+        if then.is_some_and(|then| then.digest != step.file.after) {
+            return Err(precondition::stale(&step.file.path, "was changed by somebody else"));
+        }
+    }
+    ctx.check_cancelled()?;
+    let mut text = String::new();
+    let mut effects = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        if let Err(failure) = step.forward() {
+            // The last first, so that each finds what it left. The one that failed may be half done.
+            let stuck: Vec<&str> = steps[..=number]
+                .iter()
+                .rev()
+                .filter(|done| !now(&done.target.real).is_ok_and(|now| now == done.file.after))
+                .filter_map(|done| done.back(ctx).err().map(|_| done.file.path.as_str()))
+                .collect();
+            let all = match stuck.is_empty() {
+                true => "nothing was changed".to_owned(),
+                false => format!("changed all the same, look at them: {}", stuck.join(", ")),
+            };
+            return Err(ToolFailure { message: format!("{}; {all}", failure.message), ..failure });
+        }
+        text.push_str(&format!("{} {}\n", step.did(), ctx.shown(&step.target.real)));
+        effects.push(step.effect());
+    }
+    let text = format!("{}{text}{}", left_out(files, ctx), diffs(&steps, ctx));
+    let summary = format!("put back {} files", steps.len());
+    Ok(ToolAnswer::done(text, summary, effects))
+}
+
+fn is_kept(file: &KeptFile) -> bool {
+    !matches!(file.before, Was::NotKept(_))
+}
+
+/// What does not come back, first of all that is said.
+fn left_out(files: &[KeptFile], ctx: &ToolContext<'_>) -> String {
+    let lines = files.iter().filter_map(|file| match &file.before {
+        Was::NotKept(why) => {
+            Some(format!("[stays as it is: {}: {why}]\n", ctx.shown(Path::new(&file.path))))
+        }
+        Was::Absent | Was::File { .. } | Was::Link(_) => None,
+    });
+    lines.collect()
+}
+
+/// What changes, as far as anybody would read it.
+fn diffs(steps: &[RestoreStep<'_>], ctx: &ToolContext<'_>) -> String {
+    let mut text = String::new();
+    for (number, step) in steps.iter().enumerate() {
+        if text.len() > DIFFS {
+            text.push_str(&format!("[no diff of {} more files]\n", steps.len() - number));
+            break;
+        }
+        text.push_str(&step.diff(ctx));
+    }
+    text
+}
+
+/// One path on its way back.
+struct RestoreStep<'a> {
+    file: &'a KeptFile,
+    target: ResolvedPath,
+    /// The file there now.
+    found: Option<OriginalFile>,
+    /// The link there now.
+    link: Option<std::path::PathBuf>,
+}
+
+/// Looks at all of them before anything is done.
+fn plan<'a>(
+    files: &'a [KeptFile],
+    ctx: &ToolContext<'_>,
+) -> Result<Vec<RestoreStep<'a>>, ToolFailure> {
+    // What was judged is compared by the caller; here it is about where paths lead.
+    let plain = self::context(ctx.scope, &[], ctx.cancel);
+    let mut conflicts = Vec::new();
+    let mut steps = Vec::new();
+    for file in files.iter().filter(|file| is_kept(file)) {
+        let path = Path::new(&file.path);
+        let name = path.file_name().map(Path::new);
+        // A link is not followed: what is put back is the link itself, in its directory.
+        let parent = path.parent().and_then(Path::to_str).unwrap_or("/");
+        let above = plain.to_write(parent)?;
+        let real = name.map_or_else(|| above.real.clone(), |name| above.real.join(name));
+        if real != path {
+            return Err(precondition::stale(&file.path, "leads to another place"));
+        }
+        plain.to_write(&file.path).map(drop).or_else(|failure| match path.is_symlink() {
+            true => Ok(()),
+            false => Err(failure),
+        })?;
+        if now(path)? != file.after {
+            conflicts.push(ctx.shown(path));
+            continue;
+        }
+        let link = std::fs::read_link(path).ok();
+        let exists = path.symlink_metadata().is_ok();
+        let target = ResolvedPath { named: file.path.clone(), real, exists };
+        let found = match (exists, &link) {
+            (true, None) => load_original(&plain, &target)?,
+            (true, Some(_)) | (false, _) => None,
+        };
+        if found.as_ref().is_some_and(|found| found.bytes.is_none()) {
+            return Err(ToolFailure::new(
+                FailureCode::TooLarge,
+                format!(
+                    "{} is too large now to be held while it is put back, so nothing was put back",
+                    ctx.shown(path)
+                ),
+                "Edit by hand what you want to be otherwise.",
+            ));
+        }
+        steps.push(RestoreStep { file, target, found, link });
+    }
+    match conflicts.is_empty() {
+        true => Ok(steps),
+        false => Err(ToolFailure::new(
+            FailureCode::Stale,
+            format!("changed since, so nothing was put back: {}", conflicts.join(", ")),
+            "Look at what is there now, and edit by hand what you want to be otherwise.",
+        )),
+    }
+}
+
+/// What is at a path, as [`KeptFile::after`] says it.
+fn now(path: &Path) -> Result<Option<String>, ToolFailure> {
+    let Ok(meta) = path.symlink_metadata() else { return Ok(None) };
+    if meta.is_symlink() {
+        return Ok(remove_link(path));
+    }
+    let named = path.to_string_lossy().into_owned();
+    let target = ResolvedPath { named: named.clone(), real: path.to_owned(), exists: true };
+    let (file, _) = safe_open::open_regular(&target)?;
+    precondition::digest_reader(file)
+        .map(Some)
+        .map_err(|error| ToolFailure::io("read", &named, error))
+}
+
+fn remove_link(path: &Path) -> Option<String> {
+    let leads_to = std::fs::read_link(path).ok()?;
+    Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy()))
+}
+
+impl RestoreStep<'_> {
+    fn forward(&self) -> Result<(), ToolFailure> {
+        let named = &self.target.named;
+        let failed = |error| ToolFailure::io("put back", named, error);
+        if self.link.is_some() {
+            std::fs::remove_file(&self.target.real).map_err(failed)?;
+        }
+        match &self.file.before {
+            Was::File { bytes, mode } => {
+                replace(&self.target, self.found.as_ref(), bytes)?;
+                let mode = std::fs::Permissions::from_mode(mode & 0o777);
+                std::fs::set_permissions(&self.target.real, mode).map_err(failed)
+            }
+            Was::Absent => match &self.found {
+                Some(found) => remove::remove_file(&self.target, found),
+                None => Ok(()),
+            },
+            Was::Link(leads_to) => {
+                if let Some(found) = &self.found {
+                    remove::remove_file(&self.target, found)?;
+                }
+                symlink(leads_to.to_path(), &self.target.real).map_err(failed)
+            }
+            Was::NotKept(_) => Ok(()),
+        }
+    }
+
+    /// As it was before [`Self::forward`].
+    fn back(&self, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
+        let named = &self.target.named;
+        let failed = |error| ToolFailure::io("put back", named, error);
+        let plain = self::context(ctx.scope, &[], ctx.cancel);
+        let exists = self.target.real.symlink_metadata().is_ok();
+        let target = ResolvedPath { named: named.clone(), real: self.target.real.clone(), exists };
+        let there = match exists && !target.real.is_symlink() {
+            true => load_original(&plain, &target)?,
+            false => None,
+        };
+        if target.real.is_symlink() {
+            std::fs::remove_file(&target.real).map_err(failed)?;
+        }
+        match (&self.found, &self.link) {
+            (Some(found), _) => {
+                replace(&target, there.as_ref(), found.bytes.as_deref().unwrap_or_default())?;
+                let mode = std::fs::Permissions::from_mode(found.mode() & 0o777);
+                std::fs::set_permissions(&target.real, mode).map_err(failed)
+            }
+            (None, link) => {
+                if let Some(there) = &there {
+                    remove::remove_file(&target, there)?;
+                }
+                match link {
+                    Some(leads_to) => symlink(leads_to, &target.real).map_err(failed),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn did(&self) -> &'static str {
+        match (&self.file.before, self.target.exists) {
+            (Was::Absent, _) => "removed",
+            (Was::NotKept(_), _) => "left",
+            (Was::File { .. } | Was::Link(_), true) => "put back",
+            (Was::File { .. } | Was::Link(_), false) => "brought back",
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        let path = self.target.recorded();
+        match (&self.file.before, self.target.exists) {
+            (Was::Absent, _) => Effect::Deleted(path),
+            (Was::NotKept(_), _) => Effect::Read(path),
+            (Was::File { .. } | Was::Link(_), true) => Effect::Written(path),
+            (Was::File { .. } | Was::Link(_), false) => Effect::Created(path),
+        }
+    }
+
+    fn diff(&self, ctx: &ToolContext<'_>) -> String {
+        let shown = ctx.shown(&self.target.real);
+        let text =
+            |bytes: Option<&[u8]>| bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
+        let old = match &self.found {
+            Some(found) => text(found.bytes.as_deref()),
+            None => Some(String::new()),
+        };
+        let new = match &self.file.before {
+            Was::File { bytes, .. } => text(Some(bytes)),
+            Was::Absent => Some(String::new()),
+            Was::Link(leads_to) => {
+                return format!("[{shown} becomes a link to {:?} again]\n", leads_to.to_path());
+            }
+            Was::NotKept(_) => return String::new(),
+        };
+        match (old, new) {
+            (Some(old), Some(new)) => diff::unified(&shown, &old, &new),
+            _ => format!("[no diff: {shown} is no text]\n"),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The engines that some runner programs add to the tools: syntax trees and the web.
+
+pub(crate) mod error;
+pub(crate) mod syntax;
+pub(crate) mod web;
+
+use crate::engine::syntax::SyntaxEngine;
+use crate::engine::web::WebEngine;
+use crate::runner_program::RunnerProgram;
+
+/// What the program that runs a call can beside files and commands.
+#[derive(Clone, Copy)]
+pub enum Engine<'a> {
+    /// Nothing: `agentd-tool`.
+    Without,
+    /// Read syntax trees: `agentd-code`.
+    Trees(&'a dyn SyntaxEngine),
+    /// Reach the web: `agentd-web`.
+    Web(&'a dyn WebEngine),
+}
+
+impl Engine<'_> {
+    /// The program that has it.
+    #[must_use]
+    pub const fn runner(self) -> RunnerProgram {
+        match self {
+            Self::Without => RunnerProgram::Tool,
+            Self::Trees(_) => RunnerProgram::Code,
+            Self::Web(_) => RunnerProgram::Web,
+        }
+    }
+}

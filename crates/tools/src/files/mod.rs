@@ -1,0 +1,11 @@
+//! Paths and files: the call's directories, path resolution, opening, protected files, read sets.
+
+pub(crate) mod call_scope;
+pub(crate) mod file_type;
+pub(crate) mod path_trace;
+pub(crate) mod precondition;
+pub(crate) mod protected;
+pub(crate) mod read_set;
+pub(crate) mod resolved_path;
+pub(crate) mod safe_open;
+pub(crate) mod source_text;

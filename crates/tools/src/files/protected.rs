@@ -1,0 +1,139 @@
+//! Names inside a granted directory that no file tool writes: what they hold is run or believed
+//! later, outside of any cage. For commands the cage itself guards the same names.
+
+use crate::files::call_scope::CallScope;
+use std::path::Path;
+
+const GIT: &str = ".git";
+
+/// Beneath a `.git` directory.
+const OF_GIT: [&str; 11] = [
+    "hooks",
+    "config",
+    "config.worktree",
+    "info/attributes",
+    "commondir",
+    "modules",
+    "worktrees",
+    "rebase-merge",
+    "sequencer",
+    "rr-cache",
+    "MERGE_RR",
+];
+
+/// Beneath a granted directory, at any depth.
+const OF_PROJECT: [&str; 8] = [
+    ".agentd",
+    ".envrc",
+    ".mcp.json",
+    ".vscode/tasks.json",
+    ".claude",
+    ".cursor",
+    ".codex",
+    ".gemini",
+];
+
+/// The protected name that a real path lies at or beneath; in words where it has no fixed one.
+pub(crate) fn at(place: &CallScope, real: &Path) -> Option<String> {
+    let root = place.root_of(real)?;
+    let inside = real.strip_prefix(root).ok()?;
+    name(inside).or_else(|| bare(root, inside)).or_else(|| {
+        // Settings lead to few places, and what they name by a home is not known here.
+        let led = sandbox::paths_named_by_git_config(&place.project, None);
+        let led = led.iter().find(|led| real.starts_with(led) && !root.starts_with(led))?;
+        Some(format!("{}, which git's settings name", place.shown(led).display()))
+    })
+}
+
+/// The same of a folder that is, or with this file would be, what git takes for a repository.
+fn bare(root: &Path, inside: &Path) -> Option<String> {
+    let parts = sandbox::name_parts(inside);
+    let mut folder = root.to_owned();
+    for (at, part) in parts.iter().enumerate() {
+        let is = |name: &&str| sandbox::is_same_name(part, name);
+        let there = |name: &&str| is(name) || folder.join(name).symlink_metadata().is_ok();
+        let matters = sandbox::GIT_BARE.iter().any(is)
+            || OF_GIT.iter().any(|name| sandbox::lies_at(&parts[at..], name));
+        // Or `HEAD` and a file that says where the other two are.
+        let elsewhere = there(&"HEAD") && there(&"commondir");
+        if matters && (elsewhere || sandbox::GIT_BARE.iter().all(there)) {
+            return Some(format!("{} of a bare repository", part.to_string_lossy()));
+        }
+        folder.push(part);
+    }
+    None
+}
+
+/// The protected name that a path, relative to its granted directory, lies at or beneath, by any
+/// spelling that a file system takes for it.
+fn name(inside: &Path) -> Option<String> {
+    let parts = sandbox::name_parts(inside);
+    (0..parts.len()).find_map(|from| {
+        let rest = &parts[from..];
+        let at = |name: &&str| sandbox::lies_at(rest, name);
+        let of_git = || {
+            let inner = rest.split_first().filter(|(git, _)| sandbox::is_same_name(git, GIT))?.1;
+            let found = OF_GIT.iter().find(|name| sandbox::lies_at(inner, name))?;
+            Some(format!("{GIT}/{found}"))
+        };
+        // A linked worktree's `.git` is a file that says where its repository is.
+        let pointer = || (rest.len() == 1 && at(&GIT)).then(|| GIT.to_owned());
+        OF_PROJECT
+            .iter()
+            .find(|name| at(name))
+            .map(|name| (*name).to_owned())
+            .or_else(of_git)
+            .or_else(pointer)
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::name;
+    use std::path::Path;
+
+    /// The cage of a command guards its list; nothing on it may be open to a file tool.
+    #[test]
+    fn no_fewer_names_than_the_cage_of_a_command() {
+        let policy = include_str!("../../../../config/confinement/command.toml");
+        let (_, list) = policy.split_once("protected = [").unwrap();
+        let names: Vec<&str> =
+            list.split("name = \"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        assert!(names.len() > 5, "the policy's list was not found");
+        for guarded in names {
+            assert_eq!(name(Path::new(guarded)).as_deref(), Some(guarded));
+        }
+    }
+
+    #[test]
+    fn protected_names() {
+        for (path, expected) in [
+            (".git/hooks/pre-commit", Some(".git/hooks")),
+            (".git/config", Some(".git/config")),
+            ("sub/.git/config", Some(".git/config")),
+            (".git", Some(".git")),
+            (".git/modules/x/config", Some(".git/modules")),
+            (".agentd/config.toml", Some(".agentd")),
+            ("a/.envrc", Some(".envrc")),
+            (".vscode/tasks.json", Some(".vscode/tasks.json")),
+            (".vscode/settings.json", None),
+            (".git/configuration", None),
+            (".git/info/exclude", None),
+            (".gitignore", None),
+            (".envrc.example", None),
+            ("src/main.rs", None),
+            (".GIT/Config", Some(".git/config")),
+            ("git~1/hooks/x", Some(".git/hooks")),
+            (".git.", Some(".git")),
+            (".git\\hooks\\x", Some(".git/hooks")),
+            ("a/.ENVRC", Some(".envrc")),
+            (".VsCode/Tasks.JSON", Some(".vscode/tasks.json")),
+            (".Claude\u{200c}/settings.json", Some(".claude")),
+            (".VSCODE/settings.json", None),
+            (".GitIgnore", None),
+        ] {
+            assert_eq!(name(Path::new(path)).as_deref(), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A path that a tool may use, and the failures for paths that it may not use or that do not exist.
+
+use crate::failure::{FailureCode, ToolFailure};
+use crate::files::call_scope::CallScope;
+use crate::refusal_hints::{self, Restriction};
+use crate::text::did_you_mean::did_you_mean;
+use std::path::{Path, PathBuf};
+
+/// Limit for the names of a directory that are compared with a wrong one.
+const NAMES_COMPARED: usize = 2000;
+
+/// A path that a tool may use.
+#[derive(Debug)]
+pub(crate) struct ResolvedPath {
+    /// As the call wrote it.
+    pub named: String,
+    /// Where it leads.
+    pub real: PathBuf,
+    /// Whether something is there.
+    pub exists: bool,
+}
+
+impl ResolvedPath {
+    /// As the record has it.
+    pub fn recorded(&self) -> String {
+        self.real.to_string_lossy().into_owned()
+    }
+}
+
+/// Nothing at this path, with the names beside it that may have been meant.
+pub(crate) fn not_found(target: &ResolvedPath) -> ToolFailure {
+    let wrong = target.real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let beside: Vec<String> = target
+        .real
+        .parent()
+        .and_then(|parent| parent.read_dir().ok())
+        .into_iter()
+        .flatten()
+        .take(NAMES_COMPARED)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let near = did_you_mean(wrong, beside.iter().map(String::as_str));
+    let hint = if near.is_empty() {
+        "Look with ls or glob for the right path.".to_owned()
+    } else {
+        format!("In the same directory there is {}.", near.join(", "))
+    };
+    ToolFailure::new(FailureCode::NotFound, format!("there is no {:?}", target.named), hint)
+}
+
+/// Why a path that leads out of the granted directories is not used.
+pub(crate) fn access_denied(place: &CallScope, real: &Path, named: &str, why: &str) -> ToolFailure {
+    let message = format!("ACCESS DENIED: {named:?} {why}");
+    let hint = Restriction::Path.hint_sentence();
+    let hint = match refusal_hints::is_closed_temp(real, place) {
+        true => format!("{} {hint}", refusal_hints::closed_temp(&place.temp)),
+        false => hint,
+    };
+    ToolFailure::new(FailureCode::AccessDenied, message, hint)
+}

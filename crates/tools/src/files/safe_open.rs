@@ -1,0 +1,88 @@
+//! Files opened so that nothing waits and no link is followed: the path is resolved before, and
+//! what became a link since is refused by the kernel.
+
+use crate::failure::{FailureCode, ToolFailure};
+use crate::files::file_type;
+use crate::files::resolved_path::ResolvedPath;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::Mode;
+use std::fs::{File, FileType, Metadata};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// `is_directory`, `not_a_file`, `permission_denied`, `not_found`, `stale`.
+pub(crate) fn open_regular(target: &ResolvedPath) -> Result<(File, Metadata), ToolFailure> {
+    let failed = |error| ToolFailure::io("open", &target.named, error);
+    // Looked at before it is opened, because opening a device may do something.
+    refuse_other_kinds(&target.named, kind(target)?)?;
+    let fd = open_no_links(AT_FDCWD, &target.real, OFlag::O_RDONLY, Mode::empty())
+        .map_err(|errno| failed(errno.into()))?;
+    let file = File::from(fd);
+    let meta = file.metadata().map_err(failed)?;
+    refuse_other_kinds(&target.named, meta.file_type())?;
+    Ok((file, meta))
+}
+
+/// What is at a target that exists.
+pub(crate) fn kind(target: &ResolvedPath) -> Result<FileType, ToolFailure> {
+    let meta = target.real.symlink_metadata();
+    meta.map(|meta| meta.file_type())
+        .map_err(|error| ToolFailure::io("look at", &target.named, error))
+}
+
+/// Opens a directory to work in.
+pub(crate) fn open_directory(real: &Path) -> Result<OwnedFd, Errno> {
+    open_no_links(AT_FDCWD, real, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())
+}
+
+/// Opens without following any link, without waiting, without becoming anybody's terminal.
+pub(crate) fn open_no_links(
+    dir: impl AsFd,
+    path: &Path,
+    flags: OFlag,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
+    let flags = if flags.contains(OFlag::O_PATH) {
+        flags & !OFlag::O_NOCTTY
+    } else {
+        flags | OFlag::O_NONBLOCK
+    };
+    let how = OpenHow::new()
+        .flags(flags)
+        .mode(mode)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    loop {
+        match openat2(&dir, path, how) {
+            // A busy kernel may ask to try again.
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// What is neither a file nor a directory would make a reader wait for ever.
+pub(crate) fn refuse_other_kinds(named: &str, kind: FileType) -> Result<(), ToolFailure> {
+    if kind.is_file() {
+        Ok(())
+    } else if kind.is_dir() {
+        Err(ToolFailure::new(
+            FailureCode::IsDirectory,
+            format!("{named:?} is a directory"),
+            "Use ls or glob for a directory.",
+        ))
+    } else if kind.is_symlink() {
+        Err(ToolFailure::io("open", named, io::Error::from(Errno::ELOOP)))
+    } else {
+        Err(ToolFailure::new(
+            FailureCode::NotAFile,
+            format!("{named:?} is {}, not a file", file_type::describe(kind)),
+            "The tools for files work on regular files only.",
+        ))
+    }
+}

@@ -1,0 +1,619 @@
+//! What holds a command back, one row each: the sentence that the model is told before anything runs, for
+//! the cage that this session really has, and the one beside a refusal, which says how more is given.
+//! For the system prompt, for results of commands, for paths that a tool refuses, and for what the proxy of
+//! an allow-list refused, as it answers and as the result tells it.
+
+use crate::files::call_scope::CallScope;
+use protocol::confinement::{Confinement, GitSettings, Level, Network, Refusal, RefusalKind, Tier};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// What a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restriction {
+    /// A path that a tool is given, outside of what the session may use.
+    Path,
+    /// Changing what lies outside the grants.
+    Outside,
+    /// Starting a program that lies outside of what may be run.
+    Program,
+    /// The network, or this part of it.
+    Network,
+    /// A connection past the proxy of an allow-list.
+    Direct,
+    /// A host that is on no list.
+    Host,
+    /// Git's settings and hooks.
+    Git,
+    /// Signatures of git's commits and tags.
+    Signing,
+    /// Terminals of a program's own.
+    Terminal,
+    /// Changing the machine's own places.
+    System,
+    /// A system call that the filter refuses.
+    Kernel,
+    /// New namespaces, of which programs make sandboxes of their own.
+    Namespaces,
+    /// Processes that the command did not start.
+    Process,
+    /// A socket file that other programs listen on.
+    Socket,
+    /// The person's settings of git.
+    Settings,
+    /// Names that are run or believed later.
+    Protected,
+}
+
+/// A row: what it is about, what the model is told of it before, and how more is given.
+struct RestrictionRow {
+    restriction: Restriction,
+    stated: fn(&Confinement) -> Option<String>,
+    hint: Option<&'static str>,
+}
+
+/// The table, in the order in which the model reads it.
+const RESTRICTIONS: [RestrictionRow; 16] = [
+    RestrictionRow {
+        restriction: Restriction::Path,
+        stated: |_| None,
+        hint: Some(
+            "only the project and added directories can be used; a person can add one with :add-dir DIR or \
+             --add-dir: ask for it if it is needed, and do not try other ways to the same place",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Outside,
+        stated: outside,
+        hint: Some(
+            "only the project, added directories and the temporary directory can be changed; a call of \
+             bash may ask for one more with `directory`, and a person can add one with :add-dir DIR",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Program,
+        stated: |_| None,
+        hint: Some(
+            "only programs of the system, of tool chains, of the project and of added directories can be \
+             run; a call of bash may ask for one more directory with `directory`, and a person can add one \
+             with :add-dir DIR",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Network,
+        stated: network,
+        hint: Some(
+            "the network is not open; a call of bash may ask for `hosts` or `network`, and a person can \
+             open it with :net allow HOST or :net on",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Direct,
+        stated: |_| None,
+        hint: Some(
+            "the network is open for listed hosts, through the proxy that http_proxy names, and this program \
+             connected without it: without a proxy a host is reached by its name, where the list has it whole \
+             and with the port; set a proxy for the program by its own option, or use one that takes a proxy, \
+             such as curl; a person can open the whole network with :net on",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Host,
+        stated: |_| None,
+        hint: Some(
+            "only hosts of the session's allow-list can be reached; a call of bash may ask for more with \
+             `hosts`, and a person can add one with :net allow HOST",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Git,
+        stated: git,
+        hint: Some(
+            "git's settings and hooks stay as they are; a call with git_settings \"write\" may change \
+             them once that right, git-admin, is given to it",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Signing,
+        stated: |_| None,
+        hint: Some(
+            "commits and tags are not signed here; a call of bash or run with git_signing \"on\" signs them \
+             once that right, git-sign, is given to it",
+        ),
+    },
+    RestrictionRow { restriction: Restriction::Terminal, stated: terminal, hint: None },
+    RestrictionRow {
+        restriction: Restriction::System,
+        stated: |_| None,
+        hint: Some("no command changes the machine's own places: ask a person to make this change"),
+    },
+    RestrictionRow {
+        restriction: Restriction::Kernel,
+        stated: |_| None,
+        hint: Some(
+            "no command is given this system call, because the whole kernel or machine is within its reach: do \
+             without it, or ask a person to run the command outside of the sandbox",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Namespaces,
+        stated: |_| None,
+        hint: Some(
+            "no command makes namespaces: it is in a sandbox already, so let a program with a sandbox of its own \
+             do without that one: `--no-sandbox` for Chromium and Electron, `chromiumSandbox: false` for \
+             Playwright, and no bwrap or unshare",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Process,
+        stated: |_| None,
+        hint: Some(
+            "no process outside of the call can be signalled or traced: start the process in the same command, or \
+             ask a person",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Socket,
+        stated: |_| None,
+        hint: Some(
+            "only sockets of servers that the same command started can be reached: start the server in this \
+             command, or ask a person",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Settings,
+        stated: |_| None,
+        hint: Some(
+            "commands see a copy of the person's git settings, which stays as it is: give the setting to one \
+             git command with `git -c NAME=VALUE`, or ask a person to change it",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::Protected,
+        stated: |_| None,
+        hint: Some(
+            "programs outside of the sandbox run or believe such names: write to another name, and ask a person \
+             to put it in place",
+        ),
+    },
+];
+
+impl Restriction {
+    /// How more is given, as a line beside a refusal.
+    #[must_use]
+    pub fn hint_line(self) -> Option<String> {
+        self.hint().map(|way| format!("[{way}]"))
+    }
+
+    /// The same as a sentence of its own; empty where there is no way.
+    #[must_use]
+    pub fn hint_sentence(self) -> String {
+        let mut letters = self.hint().unwrap_or_default().chars();
+        letters.next().map_or_else(String::new, |first| {
+            format!("{}{}.", first.to_ascii_uppercase(), letters.as_str())
+        })
+    }
+
+    fn hint(self) -> Option<&'static str> {
+        RESTRICTIONS.iter().find(|row| row.restriction == self)?.hint
+    }
+}
+
+/// What holds this session's commands back, a sentence each.
+#[must_use]
+pub fn restrictions(confinement: &Confinement) -> Vec<String> {
+    if confinement.level == Level::Uncaged {
+        return vec![
+            "There is no sandbox on this machine: nothing holds commands back.".to_owned(),
+        ];
+    }
+    RESTRICTIONS.iter().filter_map(|row| (row.stated)(confinement)).collect()
+}
+
+fn outside(confinement: &Confinement) -> Option<String> {
+    let added: String =
+        confinement.added.iter().map(|dir| format!(", in {}", dir.to_path().display())).collect();
+    let own = temp_dirs(confinement);
+    Some(match confinement.private_dirs().next() {
+        Some(_) => format!(
+            "Files of the machine can be changed in the project{added}, and nowhere else; of the \
+             person's home directory only tool chains are there. {own}"
+        ),
+        None => format!(
+            "Files can be changed in the project{added} and in the temporary directory, and nowhere \
+             else; of the home directory only tool chains can be read. {own}"
+        ),
+    })
+}
+
+/// The directories for temporary files of the whole machine, in whose place a session has one of its own.
+const SHARED_TEMP: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Where temporary files go, as a sentence.
+#[must_use]
+pub fn temp_dirs(confinement: &Confinement) -> String {
+    let dirs: Vec<String> =
+        confinement.private_dirs().map(|(shown_at, _)| shown_at.display().to_string()).collect();
+    match dirs.split_last() {
+        Some((last, others)) if !others.is_empty() => format!(
+            "{} and {last} are private directories of this session: what a call writes there is found by \
+             the next call, and by nobody else.",
+            others.join(", ")
+        ),
+        Some(_) | None => closed_temp(&confinement.temp.to_path()),
+    }
+}
+
+/// The same where /tmp and /var/tmp are the host's.
+pub(crate) fn closed_temp(temp: &Path) -> String {
+    format!(
+        "/tmp and /var/tmp are closed: temporary files go to $TMPDIR, which is {} here.",
+        temp.display()
+    )
+}
+
+/// True for a path below /tmp or /var/tmp that no grant covers.
+pub(crate) fn is_closed_temp(path: &Path, place: &CallScope) -> bool {
+    let is_shown = place.private.iter().any(|(shown_at, _)| path.starts_with(shown_at));
+    let is_shared = SHARED_TEMP.iter().any(|shared| path.starts_with(shared));
+    is_shared && !is_shown && !place.contains(path)
+}
+
+/// Words of error messages about a path that a program could not use.
+const PATH_ERRORS: [&str; 10] = [
+    "Permission denied",
+    "No such file or directory",
+    "Read-only file system",
+    "Directory nonexistent",
+    "not permitted",
+    "cannot ",
+    "Errno ",
+    "EACCES",
+    "ENOENT",
+    "EROFS",
+];
+
+/// True where a command tried to use /tmp or /var/tmp: its refusals, its error messages or, where something
+/// failed, its own text name such a path. The kernel reports no refused read, so refusals alone are not enough.
+pub(crate) fn names_closed_temp_path(
+    command: Option<&str>,
+    printed: &str,
+    refusals: &[Refusal],
+    place: &CallScope,
+) -> bool {
+    let refused = |refusal: &Refusal| names_closed_temp(&refusal.detail, place);
+    let says_so = |line: &str| {
+        PATH_ERRORS.iter().any(|said| line.contains(said)) && names_closed_temp(line, place)
+    };
+    refusals.iter().any(refused)
+        || printed.lines().any(says_so)
+        || command.is_some_and(|command| names_closed_temp(command, place))
+}
+
+/// True for a text that names a closed path below /tmp or /var/tmp.
+fn names_closed_temp(text: &str, place: &CallScope) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "_-./~+@%".contains(c);
+    SHARED_TEMP.iter().any(|shared| {
+        text.match_indices(shared).any(|(at, _)| {
+            let is_begun = text[..at].chars().next_back().is_some_and(is_part);
+            let path = text[at..].split(|c| !is_part(c)).next().unwrap_or_default();
+            !is_begun && is_closed_temp(Path::new(path.trim_end_matches('.')), place)
+        })
+    })
+}
+
+fn network(confinement: &Confinement) -> Option<String> {
+    let own = match confinement.highest_tier {
+        Tier::A => "servers that a call starts itself on 127.0.0.1 can be reached by that call",
+        Tier::B | Tier::C => "not even 127.0.0.1 can be reached",
+    };
+    Some(match (confinement.network, confinement.hosts.as_slice()) {
+        (Network::On, _) => "Commands have the network.".to_owned(),
+        (Network::Off, _) | (Network::Listed, []) => format!("Commands have no network; {own}."),
+        (Network::Listed, hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!(
+                "Commands reach {} and no other host, through the proxy that `http_proxy` and its like \
+                 name, or without it by a host's whole name; {own}.",
+                hosts.join(", ")
+            )
+        }
+    })
+}
+
+fn git(confinement: &Confinement) -> Option<String> {
+    let held = match confinement.highest_tier {
+        Tier::A => "cannot be changed",
+        Tier::B | Tier::C => "are put back after a call that changes them",
+    };
+    match confinement.git {
+        GitSettings::Kept => Some(format!(
+            "Git's settings and hooks, `.agentd`, and other names that are run or believed later {held}."
+        )),
+        GitSettings::Writable => None,
+    }
+}
+
+fn terminal(confinement: &Confinement) -> Option<String> {
+    match confinement.highest_tier {
+        Tier::A => None,
+        Tier::B | Tier::C => Some("Programs cannot open terminals of their own.".to_owned()),
+    }
+}
+
+/// The machine's own places, which people change as its administrators.
+const SYSTEM_DIRS: [&str; 13] = [
+    "/etc",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/boot",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/var/cache",
+    "/var/log",
+    "/var/spool",
+];
+
+/// Where the resolver of systemd is asked for names.
+const RESOLVER: &str = "/run/systemd/resolve/";
+
+/// Whether it is a question for a name, or what a resolver's library opens for one: in tier B that is
+/// refused before it has an address.
+pub(crate) fn is_name_lookup(refusal: &Refusal) -> bool {
+    let detail = refusal.detail.as_str();
+    match refusal.syscall.as_str() {
+        "connect" => {
+            let mut words = detail.split_whitespace();
+            let address = words.find_map(|word| word.parse::<SocketAddr>().ok());
+            detail.starts_with(RESOLVER) || address.is_some_and(|address| address.port() == 53)
+        }
+        "socket" => matches!(detail, "AF_INET datagram socket" | "AF_INET6 datagram socket"),
+        _ => false,
+    }
+}
+
+/// What a command in this project was refused, as far as there is a way to more; `settings` is where
+/// its git finds a copy of the person's.
+pub(crate) fn restriction_of(
+    refusal: &Refusal,
+    project: &Path,
+    settings: Option<&Path>,
+) -> Option<Restriction> {
+    let Refusal { kind, syscall, detail, .. } = refusal;
+    let to_inet = match syscall.as_str() {
+        "connect" | "sendto" | "sendmsg" | "sendmmsg" => {
+            detail.split_whitespace().any(|word| word.parse::<SocketAddr>().is_ok())
+        }
+        "socket" => detail.starts_with("AF_INET"),
+        _ => false,
+    };
+    if to_inet || is_name_lookup(refusal) {
+        return Some(Restriction::Network);
+    }
+    match (kind, syscall.as_str()) {
+        (RefusalKind::Refused, _) if detail.starts_with("new namespaces") => {
+            return Some(Restriction::Namespaces);
+        }
+        (_, "connect") if detail.starts_with('/') => return Some(Restriction::Socket),
+        (
+            RefusalKind::Refused,
+            "socket" | "socketpair" | "ioctl" | "personality" | "execve" | "execveat",
+        ) => return None,
+        (RefusalKind::Refused, _) if !detail.contains('/') => return Some(Restriction::Kernel),
+        (_, "ptrace" | "kill" | "tkill" | "tgkill") => return Some(Restriction::Process),
+        _ => {}
+    }
+    // The path comes first in the words for it.
+    let outside = *kind == RefusalKind::Predicted
+        && detail.starts_with('/')
+        && !Path::new(detail).starts_with(project);
+    match (outside, syscall.as_str()) {
+        (false, _) | (true, "connect") => None,
+        (true, "execve" | "execveat") => Some(Restriction::Program),
+        (true, _) if settings.is_some_and(|settings| Path::new(detail).starts_with(settings)) => {
+            Some(Restriction::Settings)
+        }
+        (true, _) if SYSTEM_DIRS.iter().any(|place| Path::new(detail).starts_with(place)) => {
+            Some(Restriction::System)
+        }
+        (true, _) => Some(Restriction::Outside),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::confinement::{FilePath, Limits, Profile};
+
+    fn confinement(highest_tier: Tier, network: Network) -> Confinement {
+        Confinement {
+            profile: Profile::Command,
+            project: FilePath::from(Path::new("/proj")),
+            added: Vec::new(),
+            temp: FilePath::from(Path::new("/tmp/t")),
+            private: Vec::new(),
+            caches: None,
+            overlays: None,
+            home: None,
+            tool_homes: Vec::new(),
+            keys: Vec::new(),
+            withheld: Vec::new(),
+            network,
+            hosts: Vec::new(),
+            git: GitSettings::Kept,
+            highest_tier,
+            level: Level::Required,
+            cgroup: None,
+            limits: Limits::NONE,
+        }
+    }
+
+    #[test]
+    fn each_row_stands_once_and_is_told_or_has_a_way_on() {
+        for (at, row) in RESTRICTIONS.iter().enumerate() {
+            assert_eq!(
+                RESTRICTIONS.iter().position(|other| other.restriction == row.restriction),
+                Some(at)
+            );
+            let told = (row.stated)(&confinement(Tier::B, Network::Off)).is_some();
+            assert!(told || row.hint.is_some(), "{:?}", row.restriction);
+            let (line, sentence) = (row.restriction.hint_line(), row.restriction.hint_sentence());
+            assert_eq!(line.is_none(), sentence.is_empty(), "{:?}", row.restriction);
+            let same = |line: String| line.trim_matches(['[', ']']).to_lowercase() + ".";
+            assert_eq!(line.map(same).unwrap_or_default(), sentence.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn the_model_is_told_what_holds_in_this_session_and_nothing_else() {
+        for tier in [Tier::A, Tier::B] {
+            let told = restrictions(&confinement(tier, Network::Off)).join("\n");
+            assert!(told.contains("/tmp and /var/tmp are closed: temporary files go to $TMPDIR"));
+            assert!(told.contains("which is /tmp/t here"), "{told}");
+        }
+        let all = |tier, network| restrictions(&confinement(tier, network)).join("\n");
+        let of_tier = [
+            (Tier::A, "itself on 127.0.0.1 can be reached by that call", "cannot be changed"),
+            (Tier::B, "not even 127.0.0.1", "are put back after a call"),
+        ];
+        for (tier, own, names) in of_tier {
+            let off = all(tier, Network::Off);
+            assert!(off.contains("Commands have no network") && off.contains(own), "{off}");
+            assert!(off.contains(names), "{off}");
+            assert_eq!(off.contains("open terminals of their own"), tier == Tier::B, "{off}");
+            let on = all(tier, Network::On);
+            assert!(on.contains("Commands have the network.") && !on.contains(own), "{on}");
+        }
+        let mut listed = confinement(Tier::A, Network::Listed);
+        assert!(
+            restrictions(&listed).join("\n").contains("Commands have no network"),
+            "no host yet"
+        );
+        listed.hosts.extend("*.crates.io".parse());
+        let told = restrictions(&listed).join("\n");
+        assert!(told.contains("reach *.crates.io and no other host"), "{told}");
+        listed.added.push(FilePath::from(Path::new("/more")));
+        listed.git = GitSettings::Writable;
+        let told = restrictions(&listed).join("\n");
+        assert!(told.contains("in the project, in /more and in the temporary"), "{told}");
+        assert!(!told.contains("settings and hooks"), "{told}");
+    }
+
+    #[test]
+    fn a_closed_directory_for_temporary_files_is_known_by_its_path() {
+        let path = |text: &str| Path::new(text).to_path_buf();
+        let place = CallScope {
+            project: path("/tmp/proj"),
+            added: vec![path("/var/tmp/more")],
+            temp: path("/tmp/agentd-1"),
+            private: vec![],
+            home: None,
+            caches: None,
+            withheld: Vec::new(),
+        };
+        for (text, expected) in [
+            ("/tmp/x for writing", true),
+            ("cat: /tmp/x: No such file", true),
+            ("cd /tmp && ls", true),
+            ("echo a >/var/tmp/b", true),
+            ("open(\"/tmp/x\")", true),
+            ("/tmp/project2/x", true),
+            ("/tmp/proj/a and /tmp/agentd-1/b", false),
+            ("/var/tmp/more/x", false),
+            ("/proj/tmp/x ./tmp/x src/tmp", false),
+            ("/tmpfs /var/tmpx", false),
+            ("nothing of it", false),
+        ] {
+            assert_eq!(names_closed_temp(text, &place), expected, "{text}");
+        }
+        let met = |command, printed| names_closed_temp_path(command, printed, &[], &place);
+        assert!(met(None, "sh: 1: cannot create /tmp/x: Permission denied"));
+        assert!(!met(None, "wrote /tmp/x"), "it is only named");
+        assert!(met(Some("cat /tmp/x"), "") && !met(Some("cat x"), ""));
+    }
+
+    #[test]
+    fn a_refusal_is_about_what_a_person_can_open() {
+        let (refused, predicted) = (RefusalKind::Refused, RefusalKind::Predicted);
+        for (kind, syscall, detail, barrier) in [
+            (predicted, "connect", "93.184.216.34:80", Some(Restriction::Network)),
+            (predicted, "connect", "[2606:2800::1]:443", Some(Restriction::Network)),
+            (predicted, "connect", "127.0.0.1:5432 of the host", Some(Restriction::Network)),
+            (refused, "socket", "AF_INET stream socket", Some(Restriction::Network)),
+            (refused, "socket", "AF_ALG type 5 socket", None),
+            (predicted, "connect", "/run/docker.sock", Some(Restriction::Socket)),
+            (predicted, "openat", "/etc/hosts for writing", Some(Restriction::System)),
+            (predicted, "openat", "/srv/x for writing", Some(Restriction::Outside)),
+            (predicted, "mkdirat", "/usr/x, making it", Some(Restriction::System)),
+            (predicted, "openat", "/var/spool/cron/u for writing", Some(Restriction::System)),
+            (predicted, "openat", "/var/www/u for writing", Some(Restriction::Outside)),
+            (predicted, "openat", "/usrs/u for writing", Some(Restriction::Outside)),
+            (predicted, "connect", "127.0.0.53:53 of the host", Some(Restriction::Network)),
+            (
+                predicted,
+                "connect",
+                "/run/systemd/resolve/io.systemd.Resolve",
+                Some(Restriction::Network),
+            ),
+            (refused, "clone", "new namespaces: user", Some(Restriction::Namespaces)),
+            (refused, "unshare", "new namespaces: user, mount", Some(Restriction::Namespaces)),
+            (refused, "bpf", "programs in the kernel", Some(Restriction::Kernel)),
+            (
+                predicted,
+                "openat",
+                "/srv/b/settings/git/config for writing",
+                Some(Restriction::Outside),
+            ),
+            (
+                predicted,
+                "openat",
+                "/tmp/a/settings/git/config.lock for writing",
+                Some(Restriction::Settings),
+            ),
+            (refused, "ioctl", "TIOCSTI", None),
+            (refused, "add_key", "the kernel's key rings", Some(Restriction::Kernel)),
+            (predicted, "ptrace", "attaching to pid 1", Some(Restriction::Process)),
+            (predicted, "mkdirat", "/projects/x, making it", Some(Restriction::Outside)),
+            (predicted, "openat", "/proj/.envrc for writing", None),
+            (predicted, "execve", "/opt2/bin/tool, running it", Some(Restriction::Program)),
+            (predicted, "execveat", "/x/sh, running /proj/a with it", Some(Restriction::Program)),
+            (predicted, "execve", "/proj/tool, running it", None),
+            (refused, "execve", "starting a program /bin/true", None),
+            (refused, "mount", "mounting /etc", None),
+            (predicted, "kill", "SIGKILL to pid 1", Some(Restriction::Process)),
+        ] {
+            let (syscall, detail) = (syscall.to_owned(), detail.to_owned());
+            let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
+            let settings = Some(Path::new("/tmp/a/settings/git"));
+            assert_eq!(
+                restriction_of(&refusal, Path::new("/proj"), settings),
+                barrier,
+                "{refusal:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_question_for_a_name_is_known_by_its_port_or_its_socket() {
+        for (syscall, detail, expected) in [
+            ("connect", "127.0.0.53:53 of the host", true),
+            ("connect", "[2606:2800::1]:53", true),
+            ("connect", "/run/systemd/resolve/io.systemd.Resolve", true),
+            ("socket", "AF_INET datagram socket", true),
+            ("connect", "127.0.0.1:5353 of the host", false),
+            ("connect", "93.184.216.34:443", false),
+            ("connect", "/run/docker.sock", false),
+            ("socket", "AF_INET stream socket", false),
+            ("openat", "/srv/a:53 for writing", false),
+        ] {
+            let (kind, syscall, detail) =
+                (RefusalKind::Predicted, syscall.to_owned(), detail.to_owned());
+            let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
+            assert_eq!(is_name_lookup(&refusal), expected, "{refusal:?}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Walking a directory tree with the ignore rules that all tools share.
+//!
+//! The walk is our own and the patterns are ripgrep's: its walker opens whatever is called
+//! `.gitignore`, a FIFO or a device too, and looks above the granted directory.
+
+use crate::files::call_scope::CallScope;
+use crate::files::read_set::ReadSet;
+use crate::files::safe_open;
+use crate::text::control::visible;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::sys::stat::Mode;
+use std::ffi::OsStr;
+use std::fs::{File, FileType};
+use std::io::Read;
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Never discovered, whatever an ignore file says; not re-includable.
+const ALWAYS_IGNORED: [&str; 3] = ["node_modules", ".git", ".agentd"];
+/// Not even named in remarks.
+const NEVER_FOUND: [&str; 2] = [".git", ".agentd"];
+/// A larger ignore file is none that a person wrote.
+const RULES_BYTES: u64 = 1 << 20;
+/// Most notes of a walk.
+const NOTES: usize = 3;
+/// A walk through ignored files stops after this many entries.
+const IGNORED_SEEN: usize = 20_000;
+
+/// A walk descends no further from where it begins: no project is so deep, and each level costs time
+/// and memory at every name below it.
+const DEEPEST: usize = 256;
+
+/// How far down a walk goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WalkDepth {
+    /// The entries of the directory itself.
+    OneLevel,
+    /// Everything beneath.
+    All,
+}
+
+/// Which side of the ignore rules a walk finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WalkSide {
+    Unignored,
+    /// Only ignored files, up to a bound.
+    Ignored {
+        /// Entries that may still be looked at.
+        left: usize,
+    },
+}
+
+/// Something found on a walk.
+#[derive(Debug)]
+pub(crate) struct WalkEntry<'a> {
+    /// Where, a real path.
+    pub path: &'a Path,
+    /// What it is; links are not followed.
+    pub kind: FileType,
+}
+
+/// What lies under a directory, each level sorted by name, directories before what is in them.
+#[derive(Debug)]
+pub(crate) struct DirWalk {
+    depth: WalkDepth,
+    side: WalkSide,
+    levels: Vec<WalkLevel>,
+    /// Where what was found last lies: one memory for all paths, since most are only looked at.
+    path: PathBuf,
+    /// From the granted directory down to the level that is walked.
+    rules: Vec<IgnoreRules>,
+    notes: Vec<String>,
+    unread: usize,
+    too_deep: usize,
+    read_set: ReadSet,
+}
+
+#[derive(Debug)]
+struct WalkLevel {
+    directory: PathBuf,
+    /// All names, one behind the other.
+    names: Vec<u8>,
+    /// Whether all that is in it is ignored.
+    is_ignored: bool,
+    entries: std::vec::IntoIter<(Range<usize>, FileType)>,
+}
+
+/// Whether a name is in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NamePresence {
+    There,
+    Missing,
+    /// The directory was not listed.
+    Unknown,
+}
+
+/// The ignore files of one directory, the stronger first.
+#[derive(Debug)]
+struct IgnoreRules {
+    ignore: Gitignore,
+    git: Gitignore,
+    exclude: Gitignore,
+    /// Rules of git from further up end at a repository of its own.
+    repository: bool,
+}
+
+impl DirWalk {
+    /// A walk through `root`, a real path that the call names: that it is itself ignored does not
+    /// matter. Rules hold from the granted directory around it on, none from above.
+    pub fn new(place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
+        Self::on(WalkSide::Unignored, place, root, depth)
+    }
+
+    /// A bounded walk through the ignored files below `root`, for a remark in an answer.
+    pub fn through_ignored(place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
+        Self::on(WalkSide::Ignored { left: IGNORED_SEEN }, place, root, depth)
+    }
+
+    fn on(side: WalkSide, place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
+        let mut walk = Self {
+            depth,
+            side,
+            levels: Vec::new(),
+            path: PathBuf::new(),
+            rules: Vec::new(),
+            notes: Vec::new(),
+            unread: 0,
+            too_deep: 0,
+            read_set: ReadSet::default(),
+        };
+        let top = place.root_of(root).unwrap_or(root);
+        let mut above: Vec<&Path> =
+            root.ancestors().skip(1).take_while(|path| path.starts_with(top)).collect();
+        above.reverse();
+        for directory in above {
+            walk.read_set.record(directory);
+            walk.load(directory, |_| NamePresence::Unknown);
+        }
+        walk.descend(root.to_owned(), false);
+        walk
+    }
+
+    /// What a result says about the walk: rules that were not honoured, directories not read; and
+    /// what counted on it.
+    pub fn end(mut self) -> (Vec<String>, ReadSet) {
+        if self.unread > 0 {
+            self.notes.push(format!("[{} directories could not be read]", self.unread));
+            self.read_set.forget();
+        }
+        if self.too_deep > 0 {
+            self.notes.push(format!(
+                "[{} directories lie more than {DEEPEST} deep and were not looked into; give one as path]",
+                self.too_deep
+            ));
+        }
+        (self.notes, self.read_set)
+    }
+
+    /// What comes next.
+    pub fn next(&mut self) -> Option<WalkEntry<'_>> {
+        loop {
+            let level = self.levels.last_mut()?;
+            let Some((range, kind)) = level.entries.next() else {
+                self.levels.pop();
+                self.rules.pop();
+                continue;
+            };
+            let name = &level.names[range];
+            let always = ALWAYS_IGNORED.iter().any(|ignored| name == ignored.as_bytes());
+            let beneath = level.is_ignored;
+            self.path.as_mut_os_string().clear();
+            self.path.push(&level.directory);
+            self.path.push(OsStr::from_bytes(name));
+            let is_ignored = always || beneath || self.ignored(&self.path, kind.is_dir());
+            match &mut self.side {
+                WalkSide::Unignored if is_ignored => continue,
+                WalkSide::Unignored => {}
+                WalkSide::Ignored { left: 0 } => return None,
+                WalkSide::Ignored { .. }
+                    if NEVER_FOUND.iter().any(|own| self.path.ends_with(own)) =>
+                {
+                    continue;
+                }
+                WalkSide::Ignored { left } => *left -= 1,
+            }
+            if kind.is_dir() && self.depth == WalkDepth::All {
+                match self.levels.len() < DEEPEST {
+                    true => self.descend(self.path.clone(), is_ignored),
+                    false => self.too_deep += 1,
+                }
+            }
+            if matches!(self.side, WalkSide::Ignored { .. }) && !is_ignored {
+                continue;
+            }
+            return Some(WalkEntry { path: &self.path, kind });
+        }
+    }
+
+    fn descend(&mut self, directory: PathBuf, is_ignored: bool) {
+        self.read_set.record(&directory);
+        let Ok(listed) = directory.read_dir() else {
+            self.unread += 1;
+            return;
+        };
+        let mut names = Vec::new();
+        let mut entries: Vec<(Range<usize>, FileType)> = Vec::new();
+        for entry in listed.filter_map(Result::ok) {
+            let Ok(kind) = entry.file_type() else { continue };
+            let from = names.len();
+            names.append(&mut entry.file_name().into_vec());
+            entries.push((from..names.len(), kind));
+        }
+        let name = |range: &Range<usize>| &names[range.clone()];
+        entries.sort_unstable_by(|(a, _), (b, _)| name(a).cmp(name(b)));
+        self.load(&directory, |wanted| {
+            match entries.binary_search_by(|(range, _)| name(range).cmp(wanted.as_bytes())) {
+                Ok(_) => NamePresence::There,
+                // Whatever comes later changes the directory, which is noted.
+                Err(_) => NamePresence::Missing,
+            }
+        });
+        let entries = entries.into_iter();
+        self.levels.push(WalkLevel { directory, names, is_ignored, entries });
+    }
+
+    /// Takes the rules of a directory; `listed` tells which names are in it.
+    fn load(&mut self, directory: &Path, listed: impl Fn(&str) -> NamePresence) {
+        let mut read = |first: &str, name: &str| {
+            if listed(first) == NamePresence::Missing {
+                return Gitignore::empty();
+            }
+            let mut builder = GitignoreBuilder::new(directory);
+            let path = directory.join(name);
+            self.read_set.record(&path);
+            if path.is_symlink() {
+                // What lies on the way it leads is not noted.
+                self.read_set.forget();
+            }
+            match text_of(&path) {
+                Ok(Some(text)) => {
+                    for line in text.lines() {
+                        // A line that is no pattern is passed over, as git does.
+                        let _ = builder.add_line(Some(path.clone()), line);
+                    }
+                }
+                Ok(None) => {}
+                Err(()) if self.notes.len() < NOTES => {
+                    let shown = path.to_string_lossy();
+                    self.notes.push(format!(
+                        "[{} is no ignore file and was not honoured]",
+                        visible(&shown)
+                    ));
+                }
+                Err(()) => {}
+            }
+            builder.build().unwrap_or_else(|_| Gitignore::empty())
+        };
+        let rules = IgnoreRules {
+            ignore: read(".ignore", ".ignore"),
+            git: read(".gitignore", ".gitignore"),
+            exclude: read(".git", ".git/info/exclude"),
+            repository: match listed(".git") {
+                NamePresence::There => true,
+                NamePresence::Missing => false,
+                NamePresence::Unknown => directory.join(".git").symlink_metadata().is_ok(),
+            },
+        };
+        self.rules.push(rules);
+    }
+
+    /// By the nearest rule; `.ignore` files of any level are stronger than git's.
+    fn ignored(&self, path: &Path, is_directory: bool) -> bool {
+        let from = self.rules.iter().rposition(|rules| rules.repository).unwrap_or(0);
+        let of_git = || self.rules[from..].iter().rev();
+        first_match(self.rules.iter().rev().map(|rules| &rules.ignore), path, is_directory)
+            .or_else(|| first_match(of_git().map(|rules| &rules.git), path, is_directory))
+            .or_else(|| first_match(of_git().map(|rules| &rules.exclude), path, is_directory))
+            .unwrap_or(false)
+    }
+}
+
+/// Whether the first of `rules` that speaks of a path ignores it.
+fn first_match<'a>(
+    mut rules: impl Iterator<Item = &'a Gitignore>,
+    path: &Path,
+    is_directory: bool,
+) -> Option<bool> {
+    rules.find_map(|rules| match rules.matched(path, is_directory) {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    })
+}
+
+/// The text of an ignore file; none where there is none, an error where it is something else.
+fn text_of(path: &Path) -> Result<Option<String>, ()> {
+    // People link their ignore files; where a link leads is the cage's business.
+    let Ok(meta) = path.metadata() else { return Ok(None) };
+    if !meta.is_file() || meta.len() > RULES_BYTES {
+        return Err(());
+    }
+    let real = path.canonicalize().map_err(|_| ())?;
+    let fd = safe_open::open_no_links(AT_FDCWD, &real, OFlag::O_RDONLY, Mode::empty())
+        .map_err(|_| ())?;
+    let mut bytes = Vec::new();
+    File::from(fd).take(RULES_BYTES).read_to_end(&mut bytes).map_err(|_| ())?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,215 @@
+//! All that a running tool has: its directories, what its call was judged for, its bounds.
+
+use crate::cancel::Cancel;
+use crate::command::setup::CommandSetup;
+use crate::engine::Engine;
+use crate::engine::syntax::SyntaxEngine;
+use crate::engine::web::WebEngine;
+use crate::failure::{FailureCode, ToolFailure};
+use crate::files::call_scope::CallScope;
+use crate::files::path_trace::{TraceEnd, trace_path};
+use crate::files::protected;
+use crate::files::read_set::ReadSet;
+use crate::files::resolved_path::{ResolvedPath, access_denied, not_found};
+use crate::refusal_hints::Restriction;
+use crate::text::control::visible;
+use protocol::call::{ProcessUsage, SeenFile, Tampered};
+use protocol::confinement::Refusal;
+use protocol::tool::JudgedPath;
+use std::io;
+use std::path::Path;
+
+/// Where a tool works.
+pub(crate) struct ToolContext<'a> {
+    /// Its directories.
+    pub scope: &'a CallScope,
+    /// What the verdict was given for; empty where the call was not probed.
+    pub judged: &'a [JudgedPath],
+    /// A request to end.
+    pub cancel: &'a Cancel,
+    /// The cage and its surroundings, where the tool runs a command.
+    pub command: Option<CommandSetup<'a>>,
+    /// Most characters of the result.
+    pub max_chars: usize,
+    /// What this program can beside files and commands.
+    pub engine: Engine<'a>,
+    /// What the tool has to say beside its answer.
+    pub extras: ReportExtras,
+}
+
+/// What a tool learns beside its answer.
+#[derive(Debug, Default)]
+pub(crate) struct ReportExtras {
+    /// What the model knows of files after this call.
+    pub seen: Vec<SeenFile>,
+    /// What its answer was made from.
+    pub read_set: ReadSet,
+    /// What the kernel refused, the first in order.
+    pub refusals: Vec<Refusal>,
+    /// How many more.
+    pub refusals_uncounted: u64,
+    /// Protected names that it changed or made.
+    pub tampered: Vec<Tampered>,
+    /// What the command used; this process's own usage where there is none.
+    pub usage: Option<ProcessUsage>,
+    /// The command's process id as the host sees it.
+    pub command_pid: Option<u32>,
+    /// Why its cage was lost before the program began.
+    pub lost: Option<String>,
+}
+
+impl ToolContext<'_> {
+    /// What reads syntax trees.
+    ///
+    /// # Errors
+    /// `unknown_tool` in a program that has none.
+    pub fn syntax(&self) -> Result<&dyn SyntaxEngine, ToolFailure> {
+        match self.engine {
+            Engine::Trees(syntax) => Ok(syntax),
+            Engine::Without | Engine::Web(_) => Err(not_here()),
+        }
+    }
+
+    /// What reaches the web.
+    ///
+    /// # Errors
+    /// `unknown_tool` in a program that has none.
+    pub fn web(&self) -> Result<&dyn WebEngine, ToolFailure> {
+        match self.engine {
+            Engine::Web(web) => Ok(web),
+            Engine::Without | Engine::Trees(_) => Err(not_here()),
+        }
+    }
+
+    /// Resolves a path that is about to be used.
+    ///
+    /// # Errors
+    /// `access_denied` out of scope and for dangling links, `stale` where the path leads elsewhere
+    /// than when it was judged, and the like; never `not_found`, see [`Self::existing`].
+    pub fn resolve(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
+        if named.is_empty() {
+            return Err(ToolFailure::new(
+                FailureCode::InvalidArguments,
+                "the path is empty",
+                "Use \".\" for the project.",
+            ));
+        }
+        if named.contains('\0') {
+            return Err(ToolFailure::new(
+                FailureCode::InvalidArguments,
+                "the path contains a NUL character",
+                "",
+            ));
+        }
+        let trace = trace_path(self.scope, named);
+        let denied = |why| access_denied(self.scope, &trace.real, named, why);
+        if !self.scope.contains(&trace.real) {
+            return Err(denied("leads outside the project"));
+        }
+        let exists = match trace.end {
+            TraceEnd::Found => true,
+            TraceEnd::Missing => false,
+            TraceEnd::Dangling => {
+                return Err(denied("is a link to something that does not exist"));
+            }
+            TraceEnd::Circle => {
+                return Err(denied("is a link that leads in a circle"));
+            }
+            TraceEnd::NotADirectory => {
+                let part = visible(&self.scope.shown(&trace.real).to_string_lossy()).into_owned();
+                return Err(ToolFailure::new(
+                    FailureCode::NotADirectory,
+                    format!("{named:?} leads through {part:?}, which is not a directory"),
+                    "Correct the path.",
+                ));
+            }
+            TraceEnd::Unreadable(errno) => {
+                return Err(ToolFailure::io("look at", named, errno.into()));
+            }
+        };
+        if exists && trace.means_directory && !trace.real.is_dir() {
+            return Err(ToolFailure::io("use", named, io::Error::from(nix::errno::Errno::ENOTDIR)));
+        }
+        if trace.real.to_str().is_none() {
+            return Err(ToolFailure::new(
+                FailureCode::NotUtf8,
+                format!("{named:?} leads to a name that is not UTF-8"),
+                "Use bash for it.",
+            ));
+        }
+        self.same_as_judged(named, &trace.real)?;
+        Ok(ResolvedPath { named: named.to_owned(), real: trace.real, exists })
+    }
+
+    /// Resolves a path at which something must be.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`], and `not_found` with names like the wrong one.
+    pub fn existing(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
+        let target = self.resolve(named)?;
+        if target.exists {
+            return Ok(target);
+        }
+        let failure = not_found(&target);
+        Err(match self.scope.private_around(&target.real) {
+            Some(dir) => ToolFailure {
+                hint: format!(
+                    "{} is a private directory of this session: what the machine has there is not in \
+                     it. {}",
+                    dir.display(),
+                    Restriction::Path.hint_sentence()
+                ),
+                ..failure
+            },
+            None => failure,
+        })
+    }
+
+    /// Resolves a path that is about to be written.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`], and `protected` for names that only a person changes.
+    pub fn to_write(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
+        let target = self.resolve(named)?;
+        match protected::at(self.scope, &target.real) {
+            None => Ok(target),
+            Some(name) => Err(ToolFailure::new(
+                FailureCode::Protected,
+                format!(
+                    "{named:?} lies at the protected name {name}, which runs or configures programs"
+                ),
+                "Ask the person to make this change; do not try another way.",
+            )),
+        }
+    }
+
+    /// A real path as the model shall write it, on one line.
+    pub fn shown(&self, real: &Path) -> String {
+        visible(&self.scope.shown(real).to_string_lossy()).into_owned()
+    }
+
+    /// The model knows this file now, whose bytes have that digest.
+    pub fn record_version(&mut self, target: &ResolvedPath, digest: String) {
+        self.extras.seen.push(SeenFile { path: target.recorded(), digest });
+    }
+
+    /// Ends a loop that somebody asked to end.
+    pub fn check_cancelled(&self) -> Result<(), ToolFailure> {
+        if self.cancel.is_requested() { Err(ToolFailure::interrupted()) } else { Ok(()) }
+    }
+
+    fn same_as_judged(&self, named: &str, real: &Path) -> Result<(), ToolFailure> {
+        let known = self.judged.is_empty()
+            || self.judged.iter().any(|judged| Path::new(&judged.real) == real);
+        if known {
+            Ok(())
+        } else {
+            Err(crate::files::precondition::stale(named, "leads to another place"))
+        }
+    }
+}
+
+/// The table has the tool; another program runs it.
+fn not_here() -> ToolFailure {
+    ToolFailure::new(FailureCode::UnknownTool, "this program cannot run it", "")
+}
