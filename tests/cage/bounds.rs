@@ -60,7 +60,7 @@ fn a_fork_bomb_ends_at_the_bound_of_processes() {
     for tier in TIERS {
         let bomb = "bomb() { bomb & bomb & wait; }; bomb 2>/dev/null; sleep 20";
         let over = bounded(tier, settings, bomb);
-        assert_eq!(over.outcome["what"], "the bound of processes", "{}", over.words);
+        assert_eq!(over.outcome["what"], "the process limit", "{}", over.words);
         assert!(over.words.contains("sandbox.limits.processes"), "{}", over.words);
         let few = "n=0; while [ $n -lt 130 ]; do sleep 1 & n=$((n+1)); done; wait";
         let below = bounded(tier, settings, few);
@@ -76,7 +76,7 @@ fn processor_time_ends_at_its_bound() {
                 && [ $((user + system)) -lt 50 ]; do :; done";
     for tier in TIERS {
         let over = bounded(tier, settings, "while :; do :; done");
-        assert_eq!(over.outcome["what"], "the bound of processor time", "{}", over.words);
+        assert_eq!(over.outcome["what"], "the CPU time limit", "{}", over.words);
         assert!(over.words.contains("sandbox.limits.cpu_seconds"), "{}", over.words);
         let below = bounded(tier, settings, half);
         assert_eq!(below.outcome, json!({"how": "exited", "code": 0}), "{}", below.words);
@@ -88,7 +88,7 @@ fn a_file_ends_at_the_bound_of_its_size() {
     let settings = "sandbox.limits.file_bytes = 100000";
     for tier in TIERS {
         let over = bounded(tier, settings, "exec head -c 200000 /dev/zero > big");
-        assert_eq!(over.outcome["what"], "the bound of a file's size", "{}", over.words);
+        assert_eq!(over.outcome["what"], "the file size limit", "{}", over.words);
         let under_a_shell = bounded(tier, settings, "head -c 200000 /dev/zero > big; exit $?");
         assert_eq!(under_a_shell.outcome, json!({"how": "exited", "code": 153}));
         for words in [&over.words, &under_a_shell.words] {

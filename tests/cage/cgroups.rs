@@ -120,7 +120,7 @@ fn a_memory_hog_is_ended_by_the_kernel() {
         let over = held(tier, MEMORY, &format!("{}; echo went on", hog(100)));
         assert_eq!(over.outcome()["how"], "out_of_memory", "{}", over.explain());
         assert!(
-            over.words.contains("all 64 MiB of memory of `sandbox.limits.memory_bytes`"),
+            over.words.contains("all 64 MiB of memory that `sandbox.limits.memory_bytes` allows"),
             "{}",
             over.words
         );
@@ -155,7 +155,7 @@ fn files_in_memory_count_too() {
 fn a_fork_bomb_is_held_at_its_bound() {
     for tier in TIERS {
         let over = held(tier, PROCESSES, &bomb());
-        assert_eq!(over.outcome()["what"], "the bound of processes", "{}", over.explain());
+        assert_eq!(over.outcome()["what"], "the process limit", "{}", over.explain());
         assert!(over.words.contains("all 60 processes and threads"), "{}", over.words);
         assert!(
             !over.shown.contains("processes is counted"),
@@ -174,7 +174,7 @@ fn processor_time_is_read_from_it() {
         // Its children are nobody's: no parent waits for them, so no count of processes finds their time.
         let spin = "trap '' CHLD; while :; do sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'; done";
         let over = held(tier, "sandbox.limits.cpu_seconds = 2", spin);
-        assert_eq!(over.outcome()["what"], "the bound of processor time", "{}", over.explain());
+        assert_eq!(over.outcome()["what"], "the CPU time limit", "{}", over.explain());
         let below = held(tier, "sandbox.limits.cpu_seconds = 20", "sleep 1; echo slept");
         assert_eq!(below.outcome(), &json!({"how": "exited", "code": 0}), "{}", below.explain());
     }
@@ -356,7 +356,7 @@ fn doctor_and_the_record_say_what_is_held_and_what_is_not() {
     assert!(said.contains("was not delegated; their memory and processes are watched"), "{said}");
     let over = held_in(&unit, "A", PROCESSES, &bomb());
     assert_eq!(over.ended["enforced"].get("cgroup"), None, "{}", over.explain());
-    assert_eq!(over.outcome()["what"], "the bound of processes", "{}", over.explain());
+    assert_eq!(over.outcome()["what"], "the process limit", "{}", over.explain());
     assert_eq!(unit.below(), Vec::<String>::new(), "nothing was made in it");
 }
 

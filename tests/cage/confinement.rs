@@ -92,8 +92,11 @@ fn the_model_is_told_what_its_cage_holds_back() {
         let result = requests[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
         (requests[0].body["system"].to_string(), result)
     };
-    let (write, open) = ("[no command changes the machine's own", "[the network is not open;");
-    for (tier, loopback) in [("A", "itself on 127.0.0.1 can be"), ("B", "not even 127.0.0.1")] {
+    let (write, open) = ("[commands cannot change system directories", "[the network is off;");
+    for (tier, loopback) in [
+        ("A", "servers that it starts itself on 127.0.0.1"),
+        ("B", "127.0.0.1 is not reachable either"),
+    ] {
         let (system, result) = told(tier, &[]);
         assert!(system.contains("Commands have no network"), "{tier}: {system}");
         assert!(system.contains(loopback), "{tier}: {system}");
@@ -101,11 +104,11 @@ fn the_model_is_told_what_its_cage_holds_back() {
         assert!(result.contains(write) && result.contains(open), "{tier}: {result}");
     }
     let (system, result) = told("A", &["--allow-host", "*.allowed.test"]);
-    assert!(system.contains("Commands reach *.allowed.test and no other host"), "{system}");
-    let direct = "this program connected without it";
+    assert!(system.contains("Commands can reach only *.allowed.test"), "{system}");
+    let direct = "this program did not use it";
     assert!(result.contains(direct), "around the proxy: {result}");
     let (system, result) = told("B", &["--net", "on"]);
-    assert!(system.contains("Commands have the network."), "{system}");
+    assert!(system.contains("Commands have network access."), "{system}");
     assert!(result.contains(write) && !result.contains(open), "{result}");
 }
 
@@ -148,7 +151,7 @@ fn tmp_is_the_session_s_own_for_all_tools_and_kept_for_its_next_run() {
     for (number, words) in [
         (2, "one"),
         (5, "three\\nfour\\n/tmp"),
-        (6, "[kept for this session only: ~/.config/mytool]"),
+        (6, "[new in the session's private home, gone after the session: ~/.config/mytool]"),
         (7, "ACCESS DENIED"),
         (8, "private directory of this session"),
     ] {
@@ -220,7 +223,7 @@ fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
         let ran = run(command);
         assert_eq!(ran.code, 0, "{}", ran.err);
         let requests = server.requests();
-        let told = "temporary files go to $TMPDIR, which is /tmp/agentd-";
+        let told = "put temporary files in $TMPDIR, which is /tmp/agentd-";
         let system = requests[0].body["system"].to_string();
         assert!(system.contains(told), "{tier}: {system}");
         for tool in requests[0].body["tools"].as_array().unwrap() {

@@ -214,7 +214,7 @@ fn without_the_right_nothing_is_signed_and_the_way_on_is_told() {
         let (ran, told) = signing.calls(tier, &[json!({ "command": COMMIT })], &auto);
         assert_eq!((ran.code, signing.commits()), (0, (1, false)), "{tier}: {told:?}");
         let hint = |told: &str| {
-            told.split("--- agentd ---").last().unwrap().contains("git_signing \"on\" signs them")
+            told.split("--- agentd ---").last().unwrap().contains("git_signing \"on\"")
         };
         assert!(hint(&told[0]), "{told:?}");
         let (_, told) = signing.calls(tier, &[json!({ "command": format!("{COMMIT} -S") })], &auto);
@@ -298,7 +298,7 @@ fn the_command_gets_signatures_of_git_s_by_that_key_and_nothing_else_of_the_agen
         ] {
             assert!(!told.contains(words), "{tier} {words}: {told}");
         }
-        assert!(told.contains("neither a commit nor a tag"), "{tier}: {told}");
+        assert!(told.contains("not a git commit or tag"), "{tier}: {told}");
         // The controls: the agent itself does all of it.
         let probed = signing.outside("python3", &["probe.py"]);
         let probed = String::from_utf8(probed.stdout).unwrap();

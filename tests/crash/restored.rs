@@ -170,7 +170,7 @@ fn a_session_that_is_killed_puts_right_first_and_one_whose_runner_hangs_too() {
         until("the end of the call is on record", || journal().contains(".envrc is new"));
         let journal = journal();
         // A runner that can does its duty itself, and reports.
-        let reported = journal.contains("ended on request");
+        let reported = journal.contains("cancelled");
         assert_eq!(reported, !stopped, "tier {tier}: {journal}");
         is_put_right(&desk, "a protected name: .envrc is new", tier);
         assert_eq!(run(desk.agentd(&["daemon", "stop", "--force"])).code, 0);
@@ -271,7 +271,7 @@ fn a_command_that_removes_what_cannot_be_made_again_has_failed() {
             assert_eq!(ran.result(), "Done.", "{ran:?}");
             let told = server.requests()[1].body["messages"].to_string();
             let how = desk.ended(1)["outcome"]["how"].clone();
-            assert_eq!(told.contains("sub/.envrc could not be put right"), taken, "{told}");
+            assert_eq!(told.contains("sub/.envrc could not be restored"), taken, "{told}");
             assert_eq!(told.contains(r#""is_error":true"#), taken, "{told}");
             assert_eq!(how, if taken { "confined" } else { "exited" }, "tier {tier}");
             assert_eq!(is_there(&desk, "next"), !taken, "tier {tier}: {command}");

@@ -54,7 +54,7 @@ fn ended_in_order(busy: Busy, began: Instant) {
     assert_eq!((ran.code, ran.result().as_str()), (0, "on"), "{ran:?}");
     let body = server.requests().last().unwrap().body["messages"].to_string();
     assert_eq!(body.matches("tool_result").count(), 1, "{body}");
-    assert!(body.contains("ended on request") || body.contains("interrupted"), "{body}");
+    assert!(body.contains("cancelled") || body.contains("interrupted"), "{body}");
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 

@@ -115,11 +115,15 @@ fn one_undo_takes_back_the_edit_and_what_a_formatter_made_of_it() {
 fn whatever_it_comes_to_the_edit_stands_and_the_reason_is_told() {
     for (command, more, why) in [
         ("no-such-program -q", "", "not found"),
-        ("true", "", "it printed nothing"),
-        ("head -c 2000000 /dev/zero", "", "1048576 bytes of a file are the most"),
+        ("true", "", "the formatter printed nothing"),
+        ("head -c 2000000 /dev/zero", "", "files up to 1048576 bytes are formatted"),
         (r"printf '\377'", "", "no UTF-8"),
         ("sleep 600", "timeout_ms = 300\n", "300 ms"),
-        ("sh -c 'echo half; echo line 1 >&2; exit 3'", "", "exit code 3, the edit stays as it is"),
+        (
+            "sh -c 'echo half; echo line 1 >&2; exit 3'",
+            "",
+            "exit code 3, the file was not formatted",
+        ),
         ("sh -c 'kill -9 $$'", "", "killed by signal 9"),
         ("tr a-z A-Z", "[permissions]\ndeny = [\"bash:tr *\"]\n", "bash:tr"),
         ("tr a-z A-Z", "[permissions]\ndeny = [\"format\"]\n", "format"),

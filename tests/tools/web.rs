@@ -138,7 +138,7 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
             ("http://metadata.test/", "[private_address]"),
             ("http://mixed.test/", "[private_address]"),
             ("http://nowhere.test/", "[unreachable]"),
-            ("http://10.0.0.7/", "does not name its host; addresses in numbers are not fetched"),
+            ("http://10.0.0.7/", "has a numeric address; only host names are fetched"),
             ("http://allowed.test/last", "/last"),
         ];
         let calls: Vec<_> = rows.iter().map(|(url, _)| fetch(url)).collect();
@@ -298,11 +298,7 @@ fn what_a_server_does_wrong_is_told() {
         let long = &told[rows.len()];
         let count = long.chars().count();
         assert!((39_000..=40_500).contains(&count), "a page keeps its 40,000: {count}");
-        assert!(
-            long.contains("characters left out here; fetch a narrower page"),
-            "{}",
-            &long[..200]
-        );
+        assert!(long.contains("characters not shown; fetch a narrower page"), "{}", &long[..200]);
     });
 }
 
@@ -373,7 +369,7 @@ fn a_page_without_an_end_is_cut_and_that_is_said() {
         let calls: Vec<_> =
             paths.map(|path| fetch(&format!("http://allowed.test/{path}"))).collect();
         let told = told(&desk, &["--net", "on"], &calls);
-        let footer = "[the page is longer than what is read of one]";
+        let footer = "[only the first part of the page was read; it exceeds the size limit]";
         for (path, told) in cut.iter().zip(&told) {
             let count = told.chars().count();
             assert!((39_000..=41_000).contains(&count), "{path}: {count}");
@@ -413,7 +409,7 @@ fn a_search_has_its_bounds_and_one_that_finds_nothing_says_so() {
             search("robots"),
         ];
         let told = told(&desk, &["--net", "on"], &calls);
-        assert_eq!(told[..2], ["nothing was found", "nothing was found"]);
+        assert_eq!(told[..2], ["no results", "no results"]);
         for refused in &told[2..4] {
             assert!(refused.contains("[invalid_arguments]"), "{refused}");
             assert!(refused.contains("a query has 1 to 500 characters"), "{refused}");
@@ -458,7 +454,7 @@ fn a_stop_ends_a_page_that_does_not_come() {
         wire.turn_ends();
         let requests = server.requests();
         let told = requests[1].body["messages"].to_string();
-        assert!(told.contains("the call was ended before it was through"), "{told}");
+        assert!(told.contains("the call was cancelled before it finished"), "{told}");
     });
 }
 
@@ -519,7 +515,7 @@ fn a_page_by_number_is_read_where_private_networks_are_reached() {
         std::fs::remove_file(config).unwrap();
         let refused = told(&desk, &["--net", "on"], &calls[..3]);
         for said in &refused {
-            assert!(said.contains("addresses in numbers are not fetched"), "{said}");
+            assert!(said.contains("has a numeric address"), "{said}");
         }
         let flags = ["--net", "on", "--allowed-tools", "web_fetch:127.0.0.1:8080/*"];
         let said = told(&desk, &flags, &[fetch("http://127.0.0.1:8080/")]);

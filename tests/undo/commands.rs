@@ -163,7 +163,8 @@ fn what_was_changed_since_is_a_conflict_and_nothing_is_put_back() {
     desk.write("b", "a person's");
     let said = calls(&desk, &resumed(), &[undo(1)]);
     assert!(
-        said[0].contains("Error [stale]") && said[0].contains("nothing was put back: b"),
+        said[0].contains("Error [stale]")
+            && said[0].contains("nothing was restored, because these files have changed since: b"),
         "{said:?}"
     );
     assert_eq!((desk.read("a"), desk.read("b")), ("x\n".into(), "a person's".into()));
@@ -310,7 +311,7 @@ fn a_directory_that_became_a_link_keeps_its_files() {
     desk.write("d/x", "precious");
     let said = calls(&desk, &AUTO, &[bash("mv d e && ln -s e d"), list(), undo(1)]);
     assert!(said[1].contains("d/x (removed)") && said[1].contains("e/x (made)"), "{said:?}");
-    assert!(said[2].contains("leads to another place"), "{said:?}");
+    assert!(said[2].contains("now resolves to another path"), "{said:?}");
     assert_eq!((desk.read("e/x"), desk.read("d/x")), ("precious".into(), "precious".into()));
 }
 

@@ -120,7 +120,8 @@ fn what_somebody_changed_since_is_a_conflict_and_nothing_is_put_back() {
     let resumed = [&AUTO[..], &["-c"]].concat();
     let said = calls(&desk, &resumed, &[undo(1), undo(99)]);
     assert!(
-        said[0].contains("Error [stale]") && said[0].contains("nothing was put back: b"),
+        said[0].contains("Error [stale]")
+            && said[0].contains("nothing was restored, because these files have changed since: b"),
         "{said:?}"
     );
     assert!(said[1].contains("[not_covered]"), "{said:?}");

@@ -1,5 +1,4 @@
-//! The table of languages: how people call them, which files are theirs, what in their trees has a
-//! name.
+//! The table of languages: their names, file extensions, and the kinds of nodes that have a name.
 
 use crate::symbols::{self, NodeKinds};
 use ast_grep_language::SupportLang;
@@ -12,11 +11,11 @@ pub(crate) struct Language {
     pub name: &'static str,
     /// Its grammar. Only those of this table are linked.
     pub grammar: SupportLang,
-    /// What else people call it, in lower case.
+    /// Other names of it, in lower case.
     called: &'static [&'static str],
     /// How its files end.
     endings: &'static [&'static str],
-    /// What has a name.
+    /// Kinds of nodes that have a name.
     pub kinds: NodeKinds,
 }
 

@@ -1,11 +1,11 @@
-//! Syntax trees: the outline of a file, code found by what it looks like, edits of trees.
+//! Syntax trees: outlines of files, searches for code, edits of trees.
 //!
 //! [`Trees`] is the engine behind the tools `summary`, `scan` and `rewrite`: text in, places out, on
 //! tree-sitter's grammars and ast-grep's matching. It opens no file. For `agentd-code` only: nothing
 //! else links the grammars.
 //!
-//! The files: `language` is the table of languages, `symbols` knows what in a tree has a name,
-//! `outline` and `plain` make outlines, `search` finds patterns, `replace` and `rename` edit.
+//! The files: `language` is the table of languages, `symbols` finds names in a tree, `outline` and
+//! `plain` make outlines, `search` matches patterns, `replace` and `rename` edit.
 
 mod language;
 mod outline;
@@ -100,11 +100,11 @@ fn known(name: &'static str) -> Result<&'static Language, EngineError> {
     })
 }
 
-/// The tree of a text. Grammars recover from what they cannot read, so this fails in no known way.
+/// Parses a text. Grammars recover from syntax errors, so this does not fail in practice.
 fn parsed(language: &Language, text: &str) -> Result<Tree, EngineError> {
     Tree::try_new(text, language.grammar).map_err(|reason| EngineError {
         code: FailureCode::UnsupportedLanguage,
-        message: format!("it cannot be read as {}: {reason}", language.name),
+        message: format!("it cannot be parsed as {}: {reason}", language.name),
         hint: "Use edit.".to_owned(),
     })
 }

@@ -5,10 +5,10 @@ use crate::symbols::{SymbolRole, is_transparent, name, one_line};
 use crate::{Node, Tree, has_errors};
 use tools::{Outline, OutlineEntry};
 
-/// Most characters of a head that are gathered; the tool cuts what it shows.
+/// Limit for the characters of a head; the tool truncates the line that it shows.
 const HEAD: usize = 400;
 
-/// What stands in a tree, in its order.
+/// The outline of a tree, in source order.
 pub(crate) fn of(language: &Language, tree: &Tree) -> Outline {
     let mut entries = Vec::new();
     // No recursion: a tree may be as deep as its file is long.
@@ -44,7 +44,7 @@ fn below<'t>(node: &Node<'t>, depth: usize) -> Vec<(Node<'t>, usize)> {
     children
 }
 
-/// Of a page's elements only those that one would look for.
+/// Lists only the elements of a page that a reader would search for.
 fn is_listed(node: &Node<'_>, role: SymbolRole) -> bool {
     match node.kind().as_ref() {
         "element" => name(node).is_some_and(|name| {
@@ -69,7 +69,7 @@ fn last_line(node: &Node<'_>) -> usize {
     if column == 0 && line > node.start_pos().line() { line } else { line + 1 }
 }
 
-/// What stands before the body, on one line.
+/// The text before the body, on one line.
 fn head(node: &Node<'_>, role: SymbolRole) -> String {
     let text = node.text();
     if node.kind() == "element" {

@@ -4,8 +4,8 @@ use crate::symbols::one_line;
 use std::path::Path;
 use tools::{Outline, OutlineEntry};
 
-/// The outline of a file of this name; none where its kind is not known, or where it is not what its
-/// name says.
+/// The outline of a file of this name. `None` for an unknown file type, or if the content does not
+/// match the type.
 pub(crate) fn outline(path: &Path, text: &str) -> Option<Outline> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
     let (language, entries) = match ending.as_str() {

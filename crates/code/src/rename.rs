@@ -1,7 +1,7 @@
 //! A name becomes another, within one file.
 //!
-//! No compiler's knowledge: a name is told from another by where it stands. What is not clear from
-//! that, two variables of one name for example, is refused and not guessed.
+//! There is no type information: a name's position in the tree decides which declaration it belongs
+//! to. A rename that stays ambiguous, for example with two variables of one name, is refused.
 
 use crate::language::Language;
 use crate::symbols::{self, enclosing_symbol};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use tools::{EngineError, FailureCode, LocatedEdits, NameKind, TextEdit};
 
-/// What is renamed to what.
+/// The old name, the new name and the kind of name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NameChange<'a> {
     pub from: &'a str,
@@ -36,7 +36,7 @@ enum NameUse {
     Imported,
     /// Given to others under this name.
     Exported,
-    /// Somebody else's name.
+    /// A name of another module.
     Foreign,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn places(
         leaves.iter().find(|node| node.text() == names.to && concerns(names.target, used(node)));
     if let Some(taken) = taken {
         let line = taken.start_pos().line() + 1;
-        return Err(ambiguous(format!("{:?} is in use already, at line {line}", names.to)));
+        return Err(ambiguous(format!("{:?} is already in use, at line {line}", names.to)));
     }
     clear(language, &found, &leaves, names)?;
     let mut placed = LocatedEdits::default();
@@ -87,7 +87,7 @@ fn check(language: &Language, names: NameChange<'_>) -> Result<(), EngineError> 
     let invalid = |message: String| EngineError {
         code: FailureCode::InvalidArguments,
         message,
-        hint: "Give the bare names.".to_owned(),
+        hint: "Give plain identifiers.".to_owned(),
     };
     if NAMELESS.contains(&language.name) {
         return Err(EngineError {
@@ -101,7 +101,7 @@ fn check(language: &Language, names: NameChange<'_>) -> Result<(), EngineError> 
         let fits = bare.chars().all(|sign| sign.is_alphanumeric() || sign == '_' || sign == '$')
             && !bare.chars().next().is_none_or(|first| first.is_ascii_digit());
         if !fits {
-            return Err(invalid(format!("{name:?} is no name")));
+            return Err(invalid(format!("{name:?} is not an identifier")));
         }
     }
     if names.from == names.to {
@@ -146,7 +146,7 @@ fn is_bash_function(node: &Node<'_>) -> bool {
     })
 }
 
-/// Whether a node is this field of its parent.
+/// True if the node is this field of its parent.
 fn is_field(node: &Node<'_>, parent: &Node<'_>, field: &str) -> bool {
     parent.field(field).is_some_and(|child| child.node_id() == node.node_id())
 }
@@ -232,7 +232,7 @@ fn is_imported(path: &Node<'_>) -> bool {
     })
 }
 
-/// The text at one place. What others see keeps its name.
+/// The edit at one occurrence. A name that other modules see stays the same for them.
 fn piece(language: &Language, node: &Node<'_>, how: NameUse, names: NameChange<'_>) -> TextEdit {
     let NameChange { from, to, target } = names;
     let symbol = enclosing_symbol(language.kinds, node);
@@ -256,7 +256,7 @@ fn piece(language: &Language, node: &Node<'_>, how: NameUse, names: NameChange<'
     TextEdit { place, new, symbol }
 }
 
-/// Whether it is clear that all of these are one thing.
+/// Checks that all occurrences belong to one declaration.
 fn clear(
     language: &Language,
     found: &[(Node<'_>, NameUse)],
@@ -309,7 +309,7 @@ fn clear(
             if let Some(node) = bare.filter(|_| IMPLICIT_OWNER.contains(&language.name)) {
                 let line = node.start_pos().line() + 1;
                 return Err(ambiguous(format!(
-                    "{from:?} stands without its owner at line {line}, and may be the member there"
+                    "{from:?} at line {line} has no qualifier and may be the member"
                 )));
             }
         }
@@ -317,7 +317,7 @@ fn clear(
     Ok(())
 }
 
-/// Whether a name is declared here.
+/// True if this occurrence declares the name.
 fn binds(node: &Node<'_>, how: NameUse) -> bool {
     let kind = node.kind();
     if kind == "shorthand_property_identifier_pattern" || kind == "shorthand_field_identifier" {
@@ -384,8 +384,8 @@ fn binds(node: &Node<'_>, how: NameUse) -> bool {
     }
 }
 
-/// The function in which a declaration holds; the whole file at the top. What declares a function or
-/// type holds around it.
+/// The function in which a declaration is visible; the whole file at the top level. The name of a
+/// function or type is visible around it.
 fn scope(node: &Node<'_>) -> Range<usize> {
     let is_scope = |above: &Node<'_>| {
         matches!(
@@ -414,7 +414,7 @@ fn scope(node: &Node<'_>) -> Range<usize> {
                         .is_some_and(|name| name.node_id() == node.node_id())
             })
     };
-    // In Bash a variable holds everywhere, whoever sets it.
+    // In Bash a variable is visible everywhere.
     if matches!(node.kind().as_ref(), "variable_name" | "word") {
         return 0..usize::MAX;
     }
@@ -472,7 +472,7 @@ fn ambiguous(message: String) -> EngineError {
     EngineError {
         code: FailureCode::Ambiguous,
         message,
-        hint: "Nothing was changed. Say where with within_symbol, or use edit for each place."
+        hint: "Nothing was changed. Limit it with within_symbol, or use edit for each place."
             .to_owned(),
     }
 }

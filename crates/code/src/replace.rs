@@ -16,7 +16,7 @@ const KEYS: &[&str] = &[
     "pattern", "kind", "regex", "nthChild", "range", "inside", "has", "precedes", "follows", "all",
     "any", "not", "matches",
 ];
-/// What may stand beside a rule.
+/// Keys that are allowed next to `rule`.
 const CORE_KEYS: &[&str] = &["rule", "constraints", "utils", "transform"];
 
 /// Where to look.
@@ -28,7 +28,7 @@ pub(crate) struct EditScope<'a> {
     pub symbol: Option<&'a str>,
 }
 
-/// Each outermost match with what takes its place.
+/// Each outermost match with its replacement.
 pub(crate) fn places(
     language: &'static Language,
     tree: &Tree,
@@ -79,8 +79,8 @@ pub(crate) fn places(
 
 fn none(find: &FindBy, within: EditScope<'_>) -> EngineError {
     let what = match find {
-        FindBy::Pattern(text) => format!("nothing looks like {text:?}"),
-        FindBy::Rule(_) => "nothing matches the rule".to_owned(),
+        FindBy::Pattern(text) => format!("no code matches {text:?}"),
+        FindBy::Rule(_) => "no code matches the rule".to_owned(),
     };
     let place = match (within.symbol, within.code) {
         (Some(symbol), _) => format!(" in {symbol}"),
@@ -90,7 +90,7 @@ fn none(find: &FindBy, within: EditScope<'_>) -> EngineError {
     EngineError {
         code: FailureCode::NoMatch,
         message: format!("{what}{place}"),
-        hint: "Try the pattern with scan; look at the code with read.".to_owned(),
+        hint: "Test the pattern with scan; read the code with read.".to_owned(),
     }
 }
 
@@ -103,9 +103,9 @@ fn check_variables(core: &RuleCore, template: &TemplateFix) -> Result<(), Engine
     let defined: BTreeSet<String> = defined.iter().map(|name| format!("${name}")).collect();
     Err(EngineError {
         code: FailureCode::UnknownMetavariable,
-        message: format!("the replacement has ${first}, which stands for nothing in the pattern"),
+        message: format!("the replacement uses ${first}, which the pattern does not define"),
         hint: if defined.is_empty() {
-            "The pattern has no metavariables. Text with a $ of its own is replaced with edit."
+            "The pattern has no metavariables. To replace text that contains a $, use edit."
                 .to_owned()
         } else {
             let names: Vec<String> = defined.into_iter().collect();
@@ -118,7 +118,7 @@ fn check_variables(core: &RuleCore, template: &TemplateFix) -> Result<(), Engine
 fn rule(language: &'static Language, json: &str) -> Result<RuleCore, EngineError> {
     let invalid = |why: String| EngineError {
         code: FailureCode::InvalidPattern,
-        message: format!("the rule cannot be used: {why}"),
+        message: format!("the rule is not valid: {why}"),
         hint: format!("A rule is an object with {}.", KEYS.join(", ")),
     };
     let value: serde_json::Value =
@@ -128,7 +128,7 @@ fn rule(language: &'static Language, json: &str) -> Result<RuleCore, EngineError
     let whole = keys.contains(&"rule");
     let known = if whole { CORE_KEYS } else { KEYS };
     if let Some(unknown) = keys.iter().find(|key| !known.contains(key)) {
-        return Err(invalid(format!("it has the unknown key {unknown:?}")));
+        return Err(invalid(format!("unknown key {unknown:?}")));
     }
     let value = if whole { value } else { serde_json::json!({ "rule": value }) };
     let core: SerializableRuleCore =

@@ -1,4 +1,4 @@
-//! Code found by what it looks like.
+//! Searches for code by patterns.
 
 use crate::language::Language;
 use crate::symbols::{enclosing_symbol, one_line};
@@ -22,7 +22,7 @@ impl PatternSet {
         let in_doubt = |text: &&String| {
             let code = language.grammar.pre_process_pattern(text.trim());
             let broken = |code: &str| parsed(language, code).is_ok_and(|tree| has_errors(&tree));
-            // An expression lacks nothing but what makes a statement of it.
+            // An expression becomes a statement with a semicolon.
             broken(&code) && broken(&format!("{code};"))
         };
         let doubtful = texts.iter().filter(in_doubt).cloned().collect();
@@ -33,7 +33,7 @@ impl PatternSet {
 /// Pieces of a pattern inside each other: it is made by a function that calls itself for each.
 const DEEPEST: u32 = 256;
 
-/// Whether more nodes than that stand inside each other.
+/// True if the tree is nested deeper than that.
 fn too_deep(tree: &Tree) -> bool {
     let mut cursor = tree.root().get_inner_node().walk();
     // The cursor's own depth is counted anew at each call.
@@ -53,7 +53,7 @@ fn too_deep(tree: &Tree) -> bool {
     true
 }
 
-/// One pattern, or why it is none.
+/// Compiles one pattern.
 pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, EngineError> {
     let invalid = |why: String, hint: &str| EngineError {
         code: FailureCode::InvalidPattern,
@@ -61,33 +61,34 @@ pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, Engine
         hint: hint.to_owned(),
     };
     if text.trim().is_empty() {
-        return Err(invalid("is empty".to_owned(), "Write the code to find."));
+        return Err(invalid("is empty".to_owned(), "Give the code to find."));
     }
     let code = language.grammar.pre_process_pattern(text.trim());
     if too_deep(&parsed(language, &code)?) {
         return Err(invalid(
             format!("is nested deeper than {DEEPEST}"),
-            "Name the innermost piece; a match is found however deep it stands.",
+            "Use only the innermost code; a match is found at any depth.",
         ));
     }
     let made = Pattern::try_new(text.trim(), language.grammar).map_err(|error| match error {
         PatternError::MultipleNode(_) => invalid(
-            format!("is several pieces of {} side by side", language.name),
-            "A pattern is one piece: one expression, one statement, one function.",
+            format!("is several pieces of {} code", language.name),
+            "A pattern is exactly one expression, statement or function.",
         ),
-        PatternError::NoContent(_) => invalid("is empty".to_owned(), "Write the code to find."),
+        PatternError::NoContent(_) => invalid("is empty".to_owned(), "Give the code to find."),
         PatternError::Parse(_)
         | PatternError::InvalidKind(_)
         | PatternError::NoSelectorInContext { .. }
         | PatternError::RootMultiMetaVar(_) => invalid(
             format!("cannot be used: {error}"),
-            "$NAME stands for one piece of the tree, $$$NAME for any number inside of one.",
+            "$NAME matches one syntax node; $$$NAME matches any number of nodes.",
         ),
     })?;
     if made.has_error() {
         return Err(invalid(
-            format!("is no code of {}", language.name),
-            "It must be whole by itself, for example with its brackets; $$$ stands for what is left out.",
+            format!("is not valid {} code", language.name),
+            "The pattern must be complete code, with matching brackets; use $$$ for omitted \
+                parts.",
         ));
     }
     Ok(made)
@@ -99,7 +100,7 @@ impl SyntaxSearch for PatternSet {
     }
 
     fn find(&self, text: &str, most: usize) -> Vec<CodeMatch> {
-        // Most files lack the words of the pattern, and need no tree.
+        // Most files do not contain the pattern's fixed text and need no tree.
         let may = |pattern: &Pattern| text.contains(pattern.fixed_string().as_ref());
         let here: Vec<&Pattern> = self.patterns.iter().filter(|pattern| may(pattern)).collect();
         let Ok(tree) =
@@ -146,7 +147,7 @@ impl PatternSet {
     }
 }
 
-/// Neighbouring nodes with what stands between them.
+/// The source text of neighbouring nodes, with the text between them.
 fn joined(text: &str, nodes: &[Node<'_>]) -> String {
     match (nodes.first(), nodes.last()) {
         (Some(first), Some(last)) => {

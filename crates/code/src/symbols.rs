@@ -1,16 +1,16 @@
-//! What in a syntax tree has a name: functions, types, modules, constants, imports; which node that
-//! name is; and in which of them a piece of code stands.
+//! Named nodes of a syntax tree: functions, types, modules, constants, imports. Finds a node's name
+//! and the symbol that encloses a piece of code.
 
 use crate::{Node, Tree};
 use std::ops::Range;
 use tools::{EngineError, FailureCode};
 
-/// What a kind of node is.
+/// The role of a kind of node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SymbolRole {
     /// Has others in it that an outline lists: a class, a module.
     Container,
-    /// A function or method: what is in it is its own affair.
+    /// A function or method; an outline does not list its content.
     Function,
     /// A type without code in it.
     Type,
@@ -126,7 +126,7 @@ pub(crate) const CSS: NodeKinds = NodeKinds(&[
 pub(crate) const HTML: NodeKinds =
     NodeKinds(&[("element", Container), ("script_element", Type), ("style_element", Type)]);
 
-/// What stands between a container and what it holds.
+/// Nodes between a container and its members.
 const TRANSPARENT: &[&str] = &[
     "declaration_list",
     "class_body",
@@ -157,11 +157,12 @@ const TRANSPARENT: &[&str] = &[
 ];
 
 impl NodeKinds {
-    /// What a node is.
+    /// The role of a node.
     pub fn role(self, node: &Node<'_>) -> Option<SymbolRole> {
         let kind = node.kind();
         let (_, role) = self.0.iter().find(|(known, _)| *known == kind)?;
-        // C speaks of `struct stat` without declaring it, and of modules by the word alone.
+        // C uses `struct stat` without declaring it, and TypeScript uses `module` as a keyword
+        // node.
         let needs_body = matches!(
             kind.as_ref(),
             "struct_specifier" | "class_specifier" | "union_specifier" | "enum_specifier"
@@ -174,7 +175,7 @@ impl NodeKinds {
         self.0.iter().map(|(kind, _)| *kind)
     }
 
-    /// Whether a kind is of a neighbouring language that shares the table.
+    /// True for a kind of a related language that shares the table.
     #[cfg(test)]
     pub fn is_shared(self, kind: &str) -> bool {
         const OF_TYPESCRIPT: &[&str] = &[
@@ -194,7 +195,7 @@ impl NodeKinds {
     }
 }
 
-/// Whether an outline looks into a node that has no name itself.
+/// True if an outline descends into a node that has no name.
 pub(crate) fn is_transparent(node: &Node<'_>) -> bool {
     TRANSPARENT.contains(&node.kind().as_ref())
 }
@@ -257,7 +258,7 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether something is a place that code can stand in.
+/// True if code can be inside this node.
 fn holds_code(node: &Node<'_>, role: SymbolRole) -> bool {
     match role {
         Container => node.kind() != "element",

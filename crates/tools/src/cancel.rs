@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A request to end the call. Clones speak of the same call.
+/// A request to end the call. Clones refer to the same call.
 #[derive(Debug, Clone)]
 pub struct Cancel(Arc<CancelState>);
 
@@ -17,7 +17,7 @@ struct CancelState {
 }
 
 impl Cancel {
-    /// A call that nobody asked to end.
+    /// A call without such a request.
     ///
     /// # Errors
     /// Where the process has no descriptors left.
@@ -34,7 +34,7 @@ impl Cancel {
         }
     }
 
-    /// Whether the call shall end.
+    /// True after the request.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.requested.load(Ordering::Acquire)

@@ -1,9 +1,9 @@
-//! Why a tool could not do what was asked: a stable code, a sentence and a way on.
+//! The failure of a tool: a stable code, a message and a hint.
 
 use protocol::call::Outcome;
 use std::io;
 
-/// The kind of a failure. Callers decide by it, never by the words of a message.
+/// The kind of a failure. Callers decide by it, never by the text of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureCode {
     /// The path leads outside the granted directories.
@@ -77,7 +77,7 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    /// As it stands in results and records.
+    /// Its name in results and records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -125,13 +125,13 @@ impl FailureCode {
 pub(crate) struct ToolFailure {
     /// Its kind.
     pub code: FailureCode,
-    /// What happened, in a sentence.
+    /// The error in one sentence.
     pub message: String,
-    /// The next step; empty where there is none.
+    /// The next step; may be empty.
     pub hint: String,
     /// How the call ended.
     pub outcome: Outcome,
-    /// What the system said.
+    /// The system error.
     #[source]
     pub source: Option<io::Error>,
 }
@@ -152,11 +152,11 @@ impl ToolFailure {
     pub fn interrupted() -> Self {
         Self {
             outcome: Outcome::Interrupted,
-            ..Self::new(FailureCode::Interrupted, "the call was ended before it was through", "")
+            ..Self::new(FailureCode::Interrupted, "the call was cancelled before it finished", "")
         }
     }
 
-    /// What the system answered when `named` was to be used; `action` completes "could not …".
+    /// A system error on the use of `named`; `action` completes "could not …".
     pub fn io(action: &str, named: &str, error: io::Error) -> Self {
         let (code, hint) = of_error(&error);
         Self {
@@ -172,29 +172,30 @@ fn of_error(error: &io::Error) -> (FailureCode, &'static str) {
     let Some(number) = error.raw_os_error() else {
         return (FailureCode::Io, "");
     };
-    // Errno is the system's list, not ours: what is not named here is `io`.
+    // Errno is the system's list: errors that are not named here get the code `io`.
     #[allow(clippy::wildcard_enum_match_arm)]
     match Errno::from_raw(number) {
-        Errno::ENOENT => (FailureCode::NotFound, "Look with ls or glob for the right path."),
+        Errno::ENOENT => (FailureCode::NotFound, "Find the right path with ls or glob."),
         Errno::EACCES | Errno::EPERM => (
             FailureCode::PermissionDenied,
-            "The user or the call's confinement may not do this; ask the person if it is needed.",
+            "The file permissions or the sandbox do not allow this; ask the user if you \
+                need it.",
         ),
-        Errno::EROFS => {
-            (FailureCode::PermissionDenied, "This part of the file system is read-only.")
-        }
+        Errno::EROFS => (FailureCode::PermissionDenied, "This file system is mounted read-only."),
         Errno::EISDIR => (FailureCode::IsDirectory, "Use ls for a directory."),
-        Errno::ENOTDIR => (FailureCode::NotADirectory, "A part of the path is a file."),
+        Errno::ENOTDIR => (FailureCode::NotADirectory, "One component of the path is a file."),
         Errno::ENOSPC | Errno::EDQUOT => {
-            (FailureCode::DiskFull, "Nothing was changed. Free some space first.")
+            (FailureCode::DiskFull, "Nothing was changed. Free disk space first.")
         }
-        Errno::EFBIG => (FailureCode::TooLarge, "The file would be larger than the call's limit."),
+        Errno::EFBIG => {
+            (FailureCode::TooLarge, "The file would exceed the size limit of the call.")
+        }
         Errno::ENAMETOOLONG => {
             (FailureCode::InvalidArguments, "The name is longer than 255 bytes.")
         }
         Errno::ELOOP => (
             FailureCode::Stale,
-            "A link took the place of a part of the path meanwhile. Try the call again.",
+            "Part of the path became a symbolic link during the call. Try the call again.",
         ),
         _ => (FailureCode::Io, ""),
     }

@@ -1,5 +1,5 @@
-//! What is said of each tool, to models and to people alike: its description, its bounds, its inputs, its
-//! cage, its rules, an example. One source for the model's table, `agentd tools` and the manual page.
+//! The documentation of each tool for models and people: description, limits, inputs, sandbox,
+//! rules, an example. One source for the model's tool list, `agentd tools` and the manual page.
 
 use crate::arguments::dialect;
 use crate::spec::ToolDeclaration;
@@ -80,7 +80,7 @@ impl ToolDeclaration {
         page.map_or(("", ""), |(_, bounds, example)| (bounds, example))
     }
 
-    /// What it does and gives, and its bounds: what a model is told, and a person.
+    /// Its description and limits, for models and people.
     #[must_use]
     pub fn told(&self) -> String {
         let (bounds, _) = self.page();
@@ -93,7 +93,7 @@ impl ToolDeclaration {
         self.page().1
     }
 
-    /// Each argument with what a model is told of it; a line each.
+    /// Each argument with its description, one per line.
     #[must_use]
     pub fn inputs(&self) -> Vec<String> {
         let schema: Value = serde_json::from_str(&(self.schema)()).unwrap_or_default();
@@ -119,41 +119,45 @@ impl ToolDeclaration {
                 "reads the project and added directories; writes nothing, starts no program, no network"
             }
             Profile::Mutate => {
-                "writes the project and added directories, protected names excepted; starts no program, \
-                 no network"
+                "writes the project and added directories except protected files; starts no \
+                    program, no network"
             }
             Profile::Command => {
-                "writes the project, added directories and $TMPDIR; reads these and the system; network \
-                 as the session has it"
+                "writes the project, added directories and $TMPDIR; reads these and the \
+                    system; has the session's network"
             }
             Profile::Git => "writes the project; git is the only program; no network",
             Profile::GitLook => "writes nothing; git is the only program; no network",
-            Profile::Web => "reaches the network; no file of anybody",
+            Profile::Web => "has network access; no access to files",
             Profile::Store => "answered by the session's store, which reads the project",
-            Profile::Session => "answered by the conversation; no process is started",
-            Profile::Verify | Profile::Format => "a command's cage with the project read-only",
-            Profile::Broker | Profile::Provider => "nothing but its channel",
+            Profile::Session => "answered by the conversation itself; starts no process",
+            Profile::Verify | Profile::Format => "as a command, with the project read-only",
+            Profile::Broker | Profile::Provider => "only its message channel",
         }
     }
 
-    /// How rules speak of it.
+    /// The rules that apply to it.
     #[must_use]
     pub fn rules(&self) -> String {
         let name = self.name;
         match (self.profile, self.kind) {
             (Profile::Command | Profile::Git | Profile::GitLook, _) => format!(
-                "`{name}:WORDS` is matched with the words of its command, as `bash:WORDS` is; see \
-                 `agentd help rules`"
+                "`{name}:WORDS` is matched with the words of its command, like \
+                    `bash:WORDS`; see `agentd help rules`"
             ),
-            (Profile::Web, _) => format!("`{name}:HOST/PATH`; a person is asked about each host"),
+            (Profile::Web, _) => format!("`{name}:HOST/PATH`; the user is asked about each host"),
             (Profile::Store | Profile::Session, _) => {
-                format!("a rule that denies `{name}` stops it; nobody is asked about it")
+                format!("a rule that denies `{name}` refuses it; the user is never asked")
             }
             (_, ToolKind::Query) => {
-                format!("`{name}:PATTERN` that denies stops it at these paths; nobody is asked about it")
+                format!(
+                    "a rule that denies `{name}:PATTERN` refuses it for these paths; the user \
+                    is never asked"
+                )
             }
             (_, ToolKind::Mutation) if name == "apply_patch" => {
-                "`apply_patch:PATTERN` for each path; what denies `edit`, `write` or `delete` denies it"
+                "`apply_patch:PATTERN` is matched with each path; rules that deny `edit`, \
+                    `write` or `delete` apply too"
                     .to_owned()
             }
             (_, ToolKind::Mutation) => {

@@ -1,4 +1,5 @@
-//! The look before a verdict: where a call's paths lead, what is there, what it would change.
+//! The probe before a verdict: the real paths of a call, the files there, and the change that the
+//! call would make.
 
 use crate::arguments::interpret::interpret;
 use crate::cancel::Cancel;
@@ -16,13 +17,13 @@ use crate::tool_context::{ReportExtras, ToolContext};
 use protocol::call::{Probe, ProbedPath};
 use protocol::judgement::ToolKind;
 
-/// Looks at the paths that a call names. Changes nothing.
+/// Inspects the paths that a call names. Changes nothing.
 ///
 /// Digests are made for mutations only: a query is judged by where it leads, and the file that it
 /// reads may be of any size.
 ///
 /// # Errors
-/// In words, where the call is none, or where this build has no such tool.
+/// A message, if the call is not valid or this build does not include the tool.
 pub fn probe(
     tool: &str,
     input: &str,
@@ -32,7 +33,8 @@ pub fn probe(
 ) -> Result<Probe, String> {
     let call =
         interpret(tool, input).map_err(|invalid| format!("{invalid}. {}", invalid.hint()))?;
-    let works = tool_impl(call.spec.name).ok_or_else(|| format!("this build cannot run {tool}"))?;
+    let works =
+        tool_impl(call.spec.name).ok_or_else(|| format!("this build does not include {tool}"))?;
     let paths: Vec<ProbedPath> = call
         .paths
         .iter()
@@ -50,7 +52,7 @@ pub fn probe(
     Ok(Probe { paths, diff })
 }
 
-/// A call that cannot succeed shows why, so that nobody approves an empty diff.
+/// A call that cannot succeed shows the reason, so that the user does not approve an empty diff.
 fn would_fail(failure: &ToolFailure) -> String {
     format!("# This call would change nothing: {failure} ({})\n", failure.code.name())
 }
@@ -85,7 +87,8 @@ fn probe_path(place: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -
         in_scope,
         digest,
     };
-    // A link that would go lies in another place than what it leads to, under rules of its own.
+    // A link that would be removed is in another place than its target, and other rules may apply
+    // to it.
     let link = match look {
         ProbeMode::Removal => remove::link_path(named, place).filter(|own| *own != trace.real),
         ProbeMode::Content => None,

@@ -1,23 +1,23 @@
-//! What holds a command back, one row each: the sentence that the model is told before anything runs, for
-//! the cage that this session really has, and the one beside a refusal, which says how more is given.
-//! For the system prompt, for results of commands, for paths that a tool refuses, and for what the proxy of
-//! an allow-list refused, as it answers and as the result tells it.
+//! The restrictions of a session's commands, one row each: a sentence for the system prompt that
+//! states the restriction in the session's sandbox, and a hint next to a refusal that explains how
+//! to get more access. Used by the system prompt, by command results, by refused paths and by the
+//! allow-list proxy.
 
 use crate::files::call_scope::CallScope;
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Refusal, RefusalKind, Tier};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// What a refusal is about.
+/// The subject of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restriction {
-    /// A path that a tool is given, outside of what the session may use.
+    /// A path outside the session's directories, given to a tool.
     Path,
-    /// Changing what lies outside the grants.
+    /// Changing a path outside the granted directories.
     Outside,
-    /// Starting a program that lies outside of what may be run.
+    /// Starting a program outside the executable directories.
     Program,
-    /// The network, or this part of it.
+    /// Network access, or part of it.
     Network,
     /// A connection past the proxy of an allow-list.
     Direct,
@@ -45,7 +45,7 @@ pub enum Restriction {
     Protected,
 }
 
-/// A row: what it is about, what the model is told of it before, and how more is given.
+/// A row: the restriction, its sentence for the system prompt, and the hint for a refusal.
 struct RestrictionRow {
     restriction: Restriction,
     stated: fn(&Confinement) -> Option<String>,
@@ -58,122 +58,125 @@ const RESTRICTIONS: [RestrictionRow; 16] = [
         restriction: Restriction::Path,
         stated: |_| None,
         hint: Some(
-            "only the project and added directories can be used; a person can add one with :add-dir DIR or \
-             --add-dir: ask for it if it is needed, and do not try other ways to the same place",
+            "only the project and added directories are accessible; the user can add one \
+                with :add-dir DIR or --add-dir: ask for it if you need it, and do not try \
+                other ways to the same path",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Outside,
         stated: outside,
         hint: Some(
-            "only the project, added directories and the temporary directory can be changed; a call of \
-             bash may ask for one more with `directory`, and a person can add one with :add-dir DIR",
+            "only the project, added directories and the temporary directory are writable; \
+                a bash call can request one more with `directory`, or the user can add one \
+                with :add-dir DIR",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Program,
         stated: |_| None,
         hint: Some(
-            "only programs of the system, of tool chains, of the project and of added directories can be \
-             run; a call of bash may ask for one more directory with `directory`, and a person can add one \
-             with :add-dir DIR",
+            "only programs of the system, of toolchains, of the project and of added \
+                directories can run; a bash call can request one more directory with \
+                `directory`, or the user can add one with :add-dir DIR",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Network,
         stated: network,
         hint: Some(
-            "the network is not open; a call of bash may ask for `hosts` or `network`, and a person can \
-             open it with :net allow HOST or :net on",
+            "the network is off; a bash call can request `hosts` or `network`, or the user \
+                can open it with :net allow HOST or :net on",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Direct,
         stated: |_| None,
         hint: Some(
-            "the network is open for listed hosts, through the proxy that http_proxy names, and this program \
-             connected without it: without a proxy a host is reached by its name, where the list has it whole \
-             and with the port; set a proxy for the program by its own option, or use one that takes a proxy, \
-             such as curl; a person can open the whole network with :net on",
+            "only hosts on the allow-list are reachable, through the proxy in http_proxy, \
+                and this program did not use it. Without the proxy, a host is reachable by \
+                name only if the list has its full name and port. Set the proxy with the \
+                program's own option, or use a program that supports proxies, such as curl; \
+                the user can open the whole network with :net on",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Host,
         stated: |_| None,
         hint: Some(
-            "only hosts of the session's allow-list can be reached; a call of bash may ask for more with \
-             `hosts`, and a person can add one with :net allow HOST",
+            "only hosts on the session's allow-list are reachable; a bash call can request \
+                more with `hosts`, or the user can add one with :net allow HOST",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Git,
         stated: git,
         hint: Some(
-            "git's settings and hooks stay as they are; a call with git_settings \"write\" may change \
-             them once that right, git-admin, is given to it",
+            "git settings and hooks are read-only; to change them, make the call with \
+                git_settings \"write\", which needs the right git-admin",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Signing,
         stated: |_| None,
         hint: Some(
-            "commits and tags are not signed here; a call of bash or run with git_signing \"on\" signs them \
-             once that right, git-sign, is given to it",
+            "commits and tags are not signed; to sign, call bash or run with git_signing \
+                \"on\", which needs the right git-sign",
         ),
     },
     RestrictionRow { restriction: Restriction::Terminal, stated: terminal, hint: None },
     RestrictionRow {
         restriction: Restriction::System,
         stated: |_| None,
-        hint: Some("no command changes the machine's own places: ask a person to make this change"),
+        hint: Some("commands cannot change system directories; ask the user to make this change"),
     },
     RestrictionRow {
         restriction: Restriction::Kernel,
         stated: |_| None,
         hint: Some(
-            "no command is given this system call, because the whole kernel or machine is within its reach: do \
-             without it, or ask a person to run the command outside of the sandbox",
+            "this system call affects the whole kernel or machine, so no command may use \
+                it: avoid it, or ask the user to run the command outside the sandbox",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Namespaces,
         stated: |_| None,
         hint: Some(
-            "no command makes namespaces: it is in a sandbox already, so let a program with a sandbox of its own \
-             do without that one: `--no-sandbox` for Chromium and Electron, `chromiumSandbox: false` for \
-             Playwright, and no bwrap or unshare",
+            "commands cannot create namespaces, because they already run in a sandbox. \
+                Switch off the program's own sandbox: `--no-sandbox` for Chromium and \
+                Electron, `chromiumSandbox: false` for Playwright; do not use bwrap or unshare",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Process,
         stated: |_| None,
         hint: Some(
-            "no process outside of the call can be signalled or traced: start the process in the same command, or \
-             ask a person",
+            "a command can signal or trace only its own processes: start the process in the \
+                same command, or ask the user",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Socket,
         stated: |_| None,
         hint: Some(
-            "only sockets of servers that the same command started can be reached: start the server in this \
-             command, or ask a person",
+            "a command can connect only to sockets of servers that it started itself: start \
+                the server in this command, or ask the user",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Settings,
         stated: |_| None,
         hint: Some(
-            "commands see a copy of the person's git settings, which stays as it is: give the setting to one \
-             git command with `git -c NAME=VALUE`, or ask a person to change it",
+            "commands see a read-only copy of the user's git settings: pass a setting to \
+                one git command with `git -c NAME=VALUE`, or ask the user to change it",
         ),
     },
     RestrictionRow {
         restriction: Restriction::Protected,
         stated: |_| None,
         hint: Some(
-            "programs outside of the sandbox run or believe such names: write to another name, and ask a person \
-             to put it in place",
+            "programs outside the sandbox run or trust such files: write to another name, \
+                and ask the user to move it into place",
         ),
     },
 ];
@@ -199,13 +202,11 @@ impl Restriction {
     }
 }
 
-/// What holds this session's commands back, a sentence each.
+/// The restrictions of this session's commands, one sentence each.
 #[must_use]
 pub fn restrictions(confinement: &Confinement) -> Vec<String> {
     if confinement.level == Level::Uncaged {
-        return vec![
-            "There is no sandbox on this machine: nothing holds commands back.".to_owned(),
-        ];
+        return vec!["There is no sandbox on this machine: commands are not confined.".to_owned()];
     }
     RESTRICTIONS.iter().filter_map(|row| (row.stated)(confinement)).collect()
 }
@@ -216,12 +217,12 @@ fn outside(confinement: &Confinement) -> Option<String> {
     let own = temp_dirs(confinement);
     Some(match confinement.private_dirs().next() {
         Some(_) => format!(
-            "Files of the machine can be changed in the project{added}, and nowhere else; of the \
-             person's home directory only tool chains are there. {own}"
+            "Commands can change the machine's files only in the project{added}; of the \
+                user's home directory they see only toolchains. {own}"
         ),
         None => format!(
-            "Files can be changed in the project{added} and in the temporary directory, and nowhere \
-             else; of the home directory only tool chains can be read. {own}"
+            "Commands can change files only in the project{added} and in the temporary \
+                directory; of the home directory they can read only toolchains. {own}"
         ),
     })
 }
@@ -236,8 +237,8 @@ pub fn temp_dirs(confinement: &Confinement) -> String {
         confinement.private_dirs().map(|(shown_at, _)| shown_at.display().to_string()).collect();
     match dirs.split_last() {
         Some((last, others)) if !others.is_empty() => format!(
-            "{} and {last} are private directories of this session: what a call writes there is found by \
-             the next call, and by nobody else.",
+            "{} and {last} are private directories of this session: later calls see files \
+                written there, other programs do not.",
             others.join(", ")
         ),
         Some(_) | None => closed_temp(&confinement.temp.to_path()),
@@ -247,7 +248,8 @@ pub fn temp_dirs(confinement: &Confinement) -> String {
 /// The same where /tmp and /var/tmp are the host's.
 pub(crate) fn closed_temp(temp: &Path) -> String {
     format!(
-        "/tmp and /var/tmp are closed: temporary files go to $TMPDIR, which is {} here.",
+        "/tmp and /var/tmp are not accessible; put temporary files in $TMPDIR, which is {} \
+            here.",
         temp.display()
     )
 }
@@ -259,7 +261,7 @@ pub(crate) fn is_closed_temp(path: &Path, place: &CallScope) -> bool {
     is_shared && !is_shown && !place.contains(path)
 }
 
-/// Words of error messages about a path that a program could not use.
+/// Phrases of error messages about an inaccessible path.
 const PATH_ERRORS: [&str; 10] = [
     "Permission denied",
     "No such file or directory",
@@ -304,17 +306,19 @@ fn names_closed_temp(text: &str, place: &CallScope) -> bool {
 
 fn network(confinement: &Confinement) -> Option<String> {
     let own = match confinement.highest_tier {
-        Tier::A => "servers that a call starts itself on 127.0.0.1 can be reached by that call",
-        Tier::B | Tier::C => "not even 127.0.0.1 can be reached",
+        Tier::A => "a call can reach servers that it starts itself on 127.0.0.1",
+        Tier::B | Tier::C => "127.0.0.1 is not reachable either",
     };
     Some(match (confinement.network, confinement.hosts.as_slice()) {
-        (Network::On, _) => "Commands have the network.".to_owned(),
-        (Network::Off, _) | (Network::Listed, []) => format!("Commands have no network; {own}."),
+        (Network::On, _) => "Commands have network access.".to_owned(),
+        (Network::Off, _) | (Network::Listed, []) => {
+            format!("Commands have no network access; {own}.")
+        }
         (Network::Listed, hosts) => {
             let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
             format!(
-                "Commands reach {} and no other host, through the proxy that `http_proxy` and its like \
-                 name, or without it by a host's whole name; {own}.",
+                "Commands can reach only {}, through the proxy set in `http_proxy` and \
+                    similar variables, or directly by the full host name; {own}.",
                 hosts.join(", ")
             )
         }
@@ -324,11 +328,12 @@ fn network(confinement: &Confinement) -> Option<String> {
 fn git(confinement: &Confinement) -> Option<String> {
     let held = match confinement.highest_tier {
         Tier::A => "cannot be changed",
-        Tier::B | Tier::C => "are put back after a call that changes them",
+        Tier::B | Tier::C => "are restored after a call that changes them",
     };
     match confinement.git {
         GitSettings::Kept => Some(format!(
-            "Git's settings and hooks, `.agentd`, and other names that are run or believed later {held}."
+            "Git settings and hooks, `.agentd`, and other files that programs later run or \
+                trust {held}."
         )),
         GitSettings::Writable => None,
     }
@@ -337,7 +342,7 @@ fn git(confinement: &Confinement) -> Option<String> {
 fn terminal(confinement: &Confinement) -> Option<String> {
     match confinement.highest_tier {
         Tier::A => None,
-        Tier::B | Tier::C => Some("Programs cannot open terminals of their own.".to_owned()),
+        Tier::B | Tier::C => Some("Programs cannot open new terminals.".to_owned()),
     }
 }
 
@@ -361,8 +366,8 @@ const SYSTEM_DIRS: [&str; 13] = [
 /// Where the resolver of systemd is asked for names.
 const RESOLVER: &str = "/run/systemd/resolve/";
 
-/// Whether it is a question for a name, or what a resolver's library opens for one: in tier B that is
-/// refused before it has an address.
+/// True for a DNS query, or for a socket that a resolver library opens for one: tier B refuses that
+/// socket before it has an address.
 pub(crate) fn is_name_lookup(refusal: &Refusal) -> bool {
     let detail = refusal.detail.as_str();
     match refusal.syscall.as_str() {
@@ -376,8 +381,8 @@ pub(crate) fn is_name_lookup(refusal: &Refusal) -> bool {
     }
 }
 
-/// What a command in this project was refused, as far as there is a way to more; `settings` is where
-/// its git finds a copy of the person's.
+/// The restriction behind a refusal of a command in this project, if there is a hint for it.
+/// `settings` is the directory with the copy of the user's git settings.
 pub(crate) fn restriction_of(
     refusal: &Refusal,
     project: &Path,
@@ -472,21 +477,25 @@ mod tests {
     fn the_model_is_told_what_holds_in_this_session_and_nothing_else() {
         for tier in [Tier::A, Tier::B] {
             let told = restrictions(&confinement(tier, Network::Off)).join("\n");
-            assert!(told.contains("/tmp and /var/tmp are closed: temporary files go to $TMPDIR"));
+            assert!(
+                told.contains(
+                    "/tmp and /var/tmp are not accessible; put temporary files in $TMPDIR"
+                )
+            );
             assert!(told.contains("which is /tmp/t here"), "{told}");
         }
         let all = |tier, network| restrictions(&confinement(tier, network)).join("\n");
         let of_tier = [
-            (Tier::A, "itself on 127.0.0.1 can be reached by that call", "cannot be changed"),
-            (Tier::B, "not even 127.0.0.1", "are put back after a call"),
+            (Tier::A, "can reach servers that it starts itself on 127.0.0.1", "cannot be changed"),
+            (Tier::B, "127.0.0.1 is not reachable either", "are restored after a call"),
         ];
         for (tier, own, names) in of_tier {
             let off = all(tier, Network::Off);
             assert!(off.contains("Commands have no network") && off.contains(own), "{off}");
             assert!(off.contains(names), "{off}");
-            assert_eq!(off.contains("open terminals of their own"), tier == Tier::B, "{off}");
+            assert_eq!(off.contains("open new terminals"), tier == Tier::B, "{off}");
             let on = all(tier, Network::On);
-            assert!(on.contains("Commands have the network.") && !on.contains(own), "{on}");
+            assert!(on.contains("Commands have network access.") && !on.contains(own), "{on}");
         }
         let mut listed = confinement(Tier::A, Network::Listed);
         assert!(
@@ -495,7 +504,7 @@ mod tests {
         );
         listed.hosts.extend("*.crates.io".parse());
         let told = restrictions(&listed).join("\n");
-        assert!(told.contains("reach *.crates.io and no other host"), "{told}");
+        assert!(told.contains("reach only *.crates.io"), "{told}");
         listed.added.push(FilePath::from(Path::new("/more")));
         listed.git = GitSettings::Writable;
         let told = restrictions(&listed).join("\n");

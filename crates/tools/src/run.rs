@@ -22,13 +22,13 @@ pub struct ToolRunRequest<'a> {
     pub tool: &'a str,
     /// Its arguments as JSON.
     pub input: &'a str,
-    /// What the verdict was given for; empty where the call was not probed. A mutation of a file
-    /// that differs from it answers `stale` and changes nothing; a query only has to lead to the
-    /// same real paths.
+    /// The files that the verdict is bound to; empty if the call was not probed. A mutation of a
+    /// file that has changed since answers `stale` and changes nothing; for a query only the real
+    /// paths must be the same.
     pub judged: &'a [JudgedPath],
     /// Most characters of the result for the model.
     pub max_result_chars: u32,
-    /// The cage that this process stands in. A tool made for another is not run.
+    /// The policy of this process's cage. Tools that need another policy do not run.
     pub profile: Profile,
 }
 
@@ -51,7 +51,7 @@ pub fn run(
 /// of the command's processes is left.
 ///
 /// # Errors
-/// [`CageLost`], which is none of the command's.
+/// [`CageLost`], which is not a failure of the command.
 pub fn run_command(
     order: &ToolRunRequest<'_>,
     place: &CallScope,
@@ -109,7 +109,8 @@ fn attempt(
     };
     let name = call.spec.name;
     let Some(works) = tool_impl(name) else {
-        let failure = ToolFailure::new(FailureCode::UnknownTool, "this build cannot run it", "");
+        let failure =
+            ToolFailure::new(FailureCode::UnknownTool, "this build does not include it", "");
         return (failed(name, failure, max), None, Vec::new());
     };
     if call.spec.runner != ctx.engine.runner() {
@@ -119,7 +120,7 @@ fn attempt(
     }
     if call.spec.profile != order.profile {
         let text = format!(
-            "nothing was run: the cage is made for {}, the tool needs {}",
+            "nothing was run: the sandbox was built for {}, but the tool needs {}",
             order.profile.name(),
             call.spec.profile.name()
         );
@@ -135,7 +136,7 @@ fn attempt(
     }
 }
 
-/// What this process used so far.
+/// The resources that this process has used.
 fn own_usage() -> ProcessUsage {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
         return ProcessUsage::default();

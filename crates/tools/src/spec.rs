@@ -1,4 +1,4 @@
-//! What a tool declares about itself: the trait behind a line of the table.
+//! The declaration of a tool: the trait that each row of the table implements.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::arguments::invalid::InvalidCall;
@@ -32,7 +32,7 @@ impl Alias {
 /// Who calls a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// Models, which are told of it.
+    /// Models.
     Model,
     /// The conversation alone, on its own account.
     Conversation,
@@ -43,13 +43,13 @@ pub enum Caller {
 pub struct ToolDeclaration {
     /// The real name.
     pub name: &'static str,
-    /// Whether it looks or changes.
+    /// Query or mutation.
     pub kind: ToolKind,
     /// The cage its calls run in.
     pub profile: Profile,
     /// The program that runs it.
     pub runner: RunnerProgram,
-    /// What its arguments rest on.
+    /// True if the files that it names must be unchanged since the model read them.
     pub requires_read: bool,
     /// For how long its answer holds.
     pub cacheable: bool,
@@ -57,7 +57,7 @@ pub struct ToolDeclaration {
     pub caller: Caller,
     /// The program that has to be installed; the tool is not offered where it is not.
     pub program: Option<&'static str>,
-    /// What the model is told.
+    /// The description for the model.
     pub description: &'static str,
     /// Other names.
     pub aliases: &'static [Alias],
@@ -67,8 +67,8 @@ pub struct ToolDeclaration {
 }
 
 impl ToolDeclaration {
-    /// As which of the two a call of it is judged: what changes nothing but agentd's own notes
-    /// is never asked about, though it waits for its neighbours as a change does.
+    /// The kind that the verdict uses. A call that changes only agentd's own notes is never a
+    /// question for the user, although it does not run in parallel with its neighbours.
     #[must_use]
     pub fn judged_as(&self) -> ToolKind {
         match self.profile {
@@ -88,27 +88,27 @@ impl ToolDeclaration {
     }
 }
 
-/// What a verdict on a change is bound to, at each path.
+/// The entry at each path that a verdict on a change is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProbeMode {
-    /// The file there, whatever links lead to it.
+    /// The file, at the end of all links.
     Content,
-    /// All that would be gone: a file, a directory with what is in it, a link itself.
+    /// Everything that would be removed: a file, a directory with its content, a link itself.
     Removal,
 }
 
 /// A tool. `run` is reached through a table of its own, so that a program that only reads
 /// [`ToolDeclaration`]s does not link it.
 pub(crate) trait Tool {
-    /// Its arguments; the doc comments of the fields are what the model reads about them.
+    /// Its arguments. The doc comments of the fields are the model's documentation.
     type Input: DeserializeOwned + Serialize + JsonSchema;
     /// The real name.
     const NAME: &'static str;
-    /// Whether it looks or changes.
+    /// Query or mutation.
     const KIND: ToolKind;
     /// The cage its calls run in.
     const PROFILE: Profile;
-    /// What the model is told.
+    /// The description for the model.
     const DESCRIPTION: &'static str;
     /// Other names.
     const ALIASES: &'static [Alias];
@@ -119,7 +119,7 @@ pub(crate) trait Tool {
     /// The program that has to be installed.
     const PROGRAM: Option<&'static str> = None;
 
-    /// What its arguments rest on.
+    /// True if the files that it names must be unchanged since the model read them.
     const REQUIRES_READ: bool = false;
 
     /// For how long its answer holds.
@@ -128,10 +128,10 @@ pub(crate) trait Tool {
     /// Who calls it.
     const CALLER: Caller = Caller::Model;
 
-    /// What the look before a verdict sees at a path.
+    /// The entries that the probe inspects.
     const PROBE_MODE: ProbeMode = ProbeMode::Content;
 
-    /// What a verdict needs to know about a call.
+    /// The facts about a call that a verdict needs.
     fn facts(input: &Self::Input) -> JudgedFacts;
 
     /// The unified diff that the call would make; empty for tools that make none.
@@ -210,7 +210,7 @@ pub(crate) fn check<T: Tool>(
         reason: error.to_string(),
     };
     let text = serde_json::to_string(&sorted).map_err(unreadable)?;
-    // It fits the schema: what is wrong now is what it says.
+    // The value fits the schema, so the error is in its content.
     let parsed: T::Input = serde_json::from_value(input)
         .map_err(|error| InvalidCall::Unfit { tool: T::NAME, reason: error.to_string() })?;
     Ok((text, T::facts(&parsed)))

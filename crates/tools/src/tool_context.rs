@@ -1,4 +1,4 @@
-//! All that a running tool has: its directories, what its call was judged for, its bounds.
+//! The context of a running tool: its directories, the judged paths, its limits.
 
 use crate::cancel::Cancel;
 use crate::command::setup::CommandSetup;
@@ -23,7 +23,7 @@ use std::path::Path;
 pub(crate) struct ToolContext<'a> {
     /// Its directories.
     pub scope: &'a CallScope,
-    /// What the verdict was given for; empty where the call was not probed.
+    /// The files that the verdict is bound to; empty if the call was not probed.
     pub judged: &'a [JudgedPath],
     /// A request to end.
     pub cancel: &'a Cancel,
@@ -31,26 +31,26 @@ pub(crate) struct ToolContext<'a> {
     pub command: Option<CommandSetup<'a>>,
     /// Most characters of the result.
     pub max_chars: usize,
-    /// What this program can beside files and commands.
+    /// The engine of this program, in addition to files and commands.
     pub engine: Engine<'a>,
-    /// What the tool has to say beside its answer.
+    /// Results of the tool in addition to its answer.
     pub extras: ReportExtras,
 }
 
-/// What a tool learns beside its answer.
+/// Results of a tool in addition to its answer.
 #[derive(Debug, Default)]
 pub(crate) struct ReportExtras {
-    /// What the model knows of files after this call.
+    /// The file versions that the model knows after this call.
     pub seen: Vec<SeenFile>,
-    /// What its answer was made from.
+    /// The files that the answer depends on.
     pub read_set: ReadSet,
-    /// What the kernel refused, the first in order.
+    /// The first refusals of the kernel, in order.
     pub refusals: Vec<Refusal>,
     /// How many more.
     pub refusals_uncounted: u64,
     /// Protected names that it changed or made.
     pub tampered: Vec<Tampered>,
-    /// What the command used; this process's own usage where there is none.
+    /// The command's resource usage; without a command, this process's own.
     pub usage: Option<ProcessUsage>,
     /// The command's process id as the host sees it.
     pub command_pid: Option<u32>,
@@ -59,7 +59,7 @@ pub(crate) struct ReportExtras {
 }
 
 impl ToolContext<'_> {
-    /// What reads syntax trees.
+    /// The engine for syntax trees.
     ///
     /// # Errors
     /// `unknown_tool` in a program that has none.
@@ -70,7 +70,7 @@ impl ToolContext<'_> {
         }
     }
 
-    /// What reaches the web.
+    /// The engine for the web.
     ///
     /// # Errors
     /// `unknown_tool` in a program that has none.
@@ -104,22 +104,22 @@ impl ToolContext<'_> {
         let trace = trace_path(self.scope, named);
         let denied = |why| access_denied(self.scope, &trace.real, named, why);
         if !self.scope.contains(&trace.real) {
-            return Err(denied("leads outside the project"));
+            return Err(denied("is outside the project"));
         }
         let exists = match trace.end {
             TraceEnd::Found => true,
             TraceEnd::Missing => false,
             TraceEnd::Dangling => {
-                return Err(denied("is a link to something that does not exist"));
+                return Err(denied("is a dangling symbolic link"));
             }
             TraceEnd::Circle => {
-                return Err(denied("is a link that leads in a circle"));
+                return Err(denied("is a symbolic link loop"));
             }
             TraceEnd::NotADirectory => {
                 let part = visible(&self.scope.shown(&trace.real).to_string_lossy()).into_owned();
                 return Err(ToolFailure::new(
                     FailureCode::NotADirectory,
-                    format!("{named:?} leads through {part:?}, which is not a directory"),
+                    format!("{named:?} goes through {part:?}, which is not a directory"),
                     "Correct the path.",
                 ));
             }
@@ -133,7 +133,7 @@ impl ToolContext<'_> {
         if trace.real.to_str().is_none() {
             return Err(ToolFailure::new(
                 FailureCode::NotUtf8,
-                format!("{named:?} leads to a name that is not UTF-8"),
+                format!("{named:?} resolves to a path that is not UTF-8"),
                 "Use bash for it.",
             ));
         }
@@ -154,8 +154,8 @@ impl ToolContext<'_> {
         Err(match self.scope.private_around(&target.real) {
             Some(dir) => ToolFailure {
                 hint: format!(
-                    "{} is a private directory of this session: what the machine has there is not in \
-                     it. {}",
+                    "{} is a private directory of this session, without the machine's \
+                        files. {}",
                     dir.display(),
                     Restriction::Path.hint_sentence()
                 ),
@@ -176,9 +176,10 @@ impl ToolContext<'_> {
             Some(name) => Err(ToolFailure::new(
                 FailureCode::Protected,
                 format!(
-                    "{named:?} lies at the protected name {name}, which runs or configures programs"
+                    "{named:?} is the protected file {name}, or lies below it: other \
+                        programs run or trust it"
                 ),
-                "Ask the person to make this change; do not try another way.",
+                "Ask the user to make this change; do not try another way.",
             )),
         }
     }
@@ -193,7 +194,7 @@ impl ToolContext<'_> {
         self.extras.seen.push(SeenFile { path: target.recorded(), digest });
     }
 
-    /// Ends a loop that somebody asked to end.
+    /// Fails if the call was cancelled.
     pub fn check_cancelled(&self) -> Result<(), ToolFailure> {
         if self.cancel.is_requested() { Err(ToolFailure::interrupted()) } else { Ok(()) }
     }
@@ -204,12 +205,12 @@ impl ToolContext<'_> {
         if known {
             Ok(())
         } else {
-            Err(crate::files::precondition::stale(named, "leads to another place"))
+            Err(crate::files::precondition::stale(named, "now resolves to another path"))
         }
     }
 }
 
 /// The table has the tool; another program runs it.
 fn not_here() -> ToolFailure {
-    ToolFailure::new(FailureCode::UnknownTool, "this program cannot run it", "")
+    ToolFailure::new(FailureCode::UnknownTool, "this program does not run it", "")
 }

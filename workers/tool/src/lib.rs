@@ -1,9 +1,9 @@
 //! `agentd-tool`: one call in a process of its own.
 //!
-//! It learns what it shall do only when its cage stands: `Confine` → `Caged` → `Go` → `Done`.
-//! A second thread listens from `Go` on, so that a request to end or for a sign of life, or the end
-//! of the supervisor, is heard while the call runs; a third sends what a command prints, so that a slow supervisor
-//! never stops the draining of its pipes.
+//! The runner gets its job only after its cage is ready: `Confine` → `Caged` → `Go` → `Done`. A
+//! second thread reads the supervisor's messages from `Go` on, so that a cancel request, a ping or
+//! the supervisor's end takes effect during the call. A third thread sends a command's output, so
+//! that a slow supervisor never stops the draining of its pipes.
 
 mod listen;
 pub use listen::start as listen;
@@ -37,7 +37,7 @@ pub fn main_with(engine: Engine<'_>) -> ExitCode {
     match run(engine) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The only place left: the channel may be what failed.
+            // Standard error is the only place left: the channel itself may have failed.
             eprintln!("{}: {error:#}", engine.runner().executable());
             ExitCode::FAILURE
         }
@@ -64,7 +64,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             }
             Ok(ToTool::Confine(confinement)) => break confinement,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
+            Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a message came before Confine"),
             Err(error) => return ignore_closed(error),
         }
     };
@@ -84,7 +84,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 say.send_fd(mounted.as_fd())?;
             }
             let doors = cage.as_mut().map(Cage::take_proxy_listeners).transpose();
-            let proxy = pass_listeners(doors.context("a socket of the allow-list")?, &say)?;
+            let proxy = pass_listeners(doors.context("an allow-list socket")?, &say)?;
             note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
             (cage, proxy, agent)
@@ -103,7 +103,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
         match words.recv() {
             Ok(ToTool::Go(errand)) => break errand,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            // Nothing was let go: dropping the cage ends what waits in it.
+            // Nothing was started: dropping the cage ends its waiting processes.
             Ok(ToTool::Cancel) => return Ok(()),
             Ok(
                 ToTool::Hold
@@ -129,13 +129,13 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let said = say.send(&answer);
     ipc::step!("tool: done said");
     match said {
-        // Whoever asked is gone; nobody is left to tell.
+        // The supervisor is gone, so the report has no reader.
         Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.is_requested() => Ok(()),
         other => Ok(other?),
     }
 }
 
-/// Sends what this process traces to the supervisor. For `agentd-web` too.
+/// Sends this process's log lines to the supervisor. For `agentd-web` too.
 pub fn log(say: &SupervisorSender) {
     let say = say.clone();
     ipc::log::start("tool", move |line| drop(say.send(&FromTool::Log(line))));
@@ -156,8 +156,8 @@ pub fn note(answer: &FromTool) {
     }
 }
 
-/// Hands the sockets of an allow-list to the supervisor, for the proxy, and says where the first is. This
-/// process keeps none: what is carried is not its business, and its end must not depend on it.
+/// Passes the listening sockets of an allow-list to the supervisor for the proxy, and returns the
+/// first address. This process keeps none of them, so that the proxy does not depend on it.
 fn pass_listeners(
     doors: Option<Vec<(OwnedFd, SocketAddr)>>,
     say: &SupervisorSender,
@@ -206,8 +206,8 @@ fn lock(
     }
 }
 
-/// Keeps what the protected names hold, before anybody hears that the cage stands: where there is no
-/// room for it, the command does not begin.
+/// Saves the content of the protected files before the cage is reported as ready: without room for
+/// the copy the command does not start.
 fn save(cage: Option<&Cage>, file: &mut Option<File>) -> Result<(), CageError> {
     match (cage, file) {
         (Some(cage), Some(file)) => cage.save_baseline(file),
@@ -215,18 +215,18 @@ fn save(cage: Option<&Cage>, file: &mut Option<File>) -> Result<(), CageError> {
     }
 }
 
-/// Notes what was put right, for whoever goes on with the session if the supervisor dies before the
+/// Records the restored files, so that the next supervisor knows them if this one dies before the
 /// report is on disk.
 fn record_restored(answer: &FromTool, file: Option<File>) {
     if let (FromTool::Done(report), Some(mut file)) = (answer, file)
         && !report.tampered.is_empty()
         && let Err(error) = sandbox::record_repairs(&mut file, &report.tampered)
     {
-        tracing::warn!(%error, "what was put right is not noted");
+        tracing::warn!(%error, "cannot record the restored files");
     }
 }
 
-/// Puts right what a command changed whose runner kept this file and was ended.
+/// Restores the protected files after a command whose runner saved this copy and was killed.
 fn repair(confinement: &Confinement, mut file: File) -> FromTool {
     match Cage::enter_to_repair(confinement) {
         Ok(enforced) => {
@@ -290,7 +290,7 @@ fn answer(
     }
 }
 
-/// A test switches the tools' own check of scope off, to see what the cage refuses.
+/// A test disables the tools' own path check, to see the refusals of the cage.
 #[cfg(agentd_hooks)]
 fn everywhere_if_asked(place: CallScope) -> CallScope {
     if std::env::var_os("AGENTD_HOOK_SCOPE").is_none_or(|asked| asked != "off") {
@@ -299,7 +299,7 @@ fn everywhere_if_asked(place: CallScope) -> CallScope {
     CallScope { added: vec!["/".into()], withheld: Vec::new(), ..place }
 }
 
-/// Runs a command; what it prints has been sent, or counted as left out, on return.
+/// Runs a command. On return its output has been sent, or counted as omitted.
 fn command(
     order: &ToolRunRequest<'_>,
     place: &CallScope,
@@ -309,7 +309,8 @@ fn command(
     say: &SupervisorSender,
 ) -> Result<Report, CageLost> {
     let signer = agent.map(AgentSocket::serve).transpose();
-    let signer = signer.map_err(|error| CageLost(format!("no thread signs: {error}")))?;
+    let signer =
+        signer.map_err(|error| CageLost(format!("cannot start the signing thread: {error}")))?;
     let signer = signer.as_ref();
     let screen = OutputSender::start(say.clone());
     let show = Box::new(&screen);
@@ -319,7 +320,7 @@ fn command(
     ran
 }
 
-/// The supervisor's end before the call began is no failure of this process.
+/// If the supervisor ends before the call began, this process has not failed.
 fn ignore_closed(error: ChannelError) -> anyhow::Result<()> {
     if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
 }

@@ -1,4 +1,4 @@
-//! The thread that hears the supervisor while the call runs.
+//! The thread that reads the supervisor's messages while the call runs.
 
 use ipc::Receiver;
 use protocol::tool::{FromTool, ToTool};
@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 use tools::Cancel;
 
-/// A call whose supervisor is gone gets this long to end its processes and leave files whole.
-/// Then the process goes down with what is left, which the kernel ends.
+/// A call whose supervisor is gone gets this long to end its processes and finish its files. Then
+/// the process exits, and the kernel ends the rest.
 const LAST_RESORT: Duration = Duration::from_secs(10);
 
 /// Asks `cancel` when the supervisor does, or is gone; answers it that this process lives.
@@ -31,7 +31,7 @@ pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Supervisor
                 | Err(_) => break,
             }
         }
-        // A word out of turn, or the channel's end: nobody is left to work for.
+        // A message out of turn, or a closed channel: the call has no recipient any more.
         cancel.request();
         thread::sleep(LAST_RESORT);
         std::process::exit(1);

@@ -1,4 +1,4 @@
-//! The thread that sends what a command prints, with a short queue before it.
+//! The thread that sends a command's output, with a short queue.
 
 use protocol::tool::{FromTool, Stream};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -21,14 +21,14 @@ impl OutputSender {
         let thread = thread::spawn(move || {
             for word in waiting {
                 ipc::step!("tool: command runs");
-                // Where nobody hears it the queue is emptied all the same.
+                // Without a receiver the queue is emptied all the same.
                 let _ = say.send(&word);
             }
         });
         Self { queue, thread }
     }
 
-    /// Waits until all of it is sent.
+    /// Waits until everything is sent.
     pub(crate) fn finish(self) {
         drop(self.queue);
         // A panic of that thread lost some live output; the result has it.
@@ -45,7 +45,7 @@ impl LiveSink for &OutputSender {
     }
 
     fn last(&mut self, stream: Stream, text: String) {
-        // Fails only where the sending thread is gone, and with it everybody who could see it.
+        // Fails only if the sending thread is gone, and with it all receivers.
         let _ = self.queue.send(FromTool::Output { stream, text });
     }
 }

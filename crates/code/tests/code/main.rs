@@ -1,5 +1,5 @@
-//! The tools for syntax trees on real files: what they do, each error by its code, each cap with its
-//! mark. No cage here.
+//! The syntax tools on real files: results, each error by its code, each limit with its marker. No
+//! sandbox here.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../../tools/tests/tools/project.rs"]

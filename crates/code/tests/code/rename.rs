@@ -1,4 +1,5 @@
-//! `rewrite`, its renames: every use, none of the others, and what is not clear is refused.
+//! `rewrite` with renames: every use changes, no other name does, and ambiguous renames are
+//! refused.
 
 use crate::project;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `rewrite`, its replacements: what is changed, what is refused, that nothing else moves.
+//! `rewrite` with replacements: changes, refusals, and untouched surroundings.
 
 use crate::project;
 use proptest::prelude::*;
@@ -87,7 +87,7 @@ fn refusals_change_nothing() {
         (vec![no_kind], "invalid_arguments"),
         (vec![both], "invalid_arguments"),
         (vec![two], "invalid_arguments"),
-        // One that fits does not go through alone.
+        // A valid edit is not applied alone.
         (vec![replace("go(1, $B)", "y()"), replace("gone($A)", "x")], "no_match"),
     ] {
         let text = project.fails("rewrite", call("a.rs", &edits), code);
@@ -130,7 +130,7 @@ fn line_ends_indents_and_matches_in_matches() {
     project.put("b.rs", b"fn a() { go(go(1)) }\n");
     let text = project.ok("rewrite", call("b.rs", &[replace("go($A)", "run($A)")]));
     assert_eq!(project.content("b.rs"), "fn a() { run(go(1)) }\n");
-    assert!(text.contains("[1 more matches lie inside of replaced ones"), "{text}");
+    assert!(text.contains("[1 more matches are inside replaced ones"), "{text}");
     // A file that was broken before may stay so.
     project.put("c.rs", b"fn a( {\nfn b() { go(1); }\n");
     project.ok("rewrite", call("c.rs", &[replace("go($A)", "run($A)")]));
@@ -180,8 +180,8 @@ const LINES: [&str; 7] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever else stands there, layout, odd letters, both kinds of line ends, a byte order mark, no
-    /// end of the last line: only the name of what is called changes, and a second time nothing does.
+    /// Layout, unusual letters, both kinds of line endings, a byte order mark or a missing last
+    /// newline do not matter: only the renamed name changes, and a second run changes nothing.
     #[test]
     fn no_byte_beside_the_matches_changes(lines in lines(), mark in any::<bool>(), end in any::<bool>()) {
         let mut text = if mark { "\u{feff}".to_owned() } else { String::new() };

@@ -85,11 +85,13 @@ fn a_pattern_that_is_none_is_an_error_and_one_of_another_language_a_note() {
     let usual = format!("{}go($A){}", "(".repeat(50), ")".repeat(50));
     project.ok("scan", json!({"patterns": [usual], "language": "rust"}));
     let two = project.ok("scan", json!({"patterns": ["go(1) go(2)"], "language": "rust"}));
-    assert!(two.contains("[by itself \"go(1) go(2)\" is not whole as Rust"), "{two}");
+    assert!(two.contains("[\"go(1) go(2)\" is not complete Rust code"), "{two}");
     let text = project.ok("scan", json!({"patterns": ["go($A)"]}));
     assert!(text.contains("a.rs:1:"), "{text}");
     assert!(
-        text.contains("[files left out in whose language a pattern is no code: CSS]"),
+        text.contains(
+            "[not searched, because a pattern is not valid code in these languages: CSS]"
+        ),
         "{text}"
     );
 }
@@ -112,7 +114,7 @@ fn caps_are_marked() {
     let patterns =
         |count: usize| -> Vec<String> { (0..count).map(|n| format!("go({n})")).collect() };
     let refused = project.fails("scan", json!({"patterns": patterns(21)}), "invalid_arguments");
-    assert!(refused.contains("21 patterns are more than 20"), "{refused}");
+    assert!(refused.contains("21 patterns, but at most 20 are allowed"), "{refused}");
     let most = project.ok("scan", json!({"patterns": patterns(20)}));
     assert_eq!(most.matches("a.rs:").count(), 20, "{most}");
     for n in 0..505 {

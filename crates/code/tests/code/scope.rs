@@ -1,4 +1,4 @@
-//! What is no source file, and every way out of the project, against each of the three tools.
+//! Files that are not source text, and every way out of the project, for each of the three tools.
 
 use crate::project;
 use crate::project::{Project, fifo, is_root};

@@ -103,7 +103,7 @@ fn what_has_no_grammar() {
     assert_eq!(outline("broken.json", "{"), "{");
     let long: String = (1..=30).map(|n| format!("line {n}\n")).collect();
     let text = outline("long.txt", &long);
-    assert!(text.ends_with("line 20\n[the first 20 lines; 10 left out]"), "{text}");
+    assert!(text.ends_with("line 20\n[the first 20 lines; 10 not shown]"), "{text}");
     let project = project(&[("empty.rs", "")]);
     assert_eq!(
         project.ok("summary", json!({"path": "empty.rs"})),
@@ -116,12 +116,12 @@ fn caps_are_marked_and_errors_are_told() {
     let many: String = (0..600).map(|n| format!("fn f{n}() {{}}\n")).collect();
     let text = outline("a.rs", &many);
     assert!(text.contains("\n500\tfn f499()\n"), "{text}");
-    assert!(text.ends_with("[500 of 600 entries; 100 left out, find them with scan]"), "{text}");
+    assert!(text.ends_with("[500 of 600 entries; 100 not shown, find them with scan]"), "{text}");
     let long = format!("fn f({}) {{}}\n", "a: u8, ".repeat(40));
     assert!(outline("a.rs", &long).contains("[… line cut: "));
     let text = outline("a.rs", "fn a() {}\nfn b( {{{ \n");
     assert!(text.starts_with("1\tfn a()"), "{text}");
-    assert!(text.contains("[parts of it cannot be read as Rust"), "{text}");
+    assert!(text.contains("[parts of the file are not valid Rust"), "{text}");
     let deep = format!("fn a() {{ {}1{} }}\nfn b() {{}}\n", "(".repeat(20_000), ")".repeat(20_000));
     assert!(outline("a.rs", &deep).contains("fn b()"), "a deep tree");
     let control = outline("a.rs", "fn \u{1b}[31mred() {}\nfn b() {}\n");

@@ -1,6 +1,6 @@
-//! Arguments brought into the form of a tool's schema, wherever it leaves one reading only: `"2"` and
-//! `2.0` are 2, a list in a string is that list, another agent's word is ours. What is read otherwise than
-//! it was written is said; what stays in doubt is left for the check, which names the field.
+//! Converts arguments to a tool's schema where only one reading is possible: `"2"` and `2.0` become
+//! 2, a list in a string becomes that list, another agent's field name becomes ours. The result
+//! notes each conversion. Ambiguous values stay as they are, and the later check names the field.
 
 use crate::arguments::dialect::{self, ArgMeaning, JsonFields};
 use crate::arguments::invalid::InvalidCall;
@@ -11,7 +11,7 @@ const SHOWN: usize = 40;
 /// A time below this is meant in seconds: no command is given less than a second.
 const SECONDS_BELOW: u64 = 1000;
 
-/// Sentences about what was read otherwise than it was written.
+/// Notes about converted arguments.
 #[derive(Debug, Default)]
 pub(crate) struct CoercionNotes(pub Vec<String>);
 
@@ -59,14 +59,14 @@ impl Coercer<'_> {
         let mut named = JsonFields::new();
         let (ours, mut theirs): (Vec<_>, Vec<_>) =
             fields.into_iter().partition(|(name, _)| properties.contains_key(name));
-        // These are about what others say.
+        // These depend on the other fields, so they come last.
         let rests = |said: &str| {
             matches!(dialect::meaning(place, said), Some(ArgMeaning::EndLine | ArgMeaning::Literal))
         };
         theirs.sort_by_key(|(said, _)| rests(said));
         named.extend(ours.into_iter().filter(|(_, value)| !value.is_null()));
         for (said, value) in theirs {
-            // Many models send null for what they leave out.
+            // Many models send null for omitted fields.
             if !value.is_null() {
                 self.rename(place, properties, &mut named, said, value)?;
             }
@@ -86,7 +86,7 @@ impl Coercer<'_> {
         Ok(fitted)
     }
 
-    /// Puts a value under our name for what another agent calls `said`.
+    /// Stores a value under our name for another agent's field `said`.
     fn rename(
         &mut self,
         place: &str,
@@ -138,7 +138,7 @@ impl Coercer<'_> {
                 let files = value.as_str().and_then(dialect::files_of);
                 match files.filter(|_| !named.contains_key("include")) {
                     Some(files) => drop(named.insert("include".to_owned(), files.into())),
-                    None => self.notes.add(format!("{said} {} was left out", short(&value))),
+                    None => self.notes.add(format!("{said} {} was ignored", short(&value))),
                 }
                 Ok(())
             }
@@ -176,7 +176,7 @@ impl Coercer<'_> {
         match named.get(name) {
             Some(other) if *other != value => Err(InvalidCall::Unfit {
                 tool: self.tool,
-                reason: format!("{name} and {said} are both given and say different things"),
+                reason: format!("{name} and {said} are both given with different values"),
             }),
             Some(_) => Ok(()),
             None => insert_as_given(named, name.to_owned(), value),

@@ -1,4 +1,4 @@
-//! What a command can ask for beyond the rights of its session, as fields of its arguments. For the
+//! The rights that a command can request beyond those of its session, as argument fields. For the
 //! tools `bash` and `run`.
 
 use protocol::confinement::GitSettings;
@@ -15,7 +15,7 @@ pub enum GitSigning {
     ByAgent,
 }
 
-/// What it asks to have signed.
+/// The requested signatures.
 #[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -34,7 +34,7 @@ impl From<SigningChoice> for GitSigning {
     }
 }
 
-/// What it asks to do with git's settings.
+/// The requested access to git's settings.
 #[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

@@ -1,8 +1,8 @@
 //! Other agents' ways to write a call: their names for tools and arguments, and calls that are shaped
 //! otherwise. Tables, and one function for each shape.
 //!
-//! A call leaves here in our words alone, so rules, records and runners see the real tool, the real path
-//! and the real command. The aliases of a tool stand in the tool's own file.
+//! The result uses only our names, so rules, records and runners see the real tool, the real path
+//! and the real command. A tool's aliases are in its own file.
 
 use serde_json::{Map, Value};
 
@@ -86,10 +86,12 @@ const IGNORED: &[&str] = &[
 ];
 
 const BACKGROUND: ArgMeaning = Unmet(
-    "There are no background commands: it ran to its end, and what it left running was ended with it.",
+    "Background commands are not supported: the command ran to its end, and its remaining \
+        processes were killed.",
 );
 const ESCALATED: ArgMeaning = Unmet(
-    "Rights beyond the session's are asked for by network, hosts, directory, git_settings or git_signing.",
+    "To ask for more rights than the session has, use network, hosts, directory, \
+        git_settings or git_signing.",
 );
 const COMMAND: Words = &[
     ("timeout", Time("timeout_ms")),
@@ -105,9 +107,9 @@ const COMMAND: Words = &[
     ("additional_permissions", ESCALATED),
     (
         "env",
-        Unmet("env was not set: put variables before the command, as in `NAME=value command`."),
+        Unmet("env was ignored: put variables before the command, as in `NAME=value command`."),
     ),
-    ("environment", Unmet("environment was not set: put variables before the command.")),
+    ("environment", Unmet("environment was ignored: put variables before the command.")),
 ];
 
 /// Each tool's words, by the tool and by the place of an object in its arguments.
@@ -128,7 +130,7 @@ const WORDS: &[(&str, Words)] = &[
             ("encoding", Ignored),
             ("mode", Ignored),
             ("indentation", Ignored),
-            ("pages", Unmet("pages was left out: only text files are read.")),
+            ("pages", Unmet("pages was ignored: only text files are read.")),
         ],
     ),
     (
@@ -136,7 +138,7 @@ const WORDS: &[(&str, Words)] = &[
         &[
             (
                 "ignore",
-                Unmet("ignore was left out: the list shows each entry that no ignore file names."),
+                Unmet("ignore was ignored: all entries that no ignore file excludes are listed."),
             ),
             ("recursive", Unmet("One level is listed; glob finds files at any depth.")),
             ("depth", Unmet("One level is listed; glob finds files at any depth.")),
@@ -163,7 +165,7 @@ const WORDS: &[(&str, Words)] = &[
             ("head_limit", Ignored),
             (
                 "exclude",
-                Unmet("exclude was left out: files that no ignore file names are all listed."),
+                Unmet("exclude was ignored: all matching files that are not ignored are listed."),
             ),
         ],
     ),
@@ -203,9 +205,18 @@ const WORDS: &[(&str, Words)] = &[
             ("offset", Ignored),
             ("fixed_strings", Literal),
             ("-F", Literal),
-            ("multiline", Unmet("multiline was left out: the pattern is matched line by line.")),
-            ("exclude_pattern", Unmet("exclude_pattern was left out.")),
-            ("no_ignore", Unmet("no_ignore was left out: ignored files are never searched.")),
+            (
+                "multiline",
+                Unmet(
+                    "multiline was ignored: a pattern matches line by line unless it contains a \
+                line break.",
+                ),
+            ),
+            ("exclude_pattern", Unmet("exclude_pattern was ignored; use include with `!PATTERN`.")),
+            (
+                "no_ignore",
+                Unmet("no_ignore was ignored: to search ignored files, give their path."),
+            ),
         ],
     ),
     (
@@ -289,11 +300,11 @@ const WORDS: &[(&str, Words)] = &[
             ("count", Field("limit")),
             (
                 "allowed_domains",
-                Unmet("allowed_domains was left out: put `site:NAME` into the query."),
+                Unmet("allowed_domains was ignored: put `site:NAME` into the query."),
             ),
             (
                 "blocked_domains",
-                Unmet("blocked_domains was left out: put `-site:NAME` into the query."),
+                Unmet("blocked_domains was ignored: put `-site:NAME` into the query."),
             ),
         ],
     ),
@@ -335,7 +346,7 @@ const EDIT: Words = &[
     ("allow_multiple", Field("replace_all")),
 ];
 
-/// What a word means at a place of a tool's arguments; none where nobody is known to say it.
+/// The meaning of a field name at a place of a tool's arguments; `None` for unknown names.
 pub(crate) fn meaning(place: &str, said: &str) -> Option<ArgMeaning> {
     let words = WORDS.iter().find(|(of, _)| *of == place).map_or(&[] as Words, |(_, words)| words);
     let same = |word: &&(&str, ArgMeaning)| match word.0.starts_with('-') || said.starts_with('-') {
@@ -348,7 +359,7 @@ pub(crate) fn meaning(place: &str, said: &str) -> Option<ArgMeaning> {
         .or_else(|| IGNORED.iter().any(|word| fold(word) == fold(said)).then_some(Ignored))
 }
 
-/// A name without its case and what joins its words: `withinSymbol` is `within_symbol`.
+/// A name in lower case without `_` and `-`: `withinSymbol` equals `within_symbol`.
 pub(crate) fn fold(name: &str) -> String {
     let joins = |c: &char| !matches!(c, '_' | '-');
     name.chars().filter(joins).flat_map(char::to_lowercase).collect()

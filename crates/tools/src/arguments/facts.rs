@@ -5,12 +5,12 @@ use protocol::confinement::{GitSettings, Network};
 use protocol::hosts::HostRule;
 use protocol::web::WebAddress;
 
-/// What a verdict needs to know about a call.
+/// The facts about a call that a verdict needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JudgedFacts {
     /// The paths it names, as it names them.
     pub paths: Vec<String>,
-    /// Those of them at which nothing is left after it.
+    /// The paths among them that the call removes.
     pub removed: Vec<String>,
     /// The command it runs.
     pub command: Option<String>,
@@ -18,7 +18,7 @@ pub(crate) struct JudgedFacts {
     pub network: Option<Network>,
     /// Hosts that it asks for beside the session's.
     pub hosts: Vec<HostRule>,
-    /// Whether it asks to change git's settings; `None` does not.
+    /// Access to git's settings that it requests; `None` requests none.
     pub git: Option<GitSettings>,
     /// The signatures of git's commits and tags that it asks for.
     pub signing: GitSigning,

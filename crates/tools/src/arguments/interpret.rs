@@ -1,5 +1,5 @@
-//! From what a model asked for to a call of a tool: real name, checked arguments, what a verdict
-//! needs to know. For the session and the supervisor, and again for the runner.
+//! Turns a model's tool call into a checked call: real name, checked arguments, the facts for the
+//! verdict. The session, the supervisor and the runner use it.
 
 use crate::arguments::coerce::{self, CoercionNotes};
 use crate::arguments::command_rights::GitSigning;
@@ -18,7 +18,7 @@ use protocol::web::WebAddress;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Most bytes of what a result says about how its arguments were read.
+/// Limit for the bytes of the note about changed arguments.
 const NOTE_BYTES: usize = 1000;
 
 /// A call that is one.
@@ -30,9 +30,9 @@ pub struct InterpretedCall {
     pub input: String,
     /// The paths it names, as it names them, in the order of its arguments.
     pub paths: Vec<String>,
-    /// Those of them at which it leaves nothing.
+    /// The paths among them that it removes.
     pub removed: Vec<String>,
-    /// What of its arguments was read otherwise than it was written.
+    /// A note about arguments that were converted.
     pub note: Option<String>,
     /// The text of the command, for tools that run one.
     pub command: Option<String>,
@@ -40,9 +40,9 @@ pub struct InterpretedCall {
     pub network: Option<Network>,
     /// Hosts that it asks for on its own, beside the session's.
     pub hosts: Vec<HostRule>,
-    /// What it asks to do with git's settings and hooks.
+    /// The access to git's settings and hooks that it requests.
     pub git: GitSettings,
-    /// Whether it asks for signatures of git's commits and tags.
+    /// The signatures of git commits and tags that it requests.
     pub signing: GitSigning,
     /// One more directory that it asks for on its own, as it names it.
     pub directory: Option<String>,
@@ -50,7 +50,8 @@ pub struct InterpretedCall {
     pub page: Option<WebAddress>,
 }
 
-/// Reads a call: alias to real name, arguments checked and normalised. What it gives reads as itself.
+/// Reads a call: resolves aliases, checks and normalises the arguments. Its output, read again,
+/// stays the same.
 ///
 /// # Errors
 /// [`InvalidCall`], which names the field, or the tools nearest to an unknown name.
@@ -117,7 +118,7 @@ fn notes_line(notes: &CoercionNotes) -> Option<String> {
 }
 
 fn object(spec: &ToolDeclaration, json: &str) -> Result<Map<String, Value>, InvalidCall> {
-    // An empty string is what vendors stream for a call without arguments.
+    // Vendors stream an empty string for a call without arguments.
     let json = if json.trim().is_empty() { "{}" } else { json };
     if let Some(text) = patch::bare(json).filter(|_| spec.name == patch::TOOL) {
         return Ok(Map::from_iter([("patch".to_owned(), Value::from(text))]));
@@ -137,12 +138,12 @@ fn object(spec: &ToolDeclaration, json: &str) -> Result<Map<String, Value>, Inva
     }
 }
 
-/// Those that models are told of.
+/// The tools that models can call.
 fn offered() -> impl Iterator<Item = &'static ToolDeclaration> {
     specs().iter().filter(|spec| spec.caller == Caller::Model)
 }
 
-/// As it is written, else without regard to case and to what joins its words.
+/// Tries an exact match first, then one that ignores case, `_` and `-`.
 fn find(name: &str) -> Result<(&'static ToolDeclaration, Option<&'static Alias>), InvalidCall> {
     let said = dialect::bare(name);
     let folded = dialect::fold(&said.chars().take(80).collect::<String>());

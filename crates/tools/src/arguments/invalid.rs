@@ -50,7 +50,7 @@ pub enum InvalidCall {
         tool: &'static str,
         /// The field.
         field: String,
-        /// What it takes.
+        /// The expected value.
         expected: String,
     },
     /// Of the right type, and still nothing that can be asked for.
@@ -58,7 +58,7 @@ pub enum InvalidCall {
     Unfit {
         /// The tool.
         tool: &'static str,
-        /// What, and how it should be.
+        /// The error and the expected value.
         reason: String,
     },
     /// A value that the field does not take.
@@ -68,9 +68,9 @@ pub enum InvalidCall {
         tool: &'static str,
         /// The field.
         field: String,
-        /// What it takes.
+        /// The expected value.
         expected: String,
-        /// What was given.
+        /// The given value.
         found: String,
     },
 }

@@ -129,7 +129,7 @@ fn is_patch_program(name: &str) -> bool {
     matches!(name, "apply_patch" | "applypatch")
 }
 
-/// One tool for all that an editor does, told apart by its command.
+/// One tool for all operations of an editor; `command` selects the operation.
 fn editor(fields: &mut JsonFields) -> &'static str {
     let Some(command) = fields.get("command").and_then(Value::as_str).map(str::to_owned) else {
         return "edit";

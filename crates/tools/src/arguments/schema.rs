@@ -1,6 +1,6 @@
-//! The JSON schema of a tool's arguments, and whether an object fits it.
+//! The JSON schema of a tool's arguments, and the check of arguments against it.
 //!
-//! One schema serves both: what the model is told is what is checked.
+//! One schema serves both the model and the check.
 
 use crate::arguments::invalid::InvalidCall;
 use crate::text::did_you_mean::did_you_mean;
@@ -13,7 +13,7 @@ pub(crate) fn text_of<T: JsonSchema>() -> String {
     value_of::<T>().to_string()
 }
 
-/// The schema of `T`, reduced to what the vendors' interfaces understand.
+/// The schema of `T`, reduced to the features that all vendors support.
 pub(crate) fn value_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -29,8 +29,8 @@ pub(crate) fn value_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Drops integer formats, which some vendors refuse, and `null` from optional arguments, which are
-/// left out instead; sorts keys whatever map serde_json was built with.
+/// Removes integer formats, which some vendors refuse, and `null` for optional arguments, which are
+/// omitted instead. Sorts keys, independent of serde_json's map type.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -150,7 +150,7 @@ fn check_value(
     }
 }
 
-/// What a field takes, in words.
+/// A description of the values that a field accepts.
 fn expected(schema: &Value) -> String {
     if let Some(allowed) = schema["enum"].as_array() {
         let words: Vec<String> = allowed.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! What a command prints, in bounded memory: the beginning and the end of each stream. Pure.
+//! The output of a command in bounded memory: the beginning and the end of each stream. Pure.
 
 use crate::text::control::printed;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ impl Default for HeadTail {
 }
 
 impl HeadTail {
-    /// Holds so many bytes, and at least what a result does.
+    /// Keeps this many bytes, and at least the limit of a result.
     pub fn of(kept: usize) -> Self {
         let half = kept.max(KEPT).div_ceil(2);
         Self { head: Vec::new(), tail: VecDeque::new(), total: 0, half }
@@ -38,7 +38,7 @@ impl HeadTail {
         (self.total == whole.len() as u64).then_some(whole)
     }
 
-    /// Takes what was printed next.
+    /// Adds the next output.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
@@ -49,15 +49,15 @@ impl HeadTail {
         self.tail.extend(rest);
     }
 
-    /// All of it, or its beginning and end with at most `limit` bytes in all.
+    /// The whole stream, or its beginning and end with at most `limit` bytes.
     fn cut(mut self, limit: usize) -> CutStream {
         let all = self.head.len() + self.tail.len();
         if self.total == all as u64 && all <= limit {
             self.head.extend(self.tail);
             return CutStream { head: self.head, tail: Vec::new(), omitted: 0 };
         }
-        // Each half holds as much as any limit can ask of it, except that a short stream has its
-        // end partly in its head.
+        // Each half holds as much as any limit can ask for. The end of a short stream may be partly
+        // in its head.
         let mut whole = self.head;
         let beyond = self.total - all as u64;
         let seam = whole.len();
@@ -72,7 +72,7 @@ impl HeadTail {
     }
 }
 
-/// What is kept of a stream.
+/// The kept parts of a stream.
 struct CutStream {
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -100,7 +100,7 @@ fn tail_border(bytes: &[u8]) -> usize {
     bytes.len() - dropped
 }
 
-/// Both streams as text, and notes on what is not in it.
+/// Both streams as text, with notes about omitted parts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandOutput {
     /// Standard output, then a line `--- stderr ---` and standard error where there is any.
@@ -145,19 +145,19 @@ impl CommandOutput {
         self.text.push_str(&text);
         if kept.omitted > 0 {
             self.end_line();
-            self.text.push_str(&format!("[… {} bytes of {name} left out here …]\n", kept.omitted));
+            self.text.push_str(&format!("[… {} bytes of {name} not shown …]\n", kept.omitted));
             let (text, more) = printed(&kept.tail);
             self.text.push_str(&text);
             overwritten += more;
             self.notes.push(format!(
-                "[{name} had {total} bytes, {} of them left out; redirect it into a file and read parts of that]",
+                "[{name} had {total} bytes, {} not shown; redirect it to a file and read \
+                    that in parts]",
                 kept.omitted
             ));
         }
         if overwritten > 0 {
-            self.notes.push(format!(
-                "[{overwritten} states of progress lines in {name} were written over]"
-            ));
+            self.notes
+                .push(format!("[{overwritten} overwritten progress lines of {name} not shown]"));
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
     fn progress_is_noted() {
         let printed = join(stream(&[b"1%\r2%\r3%\n"]), HeadTail::default());
         assert_eq!(printed.text, "3%\n");
-        assert_eq!(printed.notes, ["[2 states of progress lines in stdout were written over]"]);
+        assert_eq!(printed.notes, ["[2 overwritten progress lines of stdout not shown]"]);
     }
 
     proptest! {

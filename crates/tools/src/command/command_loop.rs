@@ -17,19 +17,19 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After the command's own end its pipes may be held by what it left in the background: such
-/// processes get this long to finish what they print.
+/// After the command's end, its background processes may hold the pipes open; they get this long to
+/// finish their output.
 const OUTPUT_GRACE: Duration = Duration::from_millis(250);
 /// Background processes that do not hold the output get this long to end by themselves.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(50);
 /// After all processes were ended the pipes have an end; a process stuck in the kernel may still
 /// hold one.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
-/// After that the project is looked at once more, and it may lie on a disk that does not answer: when
-/// nothing was done for so long, this process ends without a word, and the call is one that may have
-/// run. However much there is to look at is no reason: a command could bring that about.
+/// After that the project is inspected once more, and its disk may not respond. If the thread makes
+/// no progress for this long, the process exits without a result, and the call counts as "may have
+/// run". A large project alone does not cause this, or a command could provoke it.
 const STALL_TIMEOUT: Duration = Duration::from_secs(15);
-/// Between two looks whether anything is done.
+/// Interval between two checks for progress.
 const STALL_CHECK: Duration = Duration::from_secs(3);
 /// As much as a pipe holds.
 const BUFFER: usize = 64 * 1024;
@@ -41,7 +41,7 @@ pub(crate) enum CommandEnd {
     ByItself,
     /// Its time was over.
     TimedOut,
-    /// Somebody asked to end it.
+    /// The user or the supervisor cancelled it.
     Cancelled,
     /// As a whole it used more than it may.
     Exceeded(LimitExceeded),
@@ -52,11 +52,11 @@ pub(crate) enum CommandEnd {
 pub(crate) struct LeftoverProcesses {
     /// Their names, as far as they could be seen.
     pub names: Vec<String>,
-    /// True where one of them held the command's output open.
+    /// True if one of them held the command's output open.
     pub held_output: bool,
 }
 
-/// What came of a command.
+/// The result of running a command.
 pub(crate) struct CommandRun {
     pub out: HeadTail,
     pub err: HeadTail,
@@ -67,8 +67,8 @@ pub(crate) struct CommandRun {
     pub ending: CommandOutcome,
 }
 
-/// Sees a command through, and holds `kept` bytes of what it prints. Returns when none of its processes
-/// is left.
+/// Runs a command to its end and keeps `kept` bytes of its output. Returns when none of its
+/// processes is left.
 pub(crate) fn run_to_end(
     mut caged: RunningCommand,
     (time, kept): (Duration, usize),
@@ -90,7 +90,7 @@ pub(crate) fn run_to_end(
         CommandEnd::ByItself => {
             pipes.drain(Instant::now() + OUTPUT_GRACE);
             let names = leftover_processes(&caged);
-            // What has ended meanwhile holds nothing open.
+            // Processes that have ended by now hold nothing open.
             pipes.drain_what_is_there();
             left_behind = LeftoverProcesses { names, held_output: pipes.open() };
             if pipes.open() {
@@ -112,7 +112,7 @@ pub(crate) fn run_to_end(
     Ok(CommandRun { out, err, over, left_behind, took, ending })
 }
 
-/// The names of the command's background processes; those that end within `LEAVE` do not count.
+/// The names of the command's background processes, except those that end within `LEFTOVER_GRACE`.
 fn leftover_processes(caged: &RunningCommand) -> Vec<String> {
     let deadline = Instant::now() + LEFTOVER_GRACE;
     loop {
@@ -143,14 +143,14 @@ fn exit_if_stalled() -> Sender<()> {
     seen
 }
 
-/// What this thread uses of the processors, as a clock that other threads can read. Its number is the
-/// kernel's: `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` and the thread's, complemented
+/// This thread's CPU time as a clock that other threads can read. The clock id follows the kernel's
+/// encoding: `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` with the complemented thread id
 /// (`include/linux/posix-timers_types.h`).
 fn thread_cpu_clock() -> ClockId {
     ClockId::from_raw((!gettid().as_raw() << 3) | 6)
 }
 
-/// Both pipes of a command and what came out of them.
+/// Both pipes of a command and their output.
 struct Pipes<'a> {
     out: Option<File>,
     err: Option<File>,
@@ -165,7 +165,7 @@ impl Pipes<'_> {
         self.out.is_some() || self.err.is_some()
     }
 
-    /// Drains until the command itself is over, for whatever reason.
+    /// Reads the pipes until the command itself is over, for any reason.
     fn until_over(
         &mut self,
         caged: &mut RunningCommand,
@@ -204,8 +204,8 @@ impl Pipes<'_> {
         }
     }
 
-    /// Reads what lies in the pipes, up to their ends, and waits for nothing: no more than they hold, or
-    /// what goes on printing would hold this up.
+    /// Reads the current content of the pipes without waiting. It reads no more than a pipe holds,
+    /// so that a process that keeps printing cannot delay it.
     fn drain_what_is_there(&mut self) {
         for _ in 0..2 {
             if self.open() {
@@ -214,8 +214,8 @@ impl Pipes<'_> {
         }
     }
 
-    /// Waits for something and reads a piece of each pipe that has one. The answers say whether
-    /// the first and the second of `others` became readable.
+    /// Waits, then reads once from each readable pipe. Returns whether the first and the second of
+    /// `others` became readable.
     fn step(&mut self, time: Duration, others: &[BorrowedFd<'_>]) -> (bool, bool) {
         let pipes = [self.out.as_ref(), self.err.as_ref()];
         let pipes = pipes.into_iter().flatten().map(AsFd::as_fd);
@@ -248,7 +248,7 @@ impl Pipes<'_> {
         (other(0), other(1))
     }
 
-    /// One read, which does not wait: the pipe was readable and nobody else reads it.
+    /// One read that does not block: the pipe was readable and has no other reader.
     fn read(&mut self, stream: Stream) {
         let (pipe, heard) = match stream {
             Stream::Out => (&mut self.out, &mut self.heard_out),

@@ -11,17 +11,17 @@ use protocol::call::{Remedy, Tampered};
 use protocol::confinement::Refusal;
 use std::path::{Path, PathBuf};
 
-/// What the command can see, to tell what it missed.
+/// The command's view of the machine, for explaining what it could not access.
 pub(super) struct CommandView<'a> {
     pub(super) is_locked: bool,
     pub(super) granted: Vec<PathBuf>,
     pub(super) home: Option<String>,
     /// The person's search path.
     pub(super) path: String,
-    /// What a connection meets that goes no way that is open.
+    /// The restriction that applies to a refused connection.
     pub(super) way_out: Restriction,
     pub(super) signer: Option<&'a Signer>,
-    /// Whether there is such a connection.
+    /// True if some hosts are not reachable.
     pub(super) bars_hosts: bool,
     /// The directory of a copy of the person's git settings.
     pub(super) git_settings: Option<PathBuf>,
@@ -47,7 +47,7 @@ impl<'a> CommandView<'a> {
         }
     }
 
-    /// What it finds of the person's programs.
+    /// The lookup of the user's programs.
     pub(super) fn search(&self) -> ProgramLookup<'_> {
         let home = self.home.as_deref().map(Path::new);
         ProgramLookup { path: &self.path, granted: &self.granted, home }
@@ -94,7 +94,8 @@ pub(super) fn hint_lines(
     met.into_iter().filter_map(Restriction::hint_line).collect()
 }
 
-/// What the program's own words say that it met; no refusal needs to be known for them.
+/// The restrictions that the program's own error messages point to, even without a recorded
+/// refusal.
 pub(super) fn restrictions_in_output(printed: &str, sight: &CommandView) -> Vec<Restriction> {
     let no_host = sight.bars_hosts && missing_path::reached_no_host(printed);
     let no_sandbox = sight.is_locked && missing_path::has_no_sandbox(printed);
@@ -102,7 +103,7 @@ pub(super) fn restrictions_in_output(printed: &str, sight: &CommandView) -> Vec<
     met.into_iter().filter_map(|(is_met, barrier)| is_met.then_some(barrier)).collect()
 }
 
-/// Whether this names settings or hooks of git, its submodules' and worktrees' too.
+/// True if this names git settings or hooks, also those of submodules and worktrees.
 pub(super) fn is_git_settings(text: &str) -> bool {
     let Some((_, below)) = text.split_once(".git/") else { return false };
     below.contains("info/attributes")
@@ -112,7 +113,7 @@ pub(super) fn is_git_settings(text: &str) -> bool {
         })
 }
 
-/// The line about what it did not see, where something says so.
+/// The note about a path that the command could not see, if its output mentions one.
 pub(super) fn missing_path_note(
     printed: &str,
     refusals: &[Refusal],

@@ -8,8 +8,8 @@ use sandbox::Cage;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The command's environment: what it was given, where temporary files go, and the session's
-/// package caches in place of the person's.
+/// The command's environment: the given variables, the temporary directory, and the session's
+/// package caches instead of the user's.
 pub(super) fn environment(
     side: &CommandSetup<'_>,
     without: Option<&'static str>,
@@ -39,7 +39,7 @@ pub(super) fn environment(
         package_caches::variables(given, &found, ctx.scope)
     };
     let caches = ctx.scope.caches.as_deref().map(led).unwrap_or_default().into_iter();
-    // What screen uses otherwise lies in /run, which belongs to the machine.
+    // By default screen uses /run, which belongs to the machine.
     let screens = temp.join(".screen");
     let temporary = [("TMPDIR".into(), temp.into()), ("SCREENDIR".into(), screens.into())];
     let agent = signer.map(|signer| ctx.scope.seen_in(cage, signer.path()).into());

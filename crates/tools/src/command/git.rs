@@ -1,9 +1,9 @@
-//! Git as the tools for it call it: the program itself, without what a repository's own settings
-//! would make it run. For the `git_*` tools.
+//! Runs git for the `git_*` tools, without the programs that a repository's own settings name.
 //!
 //! A repository may come from anywhere, and its settings name programs: hooks, pagers, external
-//! diffs, text conversions, filters, monitors, ssh. None of those is run here, but for the filters of
-//! what is added. The cage holds beside it: in that of a look or of a commit there is no other program.
+//! diffs, text conversions, filters, monitors, ssh. None of those runs here, except filters during
+//! `git_add`. The cage enforces it as well: for read-only calls and commits it contains no other
+//! program.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, CommandSpec};
@@ -20,8 +20,8 @@ use std::path::Path;
 /// Longest time of one call in milliseconds, where `tools.timeout_ms` is no shorter.
 const TIME_MS: u64 = 120_000;
 
-/// What git reads to its end before it says anything, from the project on. It opens a FIFO of such a
-/// name as well, and waits for ever. One in a deeper folder ends with the call's time.
+/// Files that git reads before anything else, relative to the project. Git would also open a FIFO
+/// of such a name and wait for ever. In a deeper directory the call's timeout ends it.
 const READ_FIRST: [&str; 7] = [
     ".gitignore",
     ".gitattributes",
@@ -32,7 +32,7 @@ const READ_FIRST: [&str; 7] = [
     ".git/info/exclude",
 ];
 
-/// Settings that hold whatever the repository's say, each with what it keeps from running.
+/// Settings that override the repository's, grouped by the programs that they disable.
 const SETTINGS: &[&str] = &[
     // Programs run beside git's own work.
     "core.fsmonitor=false",
@@ -55,14 +55,14 @@ const SETTINGS: &[&str] = &[
     "format.pretty=medium",
     "commit.gpgSign=false",
     "log.showSignature=false",
-    // Programs that fetch what a partial clone lacks.
+    // Programs that fetch missing objects of a partial clone.
     "core.sshCommand=false",
     "protocol.allow=never",
     // Other repositories, whose settings are their own.
     "submodule.recurse=false",
     "status.submoduleSummary=false",
     "diff.submodule=short",
-    // Names of files as they are, and nobody's name made up.
+    // File names unquoted, and no invented author name.
     "core.quotePath=false",
     "color.ui=false",
     "user.useConfigOnly=true",
@@ -74,19 +74,19 @@ const GLOBAL: &str = "GIT_CONFIG_GLOBAL";
 /// Keys of a filter, each of which is made empty.
 const OF_FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
 
-/// What a call of git does.
+/// The operation of a git call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GitMode {
-    /// It looks, and nobody is asked: no filter runs.
+    /// It only reads, and the user is not asked: no filter runs.
     Looks,
-    /// It makes a commit of what is staged, in which no file is read anew: no filter runs.
+    /// It commits the staged files without reading any file again: no filter runs.
     Commits,
-    /// What is added has gone through its filters, or something else would be in the repository:
-    /// they run in a command's cage, as the call was allowed as the command that it is.
+    /// It stages files. Their filters must run, or the repository would get other content. They run
+    /// in a command's cage, because the call was approved as a command.
     Adds,
 }
 
-/// What a verdict needs to know about a call of git: it is judged as the command that it is.
+/// The facts for the verdict on a git call: it is judged as its command line.
 pub(crate) fn facts(words: &[String]) -> JudgedFacts {
     JudgedFacts {
         command: Some(format!("git {}", shell_words(words))),
@@ -119,8 +119,9 @@ pub(crate) fn run(
         argv.extend(["-c".to_owned(), (*setting).to_owned()]);
     }
     if work == GitMode::Looks {
-        // A diff tries to bring the index up to date by itself, whatever `GIT_OPTIONAL_LOCKS` says, and
-        // would be refused each time. So a file with another time only is shown without a change in it.
+        // `git diff` tries to refresh the index, whatever `GIT_OPTIONAL_LOCKS` is, and the cage
+        // would refuse it each time. As a consequence, a file whose timestamp alone changed is
+        // listed without a change.
         argv.extend(["-c".to_owned(), "diff.autoRefreshIndex=false".to_owned()]);
     }
     argv.extend(["--no-pager".to_owned(), "--literal-pathspecs".to_owned()]);
@@ -143,7 +144,7 @@ fn time_ms(ctx: &ToolContext<'_>) -> u64 {
     configured.map_or(TIME_MS, |time| time.min(TIME_MS))
 }
 
-/// Refuses what git would wait for.
+/// Refuses files on which git would block.
 fn read_first(project: &Path) -> Result<(), ToolFailure> {
     for name in READ_FIRST {
         // Git follows links too; where one leads nowhere it reads nothing.
@@ -153,7 +154,7 @@ fn read_first(project: &Path) -> Result<(), ToolFailure> {
             return Err(ToolFailure::new(
                 FailureCode::NotAFile,
                 format!("nothing was run: {name} is {}, not a file", file_type::describe(kind)),
-                "Git would wait for it. Remove it, or put a file in its place.",
+                "Git would block on it. Remove it, or replace it with a regular file.",
             ));
         }
     }
@@ -171,8 +172,12 @@ fn filters(ctx: &ToolContext<'_>) -> Result<GitFilters, ToolFailure> {
         let file = visible(&file);
         ToolFailure::new(
             FailureCode::TooLarge,
-            format!("nothing was run: {file} cannot be read as settings of git: it is no ordinary file, above 256 KiB, or includes others in a way that only git understands"),
-            "Which programs it names as filters is not known, and this tool runs none: use bash with git.",
+            format!(
+                "nothing was run: {file} cannot be parsed as git settings: it is not a regular \
+                file, is larger than 256 KiB, or uses includes that only git understands"
+            ),
+            "The file may configure filter programs, which this tool never runs. Use git in \
+                bash.",
         )
     })
 }
@@ -188,16 +193,17 @@ fn emptied<'a>(names: impl Iterator<Item = &'a String>) -> Vec<(String, String)>
     count.into_iter().chain(numbered).collect()
 }
 
-/// What is to be said of filters that git may have wanted. Which files go through one only git knows.
+/// The notes about filters that git may need. Only git knows which files they apply to.
 fn not_run(filters: &GitFilters) -> Vec<String> {
     let mut said = Vec::new();
     if !filters.of_repository.is_empty() {
-        said.push("[filters that the settings of the repository name were not run]".to_owned());
+        said.push("[filters from the repository's settings were not run]".to_owned());
     }
     if !filters.of_person.is_empty() {
         let names: Vec<&str> = filters.of_person.iter().map(String::as_str).collect();
         said.push(format!(
-            "[filters of the person's settings were not run ({}); a file that goes through one may be shown as changed and not be]",
+            "[filters from the user's git settings were not run ({}); a filtered file may \
+                be shown as changed although it is not]",
             visible(&names.join(", "))
         ));
     }
@@ -206,7 +212,7 @@ fn not_run(filters: &GitFilters) -> Vec<String> {
 
 fn variables(work: GitMode) -> Vec<(String, String)> {
     let locks = match work {
-        // A look takes no lock and writes no index.
+        // A read-only call takes no lock and writes no index.
         GitMode::Looks => "0",
         GitMode::Commits | GitMode::Adds => "1",
     };
@@ -220,7 +226,8 @@ fn variables(work: GitMode) -> Vec<(String, String)> {
     .into()
 }
 
-/// A path that stays in scope, as git shall be given it: a link is itself, not what it leads to.
+/// A path inside the session's directories, as an argument for git: for a symbolic link the link
+/// itself, not its target.
 pub(crate) fn path(named: &str, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
     ctx.resolve(named)?;
     Ok(named.to_owned())

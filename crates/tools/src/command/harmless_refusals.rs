@@ -1,8 +1,9 @@
 //! Refusals that programs shrug off: they are in the audit record, and no result names them. One row for
 //! each place, as narrow as the program that writes there. Pure.
 //!
-//! A pattern covers all of a refusal's detail. `~` is the home directory, `{number}` digits, `{hex}` digits of
-//! base 16, `{name}` one part of a path, `{dir}` any path, `{deed}` the words for the change.
+//! A pattern covers the whole detail of a refusal. `~` is the home directory, `{number}` decimal
+//! digits, `{hex}` hexadecimal digits, `{name}` one path component, `{dir}` any path, `{deed}` the
+//! description of the change.
 
 use nix::errno::Errno;
 use protocol::confinement::Refusal;
@@ -108,7 +109,7 @@ const ACTIONS: [&str; 6] = [
     ", its ",
 ];
 
-/// Whether the refusal is a known one without any effect that a person or a model would miss.
+/// True for a known refusal whose effect no user or model would notice.
 pub(crate) fn is_harmless(refusal: &Refusal, home: Option<&str>) -> bool {
     HARMLESS_REFUSALS.iter().any(|row| {
         let answered = row.errno.is_none_or(|errno| errno as i32 == refusal.errno);
@@ -116,7 +117,8 @@ pub(crate) fn is_harmless(refusal: &Refusal, home: Option<&str>) -> bool {
     })
 }
 
-/// Whether it is how a library learns, when it is loaded, that there is no IPv6: after a success it tells nothing.
+/// True for the probe by which a library learns at load time that there is no IPv6. After a success
+/// it carries no information.
 pub(crate) fn is_ipv6_probe(refusal: &Refusal) -> bool {
     refusal.syscall == "socket" && refusal.detail == "AF_INET6 stream socket"
 }
@@ -124,14 +126,14 @@ pub(crate) fn is_ipv6_probe(refusal: &Refusal) -> bool {
 /// Programs that look for a newer one of themselves beside their work, and say nothing where that fails.
 const LOOK_FOR_NEWS: [&str; 2] = ["npm", "npx"];
 
-/// Whether a question for a name may be such a program's: none that a person or a model asked. Where the
-/// command names an address it may be about that.
+/// True if a DNS query may come from such an update check. A command that names a URL is excluded,
+/// because the query may be for that URL.
 pub(crate) fn checks_for_updates(command: &str) -> bool {
     let mut words = command.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
     words.any(|word| LOOK_FOR_NEWS.contains(&word)) && !command.contains("://")
 }
 
-/// Whether a new name of the home, relative to it, is one that programs leave behind without being asked.
+/// True for a new name in the home, relative to it, that programs create on their own.
 pub(crate) fn is_harmless_home_name(name: &str) -> bool {
     let detail = format!("/{name} for writing");
     HARMLESS_REFUSALS
@@ -196,7 +198,7 @@ mod tests {
         }
     }
 
-    /// In the words of the record.
+    /// In the format of the record.
     const HARMLESS: [&str; 34] = [
         "/proc/4/coredump_filter for writing",
         "/proc/26/oom_score_adj for writing",

@@ -6,9 +6,9 @@ use crate::files::call_scope::CallScope;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Folders that programs share: what is new in one is named, not the folder.
+/// Directories that programs share: a new entry in one is named, not the directory.
 const SHARED: [&str; 4] = [".config", ".local", ".local/share", ".local/state"];
-/// What is kept there can be made again at any time.
+/// Its content can be recreated at any time.
 const CACHES: &str = ".cache";
 /// Most names in one line.
 const NAMED: usize = 5;
@@ -45,7 +45,12 @@ pub(crate) fn line(before: &BTreeSet<PathBuf>, after: &BTreeSet<PathBuf>) -> Opt
         more => format!(" and {more} more"),
     };
     let named: Vec<&str> = new.iter().take(NAMED).map(String::as_str).collect();
-    (!named.is_empty()).then(|| format!("[kept for this session only: {}{more}]", named.join(", ")))
+    (!named.is_empty()).then(|| {
+        format!(
+            "[new in the session's private home, gone after the session: {}{more}]",
+            named.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]
@@ -63,7 +68,9 @@ mod tests {
             (&["a", "b", "c", "d", "e", "f", "g"], Some("~/a, ~/b, ~/c, ~/d, ~/e and 2 more")),
         ] {
             let after = before.union(&names(left)).cloned().collect();
-            let expected = told.map(|told| format!("[kept for this session only: {told}]"));
+            let expected = told.map(|told| {
+                format!("[new in the session's private home, gone after the session: {told}]")
+            });
             assert_eq!(line(&before, &after), expected);
         }
     }

@@ -1,5 +1,5 @@
-//! What a command prints, while it prints it, for screens: bounded by time, so that a flood costs
-//! nobody more than a trickle.
+//! The live output of a command for clients, limited in rate: a flood of output costs clients no
+//! more than a steady stream.
 
 use crate::text::control::EscapeStripper;
 use protocol::tool::Stream;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 /// Shown at once.
 const BURST: f64 = 256.0 * 1024.0;
-/// Shown beyond that, in bytes a second: more than anybody reads.
+/// Rate limit beyond that, in bytes per second: more than a person can read.
 const RATE: f64 = 64.0 * 1024.0;
 /// Bytes that are converted at once: as text they stay below the 64 KiB of a word.
 const PIECE: usize = 16 * 1024;
 
-/// Whether the one who shows it took a piece.
+/// Whether the sink took a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveOffer {
     /// Yes.
@@ -21,9 +21,9 @@ pub enum LiveOffer {
     Full,
 }
 
-/// Takes what a command prints, in pieces of at most 64 KiB with control codes neutralised.
+/// Receives the output of a command in pieces of at most 64 KiB without control codes.
 pub trait LiveSink {
-    /// Takes a piece while the command runs. Must not wait: whoever has no room says so.
+    /// Takes a piece while the command runs. Must not block; returns `Full` if there is no room.
     fn offer(&mut self, stream: Stream, text: String) -> LiveOffer;
 
     /// Takes a piece after the command's end, for which it may wait.
@@ -56,7 +56,7 @@ impl<'a> LiveOutput<'a> {
         }
     }
 
-    /// Shows what was printed, or counts it as left out.
+    /// Sends the output, or counts it as omitted.
     pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
         let side = match stream {
             Stream::Out => &mut self.out,
@@ -75,7 +75,7 @@ impl<'a> LiveOutput<'a> {
         }
     }
 
-    /// Shows what is left at the end of both streams. Waits for those who show it.
+    /// Sends the rest of both streams. May block.
     pub fn finish(self) {
         for mut side in [self.out, self.err] {
             let mut text = side.mark();
@@ -89,12 +89,12 @@ impl<'a> LiveOutput<'a> {
 }
 
 impl LiveStream {
-    /// Says how much was left out before what comes now.
+    /// A marker for the bytes omitted before the next piece.
     fn mark(&mut self) -> String {
         match std::mem::take(&mut self.left_out) {
             0 => String::new(),
             bytes => {
-                // What was left out may have begun a sequence; the rest of it is no text.
+                // The omitted part may have begun an escape sequence, so the state starts anew.
                 self.strip = EscapeStripper::new();
                 format!("\n[… {bytes} bytes not shown live …]\n")
             }

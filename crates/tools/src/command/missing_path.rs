@@ -1,8 +1,10 @@
-//! Names what a command missed because the sandbox does not show it. The kernel reports no refused read, and
-//! in tier A a path that was not granted is not there, so the program's own last words are read.
+//! Explains which path or host a command could not access because of the sandbox. The kernel
+//! reports no refused reads, and in tier A a path without a grant does not exist; so the last lines
+//! of the program's output are examined.
 //!
-//! That a path exists is told only where every user of the machine could list it, outside of all homes.
-//! Of the session's own home the text says what holds for any name, there or not.
+//! The text confirms the existence of a path only if every user of the machine could list it,
+//! outside of all home directories. About the session's own home it says only what holds for any
+//! name, present or not.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -44,22 +46,22 @@ const UNREACHED: [&str; 15] = [
     "network is unreachable",
 ];
 
-/// Whether the end of the output says that a host was not found or not reached.
+/// True if the end of the output reports an unknown or unreachable host.
 pub(crate) fn reached_no_host(printed: &str) -> bool {
     let mut lines = printed.lines().rev().take(LAST);
     lines.any(|line| UNREACHED.iter().any(|word| line.contains(word)))
 }
 
-/// How Chromium, and what is built on it, words that its own sandbox does not start.
+/// Messages of Chromium and programs based on it when their own sandbox does not start.
 const UNBOXED: [&str; 2] = ["No usable sandbox!", "setuid sandbox is not running as root"];
 
-/// Whether the end of the output says that a program did without its own sandbox, and ended.
+/// True if the end of the output reports that a program's own sandbox did not start.
 pub(crate) fn has_no_sandbox(printed: &str) -> bool {
     let mut lines = printed.lines().rev().take(LAST);
     lines.any(|line| UNBOXED.iter().any(|word| line.contains(word)))
 }
 
-/// A place with a meaning of its own: it is named whether or not it exists, and how to do without.
+/// Well-known paths with an explanation, which is given whether or not the path exists.
 const MEANINGS: [(&str, &str); 11] = [
     ("/run/docker.sock", DOCKER),
     ("/var/run/docker.sock", DOCKER),
@@ -72,20 +74,23 @@ const MEANINGS: [(&str, &str); 11] = [
     ("/var/lib/apt/lists", PACKAGES),
     (
         "/sys/class",
-        "/sys/class is not granted: it describes the machine's devices; /proc/net/dev lists the network interfaces of this command",
+        "/sys/class is not granted, because it describes the machine's devices; \
+            /proc/net/dev lists this command's network interfaces",
     ),
     (
         "/sys/block",
-        "/sys/block is not granted: it describes the machine's disks; `df .` shows the room in the project",
+        "/sys/block is not granted, because it describes the machine's disks; `df .` shows \
+            the free space of the project",
     ),
 ];
-const DOCKER: &str = "no command is granted the socket of a container daemon: it gives root on this machine; \
-                      ask a person to run the container";
-const BUS: &str = "no command is granted the system bus: it controls the services of this machine";
-const PACKAGES: &str = "no command can install packages of the system: that changes the whole machine; ask a \
-                        person, or install into the project (venv, npm, cargo)";
+const DOCKER: &str = "commands cannot use the socket of a container daemon, because it gives root on this \
+    machine; ask the user to run the container";
+const BUS: &str =
+    "commands cannot use the system bus, because it controls the services of this machine";
+const PACKAGES: &str = "commands cannot install system packages; ask the user, or install into the project (venv, \
+    npm, cargo)";
 
-/// Names in the home by which everybody knows keys, there or not.
+/// Names in the home directory that are known to hold credentials, present or not.
 const KEYS: [&str; 12] = [
     ".ssh",
     ".gnupg",
@@ -101,7 +106,7 @@ const KEYS: [&str; 12] = [
     ".vault-token",
 ];
 
-/// What the sandbox shows, and what of the rest may be spoken of.
+/// The part of the file system that the sandbox shows, and the rest that notes may mention.
 pub(crate) struct SandboxView<'a> {
     /// Places that the command can read.
     pub granted: &'a [PathBuf],
@@ -115,7 +120,8 @@ pub(crate) struct SandboxView<'a> {
 const SILENT: [&str; 9] =
     ["/proc", "/sys", "/dev", "/etc", "/boot", "/root", "/home", "/tmp", "/var/tmp"];
 
-/// The line about what a failed command missed, by the end of its output and the details of its refusals.
+/// The note about a path or host that a failed command could not access, from the end of its output
+/// and its refusals.
 pub(crate) fn line<'a>(
     printed: &str,
     refused: impl Iterator<Item = &'a str>,
@@ -135,8 +141,8 @@ pub(crate) fn line<'a>(
 fn gone(printed: &str) -> Option<String> {
     let says_so = printed.lines().rev().take(LAST).any(|line| line.contains("No such process"));
     says_so.then(|| {
-        "[a command sees no process outside of its call, and one of an earlier call has ended with it: start \
-         the process in the same command, or ask a person]"
+        "[a command sees only its own processes; those of an earlier call have ended: start \
+            the process in the same command, or ask the user]"
             .to_owned()
     })
 }
@@ -153,29 +159,33 @@ fn ungranted(path: &Path, view: &SandboxView<'_>) -> Option<String> {
     if below(view.granted) || below(view.withheld) {
         return None;
     }
-    let way = "a call of bash may ask for a directory with `directory`, and a person can add one with \
-               :add-dir DIR";
+    let way = "a bash call can request a directory with `directory`, or the user can add one with \
+        :add-dir DIR";
     let said = crate::text::control::visible(path.to_str()?).into_owned();
     if let Some(home) = view.home.filter(|home| path.starts_with(home)) {
         // A name with a dot may hold keys: no way to those is offered.
         let first = path.strip_prefix(home).ok()?.iter().next()?;
         if let Some(kept) = KEYS.iter().find(|kept| first == **kept) {
             return Some(format!(
-                "[no command reads ~/{kept}: keys lie there; ask a person to do what needs them]"
+                "[commands cannot read ~/{kept}, which holds credentials; ask the user to \
+                    do this step]"
             ));
         }
         let is_plain = !first.as_encoded_bytes().starts_with(b".");
         return is_plain.then(|| {
-            format!("[{said} lies outside of the granted directories; of the home only tool chains are in sight: {way}]")
+            format!(
+                "[{said} is outside the granted directories; commands see only toolchains of \
+                the home directory: {way}]"
+            )
         });
     }
     let is_silent = SILENT.iter().any(|place| path.starts_with(place));
     (!is_silent && is_public(path)).then(|| {
-        format!("[{said} exists on this machine, but it was not granted to this command: {way}]")
+        format!("[{said} exists on this machine, but this command has no access to it: {way}]")
     })
 }
 
-/// Whether it exists where everybody may list each directory on the way, without links between.
+/// True if it exists and every user may list each directory on the way, without links.
 fn is_public(path: &Path) -> bool {
     let Some(parent) = path.parent() else { return false };
     let open = |dir: &Path| {
@@ -300,18 +310,21 @@ mod tests {
         };
         for (path, part) in [
             ("/var/run/docker.sock", Some("gives root on this machine")),
-            ("/var/lib/dpkg/lock-frontend", Some("packages of the system")),
+            ("/var/lib/dpkg/lock-frontend", Some("system packages")),
             ("/sys/class/net/lo", Some("/proc/net/dev")),
             ("/sys/block", Some("disks")),
-            ("/var/cache", Some("/var/cache exists on this machine, but it was not granted")),
+            (
+                "/var/cache",
+                Some("/var/cache exists on this machine, but this command has no access"),
+            ),
             ("/var/nothing-there", None),
             ("/var/lib", None),
             ("/usr/bin", None),
             ("/etc/shadow", None),
             ("/root/.bashrc", None),
             ("/home/other/x", None),
-            ("/home/u/work/x", Some("outside of the granted directories")),
-            ("/home/u/.ssh/id_rsa", Some("no command reads ~/.ssh: keys")),
+            ("/home/u/work/x", Some("outside the granted directories")),
+            ("/home/u/.ssh/id_rsa", Some("commands cannot read ~/.ssh, which holds credentials")),
             ("/home/u/.ssh2/id_rsa", None),
             ("/home/u", None),
             ("/tmp/x", None),
@@ -322,7 +335,7 @@ mod tests {
             }
         }
         let killed = line("kill: (7) - No such process", std::iter::empty(), &view);
-        assert!(killed.unwrap().contains("sees no process outside of its call"));
+        assert!(killed.unwrap().contains("sees only its own processes"));
         let written = ["/var/cache for writing"].into_iter();
         assert_eq!(line("sh: /var/cache: No such file or directory", written, &view), None);
         let refused = ["/run/docker.sock"].into_iter();

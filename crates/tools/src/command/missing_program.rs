@@ -12,7 +12,7 @@ const LAST: usize = 20;
 /// How shells and programs that start others end the line about a name that they did not find.
 const ENDINGS: [&str; 3] = [": command not found", ": not found", ": No such file or directory"];
 
-/// Where the person finds programs, and what of it commands are given.
+/// The user's program search path, and the part of it that commands can use.
 pub(crate) struct ProgramLookup<'a> {
     /// The person's.
     pub path: &'a str,
@@ -42,9 +42,10 @@ impl ProgramLookup<'_> {
         }
         let (name, at) = (visible(name), real.to_str()?);
         Some(format!(
-            "{name} is at {}, which commands cannot run: of PATH they are given directories that reach no \
-             keys and that nobody else can change; `agentd doctor` names the others. A call of bash may ask \
-             for a directory with `directory`, and a person can add one with :add-dir DIR",
+            "{name} is at {}, which commands cannot run: they get only those PATH \
+                directories that contain no credentials and that no other user can change; \
+                `agentd doctor` lists the others. A bash call can request a directory with \
+                `directory`, or the user can add one with :add-dir DIR",
             visible(at)
         ))
     }

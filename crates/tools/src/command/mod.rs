@@ -1,5 +1,5 @@
-//! A program in its cage, seen through to its end, and what the model is told of it. For the tools
-//! that run one: `bash`, `run` and those of git.
+//! Runs a program in its cage and builds the result for the model. For the tools `bash`, `run`,
+//! `powershell` and those of git.
 
 mod capture;
 mod command_loop;
@@ -42,13 +42,13 @@ use std::time::Duration;
 /// The kernel takes no longer argument.
 pub(crate) const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
-/// What to run.
+/// The command to run.
 pub(crate) struct CommandSpec {
     /// Name or path, then the arguments.
     pub argv: Vec<String>,
     /// As rules and the record know it.
     pub text: String,
-    /// Variables beside those that every command is given; they win.
+    /// Variables in addition to the standard ones; they take precedence.
     pub env: Vec<(String, String)>,
     /// Variables that begin so are not given.
     pub without: Option<&'static str>,
@@ -60,8 +60,8 @@ pub(crate) struct CommandSpec {
 fn cut_time(asked: Option<u64>) -> Option<String> {
     let asked = asked.filter(|asked| *asked > LONGEST_MS)?;
     Some(format!(
-        "[timeout_ms {asked} was cut to {LONGEST_MS}, the longest that a call may take; run longer work \
-         in parts]"
+        "[timeout_ms {asked} was reduced to {LONGEST_MS}, the maximum; split longer work \
+            into parts]"
     ))
 }
 
@@ -97,17 +97,18 @@ pub(crate) fn run(
     Ok(answer)
 }
 
-/// What came of a program whose output is not for a model.
+/// The result of a filter program, whose output is not for a model.
 pub(crate) struct FilterRun {
-    /// What it printed; absent where it is more than was to be held.
+    /// Its standard output; absent if it exceeds the limit.
     pub printed: Option<Vec<u8>>,
-    /// What it said beside that.
+    /// Its standard error.
     pub said: String,
     /// The rest, as of any command.
     pub answer: ToolAnswer,
 }
 
-/// Runs a program for what it prints, of which `kept` bytes are held. It is shown to nobody.
+/// Runs a program and keeps up to `kept` bytes of its standard output. Clients do not see the
+/// output live.
 ///
 /// # Errors
 /// As [`run`].
@@ -145,11 +146,11 @@ pub(crate) fn shell(ctx: &ToolContext<'_>) -> String {
 
 fn take_setup<'a>(ctx: &mut ToolContext<'a>) -> Result<CommandSetup<'a>, ToolFailure> {
     ctx.command.take().ok_or_else(|| {
-        confined("no cage", "a command needs a cage of its own, and this process has none")
+        confined("no cage", "a command needs its own sandbox, and this process has none")
     })
 }
 
-/// Sees it through; its text and its longest time beside what came of it.
+/// Runs it to its end; returns its text, its time limit and the run.
 fn start_and_wait(
     wanted: CommandSpec,
     (side, kept): (CommandSetup<'_>, usize),
@@ -180,14 +181,14 @@ fn confined(step: &str, reason: &str) -> ToolFailure {
         ..ToolFailure::new(
             FailureCode::Confined,
             format!("nothing was run: {reason}"),
-            "agentd doctor says what this host allows.",
+            "Run `agentd doctor` to see what this host supports.",
         )
     }
 }
 
 fn of_cage(error: &CageError) -> ToolFailure {
     let number = error.source.as_ref().and_then(std::io::Error::raw_os_error);
-    // Errno is the system's list, not ours: what is not named here is the cage's own failure.
+    // Errno is the system's list: errors that are not named here are failures of the cage itself.
     #[allow(clippy::wildcard_enum_match_arm)]
     let code = match (error.step, number.map(Errno::from_raw)) {
         (CageStep::Program, Some(Errno::ENOENT | Errno::ENOTDIR)) => FailureCode::NotFound,
@@ -203,14 +204,14 @@ fn of_cage(error: &CageError) -> ToolFailure {
     ToolFailure::new(code, format!("nothing was run: {}", error.reason), error.hint.clone())
 }
 
-/// The command was let go, and what became of it cannot be said.
+/// The command was started, and its end is unknown.
 fn unknown_end(error: &CageError) -> ToolFailure {
     ToolFailure {
         outcome: Outcome::Interrupted,
         ..ToolFailure::new(
             FailureCode::Interrupted,
             format!("the command may have run: {}", error.reason),
-            "Look at what it changed before you run it again.",
+            "Check which files it changed before you run it again.",
         )
     }
 }

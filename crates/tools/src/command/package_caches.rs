@@ -1,7 +1,7 @@
-//! Package caches of a project: package managers write into theirs even offline, and the person's are
-//! read-only in a cage. Where the cage shows an overlay of one there is nothing to do; each of the others
-//! is led to one that the project's sessions share. Cargo's and Go's begin as links to what the person
-//! has. For `command`.
+//! Package caches of a project. Package managers write to their caches even offline, and the user's
+//! caches are read-only in a cage. Where the cage shows an overlay of a cache, nothing is needed.
+//! For the others, variables point to caches that the project's sessions share; Cargo's and Go's
+//! start as links to the user's content. For `command`.
 
 use crate::command::shared_dir::SharedDir;
 use crate::files::call_scope::CallScope;
@@ -10,33 +10,33 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What of the person's cargo home is seen as it is; credentials are not among it.
+/// Parts of the user's Cargo home that the command sees unchanged; credentials are not among them.
 const AS_IT_IS: [&str; 2] = ["env", "git"];
 /// Its programs: cargo installs more beside them.
 const PROGRAMS: &str = "bin";
 /// Its settings, where no copy without keys is there.
 const SETTINGS: [&str; 2] = ["config", "config.toml"];
-/// Folders of registries that cargo adds to, registry by registry. `index` holds what it knows of
-/// each, `cache` and `src` a file or folder for each package.
+/// Registry directories to which cargo adds. `index` describes each registry; `cache` and `src`
+/// have a file or directory for each package.
 const ADDED_TO: [&str; 3] = ["registry/index", "registry/cache", "registry/src"];
 
-/// What of a module Go takes from its cache of downloads; it unpacks them again where it works.
+/// Files of a module that Go takes from its download cache; it unpacks them again in its own cache.
 const OF_GO: [&str; 4] = ["info", "mod", "zip", "ziphash"];
 
 /// Names the directory with copies of the person's settings.
 const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 
-/// A session's sign that it has linked what the person has. A command that removes it has that done
-/// again, and no more.
+/// Marks that a session has linked the user's caches. If a command removes it, the links are made
+/// again.
 const LINKED: &str = ".agentd-caches";
 
-/// What a command finds of caches.
+/// The cache directories of a command.
 pub(crate) struct CacheDirs<'a> {
     /// The project's, a real path.
     pub kept_at: &'a Path,
     /// Where the command finds those.
     pub shown_at: PathBuf,
-    /// What it sees of the person's home as overlays.
+    /// Parts of the user's home that the command sees as overlays.
     pub overlays: &'a [PathBuf],
 }
 
@@ -53,10 +53,10 @@ impl<'a> CacheDirs<'a> {
     }
 }
 
-/// Variables that lead package managers to the project's caches. The first call of a session links what
-/// the person has got meanwhile. Where a cache cannot be made its variable is left out, and the program
-/// sees the person's, read-only. What the person keeps where commands write is no other's: it stays the
-/// cache, and no link is made to what a command may have put there.
+/// Variables that point package managers to the project's caches. The first call of a session links
+/// the user's newest content. If a cache cannot be made, its variable is left out and the program
+/// sees the user's cache, read-only. A user's cache inside a writable directory is used as it is,
+/// and no link is made to it, because a command may have written it.
 pub(crate) fn variables(
     given: &[(String, String)],
     found: &CacheDirs<'_>,
@@ -125,7 +125,7 @@ fn is_first(place: &CallScope) -> bool {
     std::fs::File::create_new(place.temp.join(LINKED)).is_ok()
 }
 
-/// What was downloaded, so that builds work offline and more can be added.
+/// The downloaded modules: builds work offline, and more can be added.
 fn fill_go_path(own: &Path, at: &SharedDir) -> io::Result<()> {
     let downloads = Path::new("pkg/mod/cache/download");
     link_downloads(&own.join(downloads), &at.folders(downloads)?)
@@ -167,7 +167,7 @@ fn fill_cargo_home(own: &Path, copy: Option<&Path>, at: &SharedDir) -> io::Resul
     Ok(())
 }
 
-/// What lies in a folder; nothing where there is none, or where it may not be read.
+/// The entries of a directory; empty if it is missing or unreadable.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().map(|entry| entry.path()).collect()
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(led, [("XDG_CACHE_HOME".into(), caches.clone().into())]);
         let settings = std::fs::read_to_string(kept_at.join(".cargo/config.toml")).unwrap();
         assert_eq!(settings, "copy");
-        // What is mounted there stays.
+        // Mounted directories stay.
         std::fs::write(kept_at.join(".cargo/config.toml"), "").unwrap();
         std::fs::remove_file(place.temp.join(LINKED)).unwrap();
         variables(&given, &found(&caches, &overlays), &place);
@@ -252,7 +252,7 @@ mod tests {
             std::fs::write(cargo.join("registry/src/index.x-1/new"), "").unwrap();
         }
         assert!(!own.join("registry/src/index.x-1/new").exists());
-        // What the person gets meanwhile is found by the next session.
+        // The next session sees content that the user added since.
         let later = "registry/cache/index.x-1/later.crate";
         std::fs::create_dir_all(own.join(later).parent().unwrap()).unwrap();
         std::fs::write(own.join(later), "").unwrap();
@@ -335,8 +335,8 @@ mod tests {
         }
     }
 
-    /// Commands of an earlier call may have put a link anywhere in the caches, and what the person keeps
-    /// in the project they may have changed.
+    /// Commands of an earlier call may have put a link anywhere in the caches, and may have changed
+    /// caches inside the project.
     #[test]
     fn nothing_is_made_behind_a_link_that_a_command_left() {
         let dir = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const LOCK: &str = "Cargo.lock";
 /// The manifest of a package or a workspace.
 const MANIFEST: &str = "Cargo.toml";
-/// Most bytes of one of these that are read: some hundred times what large workspaces have.
+/// Limit for the bytes read of one such file: a hundred times the size in large workspaces.
 const LARGEST: u64 = 32 << 20;
 /// Built files, which the copy has no use for.
 const TARGET: &str = "target";
@@ -61,7 +61,7 @@ fn bytes(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Links to all that this directory holds, but for what the copy has itself.
+/// Links to all entries of this directory except those that the copy has itself.
 fn link_all(from: &Path, to: &Path, but: Option<&std::ffi::OsStr>) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let name = entry?.file_name();
@@ -97,7 +97,7 @@ mod tests {
         assert!(into.join("crates/two").is_dir() && !into.join("target").exists());
         fs::write(into.join("Cargo.lock"), "other").unwrap();
         assert_eq!(fs::read_to_string(project.join("ws/Cargo.lock")).unwrap(), "lock");
-        // What a call may have put in their place holds up nobody.
+        // A FIFO or device in their place does not block.
         fs::remove_file(project.join("ws/Cargo.lock")).unwrap();
         nix::unistd::mkfifo(&project.join("ws/Cargo.lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         copy(&package, &project, &temp.path().join("waiting")).unwrap();

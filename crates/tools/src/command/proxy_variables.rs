@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
-/// What a variable says of the proxy.
+/// The value of a variable.
 #[derive(Debug, Clone, Copy)]
 enum ProxyValue {
     Address,
@@ -33,8 +33,8 @@ const PROXY_VARIABLES: [(&str, ProxyValue); 22] = [
     ("GLOBAL_AGENT_NO_PROXY", ProxyValue::Near),
     ("YARN_HTTP_PROXY", ProxyValue::Address),
     ("YARN_HTTPS_PROXY", ProxyValue::Address),
-    // Each JVM says on stderr that it took this up. No quieter way reaches those that Maven, Gradle and
-    // test runners start.
+    // Each JVM reports this variable on stderr. There is no quieter way to reach the JVMs that
+    // Maven, Gradle and test runners start.
     ("JAVA_TOOL_OPTIONS", ProxyValue::OfJava),
     // These outdo a proxy in the person's settings, which the empty network cannot reach.
     ("npm_config_proxy", ProxyValue::Address),
@@ -46,7 +46,7 @@ const PROXY_VARIABLES: [(&str, ProxyValue); 22] = [
     ("GIT_CONFIG_VALUE_0", ProxyValue::Address),
 ];
 
-/// All of them.
+/// All proxy variables.
 pub(crate) fn variables(at: SocketAddr) -> Vec<(OsString, OsString)> {
     let value = |says| match says {
         ProxyValue::Address => format!("http://{at}"),

@@ -16,7 +16,7 @@ pub(super) fn not_harmless(refusals: &[Refusal], home: Option<&str>) -> Vec<Refu
     refusals.iter().filter(|refusal| !is_harmless(refusal, home)).cloned().collect()
 }
 
-/// The one line beside a success: the command did what it was to do, or says otherwise itself.
+/// One line for a successful command: it did its work, or its own output says otherwise.
 pub(super) fn refusal_line_of_success(refusals: &[Refusal], uncounted: u64) -> Option<String> {
     let kinds = kinds(refusals);
     let (refusal, count) = kinds.first()?;
@@ -25,7 +25,7 @@ pub(super) fn refusal_line_of_success(refusals: &[Refusal], uncounted: u64) -> O
         0 => Some(first),
         more => {
             let first = first.trim_end_matches(']');
-            Some(format!("{first}; {more} more in agentd audit show]"))
+            Some(format!("{first}; {more} more: see agentd audit show]"))
         }
     }
 }
@@ -45,14 +45,14 @@ pub(super) fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
     kinds
 }
 
-/// What the cage refused, each kind of thing once with how often it happened.
+/// The sandbox's refusals, equal ones combined with their count.
 pub(super) fn refusal_lines(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
     let kinds = kinds(refusals);
     let mut lines: Vec<String> =
         kinds.iter().take(REFUSALS).map(|(refusal, count)| line(refusal, *count)).collect();
     let more = kinds.len().saturating_sub(REFUSALS) as u64 + uncounted;
     if more > 0 {
-        lines.push(format!("[the cage refused {more} more; agentd audit show has the record]"));
+        lines.push(format!("[the sandbox refused {more} more; see agentd audit show]"));
     }
     lines
 }
@@ -61,9 +61,9 @@ pub(super) fn line(refusal: &Refusal, count: u64) -> String {
     let Refusal { kind, syscall, detail, errno, .. } = refusal;
     let times = if count > 1 { format!(", {count} times") } else { String::new() };
     let how = match kind {
-        RefusalKind::Refused => "the cage refused",
+        RefusalKind::Refused => "the sandbox refused",
         // The kernel decided; we saw the call on its way there.
-        RefusalKind::Predicted => "by its grants the cage refuses",
+        RefusalKind::Predicted => "not granted by the sandbox:",
     };
     let detail = cut_line(detail, DETAIL_CHARS, 0);
     format!("[{how} {} {detail}: {:?}{times}]", visible(syscall), Errno::from_raw(*errno))
@@ -93,16 +93,16 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "[the cage refused connect 127.0.0.1:80: EACCES, 5 times]",
-                "[the cage refused connect /x\u{241b}: EACCES, 2 times]"
+                "[the sandbox refused connect 127.0.0.1:80: EACCES, 5 times]",
+                "[the sandbox refused connect /x\u{241b}: EACCES, 2 times]"
             ]
         );
         let passing =
             |refusals: &[Refusal], uncounted| refusal_line_of_success(refusals, uncounted);
         assert_eq!(passing(&[], 0), None);
-        let one = "[the cage refused connect /a: EACCES, 2 times]";
+        let one = "[the sandbox refused connect /a: EACCES, 2 times]";
         assert_eq!(passing(&[refusal("/a", 2)], 0).as_deref(), Some(one));
-        let more = "[the cage refused connect /a: EACCES; 4 more in agentd audit show]";
+        let more = "[the sandbox refused connect /a: EACCES; 4 more: see agentd audit show]";
         assert_eq!(passing(&[refusal("/a", 1), refusal("/b", 2)], 3).as_deref(), Some(more));
         let many: Vec<Refusal> = (0..30).map(|i| refusal(&format!("/{i}"), 1)).collect();
         let lines = refusal_lines(&many, 7);

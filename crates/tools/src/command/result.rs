@@ -25,9 +25,9 @@ pub(super) const LONGEST_MS: u64 = 600_000;
 /// Most names of processes that a command left running.
 const LEFT_NAMED: usize = 8;
 const SIGXFSZ: i32 = Signal::SIGXFSZ as i32;
-/// What a shell says of a program that the kernel ended for the size of a file.
+/// The exit code of a shell whose program was killed for exceeding the file size limit.
 const ENDED_BY_SIZE: i32 = 128 + SIGXFSZ;
-/// What a shell ends with that did not find a program.
+/// The exit code of a shell that did not find a program.
 const NOT_FOUND: i32 = 127;
 
 pub(super) fn answer(
@@ -41,7 +41,7 @@ pub(super) fn answer(
     let mut footer = notes;
     footer.extend(leftover_note(&left_behind));
     if ending.survivors > 0 {
-        footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
+        footer.push(format!("[{} of its processes could not be killed]", ending.survivors));
     }
     let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
     let matters = not_harmless(&ending.refusals, sight.home.as_deref());
@@ -63,12 +63,16 @@ pub(super) fn answer(
         match name.remedy {
             Remedy::Granted => format!("[git-admin: {}]", visible(&said)),
             Remedy::Restored { .. } | Remedy::Quarantined { .. } | Remedy::Left { .. } => {
-                format!("[a protected name: {}]", visible(&said))
+                format!("[protected file: {}]", visible(&said))
             }
         }
     }));
     if matches!(ending.exit, CommandExit::Code(ENDED_BY_SIZE) | CommandExit::Signal(SIGXFSZ)) {
-        footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
+        footer.push(
+            "[no file may grow beyond `sandbox.limits.file_bytes`; a program that exceeds it is \
+            killed with this code]"
+                .to_owned(),
+        );
     }
     footer.extend(sight.signer.into_iter().flat_map(Signer::lines));
     if has_failed {
@@ -102,7 +106,7 @@ pub(super) fn answer(
         by: BodyFrom::Program,
         footer,
         summary,
-        how_to_get_more: "redirect the output into a file and read parts of that",
+        how_to_get_more: "redirect the output to a file and read that in parts",
         effects: vec![Effect::Ran(command)],
         outcome,
         code,
@@ -133,7 +137,8 @@ pub(super) fn leftover_note(
     }
     let list = if list.is_empty() { String::new() } else { format!(": {}", list.join(", ")) };
     Some(format!(
-        "[processes that it left running were ended with it{list}; start a server and use it in one command]"
+        "[background processes were killed when the command ended{list}; start and use a \
+            server in one command]"
     ))
 }
 
@@ -148,14 +153,14 @@ pub(super) fn verdict(
             Outcome::TimedOut,
             Some(FailureCode::TimedOut),
             format!(
-                "exit code: 124 (timed out after {} ms; all its processes were ended)",
+                "exit code: 124 (timed out after {} ms; all its processes were killed)",
                 time.as_millis()
             ),
         ),
         (CommandEnd::Cancelled, _) => (
             Outcome::Interrupted,
             Some(FailureCode::Interrupted),
-            "exit code: 130 (ended on request; all its processes were ended)".to_owned(),
+            "exit code: 130 (cancelled; all its processes were killed)".to_owned(),
         ),
         (CommandEnd::Exceeded(exceeded), _) => exceeded_limit(exceeded),
         (CommandEnd::ByItself, CommandExit::Code(code)) => {
@@ -165,10 +170,10 @@ pub(super) fn verdict(
             let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
             let line = format!("exit code: {} (killed by signal {signal}, {name})", 128 + signal);
             if signal == SIGXFSZ {
-                let what = "the bound of a file's size".to_owned();
+                let what = "the file size limit".to_owned();
                 (Outcome::Confined { what }, Some(FailureCode::Confined), line)
             } else if signal == Signal::SIGSYS as i32 {
-                let what = "a system call that the filter answers with SIGSYS".to_owned();
+                let what = "a system call that the seccomp filter ends with SIGSYS".to_owned();
                 (Outcome::Confined { what }, Some(FailureCode::Confined), line)
             } else {
                 (Outcome::Signalled { signal }, None, line)
@@ -186,10 +191,11 @@ pub(super) fn untampered(
     let left = tampered.iter().find(|name| matches!(name.remedy, Remedy::Left { .. }));
     match (left, outcome) {
         (Some(left), Outcome::Exited { code: 0 }) => {
-            let what = "a protected name that could not be put right".to_owned();
+            let what = "a protected file could not be restored".to_owned();
             let said = visible(&left.path).into_owned();
             let exit = format!(
-                "{exit}, but {said} could not be put right; a person is asked before the next command"
+                "{exit}, but {said} could not be restored; the user is asked before the \
+                    next command"
             );
             (Outcome::Confined { what }, Some(FailureCode::Confined), exit)
         }
@@ -210,10 +216,12 @@ pub(super) fn exceeded_limit(
             let (used, most) = (mib(used), mib(most));
             let what = match held {
                 true => format!(
-                    "all {most} MiB of memory of `sandbox.limits.memory_bytes`, and needed more"
+                    "all {most} MiB of memory that `sandbox.limits.memory_bytes` allows, \
+                        and needed more"
                 ),
                 false => format!(
-                    "{used} MiB of memory, above the {most} of `sandbox.limits.memory_bytes`"
+                    "{used} MiB of memory, more than the {most} that \
+                        `sandbox.limits.memory_bytes` allows"
                 ),
             };
             (Outcome::OutOfMemory, FailureCode::OutOfMemory, what)
@@ -221,22 +229,25 @@ pub(super) fn exceeded_limit(
         LimitKind::Processes => {
             let what = match held {
                 true => format!(
-                    "all {most} processes and threads of `sandbox.limits.processes`, and wanted more"
+                    "all {most} processes and threads that `sandbox.limits.processes` \
+                        allows, and needed more"
                 ),
                 false => format!(
-                    "{used} processes and threads, above the {most} of `sandbox.limits.processes`"
+                    "{used} processes and threads, more than the {most} that \
+                        `sandbox.limits.processes` allows"
                 ),
             };
-            (confined("the bound of processes"), FailureCode::Confined, what)
+            (confined("the process limit"), FailureCode::Confined, what)
         }
         LimitKind::CpuTime => {
             let what = format!(
-                "{used} s of processor time, above the {most} of `sandbox.limits.cpu_seconds`"
+                "{used} s of CPU time, more than the {most} that \
+                    `sandbox.limits.cpu_seconds` allows"
             );
-            (confined("the bound of processor time"), FailureCode::Confined, what)
+            (confined("the CPU time limit"), FailureCode::Confined, what)
         }
     };
-    (outcome, Some(code), format!("exit code: 137 (ended with all its processes: it used {what})"))
+    (outcome, Some(code), format!("exit code: 137 (killed with all its processes: it used {what})"))
 }
 
 #[cfg(test)]
@@ -263,13 +274,13 @@ mod tests {
                 CommandEnd::TimedOut,
                 CommandExit::Signal(15),
                 Outcome::TimedOut,
-                "exit code: 124 (timed out after 2000 ms; all its processes were ended)",
+                "exit code: 124 (timed out after 2000 ms; all its processes were killed)",
             ),
             (
                 CommandEnd::Cancelled,
                 CommandExit::Code(0),
                 Outcome::Interrupted,
-                "exit code: 130 (ended on request; all its processes were ended)",
+                "exit code: 130 (cancelled; all its processes were killed)",
             ),
         ] {
             let (outcome, _, text) = verdict(over, exit, time);

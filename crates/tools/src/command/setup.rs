@@ -6,7 +6,7 @@ use sandbox::Cage;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What a tool that runs a command needs beside its order.
+/// The additional input of a tool that runs a command.
 pub struct CommandSetup<'a> {
     /// The cage that stands around the process that will be the command.
     pub cage: Cage,
@@ -18,6 +18,6 @@ pub struct CommandSetup<'a> {
     pub env: &'a [(String, String)],
     /// Longest time where the call names none.
     pub time: Duration,
-    /// Takes what the command prints, while it prints it.
+    /// Receives the command's output while it runs.
     pub show: Box<dyn LiveSink + 'a>,
 }

@@ -1,6 +1,7 @@
-//! A directory in which commands write, and in which their runner, whom no cage holds, makes something.
-//! Each name is opened from its parent's descriptor and no link is followed, so that nothing is made
-//! outside, whatever commands have put there or put there meanwhile. For `caches`.
+//! A directory that commands write, and in which the runner, which is outside the cage, creates
+//! files. Each name is opened relative to its parent's descriptor and no link is followed, so that
+//! nothing is created outside, even if a command changes the directory at the same time. For the
+//! package caches.
 
 use crate::files::safe_open::open_no_links;
 use nix::errno::Errno;
@@ -24,7 +25,7 @@ impl SharedDir {
     /// Opens one at a path that no command can change.
     ///
     /// # Errors
-    /// What the kernel answers; `ELOOP` for a link.
+    /// The kernel's error; `ELOOP` for a link.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let folder = OFlag::O_PATH | OFlag::O_DIRECTORY;
         Ok(Self(open_no_links(AT_FDCWD, path, folder, Mode::empty())?))
@@ -33,7 +34,7 @@ impl SharedDir {
     /// The folder of this name, made where it is not there.
     ///
     /// # Errors
-    /// What the kernel answers; `ELOOP` or `ENOTDIR` where a command has put something else there.
+    /// The kernel's error; `ELOOP` or `ENOTDIR` if a command has put something else there.
     pub(crate) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         match mkdirat(&self.0, name.as_ref(), FOLDER) {
             Ok(()) | Err(Errno::EEXIST) => {}
@@ -52,10 +53,10 @@ impl SharedDir {
         path.iter().try_fold(start, |folder, name| folder.folder(name))
     }
 
-    /// Makes a symbolic link to what exists, unless something has this name.
+    /// Creates a symbolic link to an existing path, unless the name exists.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub(crate) fn link(&self, name: impl AsRef<OsStr>, to: &Path) -> io::Result<()> {
         if to.symlink_metadata().is_err() {
             return Ok(());
@@ -66,10 +67,10 @@ impl SharedDir {
         }
     }
 
-    /// Makes a file in the place of what has this name.
+    /// Replaces the entry of this name with a new file.
     ///
     /// # Errors
-    /// What the kernel answers; `EISDIR` where a command has made a folder of it.
+    /// The kernel's error; `EISDIR` if a command has made it a directory.
     pub(crate) fn write_anew(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         match unlinkat(&self.0, name, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => {}
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(std::fs::read(outside.join("file")).unwrap(), b"kept");
         assert_eq!(std::fs::read(shared.join("file")).unwrap(), b"ours");
         assert!(SharedDir::open(&shared.join("folder")).is_err());
-        // Where nothing is in the way, all of it is made.
+        // Without obstacles all of it is created.
         let made = dir.folders(Path::new("a/b")).unwrap();
         made.link("c", &outside.join("file")).unwrap();
         assert_eq!(std::fs::read(shared.join("a/b/c")).unwrap(), b"kept");

@@ -1,4 +1,4 @@
-//! A file that pieces of are replaced in: its text, and where a piece stands in it. For `edit` and
+//! A file with text to replace: loads it and finds the places of a text in it. For `edit` and
 //! `multi_edit`.
 
 use crate::edit::find_replace::TextSpan;
@@ -88,7 +88,7 @@ fn text(target: &ResolvedPath, before: &mut OriginalFile) -> Result<String, Tool
         return Err(ToolFailure::new(
             FailureCode::TooLarge,
             format!(
-                "{:?} has {} bytes; a file to edit may have {LOADED_MAX}",
+                "{:?} has {} bytes; the limit for edits is {LOADED_MAX}",
                 target.named, before.size
             ),
             "Use bash with sed or a small script.",
@@ -98,7 +98,7 @@ fn text(target: &ResolvedPath, before: &mut OriginalFile) -> Result<String, Tool
         let text = format!("{:?} is a binary file ({kind})", target.named);
         let hint = match file_type::is_utf16(&bytes) {
             true => "Text is edited as UTF-8; with bash, iconv -f UTF-16 -t UTF-8 converts it.",
-            false => "Only text can be edited.",
+            false => "Only text files can be edited.",
         };
         return Err(ToolFailure::new(FailureCode::Binary, text, hint));
     }

@@ -1,8 +1,8 @@
 //! Pieces of a text found and replaced with the text's own line ends kept. Pure.
 //!
-//! A model writes `\n`; a file may end its lines with `\r\n`, or with both kinds. A piece without
-//! carriage returns matches either kind, and what takes its place is given the kind that stands
-//! there. A piece that has carriage returns itself speaks of the bytes, and is taken literally.
+//! A model writes `\n`; a file may use `\r\n`, or both kinds. A search text without carriage
+//! returns matches either kind, and its replacement gets the kind that is used at that place. A
+//! search text with carriage returns is taken literally.
 
 use std::ops::Range;
 
@@ -63,12 +63,12 @@ impl TextSpan {
     }
 }
 
-/// A place and what takes it.
+/// A span and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replacement {
     place: TextSpan,
     new: String,
-    /// Whether the new text is taken byte for byte, or given the line ends of its place.
+    /// Whether the new text keeps its own line endings or gets those of its place.
     ends: LineEndsFrom,
 }
 
@@ -86,8 +86,8 @@ impl Replacement {
         Self { place, new: new.to_owned(), ends }
     }
 
-    /// Whole lines of `text`. What takes their place ends as they did, so that no line is joined
-    /// to the next one and no end is added where there was none.
+    /// Whole lines of `text`. The replacement ends as they did, so that no line is joined with the
+    /// next one and no line ending is added where there was none.
     pub fn of_lines(text: &str, place: TextSpan, new: &str) -> Self {
         let mut new = new.to_owned();
         let ended = text[place.0.clone()].ends_with('\n');
@@ -112,7 +112,7 @@ impl Replacement {
         self.place.0.start
     }
 
-    /// Whether both would replace the same bytes.
+    /// True if both replace the same bytes.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (a, b) = (&self.place.0, &other.place.0);
         a.start < b.end && b.start < a.end
@@ -131,7 +131,7 @@ pub(crate) fn replace_spans(text: &str, places: &[TextSpan], old: &str, new: &st
     apply_replacements(text, &exchanges)
 }
 
-/// `text` after these exchanges, which stand in their order and do not overlap.
+/// `text` after these replacements, which are in order and do not overlap.
 pub(crate) fn apply_replacements(text: &str, exchanges: &[Replacement]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is replaced and put back, no other byte changes.
+        /// After any replacement and its reversal, no other byte has changed.
         #[test]
         fn there_and_back(
             lines in proptest::collection::vec(("[ab ]{0,3}", prop_oneof!["\n", "\r\n"]), 1..12),

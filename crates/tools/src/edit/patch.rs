@@ -21,7 +21,7 @@ pub(crate) struct PatchSection {
     pub work: FileAction,
 }
 
-/// What becomes of a file.
+/// The action for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileAction {
     Add { content: String },
@@ -29,7 +29,7 @@ pub(crate) enum FileAction {
     Update { to: Option<String>, hunks: Vec<Hunk> },
 }
 
-/// Lines of a file and what takes their place.
+/// Lines of a file and their replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hunk {
     /// The line of the patch that it begins at, counted from 1.
@@ -52,7 +52,7 @@ impl PatchSection {
         std::iter::once(self.path.clone()).chain(to).collect()
     }
 
-    /// Whether nothing is left at its path.
+    /// True if the patch removes the file at its path.
     pub fn removes(&self) -> bool {
         match &self.work {
             FileAction::Delete => true,
@@ -185,7 +185,7 @@ impl<'a> PatchReader<'a> {
         Ok(content)
     }
 
-    /// Whether nothing but empty lines stands before the next file.
+    /// True if only empty lines precede the next file.
     fn is_at_a_head(&self) -> bool {
         let next = self.lines[self.at..].iter().find(|line| !line.trim().is_empty());
         next.is_none_or(|line| line.starts_with("*** "))
@@ -204,7 +204,7 @@ impl<'a> PatchReader<'a> {
                 continue;
             }
             if let Some(anchor) = line.strip_prefix("@@") {
-                // Several of them lead to one place.
+                // Several anchors in a row select one place.
                 let done = open.take_if(|hunk| !(hunk.old.is_empty() && hunk.new.is_empty()));
                 hunks.extend(done);
                 let hunk =
@@ -243,7 +243,7 @@ impl<'a> PatchReader<'a> {
     }
 }
 
-/// What stands behind `@@`, without the line numbers of other patches.
+/// The text after `@@`, without the line numbers of unified diffs.
 fn anchor_of(text: &str) -> Option<String> {
     let text = text.strip_prefix(' ').unwrap_or(text);
     let numbers = text.trim_start();
@@ -273,7 +273,7 @@ fn wrong(line: usize, what: &str) -> ToolFailure {
 /// `no_match` or `ambiguous`, with the hunk's line.
 pub(crate) fn apply_hunks(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, ToolFailure> {
     let mut lines: Vec<&str> = text.split('\n').collect();
-    // What follows the last newline is no line.
+    // There is no line after the last newline.
     let ended = lines.pop_if(|last| last.is_empty()).is_some();
     let mut out: Vec<String> = Vec::new();
     let mut from = 0;
@@ -317,7 +317,11 @@ fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, 
         let find = |nearness| lines[from..].iter().position(|line| is_same(line, anchor, nearness));
         let found = [Nearness::Exact, Nearness::WithoutSpace, Nearness::Beginning];
         let Some(found) = found.into_iter().find_map(find) else {
-            return Err(no_match(path, hunk, &format!("the line {:?} is not there", cut(anchor))));
+            return Err(no_match(
+                path,
+                hunk,
+                &format!("the anchor line {:?} was not found", cut(anchor)),
+            ));
         };
         from += found + 1;
     }
@@ -341,34 +345,34 @@ fn place(path: &str, lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, 
         }
         match (found.next(), found.next()) {
             (Some(only), None) => return Ok(only),
-            // The anchor says which of them.
+            // The anchor selects one.
             (Some(first), Some(_)) if !hunk.anchors.is_empty() => return Ok(first),
             (Some(first), Some(second)) => {
                 return Err(ToolFailure::new(
                     FailureCode::Ambiguous,
                     format!(
-                        "the hunk at line {} of the patch stands in {path:?} more than once, at \
-                         lines {} and {}",
+                        "the hunk at line {} of the patch matches {path:?} more than once, \
+                            at lines {} and {}",
                         hunk.at,
                         first + 1,
                         second + 1
                     ),
-                    "Nothing was changed. Give more lines of context, or the line of its function \
-                     or type behind `@@`.",
+                    "Nothing was changed. Add context lines, or put the line of the \
+                        enclosing function or type after `@@`.",
                 ));
             }
             (None, _) => {}
         }
     }
     let first = hunk.old.iter().find(|line| !line.trim().is_empty()).map_or("", String::as_str);
-    Err(no_match(path, hunk, &format!("its lines, from {:?} on, are not there", cut(first))))
+    Err(no_match(path, hunk, &format!("its lines, starting with {:?}, were not found", cut(first))))
 }
 
 fn no_match(path: &str, hunk: &Hunk, what: &str) -> ToolFailure {
     ToolFailure::new(
         FailureCode::NoMatch,
         format!("the hunk at line {} of the patch does not fit {path:?}: {what}", hunk.at),
-        "Nothing was changed. Read that part of the file again and copy its lines exactly.",
+        "Nothing was changed. Read that part of the file again and copy the lines exactly.",
     )
 }
 
@@ -378,7 +382,7 @@ enum Nearness {
     Exact,
     WithoutEnd,
     WithoutSpace,
-    /// Whatever stands behind it.
+    /// Any text may follow.
     Beginning,
 }
 

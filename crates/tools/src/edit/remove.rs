@@ -1,6 +1,6 @@
-//! Files and directories taken away together: each is moved aside first, and all come back where
-//! one of them cannot go. One that is alone goes at once, and leaves nothing aside however its call
-//! ends. For `delete`.
+//! Removes files and directories together. Each is moved aside first, and all are moved back if one
+//! cannot be removed. A single file is removed directly, so that an interrupted call leaves nothing
+//! aside. For `delete`.
 
 use crate::edit::replace::OriginalFile;
 use crate::failure::{FailureCode, ToolFailure};
@@ -26,12 +26,12 @@ pub(crate) struct RemovalTarget {
     pub named: String,
     /// The directory that it lies in, a real path.
     pub parent: PathBuf,
-    /// Its name there; a link is taken away itself, not what it leads to.
+    /// Its name there. A symbolic link is removed itself, not its target.
     pub name: OsString,
     pub what: RemovalKind,
 }
 
-/// What is taken away.
+/// The kind of entry to remove.
 #[derive(Debug)]
 pub(crate) enum RemovalKind {
     /// A file, as it was found.
@@ -41,9 +41,10 @@ pub(crate) enum RemovalKind {
     Directory(String),
 }
 
-/// Most names that are tried for what is moved aside.
+/// Limit for the temporary names that are tried.
 const NAMES: usize = 100;
-/// Longest name in bytes that stands in the name of what is moved aside, which has to be one too.
+/// Limit for the bytes of the original name inside the temporary name, which must be a valid name
+/// too.
 const SHOWN_NAME: usize = 200;
 /// Most entries of a directory, its own directories' included.
 pub(crate) const ENTRIES: usize = 10_000;
@@ -65,8 +66,7 @@ pub(crate) fn link_digest(path: &Path) -> Option<String> {
     Some(precondition::digest(std::fs::read_link(path).ok()?.as_os_str().as_bytes()))
 }
 
-/// The digest of a directory, of what one sees without opening its files: names, kinds, sizes,
-/// times.
+/// The digest of a directory tree, without opening files: names, types, sizes, times.
 ///
 /// # Errors
 /// As [`visit_contents`].
@@ -86,11 +86,11 @@ pub(crate) fn tree_digest(directory: &Path) -> Result<String, ToolFailure> {
     Ok(format!("{}{}", ProbedPath::TREE, precondition::digest(seen.concat().as_bytes())))
 }
 
-/// Takes all of them away, or none.
+/// Removes all of them, or none.
 ///
 /// # Errors
-/// Whatever the system answers; `stale` where somebody changed a file meanwhile. Only a directory
-/// of which the system takes a part and keeps another is left half: the message says so.
+/// Any system error; `stale` if a file has changed meanwhile. Only a directory of which the system
+/// can remove a part remains half removed; the message says it.
 pub(crate) fn remove(all: &[RemovalTarget]) -> Result<(), ToolFailure> {
     if let [only] = all
         && matches!(only.what, RemovalKind::File(_) | RemovalKind::Link)
@@ -116,15 +116,18 @@ fn remove_single(removal: &RemovalTarget) -> Result<(), ToolFailure> {
         RemovalKind::Link | RemovalKind::Directory(_) => true,
     };
     if !is_still {
-        return Err(precondition::stale(&removal.named, "was changed by somebody else"));
+        return Err(precondition::stale(
+            &removal.named,
+            "changed on disk since you last read it (possibly by a command of yours)",
+        ));
     }
     unlinkat(&directory, removal.name.as_os_str(), UnlinkatFlags::NoRemoveDir).map_err(failed)
 }
 
-/// Takes one file away, if it still is the one that was found.
+/// Removes one file if it is unchanged.
 ///
 /// # Errors
-/// Whatever the system answers; `stale` where somebody changed it meanwhile.
+/// Any system error; `stale` if the file has changed meanwhile.
 pub(crate) fn remove_file(target: &ResolvedPath, found: &OriginalFile) -> Result<(), ToolFailure> {
     let (Some(parent), Some(name)) = (target.real.parent(), target.real.file_name()) else {
         return Err(crate::files::resolved_path::not_found(target));
@@ -132,7 +135,10 @@ pub(crate) fn remove_file(target: &ResolvedPath, found: &OriginalFile) -> Result
     let failed = |errno: Errno| ToolFailure::io("delete", &target.named, errno.into());
     let directory = safe_open::open_directory(parent).map_err(failed)?;
     if !found.is_still(&directory, name).map_err(failed)? {
-        return Err(precondition::stale(&target.named, "was changed by somebody else"));
+        return Err(precondition::stale(
+            &target.named,
+            "changed on disk since you last read it (possibly by a command of yours)",
+        ));
     }
     unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map_err(failed)
 }
@@ -152,11 +158,14 @@ impl<'a> MovedAside<'a> {
         if let RemovalKind::File(before) = &removal.what
             && !before.is_still(&directory, &removal.name).map_err(failed)?
         {
-            return Err(precondition::stale(&removal.named, "was changed by somebody else"));
+            return Err(precondition::stale(
+                &removal.named,
+                "changed on disk since you last read it (possibly by a command of yours)",
+            ));
         }
         let mut aside = Self { removal, directory, name: String::new(), moved: false };
-        // A call that was killed may have left such a name behind, with what it held: whoever finds it
-        // sees what it was called.
+        // A killed call may leave this name behind with its content, so the name includes the
+        // original one.
         let was = removal.name.to_str().filter(|name| name.len() <= SHOWN_NAME).unwrap_or_default();
         for attempt in 0..NAMES {
             let place = format!("{}-{number}-{attempt}", std::process::id());
@@ -173,7 +182,10 @@ impl<'a> MovedAside<'a> {
         if let RemovalKind::Directory(before) = &removal.what
             && tree_digest(&removal.parent.join(&aside.name))? != *before
         {
-            return Err(precondition::stale(&removal.named, "was changed by somebody else"));
+            return Err(precondition::stale(
+                &removal.named,
+                "changed on disk since you last read it (possibly by a command of yours)",
+            ));
         }
         Ok(aside)
     }
@@ -187,7 +199,7 @@ impl<'a> MovedAside<'a> {
             RemovalKind::Directory(_) => {
                 std::fs::remove_dir_all(self.removal.parent.join(&self.name)).map_err(|error| {
                     let failure = ToolFailure::io("delete all of", &self.removal.named, error);
-                    let hint = "A part of the directory may be gone. Look at what is left of it.";
+                    let hint = "Part of the directory may be deleted. List it with ls.";
                     ToolFailure { hint: hint.to_owned(), ..failure }
                 })
             }
@@ -200,7 +212,8 @@ impl<'a> MovedAside<'a> {
 impl Drop for MovedAside<'_> {
     fn drop(&mut self) {
         if self.moved {
-            // Should somebody have taken the name meanwhile, theirs is kept and ours stays aside.
+            // If another process has taken the name meanwhile, its file is kept and ours stays
+            // aside.
             let _ = rename(&self.directory, OsStr::new(&self.name), &self.removal.name);
         }
     }
@@ -209,7 +222,7 @@ impl Drop for MovedAside<'_> {
 /// Never over something that is there.
 fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     match renameat2(directory, from, directory, to, RenameFlags::RENAME_NOREPLACE) {
-        // A file system that cannot promise it: at least what is there already is seen.
+        // For a file system without this guarantee, at least existing entries are detected.
         Err(Errno::EINVAL | Errno::ENOSYS) => {
             match fstatat(directory, to, AtFlags::AT_SYMLINK_NOFOLLOW) {
                 Ok(_) => Err(Errno::EEXIST),
@@ -221,10 +234,10 @@ fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     }
 }
 
-/// Nothing in a directory stays when it goes: what may not go keeps it.
+/// Visits everything in a directory; an entry that `check` refuses prevents the removal.
 ///
 /// # Errors
-/// `too_large` above `most` entries; whatever `check` says of one of them.
+/// `too_large` above `most` entries; any error of `check`.
 pub(crate) fn visit_contents(
     named: &str,
     real: &Path,
@@ -243,8 +256,8 @@ pub(crate) fn visit_contents(
             if seen > most {
                 return Err(ToolFailure::new(
                     FailureCode::TooLarge,
-                    format!("{named:?} holds more than {most} files and directories"),
-                    "Use bash with rm -r, which a person may have to allow.",
+                    format!("{named:?} contains more than {most} files and directories"),
+                    "Use bash with rm -r, which may need the user's approval.",
                 ));
             }
             let kind = entry.file_type().map_err(failed)?;

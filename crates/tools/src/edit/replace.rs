@@ -1,4 +1,4 @@
-//! A file's content replaced in one step: whoever looks sees the old file or the new one.
+//! Replaces a file's content in one step: other processes see the old or the new content.
 
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
@@ -31,7 +31,7 @@ pub(crate) struct OriginalFile {
     owner: (u32, u32),
 }
 
-/// What changes when somebody else writes or replaces a file.
+/// Changes whenever another process writes or replaces the file.
 #[derive(Debug, PartialEq, Eq)]
 struct FileIdentity {
     inode: (u64, u64),
@@ -40,7 +40,7 @@ struct FileIdentity {
     modified: (i64, i64),
 }
 
-/// What a replacement did.
+/// The result of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replaced {
     /// There was no file.
@@ -49,10 +49,10 @@ pub(crate) enum Replaced {
     Overwritten,
 }
 
-/// Reads what is at the target: nothing, or a regular file.
+/// Reads the target: nothing, or a regular file.
 ///
 /// # Errors
-/// The codes of [`safe_open::regular`]; `stale` where it is not what the call was judged for.
+/// The errors of opening; `stale` if the file is not the judged one.
 pub(crate) fn load_original(
     ctx: &ToolContext<'_>,
     target: &ResolvedPath,
@@ -82,11 +82,12 @@ pub(crate) fn load_original(
     }))
 }
 
-/// Puts `bytes` in the place of what `before` found, through a new file beside it and one rename.
-/// Missing directories are made, and taken away again where the rest fails.
+/// Replaces the file that `before` describes with `bytes`, through a new file in the same directory
+/// and one rename. Creates missing directories, and removes them again on failure.
 ///
 /// # Errors
-/// Whatever the system answers; `stale` where somebody else was faster. Nothing has changed then.
+/// Any system error; `stale` if another process has changed the file. Nothing is changed in these
+/// cases.
 pub(crate) fn replace(
     target: &ResolvedPath,
     before: Option<&OriginalFile>,
@@ -109,12 +110,12 @@ pub(crate) fn replace(
 }
 
 impl OriginalFile {
-    /// Its permissions, and what else the system keeps there.
+    /// Its mode bits.
     pub fn mode(&self) -> u32 {
         self.mode
     }
 
-    /// Whether this name of a directory still is the file that was found.
+    /// True if this name of the directory is still the same unchanged file.
     pub fn is_still(&self, directory: impl AsFd, name: &OsStr) -> Result<bool, Errno> {
         Ok(FileIdentity::at(directory, name)?.as_ref() == Some(&self.stamp))
     }
@@ -150,7 +151,7 @@ struct CreatedDirs {
 }
 
 impl CreatedDirs {
-    /// Opens `parent`, making what is missing of it.
+    /// Opens `parent` and creates missing directories.
     fn parents(&mut self, parent: &Path) -> Result<OwnedFd, Errno> {
         match safe_open::open_directory(parent) {
             Err(Errno::ENOENT) => {}
@@ -162,7 +163,7 @@ impl CreatedDirs {
         let directory = self.parents(above)?;
         match mkdirat(&directory, name, Mode::from_bits_truncate(0o777)) {
             Ok(()) => self.directories.push(parent.to_owned()),
-            // Somebody else was faster; what they made is opened like any other.
+            // Another process has created it; it is opened like any other.
             Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno),
         }
@@ -178,7 +179,7 @@ impl CreatedDirs {
 impl Drop for CreatedDirs {
     fn drop(&mut self) {
         for directory in self.directories.iter().rev() {
-            // A directory that somebody uses by now is not empty, and stays.
+            // A directory that other processes use by now is not empty, and stays.
             let _ = std::fs::remove_dir(directory);
         }
     }
@@ -197,7 +198,8 @@ impl<'a> TempFile<'a> {
         before: Option<&OriginalFile>,
         bytes: &[u8],
     ) -> Result<Self, Errno> {
-        // Only what may stay private is made private at first; a new file gets what umask leaves.
+        // The copy of an existing file is private at first; a new file gets the mode that umask
+        // leaves.
         let mode = Mode::from_bits_truncate(if before.is_some() { 0o600 } else { 0o666 });
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
         let (fresh, fd) = (0..100)
@@ -231,14 +233,20 @@ impl<'a> TempFile<'a> {
         let failed = |errno: Errno| ToolFailure::io("write", &target.named, errno.into());
         let now = FileIdentity::at(self.directory, name).map_err(failed)?;
         if now.as_ref() != before.map(|before| &before.stamp) {
-            return Err(precondition::stale(&target.named, "was changed by somebody else"));
+            return Err(precondition::stale(
+                &target.named,
+                "changed on disk since you last read it (possibly by a command of yours)",
+            ));
         }
         match before {
             Some(_) => renameat(self.directory, self.name.as_str(), self.directory, name)
                 .map_err(failed)?,
             None => match self.place_new(name) {
                 Err(Errno::EEXIST) => {
-                    return Err(precondition::stale(&target.named, "was made by somebody else"));
+                    return Err(precondition::stale(
+                        &target.named,
+                        "was created by another process",
+                    ));
                 }
                 other => other.map_err(failed)?,
             },
@@ -247,7 +255,8 @@ impl<'a> TempFile<'a> {
         Ok(if before.is_some() { Replaced::Overwritten } else { Replaced::Created })
     }
 
-    /// Never over a file that somebody made meanwhile, where the file system can promise that.
+    /// Never replaces a file that another process has created meanwhile, if the file system
+    /// supports that.
     fn place_new(&self, name: &OsStr) -> Result<(), Errno> {
         let from = self.name.as_str();
         match renameat2(self.directory, from, self.directory, name, RenameFlags::RENAME_NOREPLACE) {
@@ -275,7 +284,8 @@ fn keep_owner(file: &File, before: &OriginalFile) -> Result<(), Errno> {
         return Ok(());
     }
     match fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))) {
-        // Somebody else's file in a directory of ours: the content is what was asked for.
+        // Another user's file in a directory of ours: the content is right, the owner cannot be
+        // kept.
         Err(Errno::EPERM | Errno::EINVAL) => Ok(()),
         other => other,
     }

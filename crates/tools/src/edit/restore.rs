@@ -1,7 +1,7 @@
-//! What one call changed, put back as it was: all of it, or nothing. For `agentd-tool`.
+//! Restores the files that one call changed: all of them, or none. For `agentd-tool`.
 //!
-//! Whatever somebody else changed since is a conflict, and then nothing is touched. What is replaced
-//! is held until all is done, and comes back where a later file fails.
+//! A file that has changed since is a conflict, and then no file is touched. Replaced content is
+//! kept in memory until all is done, and restored if a later file fails.
 
 use crate::cancel::Cancel;
 use crate::edit::remove;
@@ -26,7 +26,7 @@ const TOOL: &str = "undo_restore";
 /// Most bytes of all diffs together, and one more: they are shown with a question.
 const DIFFS: usize = 256 << 10;
 
-/// Where the files are, what is there now, and what would change.
+/// The real paths of the files, their current content, and the changes to make.
 #[must_use]
 pub fn probe_restore(files: &[KeptFile], place: &CallScope, cancel: &Cancel) -> Probe {
     let ctx = context(place, &[], cancel);
@@ -63,7 +63,7 @@ pub fn restore(
         result,
         full,
         effects,
-        // What is put back was not read: an edit of it needs a look first.
+        // The model has not read the restored files; it must read one before an edit.
         seen: Vec::new(),
         evidence: None,
         refusals: Vec::new(),
@@ -95,7 +95,10 @@ fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, Too
     for step in &steps {
         let then = ctx.judged.iter().find(|judged| judged.real == step.file.path);
         if then.is_some_and(|then| then.digest != step.file.after) {
-            return Err(precondition::stale(&step.file.path, "was changed by somebody else"));
+            return Err(precondition::stale(
+                &step.file.path,
+                "changed on disk since you last read it (possibly by a command of yours)",
+            ));
         }
     }
     ctx.check_cancelled()?;
@@ -103,7 +106,8 @@ fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, Too
     let mut effects = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         if let Err(failure) = step.forward() {
-            // The last first, so that each finds what it left. The one that failed may be half done.
+            // In reverse order, so that each step finds its own result. The failed step may be half
+            // done.
             let stuck: Vec<&str> = steps[..=number]
                 .iter()
                 .rev()
@@ -112,7 +116,10 @@ fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, Too
                 .collect();
             let all = match stuck.is_empty() {
                 true => "nothing was changed".to_owned(),
-                false => format!("changed all the same, look at them: {}", stuck.join(", ")),
+                false => format!(
+                    "these files are changed although the call failed, check them: {}",
+                    stuck.join(", ")
+                ),
             };
             return Err(ToolFailure { message: format!("{}; {all}", failure.message), ..failure });
         }
@@ -120,7 +127,7 @@ fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, Too
         effects.push(step.effect());
     }
     let text = format!("{}{text}{}", left_out(files, ctx), diffs(&steps, ctx));
-    let summary = format!("put back {} files", steps.len());
+    let summary = format!("restored {} files", steps.len());
     Ok(ToolAnswer::done(text, summary, effects))
 }
 
@@ -128,18 +135,18 @@ fn is_kept(file: &KeptFile) -> bool {
     !matches!(file.before, Was::NotKept(_))
 }
 
-/// What does not come back, first of all that is said.
+/// The files that cannot be restored; listed first.
 fn left_out(files: &[KeptFile], ctx: &ToolContext<'_>) -> String {
     let lines = files.iter().filter_map(|file| match &file.before {
         Was::NotKept(why) => {
-            Some(format!("[stays as it is: {}: {why}]\n", ctx.shown(Path::new(&file.path))))
+            Some(format!("[not restored: {}: {why}]\n", ctx.shown(Path::new(&file.path))))
         }
         Was::Absent | Was::File { .. } | Was::Link(_) => None,
     });
     lines.collect()
 }
 
-/// What changes, as far as anybody would read it.
+/// The diffs, up to a limit.
 fn diffs(steps: &[RestoreStep<'_>], ctx: &ToolContext<'_>) -> String {
     let mut text = String::new();
     for (number, step) in steps.iter().enumerate() {
@@ -162,24 +169,24 @@ struct RestoreStep<'a> {
     link: Option<std::path::PathBuf>,
 }
 
-/// Looks at all of them before anything is done.
+/// Checks all files before any change.
 fn plan<'a>(
     files: &'a [KeptFile],
     ctx: &ToolContext<'_>,
 ) -> Result<Vec<RestoreStep<'a>>, ToolFailure> {
-    // What was judged is compared by the caller; here it is about where paths lead.
+    // The caller compares the judged digests; here only the real paths matter.
     let plain = self::context(ctx.scope, &[], ctx.cancel);
     let mut conflicts = Vec::new();
     let mut steps = Vec::new();
     for file in files.iter().filter(|file| is_kept(file)) {
         let path = Path::new(&file.path);
         let name = path.file_name().map(Path::new);
-        // A link is not followed: what is put back is the link itself, in its directory.
+        // A symbolic link is not followed: the link itself is restored.
         let parent = path.parent().and_then(Path::to_str).unwrap_or("/");
         let above = plain.to_write(parent)?;
         let real = name.map_or_else(|| above.real.clone(), |name| above.real.join(name));
         if real != path {
-            return Err(precondition::stale(&file.path, "leads to another place"));
+            return Err(precondition::stale(&file.path, "now resolves to another path"));
         }
         plain.to_write(&file.path).map(drop).or_else(|failure| match path.is_symlink() {
             true => Ok(()),
@@ -200,10 +207,11 @@ fn plan<'a>(
             return Err(ToolFailure::new(
                 FailureCode::TooLarge,
                 format!(
-                    "{} is too large now to be held while it is put back, so nothing was put back",
+                    "nothing was restored: {} is now too large to keep a copy of it during \
+                        the restore",
                     ctx.shown(path)
                 ),
-                "Edit by hand what you want to be otherwise.",
+                "Use edit to make the changes you still want.",
             ));
         }
         steps.push(RestoreStep { file, target, found, link });
@@ -212,13 +220,16 @@ fn plan<'a>(
         true => Ok(steps),
         false => Err(ToolFailure::new(
             FailureCode::Stale,
-            format!("changed since, so nothing was put back: {}", conflicts.join(", ")),
-            "Look at what is there now, and edit by hand what you want to be otherwise.",
+            format!(
+                "nothing was restored, because these files have changed since: {}",
+                conflicts.join(", ")
+            ),
+            "Read these files, and use edit to make the changes you still want.",
         )),
     }
 }
 
-/// What is at a path, as [`KeptFile::after`] says it.
+/// The current content of a path, in the format of [`KeptFile::after`].
 fn now(path: &Path) -> Result<Option<String>, ToolFailure> {
     let Ok(meta) = path.symlink_metadata() else { return Ok(None) };
     if meta.is_symlink() {
@@ -333,7 +344,7 @@ impl RestoreStep<'_> {
         };
         match (old, new) {
             (Some(old), Some(new)) => diff::unified(&shown, &old, &new),
-            _ => format!("[no diff: {shown} is no text]\n"),
+            _ => format!("[no diff: {shown} is not text]\n"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Several files changed together: where one cannot be, those before it become what they were. For
+//! Changes several files together: if one change fails, the earlier ones are reverted. For
 //! `apply_patch`.
 
 use crate::edit::remove;
@@ -16,9 +16,9 @@ pub(crate) struct FileChange {
     pub target: ResolvedPath,
     /// Absent where nothing was there.
     pub before: Option<OriginalFile>,
-    /// What it will hold; absent where nothing will be there.
+    /// The new content; absent if the file is removed.
     pub after: Option<Vec<u8>>,
-    /// The permissions that it will have, where they are not those that it has.
+    /// The new mode bits, if they differ from the current ones.
     pub mode: Option<u32>,
     /// Directories that will be made for it, the deepest first.
     made: Vec<PathBuf>,
@@ -35,7 +35,7 @@ impl FileChange {
             return Err(ToolFailure::new(
                 FailureCode::TooLarge,
                 format!(
-                    "{:?} has {size} bytes; a file of a patch may have {LOADED_MAX}",
+                    "{:?} has {size} bytes; the limit for a patch is {LOADED_MAX}",
                     target.named
                 ),
                 "Nothing was changed. Use delete or bash for it.",
@@ -68,7 +68,7 @@ impl FileChange {
         }
     }
 
-    /// Whether the file is as it was found.
+    /// True if the file has its original content.
     fn is_as_before(&self, plain: &ToolContext<'_>) -> bool {
         let now = self.now(plain).and_then(|target| load_original(plain, &target));
         let bytes =
@@ -91,7 +91,7 @@ impl FileChange {
             (None, Some(there)) => {
                 remove::remove_file(&target, &there)?;
                 for dir in &self.made {
-                    // One that holds something else by now stays.
+                    // A directory that contains something else by now stays.
                     let _ = std::fs::remove_dir(dir);
                 }
                 Ok(())
@@ -107,11 +107,12 @@ fn permit(target: &ResolvedPath, mode: u32) -> Result<(), ToolFailure> {
         .map_err(|error| ToolFailure::io("set the permissions of", &target.named, error))
 }
 
-/// Makes all of them, or none: what is written before what is removed, so that nothing is gone while
-/// something can still fail for want of space.
+/// Makes all changes, or none. Files are written before others are removed, so that nothing is lost
+/// if the disk is full.
 ///
 /// # Errors
-/// Of the first that cannot be made. The message says what could not be put back.
+/// The error of the first change that fails. The message names the files that could not be
+/// reverted.
 pub(crate) fn apply_all(changes: &[FileChange], ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
     let written = changes.iter().filter(|change| change.changes() && change.after.is_some());
     let removed = changes.iter().filter(|change| change.changes() && change.after.is_none());
@@ -136,7 +137,10 @@ pub(crate) fn apply_all(changes: &[FileChange], ctx: &ToolContext<'_>) -> Result
             .collect();
         let all = match stuck.is_empty() {
             true => "nothing was changed".to_owned(),
-            false => format!("changed all the same, look at them: {}", stuck.join(", ")),
+            false => format!(
+                "these files are changed although the call failed, check them: {}",
+                stuck.join(", ")
+            ),
         };
         return Err(match failure.code == FailureCode::Stale && stuck.is_empty() {
             true => failure,

@@ -7,9 +7,9 @@ use crate::failure::{FailureCode, ToolFailure};
 pub struct EngineError {
     /// Its kind.
     pub code: FailureCode,
-    /// What is wrong, in a sentence.
+    /// The error in one sentence.
     pub message: String,
-    /// The next step; empty where there is none.
+    /// The next step; may be empty.
     pub hint: String,
 }
 

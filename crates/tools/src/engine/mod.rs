@@ -8,7 +8,7 @@ use crate::engine::syntax::SyntaxEngine;
 use crate::engine::web::WebEngine;
 use crate::runner_program::RunnerProgram;
 
-/// What the program that runs a call can beside files and commands.
+/// The engine of the program that runs a call, in addition to files and commands.
 #[derive(Clone, Copy)]
 pub enum Engine<'a> {
     /// Nothing: `agentd-tool`.

@@ -1,6 +1,5 @@
-//! What the tools for syntax trees ask of the engine that reads them: text in, places out. The
-//! engine opens no file and is linked into `agentd-code` only; paths, scope, caps and writing stay
-//! with the tools.
+//! The interface between the syntax tools and the engine that parses source text. The engine opens
+//! no file and is linked into `agentd-code` only; the tools handle paths, limits and writing.
 
 use crate::engine::error::EngineError;
 use std::ops::Range;
@@ -17,7 +16,7 @@ pub trait SyntaxEngine {
     /// The language of a file of this name.
     fn of_file(&self, path: &Path) -> Option<&'static str>;
 
-    /// What stands in a file; none where its kind is not known.
+    /// The outline of a file; `None` for an unknown file type.
     fn outline(&self, path: &Path, text: &str) -> Option<Outline>;
 
     /// Gets ready to look for code that looks like one of `patterns`.
@@ -55,31 +54,31 @@ pub trait SyntaxSearch {
     fn doubtful(&self) -> &[String];
 }
 
-/// What stands in a file, in its order.
+/// The outline of a file, in source order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outline {
-    /// What kind of file it is, in a word.
+    /// The file type.
     pub language: &'static str,
     /// Its entries.
     pub entries: Vec<OutlineEntry>,
-    /// Whether parts of it could not be read as that language.
+    /// True if parts of it have syntax errors.
     pub errors: bool,
 }
 
-/// One thing that stands in a file.
+/// One entry of an outline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineEntry {
     /// Its first line, counted from 1.
     pub line: usize,
     /// Its last line.
     pub last: usize,
-    /// How many others it stands in.
+    /// Its nesting depth.
     pub depth: usize,
     /// Its head on one line: `fn new(path: &Path) -> Self`.
     pub text: String,
 }
 
-/// A piece of code that looks like what was asked for.
+/// A piece of code that matches a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeMatch {
     /// Its first line, counted from 1.
@@ -88,7 +87,7 @@ pub struct CodeMatch {
     pub symbol: String,
     /// The code.
     pub text: String,
-    /// Each metavariable by its name, with what it stands for.
+    /// Each metavariable with its value.
     pub captures: Vec<(String, String)>,
 }
 
@@ -97,9 +96,9 @@ pub struct CodeMatch {
 pub enum TreeEdit {
     /// Code that looks so becomes other code.
     Replace {
-        /// What to find.
+        /// The code to find.
         find: FindBy,
-        /// What takes its place, with the metavariables of `find`.
+        /// The replacement, with the metavariables of `find`.
         replacement: String,
         /// Only inside code that looks so.
         within: Option<String>,
@@ -112,7 +111,7 @@ pub enum TreeEdit {
         from: String,
         /// The name as it shall be.
         to: String,
-        /// What is called so.
+        /// The kind of name.
         target: NameKind,
         /// Only inside the function, type or module of this name.
         within_symbol: Option<String>,
@@ -128,12 +127,12 @@ pub enum FindBy {
     Rule(String),
 }
 
-/// What kind of name is renamed.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameKind {
-    /// A variable, parameter, function or type: what is named without an owner before it.
+    /// A variable, parameter, function or type: a name without a qualifier.
     Local,
-    /// A field, property or method: what is named behind its owner.
+    /// A field, property or method: a name with a qualifier.
     Member,
 }
 
@@ -151,7 +150,7 @@ pub struct LocatedEdits {
 pub struct TextEdit {
     /// Which bytes.
     pub place: Range<usize>,
-    /// What takes their place.
+    /// The replacement.
     pub new: String,
     /// In which function, type or module they stand; empty at the top.
     pub symbol: String,

@@ -1,6 +1,6 @@
-//! What the tools of the web ask of the engine that has the network: an address in, text out. The
-//! engine is linked into `agentd-web` only. Addresses are read here, so that what a rule is asked
-//! about and what is fetched are one.
+//! The interface between the web tools and the engine with network access. The engine is linked
+//! into `agentd-web` only. Addresses are parsed here, so that rules judge exactly the address that
+//! is fetched.
 
 use crate::cancel::Cancel;
 use crate::engine::error::EngineError;
@@ -12,7 +12,7 @@ use url::{Host, Url};
 /// Longest address; servers and programs take no longer ones.
 const LONGEST: usize = 8 * 1024;
 
-/// Has the network. Both look at nothing but what their arguments name.
+/// Accesses the network. Both methods use nothing but their arguments.
 pub trait WebEngine {
     /// The text of a page.
     ///
@@ -21,7 +21,7 @@ pub trait WebEngine {
     /// `timed_out`, `interrupted`.
     fn page(&self, url: &Url, cancel: &Cancel) -> Result<WebPage, EngineError>;
 
-    /// What a search finds, the best first.
+    /// Search results, the best first.
     ///
     /// # Errors
     /// As for a page.
@@ -40,9 +40,9 @@ pub struct WebPage {
     pub url: String,
     /// Its title; empty where it has none.
     pub title: String,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// Whether its end was not read, since it is longer than what is.
+    /// True if the end was not read, because the page exceeds the limit.
     pub cut: bool,
 }
 
@@ -53,13 +53,12 @@ pub struct SearchHit {
     pub title: String,
     /// Where it is.
     pub url: String,
-    /// What the search shows of it.
+    /// The excerpt.
     pub snippet: String,
 }
 
 /// Why a page by an address in numbers is not fetched.
-pub const NUMERIC_ADDRESS_REFUSED: &str =
-    "does not name its host; addresses in numbers are not fetched";
+pub const NUMERIC_ADDRESS_REFUSED: &str = "has a numeric address; only host names are fetched";
 
 /// The address of a page that does not name its host.
 #[must_use]
@@ -71,12 +70,11 @@ pub fn numeric_address(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Reads an address that somebody wrote: a page of the web by its name, or where private networks are
-/// reached, by an address in numbers. A link that only leads through a search engine is taken for what
-/// it leads to.
+/// Parses the address of a web page. Numeric addresses are accepted only if private networks are
+/// reachable. A redirect link of a search engine is replaced by its target.
 ///
 /// # Errors
-/// Why it is none that can be fetched, in words.
+/// A message, if the address cannot be fetched.
 pub fn web_url(text: &str, private: PrivateNetworks) -> Result<Url, String> {
     let text = text.trim();
     if text.len() > LONGEST {
@@ -84,7 +82,7 @@ pub fn web_url(text: &str, private: PrivateNetworks) -> Result<Url, String> {
     }
     let shown: String = text.chars().take(200).collect();
     let read = |text: &str| {
-        Url::parse(text).map_err(|error| format!("{shown:?} is no address of the web: {error}"))
+        Url::parse(text).map_err(|error| format!("{shown:?} is not a web address: {error}"))
     };
     let url = read(text)?;
     let url = match led_to(&url) {
@@ -96,7 +94,7 @@ pub fn web_url(text: &str, private: PrivateNetworks) -> Result<Url, String> {
         other => return Err(format!("{other} is not fetched, only http and https")),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("an address with a name or a password before its host is not fetched".into());
+        return Err("addresses that contain a user name or a password are not fetched".into());
     }
     let named = url.host_str().and_then(host_name).is_some();
     let number = match private {
@@ -185,18 +183,18 @@ mod tests {
     #[test]
     fn what_is_no_address_of_the_web_is_told() {
         for (text, words) in [
-            ("", "no address"),
-            ("docs.rs/serde", "no address"),
+            ("", "not a web address"),
+            ("docs.rs/serde", "not a web address"),
             ("file:///etc/passwd", "only http and https"),
             ("ftp://example.org/x", "only http and https"),
             ("https://me:secret@example.org/", "a password"),
             ("https://me@example.org/", "a password"),
-            ("http://127.0.0.1/", "in numbers"),
-            ("http://2130706433/", "in numbers"),
-            ("http://0x7f.1/", "in numbers"),
-            ("http://[::1]/", "in numbers"),
+            ("http://127.0.0.1/", "numeric address"),
+            ("http://2130706433/", "numeric address"),
+            ("http://0x7f.1/", "numeric address"),
+            ("http://[::1]/", "numeric address"),
             ("https://duckduckgo.com/l/?uddg=file%3A%2F%2F%2Fetc", "only http and https"),
-            ("https://duckduckgo.com/l/?uddg=http%3A%2F%2F10.0.0.1", "in numbers"),
+            ("https://duckduckgo.com/l/?uddg=http%3A%2F%2F10.0.0.1", "numeric address"),
         ] {
             let why = web_url(text, PrivateNetworks::Refused).unwrap_err();
             assert!(why.contains(words), "{text}: {why}");

@@ -14,15 +14,16 @@ pub struct CallScope {
     pub added: Vec<PathBuf>,
     /// The session's temporary directory, a real path.
     pub temp: PathBuf,
-    /// Where commands find `/tmp` and `/var/tmp` of the session, and the real path of each: a path of a
-    /// tool means what it means for a command.
+    /// The session's `/tmp` and `/var/tmp` as commands see them, with the real path of each: a
+    /// tool's path means the same as in a command.
     pub private: Vec<(PathBuf, PathBuf)>,
-    /// What commands find as their home. Not for other tools: a model would take it for the person's.
+    /// The home directory that commands see. Other tools do not use it: a model would take it for
+    /// the user's.
     pub home: Option<PrivateHome>,
-    /// Where package managers keep what they download, a real path, which commands find there too.
+    /// The directory of the package caches, a real path that commands see too.
     pub caches: Option<PathBuf>,
-    /// Directories out of reach even where they lie in a granted one, real paths; `temp` may lie
-    /// beneath one of them.
+    /// Directories that are not accessible even inside a granted one, real paths. `temp` may be
+    /// below one of them.
     pub withheld: Vec<PathBuf>,
 }
 
@@ -58,7 +59,7 @@ impl From<&Confinement> for CallScope {
 }
 
 impl CallScope {
-    /// Whether a real path lies in a granted directory.
+    /// True if a real path is inside a granted directory.
     #[must_use]
     pub fn contains(&self, real: &Path) -> bool {
         let own = self.own().any(|own| own.is_absolute() && real.starts_with(own));
@@ -89,7 +90,7 @@ impl CallScope {
         around.map(|(shown_at, _)| shown_at.as_path())
     }
 
-    /// Where the command of this cage finds what has this real path.
+    /// The path under which the command of this cage sees this real path.
     pub(crate) fn seen_in(&self, cage: &Cage, real: &Path) -> PathBuf {
         match cage.shows_private() {
             true => self.in_cage(real).into_owned(),
@@ -97,13 +98,13 @@ impl CallScope {
         }
     }
 
-    /// Where a command that has a root of its own finds what has this real path.
+    /// The path under which a command with its own root sees this real path.
     fn in_cage<'a>(&self, real: &'a Path) -> Cow<'a, Path> {
         moved(real, self.private.iter().map(|(shown_at, kept_at)| (kept_at, shown_at)))
     }
 
-    /// The real path of what a command finds here. The project and added directories are in their
-    /// places, also where those lie in a private directory.
+    /// The real path of a path as a command sees it. The project and added directories keep their
+    /// paths, even inside a private directory.
     pub(crate) fn on_host<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
         let granted = std::iter::once(&self.project).chain(&self.added);
         // A path that a record has is a real one.
@@ -116,20 +117,20 @@ impl CallScope {
         }
     }
 
-    /// Whether commands may have put there what is there, by this path or where its links lead.
+    /// True if commands may have written it, by this path or at the target of its links.
     pub(crate) fn is_written_at(&self, path: &Path) -> bool {
         let real = path.canonicalize();
         let paths = [Some(path), real.as_deref().ok()];
         self.roots().any(|root| paths.into_iter().flatten().any(|path| path.starts_with(root)))
     }
 
-    /// Whether this is a directory above the project or an added one; their paths are real.
+    /// True for a directory above the project or an added one; their paths are real.
     pub(crate) fn leads_to_granted(&self, path: &Path) -> bool {
         let mut granted = std::iter::once(&self.project).chain(&self.added);
         granted.any(|dir| dir.starts_with(path) && dir != path)
     }
 
-    /// The session's own directories, which may lie beneath one that is withheld.
+    /// The session's own directories, which may be below a withheld one.
     fn own(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.temp).chain(self.private.iter().map(|(_, kept_at)| kept_at))
     }

@@ -1,9 +1,9 @@
-//! What kind of thing a file is: by its type in the file system, and by its first bytes.
+//! The type of a file: by its file system entry, and by its first bytes.
 
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 
-/// So many bytes at the beginning decide whether a file is text.
+/// Number of bytes that decide whether a file is text.
 pub(crate) const SNIFFED: usize = 8 * 1024;
 
 /// A type of the file system in words with its article.
@@ -69,12 +69,12 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "gzip archive"),
 ];
 
-/// Whether a file begins with the byte order mark of UTF-16.
+/// True if a file begins with the byte order mark of UTF-16.
 pub(crate) fn is_utf16(start: &[u8]) -> bool {
     start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff")
 }
 
-/// The type of a binary file by its first bytes; `None` for what can be shown as text.
+/// The type of a binary file by its first bytes; `None` for text.
 pub(crate) fn binary_type(start: &[u8]) -> Option<&'static str> {
     let known =
         SIGNATURES.iter().find(|(bytes, _)| start.starts_with(bytes)).map(|(_, name)| *name);

@@ -1,7 +1,7 @@
-//! Where a path really leads, and whether that lies in a granted directory.
+//! Resolves paths, and decides if they are inside the granted directories.
 //!
-//! Links are resolved one by one and paths are compared by their parts, so `proj` is not
-//! `proj-evil`. This check makes the message; the cage below it is what holds.
+//! Links are resolved one by one and paths are compared by components, so `proj` does not contain
+//! `proj-evil`. This check gives a clear message; the cage enforces the limit.
 
 use crate::files::call_scope::CallScope;
 use nix::errno::Errno;
@@ -24,7 +24,7 @@ pub(crate) enum TraceEnd {
     Dangling,
     /// Links lead in a circle.
     Circle,
-    /// A part that must be a directory is none.
+    /// A component that must be a directory is not one.
     NotADirectory,
     /// The system refused to look.
     Unreadable(Errno),
@@ -33,11 +33,12 @@ pub(crate) enum TraceEnd {
 /// A path and where it leads.
 #[derive(Debug, Clone)]
 pub(crate) struct PathTrace {
-    /// Absolute, without links; what does not exist yet stands behind its nearest existing parent.
+    /// Absolute, without links. A part that does not exist yet is appended to its nearest existing
+    /// parent.
     pub real: PathBuf,
     /// How the way ended.
     pub end: TraceEnd,
-    /// Whether the path ends with a slash and so means a directory.
+    /// True if the path ends with a slash and so means a directory.
     pub means_directory: bool,
 }
 
@@ -118,8 +119,8 @@ impl PathResolver<'_> {
         Ok(())
     }
 
-    /// The rest of the path cannot be looked at: it is put behind what is known, so that the scope
-    /// is judged by where it would lie.
+    /// The rest of the path cannot be inspected: it is appended, so that the check uses the place
+    /// where it would be.
     fn stopped(&mut self, error: &io::Error, from_link: bool) -> TraceEnd {
         let number = errno(error);
         while let Some(part) = self.left.pop_front() {
@@ -139,7 +140,7 @@ impl PathResolver<'_> {
         if from_link { TraceEnd::Dangling } else { TraceEnd::Missing }
     }
 
-    /// Puts the parts of `path` before what is left; returns how many.
+    /// Puts the components of `path` before the remaining ones; returns their number.
     fn push_front(&mut self, path: &Path) -> usize {
         let parts: Vec<OsString> = path
             .components()

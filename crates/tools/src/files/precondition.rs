@@ -1,4 +1,4 @@
-//! Whether a file is still what the call was judged for.
+//! The precondition of a change: the file is still the one that was judged.
 
 use crate::failure::{FailureCode, ToolFailure};
 use protocol::tool::JudgedPath;
@@ -34,7 +34,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Compares what is at `real` now (its digest, none where there is no file) with what was judged.
+/// Compares the file at `real` (its digest, or `None` if there is none) with the judged one.
 ///
 /// # Errors
 /// `stale` where they differ, or where another path was judged.
@@ -49,10 +49,15 @@ pub(crate) fn check_unchanged(
     }
     match judged.iter().find(|judged| Path::new(&judged.real) == real) {
         Some(then) if then.digest.as_deref() == now => Ok(()),
-        Some(JudgedPath { digest: None, .. }) => Err(stale(named, "was made by somebody else")),
+        Some(JudgedPath { digest: None, .. }) => {
+            Err(stale(named, "was created by another process"))
+        }
         Some(_) if now.is_none() => Err(stale(named, "was removed")),
-        Some(_) => Err(stale(named, "was changed by somebody else")),
-        None => Err(stale(named, "leads to another place")),
+        Some(_) => Err(stale(
+            named,
+            "changed on disk since you last read it (possibly by a command of yours)",
+        )),
+        None => Err(stale(named, "now resolves to another path")),
     }
 }
 
@@ -60,7 +65,7 @@ pub(crate) fn check_unchanged(
 pub(crate) fn stale(named: &str, what: &str) -> ToolFailure {
     ToolFailure::new(
         FailureCode::Stale,
-        format!("{named:?} {what} after this call was judged; nothing was changed"),
-        "Read it again and make the call anew.",
+        format!("{named:?} {what}; nothing was changed"),
+        "Read it again and repeat the call.",
     )
 }

@@ -1,5 +1,5 @@
-//! Names inside a granted directory that no file tool writes: what they hold is run or believed
-//! later, outside of any cage. For commands the cage itself guards the same names.
+//! Protected files inside granted directories: programs outside the sandbox run or trust them, so
+//! file tools never write them. For commands the cage protects the same names.
 
 use crate::files::call_scope::CallScope;
 use std::path::Path;
@@ -38,14 +38,14 @@ pub(crate) fn at(place: &CallScope, real: &Path) -> Option<String> {
     let root = place.root_of(real)?;
     let inside = real.strip_prefix(root).ok()?;
     name(inside).or_else(|| bare(root, inside)).or_else(|| {
-        // Settings lead to few places, and what they name by a home is not known here.
+        // Settings point to few places, and paths relative to a home directory are not known here.
         let led = sandbox::paths_named_by_git_config(&place.project, None);
         let led = led.iter().find(|led| real.starts_with(led) && !root.starts_with(led))?;
-        Some(format!("{}, which git's settings name", place.shown(led).display()))
+        Some(format!("{}, to which git's settings point", place.shown(led).display()))
     })
 }
 
-/// The same of a folder that is, or with this file would be, what git takes for a repository.
+/// The same for a directory that git takes for a repository, or would with this file.
 fn bare(root: &Path, inside: &Path) -> Option<String> {
     let parts = sandbox::name_parts(inside);
     let mut folder = root.to_owned();

@@ -1,5 +1,5 @@
-//! What a query looked at on the way to its answer, so that the answer can be given again for as long
-//! as all of it is as it was. Gathered by the tools whose answers last; proven by `agentd-store`.
+//! The read set of a query: the files that its answer depends on. `agentd-store` reuses the cached
+//! answer while all of them are unchanged.
 
 use protocol::call::{Evidence, Part, Stamp};
 use std::fs::Metadata;
@@ -27,7 +27,7 @@ impl Default for ReadSet {
 }
 
 impl ReadSet {
-    /// Whatever is at this path, which is about to be read; links are not followed.
+    /// Records the state of a path that is about to be read; links are not followed.
     pub fn record(&mut self, path: &Path) {
         if self.is_over() {
             return;
@@ -43,7 +43,7 @@ impl ReadSet {
         }
     }
 
-    /// The same, where somebody has looked already, before anything was read.
+    /// The same with metadata that was taken before the read.
     pub fn record_as(&mut self, path: &Path, meta: &Metadata) {
         let nanoseconds = |seconds: i64, rest| seconds.saturating_mul(1_000_000_000) + rest;
         let stamp = Stamp {
@@ -62,7 +62,7 @@ impl ReadSet {
         self.parts = Vec::new();
     }
 
-    /// What another part of the query went along.
+    /// Adds the read set of another part of the query.
     pub fn merge(&mut self, other: Self) {
         self.began = self.began.min(other.began);
         if other.lost || self.parts.len() + other.parts.len() > PARTS {
@@ -73,7 +73,7 @@ impl ReadSet {
         }
     }
 
-    /// All of it, or nothing.
+    /// The complete read set, or `None`.
     pub fn evidence(self) -> Option<Evidence> {
         let began = self.began.duration_since(UNIX_EPOCH).ok()?.as_nanos();
         let began = i64::try_from(began).ok()?;

@@ -16,7 +16,7 @@ pub(crate) struct ResolvedPath {
     pub named: String,
     /// Where it leads.
     pub real: PathBuf,
-    /// Whether something is there.
+    /// True if the path exists.
     pub exists: bool,
 }
 
@@ -41,9 +41,9 @@ pub(crate) fn not_found(target: &ResolvedPath) -> ToolFailure {
         .collect();
     let near = did_you_mean(wrong, beside.iter().map(String::as_str));
     let hint = if near.is_empty() {
-        "Look with ls or glob for the right path.".to_owned()
+        "Find the right path with ls or glob.".to_owned()
     } else {
-        format!("In the same directory there is {}.", near.join(", "))
+        format!("Similar names in the same directory: {}.", near.join(", "))
     };
     ToolFailure::new(FailureCode::NotFound, format!("there is no {:?}", target.named), hint)
 }

@@ -1,5 +1,5 @@
-//! Files opened so that nothing waits and no link is followed: the path is resolved before, and
-//! what became a link since is refused by the kernel.
+//! Opens files without blocking and without following links. The path is resolved before; if a
+//! component has become a link since, the kernel refuses it.
 
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
@@ -18,7 +18,7 @@ use std::path::Path;
 /// `is_directory`, `not_a_file`, `permission_denied`, `not_found`, `stale`.
 pub(crate) fn open_regular(target: &ResolvedPath) -> Result<(File, Metadata), ToolFailure> {
     let failed = |error| ToolFailure::io("open", &target.named, error);
-    // Looked at before it is opened, because opening a device may do something.
+    // Checked before the open, because opening a device may have side effects.
     refuse_other_kinds(&target.named, kind(target)?)?;
     let fd = open_no_links(AT_FDCWD, &target.real, OFlag::O_RDONLY, Mode::empty())
         .map_err(|errno| failed(errno.into()))?;
@@ -28,7 +28,7 @@ pub(crate) fn open_regular(target: &ResolvedPath) -> Result<(File, Metadata), To
     Ok((file, meta))
 }
 
-/// What is at a target that exists.
+/// The type of an existing path.
 pub(crate) fn kind(target: &ResolvedPath) -> Result<FileType, ToolFailure> {
     let meta = target.real.symlink_metadata();
     meta.map(|meta| meta.file_type())
@@ -40,7 +40,8 @@ pub(crate) fn open_directory(real: &Path) -> Result<OwnedFd, Errno> {
     open_no_links(AT_FDCWD, real, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())
 }
 
-/// Opens without following any link, without waiting, without becoming anybody's terminal.
+/// Opens without following any link, without blocking, and without acquiring a controlling
+/// terminal.
 pub(crate) fn open_no_links(
     dir: impl AsFd,
     path: &Path,
@@ -66,7 +67,7 @@ pub(crate) fn open_no_links(
     }
 }
 
-/// What is neither a file nor a directory would make a reader wait for ever.
+/// Refuses file types on which a reader would block for ever.
 pub(crate) fn refuse_other_kinds(named: &str, kind: FileType) -> Result<(), ToolFailure> {
     if kind.is_file() {
         Ok(())
@@ -82,7 +83,7 @@ pub(crate) fn refuse_other_kinds(named: &str, kind: FileType) -> Result<(), Tool
         Err(ToolFailure::new(
             FailureCode::NotAFile,
             format!("{named:?} is {}, not a file", file_type::describe(kind)),
-            "The tools for files work on regular files only.",
+            "File tools work only on regular files.",
         ))
     }
 }

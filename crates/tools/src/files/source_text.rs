@@ -26,18 +26,19 @@ impl SourceTextError {
         match self {
             Self::TooLarge(bytes) => ToolFailure::new(
                 FailureCode::TooLarge,
-                format!("{named:?} has {bytes} bytes; a syntax tree is made of {SOURCE_MAX}"),
+                format!("{named:?} has {bytes} bytes; the limit for syntax trees is {SOURCE_MAX}"),
                 "Search it with grep, or read a part of it with offset and limit.",
             ),
             Self::Binary(kind) => ToolFailure::new(
                 FailureCode::Binary,
                 format!("{named:?} is a binary file ({kind})"),
-                "Only text has an outline.",
+                "Only text files have an outline.",
             ),
             Self::NotUtf8(line) => ToolFailure::new(
                 FailureCode::NotUtf8,
                 format!("line {line} of {named:?} is not UTF-8"),
-                "It is probably in an older encoding; with bash, iconv -f LATIN1 -t UTF-8 shows it.",
+                "It probably has an older encoding; convert it with bash: iconv -f LATIN1 \
+                    -t UTF-8.",
             ),
             Self::Io(error) => ToolFailure::io("read", named, error),
         }
@@ -63,7 +64,7 @@ pub(crate) fn read_text(file: &File, size: u64) -> Result<String, SourceTextErro
     })
 }
 
-/// The text of a file that a call names, and what the file was before it was read.
+/// The text of a file that a call names, and its metadata before the read.
 pub(crate) fn read_named(target: &ResolvedPath) -> Result<(String, Metadata), ToolFailure> {
     let (file, meta) = safe_open::open_regular(target)?;
     let text = read_text(&file, meta.len()).map_err(|error| error.failure(&target.named))?;

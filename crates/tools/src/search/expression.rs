@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Most bytes that a compiled expression may take.
 const REGEX_BYTES: usize = 10 * 1024 * 1024;
 
-/// Whether upper and lower case are the same.
+/// Whether upper and lower case are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CaseMatching {
     Sensitive,
@@ -29,11 +29,11 @@ pub(crate) enum MatchSpan {
 pub(crate) struct Expression {
     /// For text whose lines end with `\n`.
     pub plain: RegexMatcher,
-    /// For text with `\r\n` in it, where `$` stands before both; none where the expression speaks of
-    /// carriage returns itself.
+    /// For text with `\r\n`, where `$` matches before both characters; `None` if the expression
+    /// itself contains carriage returns.
     pub windows: Option<RegexMatcher>,
     pub span: MatchSpan,
-    /// Whether it says where a line ends.
+    /// True if it contains an end-of-line anchor.
     pub is_about_ends: bool,
 }
 
@@ -73,8 +73,9 @@ fn invalid(pattern: &str, error: &grep_regex::Error) -> ToolFailure {
     let place = position(pattern).map_or(String::new(), |at| format!(" at character {at}"));
     ToolFailure::new(
         FailureCode::InvalidPattern,
-        format!("the pattern is no regular expression{place}: {error}"),
-        "Quote special signs with \\ to search for them as they are; to find files by name use glob.",
+        format!("the pattern is not a valid regular expression{place}: {error}"),
+        "Escape special characters with \\ to search for them literally; to find files by \
+            name use glob.",
     )
 }
 
@@ -103,7 +104,7 @@ fn over_any_break(pattern: &str) -> String {
     out
 }
 
-/// Where line breaks stand in a pattern, outside of classes.
+/// Positions of line breaks in a pattern, outside of character classes.
 struct Breaks(Vec<Range<usize>>);
 
 impl Visitor for Breaks {

@@ -1,5 +1,5 @@
-//! Patterns of files in the spellings that people and other tools use: as in a .gitignore, several of them
-//! in one text, absolute, through `..`. For `glob` and `grep`.
+//! File patterns in the notations of people and other tools: as in .gitignore, several in one text,
+//! absolute, or with `..`. For `glob` and `grep`.
 
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
@@ -45,8 +45,8 @@ impl FilePatterns {
                 Some(_) if exclusion == Exclusion::Refused => {
                     return Err(invalid(
                         text,
-                        "begins with !, which excludes",
-                        "Say what to find.",
+                        "begins with !, which excludes files",
+                        "Give a pattern of the files to find.",
                     ));
                 }
                 Some(rest) => (&mut patterns.unwanted, rest),
@@ -66,7 +66,7 @@ impl FilePatterns {
         Ok(patterns)
     }
 
-    /// The directory to walk: `root`, or another one that an absolute pattern names.
+    /// The directory to walk: `root`, or the directory of an absolute pattern.
     pub fn root<'a>(&'a self, root: &'a Path) -> &'a Path {
         let reaches =
             |one: &&Gitignore| one.path().starts_with(root) || root.starts_with(one.path());
@@ -76,7 +76,7 @@ impl FilePatterns {
         }
     }
 
-    /// Whether a path itself matches.
+    /// True if the path itself matches.
     pub fn matches(&self, path: &Path, is_directory: bool) -> bool {
         let any = |list: &[Gitignore]| {
             list.iter().any(|one| inside(one, path) && one.matched(path, is_directory).is_ignore())
@@ -84,7 +84,7 @@ impl FilePatterns {
         (self.wanted.is_empty() || any(&self.wanted)) && !any(&self.unwanted)
     }
 
-    /// Whether a file, or a directory that it lies in, matches.
+    /// True if a file, or a directory above it, matches.
     pub fn matches_within(&self, path: &Path) -> bool {
         let any = |list: &[Gitignore]| {
             list.iter().any(|one| {
@@ -116,13 +116,13 @@ fn pieces(text: &str) -> Vec<&str> {
     if parts.len() < 2 || !parts.iter().all(is_pattern) {
         return vec![text];
     }
-    // A list that excludes is none of names.
+    // A list with exclusions is never one file name.
     let whole = (!text.contains('!')).then_some(text);
     whole.into_iter().chain(parts).collect()
 }
 
-/// The directory that a pattern names before its first wild part, and the rest, where that is not read from
-/// the directory of the call on: absolute, or through `..`.
+/// The directory before the first wildcard of a pattern, and the rest. `None` for a pattern
+/// relative to the call's directory, that is, neither absolute nor with `..`.
 fn elsewhere(place: &CallScope, pattern: &str) -> Result<Option<(PathBuf, String)>, ToolFailure> {
     let wild = pattern.find(WILD).unwrap_or(pattern.len());
     let names = pattern[..wild].rfind('/').map_or("", |at| &pattern[..=at]);
@@ -144,7 +144,7 @@ fn elsewhere(place: &CallScope, pattern: &str) -> Result<Option<(PathBuf, String
     // `/src/*.rs` is also that of the directory of the call.
     let is_beneath = place.project.join(named.trim_start_matches('/')).is_dir();
     if through_parents || (is_there && !is_beneath) {
-        return Err(access_denied(place, &found.real, pattern, "leads outside the project"));
+        return Err(access_denied(place, &found.real, pattern, "is outside the project"));
     }
     Ok(None)
 }
@@ -172,7 +172,7 @@ fn matcher(root: &Path, pattern: &str, case: CaseMatching) -> Result<Gitignore, 
         Err(error) => Err(invalid(
             pattern,
             &format!("cannot be read: {error}"),
-            "Quote special signs with \\.",
+            "Escape special characters with \\.",
         )),
     }
 }

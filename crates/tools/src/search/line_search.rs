@@ -1,5 +1,5 @@
-//! Lines of files by an expression: several files at once, told in the order in which they are named.
-//! For `grep`.
+//! Searches files with a regular expression, several files in parallel; results keep the order of
+//! the files. For `grep`.
 
 use crate::cancel::Cancel;
 use crate::files::file_type;
@@ -35,18 +35,18 @@ const THREADS: usize = 8;
 /// For fewer files another thread takes longer to start than they take.
 const FEW: usize = 32;
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug)]
 pub(crate) struct FileMatches {
     /// As it was before it was read; none where it could not be opened.
     pub meta: Option<Metadata>,
-    /// What it has to show.
+    /// The lines to show.
     pub lines: Vec<ResultLine>,
     /// How it ended; lines before an error are none the less.
     pub end: io::Result<SearchOutcome>,
 }
 
-/// Whether a file could be searched.
+/// Whether the content was searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchOutcome {
     Searched,
@@ -62,7 +62,7 @@ pub(crate) struct ResultLine {
     pub number: u64,
     /// Cut where it is long, control codes made visible.
     pub text: String,
-    /// Whether a part of the line is left out.
+    /// True if a part of the line is omitted.
     pub is_cut: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum LineKind {
     More,
     Before,
     After,
-    /// No line: what follows does not follow what was before.
+    /// Not a line: the following lines are not adjacent to the preceding ones.
     Break,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct ParallelSearch {
 }
 
 impl ParallelSearch {
-    /// At most `most` matches of a file are told, and one more where there is one.
+    /// At most `most` matches per file are returned, and one more if there is one.
     pub fn new(expression: &Expression, context: usize, most: usize) -> Self {
         let search = || FileSearcher::new(expression.clone(), context, most);
         let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
@@ -97,8 +97,8 @@ impl ParallelSearch {
         self.own.look(path)
     }
 
-    /// Many: what became of each in their order, up to the file with which there are more than enough
-    /// matches, or to where `cancel` was asked. `meanwhile` runs on this thread while others search.
+    /// Many files: their results in order, up to the file that exceeds the match limit, or until
+    /// `cancel`. `meanwhile` runs on this thread while other threads search.
     pub fn many<R>(
         &mut self,
         paths: &[PathBuf],
@@ -129,9 +129,9 @@ impl ParallelSearch {
     }
 }
 
-/// What one thread searches with.
+/// The searcher of one thread.
 struct FileSearcher {
-    /// For lines that end with `\n`, and for those that end with `\r\n`.
+    /// For lines that end with `\n`, and for lines that end with `\r\n`.
     plain: Searcher,
     windows: Searcher,
     expression: Expression,
@@ -156,7 +156,7 @@ impl FileSearcher {
         Self { plain, windows, expression, most, buffer: Vec::new() }
     }
 
-    /// Searches what no other thread has taken.
+    /// Searches files that no other thread has taken.
     fn part(
         &mut self,
         paths: &[PathBuf],
@@ -172,7 +172,7 @@ impl FileSearcher {
             matches += looked.lines.iter().filter(|line| line.kind == LineKind::Match).count();
             all.push((at, looked));
             if matches > self.most {
-                // Whatever lies before has been taken by somebody, and nothing behind it is needed.
+                // All earlier files are taken, and later ones are not needed.
                 next.store(paths.len(), Ordering::Relaxed);
                 break;
             }
@@ -243,7 +243,7 @@ fn has_windows_line(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, b"\r\n").is_some()
 }
 
-/// Whether a line of the rest of a file ends with `\r\n`.
+/// True if a line in the rest of the file ends with `\r\n`.
 fn later_windows_line(mut file: &File) -> io::Result<bool> {
     let mut buffer = vec![0; WHOLE];
     let mut last = 0;
@@ -285,7 +285,7 @@ impl MatchSink<'_> {
         self.lines.push(ResultLine { kind, number: number.unwrap_or_default(), text, is_cut });
     }
 
-    /// The part of a long line with its first match, and where in the line more of them are.
+    /// The part of a long line around its first match, and the columns of further matches.
     fn around_match(&self, text: &str, bytes: &[u8]) -> String {
         let column = |at: usize| String::from_utf8_lossy(&bytes[..at]).chars().count();
         let mut starts = Vec::new();

@@ -1,7 +1,8 @@
 //! Walking a directory tree with the ignore rules that all tools share.
 //!
-//! The walk is our own and the patterns are ripgrep's: its walker opens whatever is called
-//! `.gitignore`, a FIFO or a device too, and looks above the granted directory.
+//! The walk is our own, the pattern matching is ripgrep's. ripgrep's walker would open anything
+//! named `.gitignore`, even a FIFO or a device, and would read ignore files above the granted
+//! directory.
 
 use crate::files::call_scope::CallScope;
 use crate::files::read_set::ReadSet;
@@ -18,11 +19,11 @@ use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Never discovered, whatever an ignore file says; not re-includable.
+/// Always ignored; an ignore file cannot re-include them.
 const ALWAYS_IGNORED: [&str; 3] = ["node_modules", ".git", ".agentd"];
 /// Not even named in remarks.
 const NEVER_FOUND: [&str; 2] = [".git", ".agentd"];
-/// A larger ignore file is none that a person wrote.
+/// People do not write larger ignore files.
 const RULES_BYTES: u64 = 1 << 20;
 /// Most notes of a walk.
 const NOTES: usize = 3;
@@ -48,7 +49,7 @@ enum WalkSide {
     Unignored,
     /// Only ignored files, up to a bound.
     Ignored {
-        /// Entries that may still be looked at.
+        /// Number of entries that may still be visited.
         left: usize,
     },
 }
@@ -58,17 +59,17 @@ enum WalkSide {
 pub(crate) struct WalkEntry<'a> {
     /// Where, a real path.
     pub path: &'a Path,
-    /// What it is; links are not followed.
+    /// Its type; links are not followed.
     pub kind: FileType,
 }
 
-/// What lies under a directory, each level sorted by name, directories before what is in them.
+/// The entries below a directory, each level sorted by name, directories before their content.
 #[derive(Debug)]
 pub(crate) struct DirWalk {
     depth: WalkDepth,
     side: WalkSide,
     levels: Vec<WalkLevel>,
-    /// Where what was found last lies: one memory for all paths, since most are only looked at.
+    /// Path of the last entry. One buffer serves all paths, because most are only inspected.
     path: PathBuf,
     /// From the granted directory down to the level that is walked.
     rules: Vec<IgnoreRules>,
@@ -83,12 +84,12 @@ struct WalkLevel {
     directory: PathBuf,
     /// All names, one behind the other.
     names: Vec<u8>,
-    /// Whether all that is in it is ignored.
+    /// True if everything in it is ignored.
     is_ignored: bool,
     entries: std::vec::IntoIter<(Range<usize>, FileType)>,
 }
 
-/// Whether a name is in a directory.
+/// Presence of a name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NamePresence {
     There,
@@ -143,8 +144,8 @@ impl DirWalk {
         walk
     }
 
-    /// What a result says about the walk: rules that were not honoured, directories not read; and
-    /// what counted on it.
+    /// The notes for the result (ignore files that were not applied, unreadable directories) and
+    /// the read set of the walk.
     pub fn end(mut self) -> (Vec<String>, ReadSet) {
         if self.unread > 0 {
             self.notes.push(format!("[{} directories could not be read]", self.unread));
@@ -152,14 +153,15 @@ impl DirWalk {
         }
         if self.too_deep > 0 {
             self.notes.push(format!(
-                "[{} directories lie more than {DEEPEST} deep and were not looked into; give one as path]",
+                "[{} directories are more than {DEEPEST} levels deep and were not searched; \
+                    give one as path]",
                 self.too_deep
             ));
         }
         (self.notes, self.read_set)
     }
 
-    /// What comes next.
+    /// The next entry.
     pub fn next(&mut self) -> Option<WalkEntry<'_>> {
         loop {
             let level = self.levels.last_mut()?;
@@ -218,7 +220,7 @@ impl DirWalk {
         self.load(&directory, |wanted| {
             match entries.binary_search_by(|(range, _)| name(range).cmp(wanted.as_bytes())) {
                 Ok(_) => NamePresence::There,
-                // Whatever comes later changes the directory, which is noted.
+                // A later entry changes the directory, which is recorded.
                 Err(_) => NamePresence::Missing,
             }
         });
@@ -236,7 +238,7 @@ impl DirWalk {
             let path = directory.join(name);
             self.read_set.record(&path);
             if path.is_symlink() {
-                // What lies on the way it leads is not noted.
+                // The links on the way to its target are not recorded.
                 self.read_set.forget();
             }
             match text_of(&path) {
@@ -250,7 +252,7 @@ impl DirWalk {
                 Err(()) if self.notes.len() < NOTES => {
                     let shown = path.to_string_lossy();
                     self.notes.push(format!(
-                        "[{} is no ignore file and was not honoured]",
+                        "[{} is not a valid ignore file and was not applied]",
                         visible(&shown)
                     ));
                 }
@@ -282,7 +284,7 @@ impl DirWalk {
     }
 }
 
-/// Whether the first of `rules` that speaks of a path ignores it.
+/// The decision of the first of `rules` that matches a path.
 fn first_match<'a>(
     mut rules: impl Iterator<Item = &'a Gitignore>,
     path: &Path,
@@ -295,7 +297,7 @@ fn first_match<'a>(
     })
 }
 
-/// The text of an ignore file; none where there is none, an error where it is something else.
+/// The text of an ignore file; `None` if there is none, an error if it is not a regular file.
 fn text_of(path: &Path) -> Result<Option<String>, ()> {
     // People link their ignore files; where a link leads is the cage's business.
     let Ok(meta) = path.metadata() else { return Ok(None) };

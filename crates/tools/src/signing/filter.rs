@@ -32,17 +32,17 @@ pub(super) enum AgentRequest {
 /// Why a message was not passed on, or not answered with a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RequestRefusal {
-    #[error("messages of kind {0} of the agent's protocol are not passed on")]
+    #[error("ssh agent messages of type {0} are not forwarded")]
     Kind(u8),
-    #[error("what was to be signed is neither a commit nor a tag of git's")]
+    #[error("the data to sign is not a git commit or tag")]
     NotGit,
-    #[error("user.signingKey of the person's git settings names another key")]
+    #[error("user.signingKey of the user's git settings names another key")]
     OtherKey,
     #[error("the message is malformed")]
     Malformed,
     #[error("the message is too long")]
     TooLong,
-    #[error("the call has signed as often as one call may")]
+    #[error("the call has reached its limit of signatures")]
     TooMany,
     #[error("the ssh agent did not sign")]
     ByAgent,

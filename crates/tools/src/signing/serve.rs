@@ -306,7 +306,7 @@ mod tests {
         let signed = Effect::Signed { key: fingerprint(&key()), count: 1 };
         assert_eq!(signer.signed(), [signed]);
         let lines = signer.lines().join("\n");
-        for words in ["signed once", "neither a commit nor a tag", "kind 19", "did not sign"] {
+        for words in ["signed once", "not a git commit or tag", "type 19", "did not sign"] {
             assert!(lines.contains(words), "{words}: {lines}");
         }
     }
@@ -336,7 +336,7 @@ mod tests {
             assert_eq!(asks(&command, &request(b"git")), [14]);
         }
         assert_eq!(asks(&command, &request(b"git")), [5]);
-        assert!(signer.lines()[1].contains("as often as one call may"), "{:?}", signer.lines());
+        assert!(signer.lines()[1].contains("its limit of signatures"), "{:?}", signer.lines());
     }
 
     /// As a key does that waits for a touch.

@@ -1,8 +1,8 @@
 //! Control codes made harmless before text reaches a model or a terminal.
 //!
-//! What a command prints is meant for a terminal: its escape sequences are taken out and its
-//! progress bars reduced to their last state. What a file contains is data: its control characters
-//! are shown as visible signs. Bidirectional text is left alone: it is text, and people write it.
+//! The output of a command is meant for a terminal: escape sequences are removed and progress bars
+//! reduced to their last state. The content of a file is data: control characters are replaced by
+//! visible signs. Bidirectional text stays as it is, because people write it.
 
 use std::borrow::Cow;
 
@@ -90,7 +90,7 @@ impl EscapeStripper {
         out
     }
 
-    /// What is left at the end of the stream.
+    /// The rest at the end of the stream.
     pub fn finish(mut self) -> String {
         let mut out = String::new();
         for c in String::from_utf8_lossy(&std::mem::take(&mut self.partial)).chars() {
@@ -122,7 +122,8 @@ impl EscapeStripper {
             {
                 EscapeState::String(n + 1)
             }
-            // Not what a sequence goes on with: it is over, and this character is text.
+            // This character does not continue the sequence: the sequence is over, and the
+            // character is text.
             (
                 EscapeState::Escape
                 | EscapeState::Intermediate
@@ -166,8 +167,8 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
     }
 }
 
-/// What a command printed, as a person would have read it at the end, and how many states of
-/// progress bars were written over.
+/// The output of a command as a user would read it at the end, and the number of overwritten
+/// progress bar states.
 pub(crate) fn printed(bytes: &[u8]) -> (String, usize) {
     let mut strip = EscapeStripper::new();
     let mut text = strip.push(bytes);

@@ -12,14 +12,14 @@ const TEXT_MAX: usize = 4 << 20;
 /// The comparison gets coarser after this time instead of slower.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What changes from `old` to `new`; empty where nothing does.
+/// The difference between `old` and `new`; empty if there is none.
 pub(crate) fn unified(name: &str, old: &str, new: &str) -> String {
     if old == new {
         return String::new();
     }
     if old.len() + new.len() > TEXT_MAX {
         return format!(
-            "[no diff: {} and {} bytes are too much to compare]\n",
+            "[no diff: {} and {} bytes are too large to compare]\n",
             old.len(),
             new.len()
         );
@@ -36,7 +36,8 @@ pub(crate) fn unified(name: &str, old: &str, new: &str) -> String {
     bounded(&visible_lines(&text))
 }
 
-/// The diff that takes a file away, all of it: it is what is left of the file.
+/// The diff that removes a whole file. It is not bounded, because it is the only copy of the
+/// content.
 pub(crate) fn removed(name: &str, old: &str) -> String {
     let diff = similar::TextDiff::from_lines(old, "");
     let text = diff.unified_diff().header(&format!("a/{name}"), "/dev/null").to_string();
@@ -51,7 +52,7 @@ fn bounded(diff: &str) -> String {
         out.push('\n');
     }
     if total > LINES {
-        out.push_str(&format!("[diff cut: {} more lines]\n", total - LINES));
+        out.push_str(&format!("[diff truncated: {} more lines]\n", total - LINES));
     }
     out
 }
@@ -80,6 +81,10 @@ mod tests {
     fn long_diffs_are_cut_with_their_count() {
         let new: String = (0..1000).map(|i| format!("{i}\n")).collect();
         let diff = unified("f", "", &new);
-        assert!(diff.ends_with("[diff cut: 603 more lines]\n"), "{}", &diff[diff.len() - 60..]);
+        assert!(
+            diff.ends_with("[diff truncated: 603 more lines]\n"),
+            "{}",
+            &diff[diff.len() - 60..]
+        );
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Columns {
     pub most: usize,
 }
 
-/// The line's bytes that were looked at are not UTF-8.
+/// The bytes of the line are not UTF-8.
 #[derive(Debug)]
 pub(crate) struct NotUtf8;
 
@@ -106,7 +106,7 @@ fn skip_chars(reader: &mut impl BufRead, count: u64) -> io::Result<u64> {
     }
 }
 
-/// `text` within `max_chars`, with a mark that counts what is left out, `beyond` included.
+/// `text` within `max_chars`, with a marker that counts the omitted bytes, including `beyond`.
 pub(crate) fn cut_line(text: &str, max_chars: usize, beyond: u64) -> String {
     match text.char_indices().nth(max_chars) {
         None if beyond == 0 => visible(text).into_owned(),
@@ -118,12 +118,12 @@ pub(crate) fn cut_line(text: &str, max_chars: usize, beyond: u64) -> String {
     }
 }
 
-/// What was passed over.
+/// The skipped part.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Skipped {
     /// Without the line's end.
     pub bytes: u64,
-    /// Whether there was a line at all.
+    /// False at the end of the file.
     pub line: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Words as a shell command line.
 
-/// These words as a shell would have to be given them: what rules are matched against.
+/// These words as a shell command line; rules are matched against it.
 pub(crate) fn shell_words(argv: &[String]) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
     words.join(" ")

@@ -1,6 +1,7 @@
 //! Text cut to a bound with the cut named: head 60 %, tail 40 %.
 
-/// `text` within `max` characters, the mark included. `how` says how to get what is left out.
+/// `text` within `max` characters, including the marker. `how` explains how to get the omitted
+/// part.
 pub(crate) fn fit(text: &str, max: usize, how: &str) -> String {
     let total = text.chars().count();
     if total <= max {
@@ -17,7 +18,7 @@ pub(crate) fn fit(text: &str, max: usize, how: &str) -> String {
 
 fn mark(omitted: usize, how: &str) -> String {
     let how = if how.is_empty() { String::new() } else { format!("; {how}") };
-    format!("\n[… {omitted} characters left out here{how} …]\n")
+    format!("\n[… {omitted} characters not shown{how} …]\n")
 }
 
 /// The first `max` characters, back to the end of a line where the last half has one.
@@ -61,7 +62,7 @@ mod tests {
         assert!(cut.chars().count() <= 1000);
         assert!(cut.starts_with("line 0\n"));
         assert!(cut.ends_with("line 999\n"));
-        assert!(cut.contains("characters left out here; ask again"));
+        assert!(cut.contains("characters not shown; ask again"));
         let lines: Vec<&str> = cut.lines().collect();
         let mark = lines.iter().position(|line| line.starts_with("[…")).unwrap();
         let before: usize = lines[mark - 1].strip_prefix("line ").unwrap().parse().unwrap();

@@ -1,4 +1,5 @@
-//! `apply_patch`: several files made, changed, moved and deleted by one text, all of it or nothing.
+//! `apply_patch`: creates, changes, moves and deletes several files with one text: all of it or
+//! nothing.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::patch::{self, FileAction, PatchSection};
@@ -51,9 +52,10 @@ impl TryFrom<String> for Patch {
         let sections =
             patch::read(&text).map_err(|failure| format!("{failure}. {}", failure.hint))?;
         match sections.len() > FILES {
-            true => {
-                Err(format!("{} files are more than {FILES}; use several calls", sections.len()))
-            }
+            true => Err(format!(
+                "{} files, but at most {FILES} are allowed; use several calls",
+                sections.len()
+            )),
             false => Ok(Self { text, sections }),
         }
     }
@@ -71,9 +73,9 @@ impl Tool for ApplyPatchTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
     const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Make, change, move and delete several files by one patch, all of \
-        it or nothing. Lines of a hunk that stay or go must stand in the file as the patch has them, \
-        and in one place only.";
+    const DESCRIPTION: &'static str = "Create, change, move and delete several files with one patch: either all of it is \
+        applied or nothing. The context and removed lines of a hunk must match the file \
+        exactly, at one place only.";
     const ALIASES: &'static [Alias] = &[Alias::plain("patch")];
 
     fn facts(input: &Input) -> JudgedFacts {
@@ -84,7 +86,7 @@ impl Tool for ApplyPatchTool {
                     facts.paths.push(path);
                 }
             }
-            // What a later part of the patch makes there is there.
+            // A later section may create the file again.
             facts.removed.retain(|path| *path != section.path);
             if section.removes() {
                 facts.removed.push(section.path.clone());
@@ -173,7 +175,7 @@ fn changes(
     Ok(changes)
 }
 
-/// The place of a file among the changes; looked at where it was not yet.
+/// The index of a file among the changes; loads the file the first time.
 fn found(
     changes: &mut Vec<FileChange>,
     path: &str,
@@ -196,25 +198,25 @@ fn absent(change: &FileChange, path: &str) -> Result<(), ToolFailure> {
         None => Ok(()),
         Some(_) => Err(ToolFailure::new(
             FailureCode::AlreadyExists,
-            format!("there is a file {path:?} already"),
+            format!("the file {path:?} already exists"),
             "Nothing was changed. Use `*** Update File:`, or delete it in the same patch first.",
         )),
     }
 }
 
-/// What the file holds now, or will by what stands above in the patch.
+/// The content of the file after the sections so far.
 fn present(change: &mut FileChange) -> Result<Vec<u8>, ToolFailure> {
     change.after.clone().ok_or_else(|| crate::files::resolved_path::not_found(&change.target))
 }
 
-/// A link would stay and what it leads to would go.
+/// Deleting a link's target would leave the link.
 fn not_a_link(path: &str, change: &FileChange, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
     match remove::link_path(path, ctx.scope).is_some_and(|own| own == change.target.real) {
         true => Ok(()),
         false => Err(ToolFailure::new(
             FailureCode::InvalidArguments,
-            format!("{path:?} is a link, or leads through one at its end"),
-            "Nothing was changed. Use delete for a link.",
+            format!("{path:?} is a symbolic link"),
+            "Nothing was changed. Use delete for a symbolic link.",
         )),
     }
 }
@@ -222,11 +224,11 @@ fn not_a_link(path: &str, change: &FileChange, ctx: &ToolContext<'_>) -> Result<
 fn text(path: &str, bytes: Vec<u8>) -> Result<String, ToolFailure> {
     if let Some(kind) = file_type::binary_type(&bytes[..bytes.len().min(file_type::SNIFFED)]) {
         let text = format!("{path:?} is a binary file ({kind})");
-        return Err(ToolFailure::new(FailureCode::Binary, text, "Only text can be patched."));
+        return Err(ToolFailure::new(FailureCode::Binary, text, "Only text files can be patched."));
     }
     String::from_utf8(bytes).map_err(|_| {
         let text = format!("{path:?} is not UTF-8");
-        ToolFailure::new(FailureCode::NotUtf8, text, "Only text can be patched.")
+        ToolFailure::new(FailureCode::NotUtf8, text, "Only text files can be patched.")
     })
 }
 
@@ -244,7 +246,7 @@ fn diffs(changes: &[FileChange], ctx: &ToolContext<'_>) -> String {
         match (old, new) {
             (Ok(old), Ok(new)) if old != new => text.push_str(&diff::unified(&shown, old, new)),
             (Ok(_), Ok(_)) => text.push_str(&format!("[{shown}: {}]\n", did(change).0)),
-            (_, _) => text.push_str(&format!("[no diff of {shown}, which is no text]\n")),
+            (_, _) => text.push_str(&format!("[no diff of {shown}: not text]\n")),
         }
     }
     text

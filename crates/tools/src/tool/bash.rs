@@ -25,20 +25,19 @@ pub(super) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
-    /// Whether it may open network connections; inherit is what the session has. Asking for on
-    /// may have to be approved.
+    /// Network access: inherit uses the session's setting. On may need approval.
     #[serde(default)]
     network: WantedNetwork,
     /// Hosts that it must reach where the session's network does not lead there, such as crates.io,
     /// *.crates.io or example.org:8443; nothing else is opened. Has to be approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "judgeable")]
     hosts: Vec<WantedHost>,
-    /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
-    /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
+    /// Write access to git settings and hooks (.git/config, .git/hooks), which git remote add, git
+    /// push -u and git branch -m need. Default: keep. Write needs approval.
     #[serde(default)]
     git_settings: GitSettingsChoice,
-    /// Whether git signs commits and tags with the person's ssh key, as their git settings say. Only
-    /// the signatures are made outside of the sandbox. Asking for on has to be approved.
+    /// Sign git commits and tags with the user's ssh key, as their git settings say. Only the
+    /// signatures are made outside the sandbox. On needs approval.
     #[serde(default)]
     git_signing: SigningChoice,
     /// One more directory that it may read and write, as an absolute path; for this call alone. A
@@ -47,7 +46,7 @@ pub(super) struct Input {
     directory: Option<String>,
 }
 
-/// Most hosts of one call: a person reads each of them in a question.
+/// Limit for the hosts of one call: the user reads each of them in a question.
 const MOST_HOSTS: usize = 20;
 
 /// Hosts that a person can judge: not so many that one is overlooked, none that stands for half the
@@ -56,13 +55,14 @@ fn judgeable<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<WantedHost>, D::E
     let hosts = Vec::<WantedHost>::deserialize(from)?;
     if hosts.len() > MOST_HOSTS {
         return Err(D::Error::custom(format!(
-            "`hosts` takes at most {MOST_HOSTS}, and here are {}",
+            "`hosts` takes at most {MOST_HOSTS} entries, not {}",
             hosts.len()
         )));
     }
     match hosts.iter().find(|WantedHost(host)| host.is_of_a_whole_top()) {
         Some(WantedHost(host)) => Err(D::Error::custom(format!(
-            "`{host}` is every host of a top-level domain; name those that the command needs"
+            "`{host}` covers a whole top-level domain; name the hosts that the command \
+                needs"
         ))),
         None => Ok(hosts),
     }
@@ -104,10 +104,10 @@ impl Tool for BashTool {
     const NAME: &'static str = "bash";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Command;
-    const DESCRIPTION: &'static str = "Run a shell command in the project directory. It cannot read from a \
-        person, is confined to the project, and everything it starts ends with it. The result is its \
-        output, then its errors; below a line `--- agentd ---`, which no output can contain, stands what \
-        agentd says of it, and as the last line its exit code.";
+    const DESCRIPTION: &'static str = "Run a shell command in the project directory. It has no standard input, is confined to \
+        the project, and all its processes end with it. The result is standard output, then \
+        standard error. Below a line `--- agentd ---`, which output can never contain, agentd \
+        adds notes; the last line is the exit code.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("shell_exec"),
         Alias::plain("shell-run"),
@@ -165,7 +165,7 @@ impl Tool for BashTool {
     }
 }
 
-/// What no shell could be given.
+/// Refuses commands that no shell can receive.
 fn check(command: &str) -> Result<(), ToolFailure> {
     let invalid =
         |text: &str, hint: &str| Err(ToolFailure::new(FailureCode::InvalidArguments, text, hint));

@@ -1,4 +1,5 @@
-//! `checklist_create`: a list of what is to be done. Answered by the conversation itself, `own` in `session`.
+//! `checklist_create`: a list of the steps of a task. The conversation answers it itself; see the
+//! crate `session`.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
@@ -19,7 +20,7 @@ pub(super) struct ChecklistCreateTool;
 pub(super) struct Input {
     /// A short name of the list, for checklist_update.
     group: String,
-    /// What the list is about.
+    /// The subject of the list.
     title: String,
     /// The steps, in their order.
     items: Vec<String>,
@@ -31,11 +32,11 @@ pub(super) struct Input {
 impl Tool for ChecklistCreateTool {
     type Input = Input;
     const NAME: &'static str = "checklist_create";
-    // It changes nothing but the conversation's own notes, and nobody is asked about it.
+    // It changes only the conversation's own notes, and the user is not asked.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
-    const DESCRIPTION: &'static str = "Make a checklist of the steps of a longer task. The person sees it as it is worked off. A list \
-        of the same group takes the place of the earlier one.";
+    const DESCRIPTION: &'static str = "Create a checklist of the steps of a longer task. The user sees its progress. A list \
+        with the same group replaces the earlier one.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("todo_write"), Alias::plain("update_plan"), Alias::plain("todo")];
 

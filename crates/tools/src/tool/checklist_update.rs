@@ -36,11 +36,11 @@ pub(super) enum ChecklistStatus {
 impl Tool for ChecklistUpdateTool {
     type Input = Input;
     const NAME: &'static str = "checklist_update";
-    // It changes nothing but the conversation's own notes, and nobody is asked about it.
+    // It changes only the conversation's own notes, and the user is not asked.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
     const DESCRIPTION: &'static str =
-        "Say how far a step of a checklist is: pending, in_progress, done or failed.";
+        "Set the status of a checklist step: pending, in_progress, done or failed.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(_: &Input) -> JudgedFacts {

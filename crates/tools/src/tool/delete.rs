@@ -1,4 +1,4 @@
-//! `delete`: files, links and, where that is said, directories.
+//! `delete`: removes files, links and, with `recursive`, directories.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::remove::{self, ENTRIES, RemovalKind, RemovalTarget, remove, visit_contents};
@@ -32,8 +32,8 @@ pub(super) struct DeleteTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to delete, relative to the project directory or absolute. All of them go, or none. Of
-    /// a link the link goes, not what it leads to.
+    /// The paths to delete, relative to the project directory or absolute: either all are deleted
+    /// or none. For a symbolic link the link itself is deleted, not its target.
     paths: Vec<String>,
     /// Delete directories with all that is in them. Without it a directory is an error.
     #[serde(default)]
@@ -45,8 +45,8 @@ impl Tool for DeleteTool {
     const NAME: &'static str = "delete";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const DESCRIPTION: &'static str = "Delete files, or directories where recursive is set. What \
-        text files held is kept in the result as a diff.";
+    const DESCRIPTION: &'static str = "Delete files, and with recursive also directories. The result keeps the content of \
+        deleted text files as a diff.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("delete_file"),
         Alias::plain("remove_file"),
@@ -81,7 +81,7 @@ impl Tool for DeleteTool {
     }
 }
 
-/// All that will go, looked at before anything does.
+/// Everything to remove, checked before the first removal.
 struct DeletePlan {
     removals: Vec<RemovalTarget>,
     shown: Vec<String>,
@@ -92,11 +92,11 @@ struct DeletePlan {
 impl DeletePlan {
     fn make(input: &Input, ctx: &ToolContext<'_>) -> Result<Self, ToolFailure> {
         if input.paths.is_empty() {
-            return Err(invalid("paths is empty", "Name what to delete."));
+            return Err(invalid("paths is empty", "Give at least one path."));
         }
         if input.paths.len() > PATHS {
-            let text = format!("{} paths are more than {PATHS}", input.paths.len());
-            return Err(invalid(&text, "Delete them in several calls."));
+            let text = format!("{} paths, but at most {PATHS} are allowed", input.paths.len());
+            return Err(invalid(&text, "Split them over several calls."));
         }
         let kept = DeletedText { text: String::new(), left_out: 0 };
         let mut plan = Self { removals: Vec::new(), shown: Vec::new(), kept, effects: Vec::new() };
@@ -105,7 +105,8 @@ impl DeletePlan {
             let real = plan.add(named, input.recursive, ctx)?;
             let clash = |other: &&PathBuf| real.starts_with(other) || other.starts_with(&real);
             if let Some(other) = reals.iter().find(clash) {
-                let text = format!("{named:?} and {:?} are in each other", ctx.shown(other));
+                let text =
+                    format!("one of {named:?} and {:?} contains the other", ctx.shown(other));
                 return Err(invalid(&text, "Nothing was deleted. Name each path once."));
             }
             reals.push(real);
@@ -114,7 +115,7 @@ impl DeletePlan {
         Ok(plan)
     }
 
-    /// Looks at one path. Its real place, the link's own where it is one.
+    /// Checks one path. Returns its real path; for a link the path of the link itself.
     fn add(
         &mut self,
         named: &str,
@@ -128,7 +129,10 @@ impl DeletePlan {
         let own = remove::link_path(named, ctx.scope);
         let parts = own.as_deref().and_then(|own| Some((own.parent()?, own.file_name()?)));
         let Some((parent, name)) = parts else {
-            return Err(invalid(&format!("{named:?} names no entry of a directory"), "Name it."));
+            return Err(invalid(
+                &format!("{named:?} is not a path of a file or directory"),
+                "Name it.",
+            ));
         };
         let (parent, name) = (parent.to_owned(), name.to_owned());
         let real = parent.join(&name);
@@ -137,7 +141,7 @@ impl DeletePlan {
             self.of_what_is_there(&target, recursive, ctx)?
         } else {
             if !ctx.scope.contains(&real) {
-                return Err(access_denied(ctx.scope, &real, named, "lies outside the project"));
+                return Err(access_denied(ctx.scope, &real, named, "is outside the project"));
             }
             refuse_protected(named, &real, ctx)?;
             precondition::check_unchanged(
@@ -146,7 +150,7 @@ impl DeletePlan {
                 &real,
                 remove::link_digest(&real).as_deref(),
             )?;
-            self.kept.note(&format!("[the link {shown} is removed; what it leads to stays]\n"));
+            self.kept.note(&format!("[the symbolic link {shown} is removed; its target stays]\n"));
             RemovalKind::Link
         };
         self.effects.push(Effect::Deleted(real.to_string_lossy().into_owned()));
@@ -173,16 +177,14 @@ impl DeletePlan {
             return Err(ToolFailure::new(
                 FailureCode::IsDirectory,
                 format!("{:?} is a directory", target.named),
-                "Set recursive to delete it with all that is in it.",
+                "Set recursive to delete it with all its content.",
             ));
         }
         refuse_roots(target, ctx)?;
         let tree = remove::tree_digest(&target.real)?;
         precondition::check_unchanged(ctx.judged, &target.named, &target.real, Some(&tree))?;
-        self.kept.note(&format!(
-            "[the directory {} with all that is in it:]\n",
-            ctx.shown(&target.real)
-        ));
+        self.kept
+            .note(&format!("[the directory {} with all its content:]\n", ctx.shown(&target.real)));
         visit_contents(&target.named, &target.real, ENTRIES, &mut |path, kind| {
             ctx.check_cancelled()?;
             refuse_protected(&target.named, path, ctx)?;
@@ -192,7 +194,7 @@ impl DeletePlan {
         Ok(RemovalKind::Directory(tree))
     }
 
-    /// Keeps what a file of a directory holds, as far as it can be read.
+    /// Keeps the content of a file of a directory, if it is readable.
     fn entry(&mut self, path: &Path, kind: FileType, ctx: &ToolContext<'_>) {
         let shown = ctx.shown(path);
         if kind.is_dir() {
@@ -233,10 +235,10 @@ impl DeletedText {
                 self.note(&diff);
             }
             Some(Err(_)) => {
-                self.note(&format!("[{shown}: {size} bytes that are no text, not kept]\n"))
+                self.note(&format!("[{shown}: {size} bytes, not text, content not kept]\n"))
             }
             Some(Ok(_)) | None => {
-                self.note(&format!("[{shown}: {size} bytes, too many to keep]\n"))
+                self.note(&format!("[{shown}: {size} bytes, too large, content not kept]\n"))
             }
         }
     }
@@ -248,7 +250,7 @@ impl DeletedText {
     }
 }
 
-/// The granted directories themselves, and what is withheld beneath one.
+/// Refuses the granted directories themselves and the withheld ones below them.
 fn refuse_roots(target: &ResolvedPath, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
     let place = ctx.scope;
     let kept = place.roots().chain(place.withheld.iter().map(PathBuf::as_path));
@@ -256,8 +258,11 @@ fn refuse_roots(target: &ResolvedPath, ctx: &ToolContext<'_>) -> Result<(), Tool
         if root.starts_with(&target.real) {
             return Err(ToolFailure::new(
                 FailureCode::Protected,
-                format!("{:?} is, or holds, a directory that was granted as a whole", target.named),
-                "Name what to delete in it.",
+                format!(
+                    "{:?} is, or contains, the project or another granted directory",
+                    target.named
+                ),
+                "Name the entries in it to delete.",
             ));
         }
     }
@@ -269,8 +274,8 @@ fn refuse_protected(named: &str, real: &Path, ctx: &ToolContext<'_>) -> Result<(
         None => Ok(()),
         Some(name) => Err(ToolFailure::new(
             FailureCode::Protected,
-            format!("{named:?} is, or holds, the protected name {name}"),
-            "Ask the person to make this change; do not try another way.",
+            format!("{named:?} is, or contains, the protected file {name}"),
+            "Ask the user to make this change; do not try another way.",
         )),
     }
 }

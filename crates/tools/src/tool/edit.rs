@@ -24,8 +24,8 @@ pub(super) struct EditTool;
 pub(super) struct Input {
     /// The file, relative to the project directory or absolute.
     path: String,
-    /// The text to replace, exactly as it stands in the file, white space included, without line
-    /// numbers. It must be there once, unless replace_all is set.
+    /// The text to replace, exactly as in the file, including white space, without line numbers. It
+    /// must occur once, unless replace_all is set.
     old_string: String,
     /// The text to put in its place.
     new_string: String,
@@ -40,9 +40,9 @@ impl Tool for EditTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
     const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Replace a piece of a file by another. old_string must match \
-        exactly, white space included, and be there only once unless replace_all is set; give lines \
-        around it to make it so.";
+    const DESCRIPTION: &'static str = "Replace text in a file. old_string must match exactly, including white space, and \
+        occur only once unless replace_all is set; include surrounding lines to make it \
+        unique.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("edit_file"),
         Alias::plain("str_replace"),
@@ -101,7 +101,7 @@ impl LocatedEdit {
         if input.old_string.is_empty() {
             return invalid(
                 "old_string is empty",
-                "Use write to make a file or to replace all of it.",
+                "Use write to create a file or to replace its whole content.",
             );
         }
         if input.old_string == input.new_string {
@@ -115,19 +115,13 @@ impl LocatedEdit {
         let found = if input.replace_all {
             draft.all(piece)?
         } else {
-            vec![draft.only(
-                piece,
-                "Give more of the lines around the right place, or set replace_all.",
-            )?]
+            vec![draft.only(piece, "Include more surrounding lines, or set replace_all.")?]
         };
         let EditBuffer { target, before, old } = draft;
         let lines = found.iter().map(|passage| passage.line(&old)).collect();
         let new = find_replace::replace_spans(&old, &found, &input.old_string, &input.new_string);
         if new == old {
-            return invalid(
-                "the edit changes nothing",
-                "Line ends of the file are kept as they are.",
-            );
+            return invalid("the edit changes nothing", "Edits keep the file's line endings.");
         }
         Ok(Self { target, before, old, new, lines })
     }

@@ -1,6 +1,6 @@
-//! `format`: what a person had configured puts an edited file in form. It is a filter: it is given the
-//! file, and what it prints takes the file's place, written here and not by it. The conversation calls
-//! it on its own account; no model is told of it.
+//! `format`: runs the formatter that the user configured on an edited file. The formatter is a
+//! filter: it reads the file on standard input, and this tool replaces the file with its output.
+//! Only the conversation calls it; models do not see it.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, CommandSpec, FilterRun};
@@ -27,7 +27,7 @@ const LARGEST: usize = 1 << 20;
 const SHOWN: usize = 3_000;
 /// Stands for the file in a command.
 const PATH: &str = "{path}";
-/// What a shell answers where the program is not there, or cannot be executed.
+/// Exit codes of a shell if the program is missing or cannot be executed.
 const NOT_RUN: [i32; 2] = [126, 127];
 /// Goes to the place and opens the file; the program's words reach no shell.
 const SCRIPT: &str = "cd \"$1\" || exit 126; exec <\"$2\"; shift 2; exec \"$@\"";
@@ -37,7 +37,7 @@ pub(super) struct FormatTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to run, in words; `{path}` in one of them stands for the file.
+    /// The command in words; `{path}` in a word is replaced by the file's path.
     command: String,
     /// The file that marks a package: the command is run where the nearest one lies, or else where
     /// the file does.
@@ -53,9 +53,9 @@ impl Tool for FormatTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Format;
     const CALLER: Caller = Caller::Conversation;
-    // What somebody else made of the file meanwhile is not the edit's to put in form.
+    // A version that another process wrote meanwhile is not formatted.
     const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Put an edited file in form, as it was configured.";
+    const DESCRIPTION: &'static str = "Format an edited file with the configured formatter.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {
@@ -95,7 +95,7 @@ impl Tool for FormatTool {
     }
 }
 
-/// The words of a command; none where they cannot be told apart, which its configuration refuses.
+/// The words of a command; empty if they cannot be split, which the configuration check refuses.
 fn words(command: &str, path: &str) -> Vec<String> {
     let words = shlex::split(command).unwrap_or_default();
     words.iter().map(|word| word.replace(PATH, path)).collect()
@@ -116,13 +116,13 @@ fn place(
         let marker = package.unwrap_or("directory");
         ToolFailure::new(
             FailureCode::NotFound,
-            format!("{:?} lies beneath no {marker}", target.named),
+            format!("there is no {marker} in any directory above {:?}", target.named),
             "",
         )
     })
 }
 
-/// What came of a filter.
+/// The result of a filter.
 enum FilterOutcome {
     /// The file as it shall be.
     Anew(Vec<u8>, ToolAnswer),
@@ -130,7 +130,7 @@ enum FilterOutcome {
     Nothing(ToolAnswer),
 }
 
-/// Whether what it printed may take the file's place.
+/// Decides if the output may replace the file.
 ///
 /// # Errors
 /// Where it did not come to an end of its own, or printed nothing that could be the same file.
@@ -148,24 +148,28 @@ fn printed(command: &str, old: &[u8], filtered: FilterRun) -> Result<FilterOutco
     }
     if code != 0 {
         let errors = cut(visible_lines(&said).trim_end(), "run it with bash to see them");
-        let body =
-            format!("formatter `{command}`: exit code {code}, the edit stays as it is\n{errors}");
+        let body = format!(
+            "formatter `{command}`: exit code {code}, the file was not formatted\n{errors}"
+        );
         let mut footer = answer.footer;
         footer.pop();
         let summary = format!("exit code {code}");
         return Ok(FilterOutcome::Nothing(ToolAnswer { body, footer, summary, ..answer }));
     }
     let Some(new) = printed else {
-        return Err(too_large("it printed more".to_owned()));
+        return Err(too_large("the formatter printed more than that".to_owned()));
     };
     if new.is_empty() && !old.is_empty() {
         return refuse(
             FailureCode::InvalidArguments,
-            "it printed nothing; it has to print the whole file",
+            "the formatter printed nothing; it must print the whole file",
         );
     }
     if std::str::from_utf8(&new).is_err() && std::str::from_utf8(old).is_ok() {
-        return refuse(FailureCode::NotUtf8, "what it printed is no UTF-8, which the file is");
+        return refuse(
+            FailureCode::NotUtf8,
+            "the formatter's output is not UTF-8, but the file is",
+        );
     }
     if new == old {
         let body = format!("formatter `{command}`: nothing to change");
@@ -175,11 +179,11 @@ fn printed(command: &str, old: &[u8], filtered: FilterRun) -> Result<FilterOutco
     Ok(FilterOutcome::Anew(new, answer))
 }
 
-/// What the model is told of a file that is not as its edit left it, and a line for the screen.
+/// The text about a formatted file for the model, and a summary line.
 fn told(command: &str, shown: &str, (old, new): (&[u8], &[u8])) -> (String, String) {
     let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else {
         let summary = format!("formatted {shown}");
-        return (format!("formatter `{command}` changed {shown}, which is no UTF-8"), summary);
+        return (format!("formatter `{command}` changed {shown}, which is not UTF-8"), summary);
     };
     let diff = diff::unified(shown, old, new);
     let lines = |sign: char| {
@@ -192,7 +196,7 @@ fn told(command: &str, shown: &str, (old, new): (&[u8], &[u8])) -> (String, Stri
     (body, format!("formatted {shown}: {count}"))
 }
 
-/// Whole lines of a text up to a bound, and what is said of the others.
+/// Whole lines of a text up to a limit, and a note about the rest.
 fn cut(text: &str, hint: &str) -> String {
     let mut shown = String::new();
     let mut lines = text.lines();
@@ -209,7 +213,7 @@ fn cut(text: &str, hint: &str) -> String {
 }
 
 fn too_large(what: String) -> ToolFailure {
-    let text = format!("{what}; {LARGEST} bytes of a file are the most that is put in form");
+    let text = format!("{what}; files up to {LARGEST} bytes are formatted");
     ToolFailure::new(FailureCode::TooLarge, text, "")
 }
 

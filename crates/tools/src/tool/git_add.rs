@@ -29,8 +29,8 @@ impl Tool for GitAddTool {
     const NAME: &'static str = "git_add";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Command;
-    const DESCRIPTION: &'static str = "Stage files of the git repository for the next commit: paths, or with all everything that \
-        changed below the project directory.";
+    const DESCRIPTION: &'static str = "Stage files of the git repository for the next commit: the given paths, or with all \
+        every change below the project directory.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {
@@ -42,7 +42,7 @@ impl Tool for GitAddTool {
             return Err(ToolFailure::new(
                 FailureCode::InvalidArguments,
                 "either paths or all must be given",
-                "Name the paths to stage, or set all.",
+                "Give the paths to stage, or set all.",
             ));
         }
         for path in &input.paths {

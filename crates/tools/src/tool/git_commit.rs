@@ -1,4 +1,4 @@
-//! `git_commit`: what is staged, committed.
+//! `git_commit`: commits the staged changes.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
@@ -18,7 +18,7 @@ pub(super) struct GitCommitTool;
 pub(super) struct Input {
     /// The first line of the message.
     subject: String,
-    /// What follows it after an empty line.
+    /// The rest of the message, after an empty line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
 }
@@ -28,8 +28,9 @@ impl Tool for GitCommitTool {
     const NAME: &'static str = "git_commit";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Git;
-    const DESCRIPTION: &'static str = "Commit what is staged in the git repository. The author is the person, by their git settings. \
-        Hooks do not run, and the commit is not signed: bash with git_signing on signs.";
+    const DESCRIPTION: &'static str = "Commit the staged changes of the git repository. The author comes from the user's git \
+        settings. Hooks do not run and the commit is not signed; to sign, use bash with \
+        git_signing \"on\".";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {
@@ -41,8 +42,8 @@ impl Tool for GitCommitTool {
         if subject.is_empty() || subject.contains('\n') {
             return Err(ToolFailure::new(
                 FailureCode::InvalidArguments,
-                "subject must be one line that says something",
-                "Put everything else into body.",
+                "subject must be one non-empty line",
+                "Put the rest into body.",
             ));
         }
         git::run(words(&input), GitMode::Commits, ctx)

@@ -19,7 +19,7 @@ pub(super) struct Input {
     /// Only this file or directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    /// Show what is staged for the next commit.
+    /// Show the staged changes.
     #[serde(default)]
     staged: bool,
     /// How many unchanged lines to show around each change; 3 where it is left out.
@@ -33,8 +33,8 @@ impl Tool for GitDiffTool {
     const NAME: &'static str = "git_diff";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show changes in the git repository that are not committed: those not staged, or with staged \
-        those that are.";
+    const DESCRIPTION: &'static str = "Show uncommitted changes in the git repository: the unstaged ones, or with staged the \
+        staged ones.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {

@@ -30,7 +30,8 @@ impl Tool for GitLogTool {
     const NAME: &'static str = "git_log";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "List the newest commits of the git repository: short hash, date, author, subject, branches.";
+    const DESCRIPTION: &'static str = "List the newest commits of the git repository with short hash, date, author, subject \
+        and branches.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {

@@ -27,8 +27,8 @@ impl Tool for GitShowTool {
     const NAME: &'static str = "git_show";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show a commit of the git repository with its changes, or a file as it was in one, as in \
-        HEAD~1:src/main.rs.";
+    const DESCRIPTION: &'static str = "Show a commit of the git repository with its changes, or a file at a commit, for \
+        example HEAD~1:src/main.rs.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {

@@ -1,4 +1,4 @@
-//! `git_status`: what differs from the last commit, file by file.
+//! `git_status`: the files that differ from the last commit.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
@@ -22,8 +22,8 @@ impl Tool for GitStatusTool {
     const NAME: &'static str = "git_status";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::GitLook;
-    const DESCRIPTION: &'static str = "Show the state of the git repository: the branch, and each file that is changed, staged or \
-        untracked, in git's short form.";
+    const DESCRIPTION: &'static str = "Show the status of the git repository: the branch, and each changed, staged or \
+        untracked file, in git's short format.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {

@@ -43,9 +43,9 @@ impl Tool for GlobTool {
     const NAME: &'static str = "glob";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Find files by a pattern, newest first. Patterns are written as \
-        in a .gitignore: *.rs matches at any depth, /src/**/*.rs only there; absolute ones work too. Ignored \
-        files are left out.";
+    const DESCRIPTION: &'static str = "Find files by name pattern, newest first. Patterns work as in .gitignore: *.rs matches \
+        at any depth, /src/**/*.rs only below src; absolute paths work too. Ignored files are \
+        not listed.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("file-find"),
         Alias::plain("find_files"),
@@ -76,8 +76,8 @@ impl Tool for GlobTool {
     }
 }
 
-/// The files beneath `root` that match, and remarks: on the walk, and where nothing matches on what a person
-/// would look at next.
+/// The matching files below `root`, with notes about the walk and, without a match, about near
+/// misses.
 pub(super) fn files(
     pattern: &str,
     root: &Path,
@@ -105,7 +105,7 @@ pub(super) fn files(
             format!("[the directory {shown} matches; {shown}/** finds the files in it]")
         }),
         FoundFiles::of(&mut DirWalk::new(ctx.scope, root, WalkDepth::All), &loose, pattern, ctx)?
-            .remark("match in another case", "", ctx),
+            .remark("match with different case", "", ctx),
         FoundFiles::of(
             &mut DirWalk::through_ignored(ctx.scope, root, WalkDepth::All),
             &loose,
@@ -113,8 +113,8 @@ pub(super) fn files(
             ctx,
         )?
         .remark(
-            "that ignore rules leave out match",
-            "; give their directory as path to look into it",
+            "in ignored directories match",
+            "; to search there, give that directory as path",
             ctx,
         ),
     ];
@@ -127,7 +127,7 @@ pub(super) fn files(
     Ok((names, notes))
 }
 
-/// Files that match, the newest of them by name.
+/// Matching files; the newest of them by name.
 #[derive(Default)]
 pub(super) struct FoundFiles {
     pub total: usize,
@@ -157,7 +157,7 @@ impl FoundFiles {
             names.total += 1;
             let meta = path.symlink_metadata().ok();
             let changed = meta.as_ref().and_then(|meta| meta.modified().ok());
-            // With more of them the trail is lost anyway.
+            // With more of them the read set would exceed its limit anyway.
             if names.seen.len() <= NOTED {
                 names.seen.push((path.to_owned(), meta));
             }
@@ -177,7 +177,8 @@ impl FoundFiles {
     pub(super) fn left_out(&self) -> Option<String> {
         (self.total > FILES).then(|| {
             format!(
-                "[the newest {FILES} of {}; {} left out, narrow the pattern or the path]",
+                "[showing the newest {FILES} of {}; {} not shown, narrow the pattern or the \
+                    path]",
                 self.total,
                 self.total - FILES
             )

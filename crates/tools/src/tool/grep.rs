@@ -62,8 +62,8 @@ impl Tool for GrepTool {
     const NAME: &'static str = "grep";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Search the text of files by a regular expression. Matches come \
-        as path:line:text, lines of context as path-line-text. Ignored and binary files are left out.";
+    const DESCRIPTION: &'static str = "Search file contents with a regular expression. Matches are shown as path:line:text, \
+        context lines as path-line-text. Ignored and binary files are not searched.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("search_files"),
         Alias::plain("file-search"),
@@ -92,7 +92,7 @@ impl Tool for GrepTool {
         let expression = match Expression::new(&input.pattern, case) {
             Ok(expression) => expression,
             Err(_) if kind.is_dir() && looks_like_files(&input.pattern) => {
-                let said = "the pattern is no regular expression; as a pattern of files";
+                let said = "the pattern is not a regular expression; as a file name pattern";
                 return as_files(&input, said, &target, ctx);
             }
             Err(failure) => return Err(failure),
@@ -105,7 +105,7 @@ impl Tool for GrepTool {
             if search.found.matches == 0 {
                 if looks_like_files(&input.pattern) {
                     let said =
-                        format!("no match in {} files; as a pattern of files", search.searched);
+                        format!("no match in {} files; as a file name pattern", search.searched);
                     return as_files(&input, &said, &target, ctx);
                 }
                 notes.extend(search.remarks(&input, &expression, &target, &wanted, ctx)?);
@@ -217,7 +217,7 @@ struct GrepRun {
     searching: ParallelSearch,
     found: MatchList,
     searched: usize,
-    /// Files that are no text, and the first of them.
+    /// Number of binary files, and the first of them.
     binary: usize,
     first_binary: Option<String>,
     unread: Vec<String>,
@@ -240,13 +240,13 @@ impl GrepRun {
             Ok(SearchOutcome::Binary) => Err(ToolFailure::new(
                 FailureCode::Binary,
                 format!("{:?} is a binary file", target.named),
-                "Only text can be searched.",
+                "Only text files can be searched.",
             )),
             Err(error) => Err(ToolFailure::io("search", &target.named, error)),
         }
     }
 
-    /// Searches what lies under a directory; the answers are the notes of the walk.
+    /// Searches the files below a directory; returns the notes of the walk.
     fn beneath(
         &mut self,
         target: &ResolvedPath,
@@ -349,8 +349,8 @@ impl GrepRun {
         if let Some(SampleSearch { lines, first }) = ignored {
             ctx.extras.read_set.forget();
             remarks.push(format!(
-                "[{lines} lines of files that ignore rules leave out match, the first: {first}; name it as \
-                 path to search it]"
+                "[{lines} lines in ignored files match, the first: {first}; give its path \
+                    to search it]"
             ));
         }
         Ok(remarks)
@@ -365,8 +365,8 @@ impl GrepRun {
         answer.footer = notes;
         if found.is_cut {
             answer.footer.push(
-                "[of a line that is cut read shows more: offset = its number, limit = 1, column = where to \
-                 begin]"
+                "[to see more of a cut line, use read with offset = its number, limit = 1, \
+                    column = where to begin]"
                     .to_owned(),
             );
         }
@@ -400,7 +400,7 @@ struct MatchList {
     body: String,
     matches: usize,
     full: bool,
-    /// Whether a part of a line is left out.
+    /// True if a part of a line is omitted.
     is_cut: bool,
     with_context: bool,
 }

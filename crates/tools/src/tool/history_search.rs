@@ -1,4 +1,5 @@
-//! `history_search`: earlier words of this conversation. Answered by the conversation itself, `own` in `session`.
+//! `history_search`: searches earlier messages of this session. The conversation answers it itself;
+//! see the crate `session`.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
@@ -15,7 +16,7 @@ pub(super) struct HistorySearchTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to look for, without regard to case.
+    /// The text to find; case is ignored.
     keyword: String,
     /// How many messages, the newest ones; 10 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,11 +27,11 @@ pub(super) struct Input {
 impl Tool for HistorySearchTool {
     type Input = Input;
     const NAME: &'static str = "history_search";
-    // It changes nothing but the conversation's own notes, and nobody is asked about it.
+    // It reads only the conversation, and the user is not asked.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Session;
-    const DESCRIPTION: &'static str = "Search what was said earlier in this session, by the person and by you, for a keyword. The \
-        messages come in the order of time.";
+    const DESCRIPTION: &'static str = "Search the earlier messages of this session, the user's and yours, for a keyword. \
+        Results are in order of time.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(_: &Input) -> JudgedFacts {

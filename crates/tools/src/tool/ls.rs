@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// More entries are counted, not listed.
 const ENTRIES: usize = 500;
-/// Where all is ignored, so many names of it are told.
+/// Number of names that are listed if everything is ignored.
 const IGNORED: usize = 20;
 
 pub(super) struct LsTool;
@@ -42,8 +42,8 @@ impl Tool for LsTool {
     const NAME: &'static str = "ls";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "List one level of a directory, directories first. Each line is \
-        d (directory), f (file) or l (link), the size in bytes, and the name. Ignored files are left out.";
+    const DESCRIPTION: &'static str = "List one level of a directory, directories first. Each line is d (directory), f (file) \
+        or l (symbolic link), the size in bytes, and the name. Ignored files are not listed.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("list_directory"),
         Alias::plain("list_dir"),
@@ -62,7 +62,7 @@ impl Tool for LsTool {
         let target = ctx.existing(&input.path)?;
         directory(&target.real, &input.path)?;
         let mut total = 0_usize;
-        // Directories first, then by name; only what will be listed is kept.
+        // Directories first, then by name; only the entries to list are kept.
         let mut entries: BTreeSet<(bool, OsString)> = BTreeSet::new();
         let mut walk = DirWalk::new(ctx.scope, &target.real, WalkDepth::OneLevel);
         while let Some(found) = walk.next() {
@@ -90,7 +90,7 @@ impl Tool for LsTool {
         answer.footer = notes;
         if total > ENTRIES {
             answer.footer.push(format!(
-                "[{ENTRIES} of {total} entries; {} left out, find them with glob]",
+                "[{ENTRIES} of {total} entries; {} not shown, find them with glob]",
                 total - ENTRIES
             ));
         }
@@ -98,7 +98,7 @@ impl Tool for LsTool {
     }
 }
 
-/// What is said of a directory in which nothing is listed.
+/// The text for a directory without listed entries.
 fn nothing(real: &Path, ctx: &ToolContext<'_>) -> String {
     let mut walk = DirWalk::through_ignored(ctx.scope, real, WalkDepth::OneLevel);
     let mut names: Vec<String> = Vec::new();
@@ -112,9 +112,9 @@ fn nothing(real: &Path, ctx: &ToolContext<'_>) -> String {
     let more = if names.len() > IGNORED { ", …" } else { "" };
     names.truncate(IGNORED);
     match names.as_slice() {
-        [] => "(nothing here)".to_owned(),
+        [] => "(empty directory)".to_owned(),
         names => {
-            format!("(nothing here but what ignore rules leave out: {}{more})", names.join(", "))
+            format!("(every entry here is ignored: {}{more})", names.join(", "))
         }
     }
 }

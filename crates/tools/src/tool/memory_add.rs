@@ -28,7 +28,7 @@ pub(super) enum MemoryScope {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to remember, in a sentence or two that will be understood without this conversation.
+    /// The memory in one or two sentences that are clear without this conversation.
     text: String,
     /// Where it holds: until this session is removed, in every session of this project, or in every
     /// project of this user; project where it is left out.
@@ -39,10 +39,12 @@ pub(super) struct Input {
 impl Tool for MemoryAddTool {
     type Input = Input;
     const NAME: &'static str = "memory_add";
-    // A change, so that it waits for its neighbours; judged as a look, since nobody is asked about it.
+    // A mutation, so that it does not run in parallel; judged as a query, because the user is not
+    // asked.
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Store;
-    const DESCRIPTION: &'static str = "Remember something for later: a decision, how this project is built, what the person prefers. Not for what the files say themselves, and never for keys or passwords.";
+    const DESCRIPTION: &'static str = "Save a memory for later: a decision, how this project is built, a preference of the \
+        user. Do not save facts that the files already contain, and never keys or passwords.";
     const ALIASES: &'static [Alias] = &[Alias::plain("remember"), Alias::plain("save_memory")];
 
     fn facts(_: &Input) -> JudgedFacts {

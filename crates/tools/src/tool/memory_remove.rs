@@ -22,11 +22,11 @@ pub(super) struct Input {
 impl Tool for MemoryRemoveTool {
     type Input = Input;
     const NAME: &'static str = "memory_remove";
-    // A change, so that it waits for its neighbours; judged as a look, since nobody is asked about it.
+    // A mutation, so that it does not run in parallel; judged as a query, because the user is not
+    // asked.
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Store;
-    const DESCRIPTION: &'static str =
-        "Forget something that was remembered and does not hold any more.";
+    const DESCRIPTION: &'static str = "Delete a memory that is no longer true.";
     const ALIASES: &'static [Alias] = &[Alias::plain("forget")];
 
     fn facts(_: &Input) -> JudgedFacts {

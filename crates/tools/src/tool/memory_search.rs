@@ -1,4 +1,5 @@
-//! `memory_search`: what was remembered. Answered by `agentd-store`, `memory` in `store`.
+//! `memory_search`: searches saved memories. `agentd-store` answers it; see `memory` in the crate
+//! `store`.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
@@ -28,7 +29,7 @@ pub(super) enum SearchedMemory {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// Words to look for; what holds any of them is found, the best first.
+    /// Words to search for; results contain any of them, the best match first.
     query: String,
     /// Only of this scope; all three where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +46,8 @@ impl Tool for MemorySearchTool {
     // It only looks.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Store;
-    const DESCRIPTION: &'static str = "Search what was remembered, in this session, this project and for this person. Look here before you ask the person what they may have said before.";
+    const DESCRIPTION: &'static str = "Search the memories of this session, this project and this user. Search here before \
+        you ask the user something that they may have said before.";
     const ALIASES: &'static [Alias] = &[Alias::plain("recall"), Alias::plain("search_memory")];
 
     fn facts(_: &Input) -> JudgedFacts {

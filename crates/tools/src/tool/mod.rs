@@ -2,7 +2,8 @@
 
 use crate::spec::{ToolDeclaration, ToolImpl, impl_of, spec_of};
 
-/// Declares the files and makes both tables of them: what the tools are, and what they do.
+/// Declares the files and builds both tables: the declarations of the tools, and their
+/// implementations.
 macro_rules! tools {
     ($($file:ident :: $tool:ident),* $(,)?) => {
         $(mod $file;)*

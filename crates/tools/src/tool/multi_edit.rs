@@ -1,4 +1,4 @@
-//! `multi_edit`: several pieces of one file replaced together, or none of them.
+//! `multi_edit`: replaces several pieces of one file together, or none of them.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::{EditBuffer, SearchText};
@@ -35,8 +35,8 @@ pub(super) struct Input {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub(super) struct EditItem {
-    /// The text to replace, exactly as it stands in the file; it must be there once. Either this,
-    /// or start_line and end_line.
+    /// The text to replace, exactly as in the file; it must occur once. Either this, or start_line
+    /// and end_line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     find: Option<String>,
     /// The first line to replace, counted from 1.
@@ -47,7 +47,7 @@ pub(super) struct EditItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     end_line: Option<usize>,
-    /// What takes the place; empty removes it.
+    /// The replacement; empty deletes the text.
     replace: String,
     /// Replace every occurrence of find.
     #[serde(default, skip_serializing_if = "is_unset")]
@@ -64,9 +64,8 @@ impl Tool for MultiEditTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
     const REQUIRES_READ: bool = true;
-    const DESCRIPTION: &'static str = "Make several edits in one file, all together or none. Each \
-        edit gives the exact text to find, or the lines from start_line to end_line, and what \
-        replaces it.";
+    const DESCRIPTION: &'static str = "Make several edits in one file: either all are made or none. Each edit gives the exact \
+        text to find, or the lines from start_line to end_line, and the replacement.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("edit_lines"), Alias::plain("multi_edit_file")];
 
@@ -105,8 +104,8 @@ fn edited(
         return Err(invalid("edits is empty", "Give at least one edit."));
     }
     if input.edits.len() > EDITS {
-        let text = format!("{} edits are more than {EDITS}", input.edits.len());
-        return Err(invalid(&text, "Make them in several calls."));
+        let text = format!("{} edits, but at most {EDITS} are allowed", input.edits.len());
+        return Err(invalid(&text, "Split them over several calls."));
     }
     let draft = EditBuffer::open(&input.path, ctx)?;
     let mut found = Vec::new();
@@ -125,22 +124,19 @@ fn edited(
                     one.line(&draft.old),
                     other.line(&draft.old)
                 ),
-                "Nothing was changed. Put both into one edit.",
+                "Nothing was changed. Combine both into one edit.",
             ));
         }
     }
     let exchanges: Vec<Replacement> = found.into_iter().map(|(_, exchange)| exchange).collect();
     let new = apply_replacements(&draft.old, &exchanges);
     if new == draft.old {
-        return Err(invalid(
-            "the edits change nothing",
-            "Line ends of the file are kept as they are.",
-        ));
+        return Err(invalid("the edits change nothing", "Edits keep the file's line endings."));
     }
     if new.trim().is_empty() && !draft.old.trim().is_empty() {
         return Err(invalid(
-            "the edits would clear the whole file",
-            "Use write to replace all of it, or delete to remove it.",
+            "the edits would empty the whole file",
+            "Use write to replace its whole content, or delete to remove it.",
         ));
     }
     let lines = exchanges.iter().map(|exchange| exchange.line(&draft.old)).collect();
@@ -161,8 +157,8 @@ fn located(
             }
             let field = format!("edits[{at}].find");
             let piece = SearchText { field: &field, text: find };
-            let hint = "Give more of the lines around the right place, name its lines, or set \
-                          replace_all.";
+            let hint = "Include more surrounding lines, use start_line and end_line, or set \
+                replace_all.";
             let places = match edit.replace_all {
                 true => draft.all(piece)?,
                 false => vec![draft.only(piece, hint)?],
@@ -174,7 +170,7 @@ fn located(
             if last < first {
                 return wrong(
                     &format!(": end_line {last} comes before start_line {first}"),
-                    "To add lines, replace a line by itself and the new ones.",
+                    "To add lines, replace a line with itself and the new lines.",
                 );
             }
             match TextSpan::lines(&draft.old, first, last) {
@@ -191,16 +187,12 @@ fn located(
             }
         }
         (None, None, None) => {
-            wrong(" says nothing of its place", "Give find, or start_line and end_line.")
+            wrong(" has neither find nor lines", "Give find, or start_line and end_line.")
         }
-        (None, Some(_), None) => {
-            wrong(" has no end_line", "Give both lines; they may be the same.")
-        }
-        (None, None, Some(_)) => {
-            wrong(" has no start_line", "Give both lines; they may be the same.")
-        }
+        (None, Some(_), None) => wrong(" has no end_line", "Give both lines; they may be equal."),
+        (None, None, Some(_)) => wrong(" has no start_line", "Give both lines; they may be equal."),
         (Some(_), Some(_), _) | (Some(_), None, Some(_)) => {
-            wrong(" has both find and lines", "Give one of the two.")
+            wrong(" has both find and lines", "Give only one of them.")
         }
     }
 }

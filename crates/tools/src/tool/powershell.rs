@@ -34,8 +34,8 @@ impl Tool for PowershellTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Command;
     const PROGRAM: Option<&'static str> = Some(PWSH);
-    const DESCRIPTION: &'static str = "Run a PowerShell script in the project directory. Otherwise as \
-        bash: confined to the project, and the last line of the result is its exit code.";
+    const DESCRIPTION: &'static str = "Run a PowerShell script in the project directory. As with bash, it is confined to the \
+        project, and the last line of the result is its exit code.";
     const ALIASES: &'static [Alias] = &[Alias::plain("run_powershell"), Alias::plain("pwsh")];
 
     fn facts(input: &Input) -> JudgedFacts {

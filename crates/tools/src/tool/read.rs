@@ -24,7 +24,7 @@ use std::io::{BufRead, BufReader, Seek};
 const WHOLE_MAX: u64 = 1_500_000;
 /// Lines of a window that names no limit.
 const LINES: u64 = 2000;
-/// Bytes of the text that one call gathers, whatever its limit.
+/// Limit for the bytes of text that one call collects, whatever its limit of lines.
 const TEXT_MAX: usize = 2_000_000;
 /// Room for the notes below the text.
 const FOOTER_CHARS: usize = 400;
@@ -63,9 +63,9 @@ impl Tool for ReadTool {
     const NAME: &'static str = "read";
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
-    const DESCRIPTION: &'static str = "Read a text file. Each line comes as its number, a tab and \
-        its text; the number and the tab are no part of the file. A result holds whole lines; where it ends \
-        before the file does, its last line names the offset to go on with.";
+    const DESCRIPTION: &'static str = "Read a text file. Each line is shown as its number, a tab and its text; the number and \
+        the tab are not part of the file. If lines remain, the last line of the result names \
+        the offset to continue with.";
     const ALIASES: &'static [Alias] = &[
         Alias { name: "read_file", defaults: r#"{"raw":true}"# },
         Alias { name: "file-read", defaults: r#"{"raw":true}"# },
@@ -88,7 +88,8 @@ impl Tool for ReadTool {
             return Err(ToolFailure::new(
                 FailureCode::TooLarge,
                 format!(
-                    "{:?} has {} bytes; a whole file may have {WHOLE_MAX}",
+                    "{:?} has {} bytes; without offset and limit at most {WHOLE_MAX} are \
+                        read",
                     input.path,
                     meta.len()
                 ),
@@ -132,7 +133,7 @@ enum Encoding {
     Utf16,
 }
 
-/// Looks at the first bytes without taking them out of the reader.
+/// Inspects the first bytes without consuming them.
 fn encoding(reader: &mut impl BufRead, target: &ResolvedPath) -> Result<Encoding, ToolFailure> {
     let start = fill(reader, target)?;
     if file_type::is_utf16(start) {
@@ -152,25 +153,25 @@ fn refuse_binary(start: &[u8], target: &ResolvedPath) -> Result<(), ToolFailure>
         Some(kind) => Err(ToolFailure::new(
             FailureCode::Binary,
             format!("{:?} is a binary file ({kind})", target.named),
-            "Only text can be read. Use bash with a program that knows this type.",
+            "Only text files can be read. Use bash with a program for this file type.",
         )),
     }
 }
 
-/// The lines that were asked for, and what is known of the others.
+/// The requested lines, and counts of the others.
 struct LineWindow {
     text: String,
     first: u64,
     last: u64,
     /// All lines of the file, where they were counted.
     total: Option<u64>,
-    /// Whether lines follow the window.
+    /// True if lines follow the window.
     more: bool,
     /// Below the text.
     notes: Vec<String>,
 }
 
-/// What fits into one answer.
+/// The limits of one answer.
 struct WindowBounds {
     /// Lines.
     limit: u64,
@@ -252,7 +253,8 @@ impl LineWindow {
         if is_cut {
             let column = columns.skip + columns.most as u64 + 1;
             notes.push(format!(
-                "[a line that is cut goes on with offset = its number, limit = 1 and column = {column}]"
+                "[to read the rest of a cut line: offset = its number, limit = 1, column = \
+                    {column}]"
             ));
         }
         Ok(Self { text, first, last, total, more, notes })
@@ -274,7 +276,7 @@ impl LineWindow {
         if self.first > 1 || self.more {
             let of = self.total.map_or(String::new(), |total| format!(" of {total}"));
             let on = if self.more {
-                format!("; go on with offset = {}", self.last + 1)
+                format!("; continue with offset = {}", self.last + 1)
             } else {
                 String::new()
             };
@@ -296,6 +298,6 @@ fn not_utf8(target: &ResolvedPath, line: u64) -> ToolFailure {
     ToolFailure::new(
         FailureCode::NotUtf8,
         format!("line {line} of {:?} is not UTF-8", target.named),
-        "It is probably in an older encoding; with bash, iconv -f LATIN1 -t UTF-8 shows it.",
+        "It probably has an older encoding; convert it with bash: iconv -f LATIN1 -t UTF-8.",
     )
 }

@@ -42,10 +42,10 @@ pub(super) struct Input {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub(super) struct SyntaxEdit {
-    /// Replace code by what it looks like. Either this or rename.
+    /// Replace code that matches a pattern. Either this or rename.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replace: Option<CodeReplacement>,
-    /// Rename what is called so.
+    /// Rename a variable, function, type or member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rename: Option<CodeRename>,
 }
@@ -62,7 +62,7 @@ pub(super) struct CodeReplacement {
     /// "await $A"}}.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rule: Option<serde_json::Map<String, serde_json::Value>>,
-    /// What takes its place, with the same metavariables.
+    /// The replacement, with the same metavariables.
     replacement: String,
     /// Only inside code that looks like this pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,9 +102,9 @@ impl Tool for RewriteTool {
     const PROFILE: Profile = Profile::Mutate;
     const REQUIRES_READ: bool = true;
     const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace every piece of code \
-        that looks like a pattern, or rename a variable, function, type or member throughout the \
-        file. All edits are made or none. For plain text use edit.";
+    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace all code that matches a pattern, or rename a \
+        variable, function, type or member in the whole file. Either all edits are made or \
+        none. For plain text use edit.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
 
     fn facts(input: &Input) -> JudgedFacts {
@@ -130,7 +130,8 @@ impl Tool for RewriteTool {
         let mut answer = ToolAnswer::done(body, summary, effects);
         if left_inside > 0 {
             answer.footer.push(format!(
-                "[{left_inside} more matches lie inside of replaced ones and were left; make the same edit again for them]"
+                "[{left_inside} more matches are inside replaced ones and were not changed; \
+                    repeat the edit for them]"
             ));
         }
         Ok(answer)
@@ -193,21 +194,26 @@ fn edited(input: Input, ctx: &ToolContext<'_>) -> Result<RewrittenFile, ToolFail
         found.into_iter().map(|(_, piece)| Replacement::of_bytes(piece.place, piece.new)).collect();
     let new = apply_replacements(&draft.old, &exchanges);
     if new == draft.old {
-        return Err(invalid("the edits change nothing", "Everything is as they would make it."));
+        return Err(invalid(
+            "the edits change nothing",
+            "The file already has the result of these edits.",
+        ));
     }
     if let Some(line) = syntax.broken(language, &draft.old, &new) {
         return Err(ToolFailure::new(
             FailureCode::BrokenSyntax,
             format!(
-                "after the edits the file could not be read as {language}, at line {line} of the new text"
+                "after the edits the file would not be valid {language}, at line {line} of \
+                    the new text"
             ),
-            "Nothing was changed. Correct the replacement, or use edit for a step in between.",
+            "Nothing was changed. Correct the replacement, or use edit for an intermediate \
+                step.",
         ));
     }
     Ok(RewrittenFile { draft, new, places, symbols, left_inside })
 }
 
-/// What one edit asks for.
+/// Converts one edit for the engine.
 fn meant(at: usize, edit: SyntaxEdit) -> Result<TreeEdit, ToolFailure> {
     match edit {
         SyntaxEdit { replace: Some(replace), rename: None } => {
@@ -232,7 +238,7 @@ fn meant(at: usize, edit: SyntaxEdit) -> Result<TreeEdit, ToolFailure> {
         }
         SyntaxEdit { replace: Some(_), rename: Some(_) }
         | SyntaxEdit { replace: None, rename: None } => Err(invalid(
-            &format!("edits[{at}] needs either replace or rename"),
+            &format!("edits[{at}] must have either replace or rename"),
             "Give one of them.",
         )),
     }

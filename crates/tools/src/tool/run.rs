@@ -24,12 +24,12 @@ pub(super) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
-    /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
-    /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
+    /// Write access to git settings and hooks (.git/config, .git/hooks), which git remote add, git
+    /// push -u and git branch -m need. Default: keep. Write needs approval.
     #[serde(default)]
     git_settings: GitSettingsChoice,
-    /// Whether git signs commits and tags with the person's ssh key, as their git settings say. Only
-    /// the signatures are made outside of the sandbox. Asking for on has to be approved.
+    /// Sign git commits and tags with the user's ssh key, as their git settings say. Only the
+    /// signatures are made outside the sandbox. On needs approval.
     #[serde(default)]
     git_signing: SigningChoice,
     /// One more directory that it may read and write, as an absolute path; for this call alone. A
@@ -43,9 +43,9 @@ impl Tool for RunTool {
     const NAME: &'static str = "run";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Command;
-    const DESCRIPTION: &'static str = "Run one program with its arguments in the project directory, \
-        without a shell: no quoting, no pipes, no variables. Otherwise as bash. Prefer it where an \
-        argument holds characters that a shell would read.";
+    const DESCRIPTION: &'static str = "Run one program with its arguments in the project directory, without a shell: no \
+        quoting, no pipes, no variables. Otherwise it works as bash. Prefer it if an argument \
+        contains characters that a shell would interpret.";
     const ALIASES: &'static [Alias] = &[Alias::plain("exec"), Alias::plain("run_program")];
 
     fn facts(input: &Input) -> JudgedFacts {
@@ -66,13 +66,13 @@ impl Tool for RunTool {
     }
 }
 
-/// What no program could be given.
+/// Refuses arguments that no program can receive.
 fn check(argv: &[String]) -> Result<(), ToolFailure> {
     let invalid =
         |text: &str, hint: &str| Err(ToolFailure::new(FailureCode::InvalidArguments, text, hint));
     match argv.first().map(|name| name.trim()) {
         None => return invalid("argv is empty", "Name the program, then its arguments."),
-        Some("") => return invalid("the program's name is empty", "Name the program first."),
+        Some("") => return invalid("the program name is empty", "Name the program first."),
         Some(_) => {}
     }
     if argv.iter().any(|word| word.contains('\0')) {

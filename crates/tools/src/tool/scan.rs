@@ -1,4 +1,4 @@
-//! `scan`: code found by what it looks like in the syntax tree.
+//! `scan`: searches for code by its syntax tree.
 
 use super::ls::here;
 use crate::arguments::facts::JudgedFacts;
@@ -27,7 +27,7 @@ use std::path::Path;
 
 /// The search ends after so many files of a language it reads.
 const FILES: usize = 500;
-/// Most characters of a matched line, and of what a metavariable stands for.
+/// Limit for the characters of a matched line, and of a metavariable's value.
 const LINE_CHARS: usize = 300;
 const CAPTURE_CHARS: usize = 120;
 /// Most patterns of one call.
@@ -38,8 +38,8 @@ pub(super) struct ScanTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to find, written as code. $NAME stands for one piece of the tree, $$$NAME for any
-    /// number: `fetch($URL, $$$)`, `if ($A) { $$$BODY }`. With several, each is looked for.
+    /// The code to find. $NAME matches one syntax node, $$$NAME any number: `fetch($URL, $$$)`, `if
+    /// ($A) { $$$BODY }`. Several patterns are searched independently.
     patterns: Vec<String>,
     /// The file or directory to search.
     #[serde(default = "here")]
@@ -64,9 +64,9 @@ impl Tool for ScanTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
     const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Find code by its syntax: a pattern is a piece of code with \
-        metavariables, and matches whatever the layout. Matches come as path:line:[where it stands] \
-        code, with what each metavariable stands for. For plain text use grep.";
+    const DESCRIPTION: &'static str = "Find code by its syntax. A pattern is code with metavariables; white space and layout \
+        do not matter. Each match is path:line:[enclosing symbol] code, followed by the value \
+        of each metavariable. For plain text use grep.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
 
     const CACHEABLE: bool = true;
@@ -109,7 +109,7 @@ fn check(patterns: &[String]) -> Result<(), ToolFailure> {
         return invalid("patterns is empty".to_owned());
     }
     if patterns.len() > PATTERNS {
-        return invalid(format!("{} patterns are more than {PATTERNS}", patterns.len()));
+        return invalid(format!("{} patterns, but at most {PATTERNS} are allowed", patterns.len()));
     }
     Ok(())
 }
@@ -117,8 +117,8 @@ fn check(patterns: &[String]) -> Result<(), ToolFailure> {
 pub(super) fn unsupported(syntax: &dyn SyntaxEngine, what: &str) -> ToolFailure {
     ToolFailure::new(
         FailureCode::UnsupportedLanguage,
-        format!("{what} is of no language whose syntax can be read here"),
-        format!("These can: {}. For other text use grep and edit.", syntax.languages().join(", ")),
+        format!("{what} is not in a supported language"),
+        format!("Supported: {}. For other text use grep and edit.", syntax.languages().join(", ")),
     )
 }
 
@@ -126,7 +126,7 @@ fn called(syntax: &dyn SyntaxEngine, name: &str) -> Result<&'static str, ToolFai
     syntax.called(name).ok_or_else(|| unsupported(syntax, &format!("{name:?}")))
 }
 
-/// Searches what lies under a directory; the answers are the notes of the walk.
+/// Searches the files below a directory; returns the notes of the walk.
 fn beneath(
     target: &ResolvedPath,
     only: Option<&'static str>,
@@ -153,7 +153,7 @@ fn beneath(
                 looked.read_set.record_as(found.path, &meta);
                 looked.file(&ctx.shown(found.path), &text, search.as_ref());
             }
-            // What was no text may be some later.
+            // A binary file may become text later.
             Err(source_text::SourceTextError::Binary(_)) => looked.read_set.record(found.path),
             Err(why) => {
                 looked.read_set.forget();
@@ -197,7 +197,8 @@ impl LanguageSearches<'_> {
                 Ok(search) if looked.matches == 0 => {
                     looked.notes.extend(search.doubtful().iter().map(|pattern| {
                         format!(
-                            "[by itself {pattern:?} is not whole as {language}, which may be why]"
+                            "[{pattern:?} is not complete {language} code, which may be the \
+                                reason]"
                         )
                     }));
                 }
@@ -208,22 +209,23 @@ impl LanguageSearches<'_> {
         }
         if !left_out.is_empty() {
             let names = left_out.join(", ");
-            looked
-                .notes
-                .push(format!("[files left out in whose language a pattern is no code: {names}]"));
+            looked.notes.push(format!(
+                "[not searched, because a pattern is not valid code in these languages: \
+                    {names}]"
+            ));
         }
         Ok(())
     }
 }
 
-/// What was found on the way through files.
+/// The results of searching files.
 #[derive(Default)]
 struct ScanResults {
     body: String,
     matches: usize,
     most: usize,
     files: usize,
-    /// There may be more behind what was looked at.
+    /// There may be more files after the last one searched.
     cut: bool,
     unread: Vec<String>,
     notes: Vec<String>,
@@ -237,7 +239,7 @@ impl ScanResults {
 
     fn file(&mut self, shown: &str, text: &str, search: &dyn SyntaxSearch) {
         self.files += 1;
-        // One more than is shown tells whether there are more.
+        // One match above the limit shows that there are more.
         for found in search.find(text, self.most + 1 - self.matches) {
             self.matches += 1;
             if !self.full() {
@@ -251,7 +253,7 @@ impl ScanResults {
         let shown = self.matches.min(self.most);
         let summary = format!("{shown} matches in {} files", self.files);
         let body = match (self.matches, self.files) {
-            (0, 0) => "no file of a language whose syntax can be read".to_owned(),
+            (0, 0) => "no file in a supported language".to_owned(),
             (0, files) => format!("no match in {files} files"),
             (_, _) => self.body,
         };

@@ -17,7 +17,7 @@ pub(super) struct SkillActivateTool;
 pub(super) struct Input {
     /// Its name, as the list of skills has it.
     name: String,
-    /// What the skill is to be applied to; put where it says $ARGUMENTS.
+    /// The arguments of the skill; they replace $ARGUMENTS in its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     arguments: Option<String>,
 }
@@ -29,7 +29,7 @@ impl Tool for SkillActivateTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Store;
     const DESCRIPTION: &'static str =
-        "Load the instructions of a skill. Follow them for the task at hand.";
+        "Load the instructions of a skill, and follow them for the current task.";
     const ALIASES: &'static [Alias] = &[Alias::plain("skill"), Alias::plain("use_skill")];
 
     fn facts(_: &Input) -> JudgedFacts {

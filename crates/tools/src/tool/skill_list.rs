@@ -23,7 +23,7 @@ impl Tool for SkillListTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Store;
     const DESCRIPTION: &'static str =
-        "List the skills of this project and this person, each with what it is for.";
+        "List the skills of this project and this user, each with its purpose.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(_: &Input) -> JudgedFacts {

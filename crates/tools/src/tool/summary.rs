@@ -1,4 +1,4 @@
-//! `summary`: what stands in a file, from its syntax tree.
+//! `summary`: the outline of a file, from its syntax tree.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::engine::syntax::Outline;
@@ -38,9 +38,9 @@ impl Tool for SummaryTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
     const RUNNER: RunnerProgram = RunnerProgram::Code;
-    const DESCRIPTION: &'static str = "Outline one file without reading all of it: imports, types and \
-        functions with their signatures and line numbers; headings of Markdown, keys of TOML and \
-        JSON. Use it before reading a long file.";
+    const DESCRIPTION: &'static str = "Show the outline of one file: imports, types and functions with their signatures and \
+        line numbers; headings of Markdown, keys of TOML and JSON. Use it before reading a \
+        long file.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("get_file_summary"), Alias::plain("file-summary"), Alias::plain("outline")];
 
@@ -76,7 +76,7 @@ impl Tool for SummaryTool {
                 let mut answer = ToolAnswer::done(head + &first.join("\n"), summary, effects);
                 if lines > FIRST {
                     let more = lines - FIRST;
-                    answer.footer.push(format!("[the first {FIRST} lines; {more} left out]"));
+                    answer.footer.push(format!("[the first {FIRST} lines; {more} not shown]"));
                 }
                 Ok(answer)
             }
@@ -100,12 +100,13 @@ fn notes(outline: &Outline) -> Vec<String> {
     let mut notes = Vec::new();
     if outline.entries.len() > ENTRIES {
         let (all, more) = (outline.entries.len(), outline.entries.len() - ENTRIES);
-        notes.push(format!("[{ENTRIES} of {all} entries; {more} left out, find them with scan]"));
+        notes.push(format!("[{ENTRIES} of {all} entries; {more} not shown, find them with scan]"));
     }
     if outline.errors {
         let language = outline.language;
-        notes
-            .push(format!("[parts of it cannot be read as {language}; the outline may lack some]"));
+        notes.push(format!(
+            "[parts of the file are not valid {language}; the outline may be incomplete]"
+        ));
     }
     notes
 }

@@ -1,4 +1,5 @@
-//! `undo_list`: what can be undone. Answered by `agentd-store`, `undo` in `store`.
+//! `undo_list`: the changes that can be undone. `agentd-store` answers it; see `undo` in the crate
+//! `store`.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
@@ -15,7 +16,7 @@ pub(super) struct UndoListTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// Show only changes older than this one, by its number; for what a longer list left out.
+    /// Show only changes older than the one with this number, to continue a longer list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before: Option<u32>,
 }
@@ -26,7 +27,8 @@ impl Tool for UndoListTool {
     // It only looks.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Store;
-    const DESCRIPTION: &'static str = "List the changes that file tools and commands made in this session and that undo_restore can take back, the newest first, and what of them is not covered.";
+    const DESCRIPTION: &'static str = "List the changes of this session's file tools and commands that undo_restore can \
+        revert, newest first, and the parts that it cannot revert.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(_: &Input) -> JudgedFacts {

@@ -1,5 +1,5 @@
-//! `undo_restore`: takes back what one call changed. The copies come from `agentd-store`; `restore` puts
-//! them back, in a cage of its own.
+//! `undo_restore`: reverts the changes of one call. The copies come from `agentd-store`; `restore`
+//! writes them, in its own cage.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
@@ -25,7 +25,8 @@ impl Tool for UndoRestoreTool {
     const NAME: &'static str = "undo_restore";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const DESCRIPTION: &'static str = "Take back what one call changed, of a file tool or a command: all of its files become what they were before it, or none where one of them was changed since.";
+    const DESCRIPTION: &'static str = "Revert the changes of one call of a file tool or a command. Either all its files get \
+        their earlier content, or none if one of them has changed since.";
     const ALIASES: &'static [Alias] = &[Alias::plain("undo"), Alias::plain("undo_edit")];
 
     fn facts(_: &Input) -> JudgedFacts {
@@ -33,6 +34,10 @@ impl Tool for UndoRestoreTool {
     }
 
     fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
-        Err(ToolFailure::new(FailureCode::UnknownTool, "nothing was kept for this call", ""))
+        Err(ToolFailure::new(
+            FailureCode::UnknownTool,
+            "no copies of the files of this call exist",
+            "",
+        ))
     }
 }

@@ -1,5 +1,5 @@
-//! `verify`: what a person had configured to be run after edits, in each package that was edited.
-//! The conversation calls it on its own account; no model is told of it.
+//! `verify`: runs the verifier that the user configured, in each edited package. Only the
+//! conversation calls it; models do not see it.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::command::package_copy;
@@ -18,19 +18,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Most packages of one round. Who edits more of them is told so, and runs the command on all.
+/// Limit for the packages of one round. If more were edited, the result says it, and the model can
+/// run the command on all.
 const PACKAGES: usize = 20;
 /// Most characters of errors that the model is shown: the first lead to the others.
 const SHOWN: usize = 4_000;
 /// Most files that are named which lie in no package.
 const NAMED: usize = 5;
 /// Begins the line that says in how many packages it could not be run.
-const MISSED: &str = "verifier: packages that it could not be run in: ";
+const MISSED: &str = "verifier: packages where it could not run: ";
 /// Says that `Cargo.lock` was written in a copy.
 const COPIED: &str = "verifier: Cargo.lock was written in a copy";
 /// By this cargo says that it came as far as a build.
 const BUILT: &str = "\"reason\":\"build-finished\"";
-/// What a shell answers where the program is not there, or cannot be executed.
+/// Exit codes of a shell if the program is missing or cannot be executed.
 const NOT_RUN: [i32; 2] = [126, 127];
 
 pub(super) struct VerifyTool;
@@ -38,7 +39,7 @@ pub(super) struct VerifyTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to run, for a shell.
+    /// The command, for a shell.
     command: String,
     /// The file that marks a package: the command is run where the nearest one lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,11 +51,11 @@ pub(super) struct Input {
 impl Tool for VerifyTool {
     type Input = Input;
     const NAME: &'static str = "verify";
-    // Never run again by itself: what build scripts do is not known.
+    // Never retried automatically: build scripts may have any effect.
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Verify;
     const CALLER: Caller = Caller::Conversation;
-    const DESCRIPTION: &'static str = "Run what was configured to be run after edits.";
+    const DESCRIPTION: &'static str = "Run the configured verifier after edits.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> JudgedFacts {
@@ -100,7 +101,7 @@ impl Tool for VerifyTool {
     }
 }
 
-/// Where the command is run, and what of the edits that leaves out.
+/// The directories in which the command runs, and the edits outside of them.
 struct VerifiedPackages {
     /// Each place once.
     dirs: Vec<PathBuf>,
@@ -111,12 +112,12 @@ struct VerifiedPackages {
 }
 
 impl VerifiedPackages {
-    /// What nobody looked at, to stand below what was found.
+    /// Notes about the edits that were not verified, for the end of the result.
     fn left_out(&self) -> String {
         let mut notes = String::new();
         if self.packages > self.dirs.len() {
             let (looked, all) = (self.dirs.len(), self.packages);
-            notes.push_str(&format!("\n[{looked} of {all} packages were looked at]"));
+            notes.push_str(&format!("\n[{looked} of {all} packages were verified]"));
         }
         if !self.homeless.is_empty() {
             let named: Vec<&str> = self.homeless.iter().take(NAMED).map(String::as_str).collect();
@@ -124,8 +125,7 @@ impl VerifiedPackages {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            notes
-                .push_str(&format!("\n[in no package, not looked at: {}{more}]", named.join(", ")));
+            notes.push_str(&format!("\n[not verified, in no package: {}{more}]", named.join(", ")));
         }
         notes
     }
@@ -155,7 +155,7 @@ fn packages(
     match dirs.is_empty() {
         true => Err(ToolFailure::new(
             FailureCode::NotFound,
-            format!("no {marker} lies above {}", paths.join(", ")),
+            format!("there is no {marker} in any directory above {}", paths.join(", ")),
             "",
         )),
         false => Ok(VerifiedPackages { dirs, packages, homeless }),
@@ -172,9 +172,9 @@ fn copies(dirs: &[PathBuf], project: &Path, into: &Path) -> Vec<Option<PathBuf>>
     dirs.iter().enumerate().map(copy).collect()
 }
 
-/// The command in each of these directories, or in its copy where cargo came to no build. It ends as the
-/// last did that failed; one that could not be run at all is counted on the last line, and only where
-/// none failed is it how all of it ends.
+/// A script that runs the command in each of these directories, or in its copy if cargo did not
+/// reach a build. The exit code is that of the last failed run. Runs that could not start are
+/// counted on the last line; their code becomes the exit code only if no other run failed.
 fn script(command: &str, dirs: &[PathBuf], copies: &[Option<PathBuf>], temp: &Path) -> String {
     let word = |path: &Path| shell_words(&[path.to_string_lossy().into_owned()]);
     let mut script = "code=0 missed=0 why=0\n".to_owned();
@@ -205,7 +205,7 @@ fn script(command: &str, dirs: &[PathBuf], copies: &[Option<PathBuf>], temp: &Pa
     script
 }
 
-/// What the model is told of it.
+/// The result for the model.
 ///
 /// # Errors
 /// Where it came to no finding.
@@ -234,7 +234,7 @@ fn told(
     let found = VerifierOutput::in_output(&answer.body);
     let all = looked.dirs.len();
     let cargo = asks_cargo(command);
-    // Where some of the output is left out, the word of an end may be.
+    // If output was truncated, the message of a finished build may be missing.
     let missed = match cargo && !found.cut {
         true => found.missed.max(all.saturating_sub(found.ended)),
         false => found.missed,
@@ -244,7 +244,9 @@ fn told(
         let why = found.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
         let mut why: String = why.trim().chars().take(300).collect();
         if missed > 0 && missed < all {
-            why.push_str(&format!("; so in {missed} of {all} packages, no errors in the others"));
+            why.push_str(&format!(
+                "; this happened in {missed} of {all} packages, the others have no errors"
+            ));
         }
         return Err(ToolFailure::new(FailureCode::NotFound, why, ""));
     }
@@ -261,7 +263,7 @@ fn told(
         shown.push_str(&format!("\n[… {left} more characters; run it with bash to see them]"));
     }
     if missed > 0 {
-        shown.push_str(&format!("\n[it could not be run in {missed} of {all} packages]"));
+        shown.push_str(&format!("\n[the verifier could not run in {missed} of {all} packages]"));
     }
     shown.push_str(&left_out);
     let mut footer = answer.footer;
@@ -274,7 +276,7 @@ fn told(
     })
 }
 
-/// What a command printed.
+/// The parsed output of the command.
 #[derive(Default)]
 struct VerifierOutput {
     /// Errors of compilers, as cargo passes them on.
@@ -282,11 +284,11 @@ struct VerifierOutput {
     /// How often cargo says that a build ended: where it does not, a crate is missing or a manifest is
     /// wrong, and nothing was found out about the edit.
     ended: usize,
-    /// Whether such a build failed.
+    /// True if such a build failed.
     failed: bool,
     /// In how many packages it could not be run.
     missed: usize,
-    /// Whether some of the output is left out.
+    /// True if some of the output is omitted.
     cut: bool,
     /// All else.
     text: String,
@@ -297,7 +299,7 @@ impl VerifierOutput {
     fn in_output(output: &str) -> Self {
         let mut found = Self::default();
         let lines: Vec<&str> = output.lines().collect();
-        let is_cut = |line: &&str| line.starts_with("[… ") && line.ends_with(" left out here …]");
+        let is_cut = |line: &&str| line.starts_with("[… ") && line.ends_with(" not shown …]");
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| **line != "--- stderr ---") {
             if *line == COPIED {
                 continue;
@@ -312,7 +314,7 @@ impl VerifierOutput {
             let Some(message) = message else {
                 let by_cut = lines.get(at + 1).is_some_and(is_cut)
                     || at.checked_sub(1).and_then(|at| lines.get(at)).is_some_and(is_cut);
-                // The half of a message says nothing to anybody.
+                // A truncated message is useless.
                 if !(by_cut && (line.starts_with("{\"reason\"") || line.ends_with('}'))) {
                     found.text.push_str(line);
                     found.text.push('\n');
@@ -335,7 +337,7 @@ impl VerifierOutput {
     }
 }
 
-/// Whether the command is cargo's and asks it for its own format.
+/// True for a cargo command that asks for cargo's JSON format.
 fn asks_cargo(command: &str) -> bool {
     let mut words = command.split_whitespace();
     words.next() == Some("cargo")
@@ -376,7 +378,8 @@ mod tests {
         assert!(most.contains("no errors") && most.contains("[20 of 25 packages were"), "{most}");
         let homeless = said("x", (1, 1), 2, "bad");
         assert!(
-            homeless.contains("looked at: 1.rs, 2.rs, 3.rs, 4.rs, 5.rs and 1 more]"),
+            homeless
+                .contains("not verified, in no package: 1.rs, 2.rs, 3.rs, 4.rs, 5.rs and 1 more]"),
             "{homeless}"
         );
     }
@@ -386,9 +389,10 @@ mod tests {
         let output = format!("{ERROR}\n{BROKE}\n--- stderr ---\nno manifest\n{MISSED}1");
         let both = said(CARGO, (2, 7), 101, &output);
         assert!(both.contains("1 error, exit code 101\nerror: no"), "{both}");
-        assert!(both.contains("[it could not be run in 1 of 2 packages]"), "{both}");
+        assert!(both.contains("[the verifier could not run in 1 of 2 packages]"), "{both}");
         let none = said(CARGO, (2, 7), 101, &format!("{BUILT}\n--- stderr ---\nno manifest"));
-        let wanted = "unavailable: no manifest; so in 1 of 2 packages, no errors in the others";
+        let wanted =
+            "unavailable: no manifest; this happened in 1 of 2 packages, the others have no errors";
         assert_eq!(none, wanted);
         // The shell's own word for each place.
         let dirs = ["/tmp", "/usr", "/"].map(PathBuf::from);
@@ -398,7 +402,7 @@ mod tests {
             let ran = ran.expect("a shell");
             (ran.status.code(), String::from_utf8_lossy(&ran.stderr).trim_end().to_owned())
         };
-        // All of a command runs there, not only what stands in front of its first `&` or `||`.
+        // The whole command runs there, not only the part before its first `&` or `||`.
         assert_eq!(run("true & [ $PWD = /usr ] || [ $PWD = /tmp ] || [ $PWD = / ]").0, Some(0));
         let by_place = "case $PWD in /tmp) exit 3 ;; /usr) exit 127 ;; esac";
         assert_eq!(run(by_place), (Some(3), format!("{MISSED}1")));
@@ -410,7 +414,7 @@ mod tests {
     fn where_output_was_left_out_no_count_is_claimed_and_no_half_message_shown() {
         let half = &ERROR[..40];
         let end = &ERROR[40..];
-        let mark = "[… 7 bytes of stdout left out here …]";
+        let mark = "[… 7 bytes of stdout not shown …]";
         let cut = said(CARGO, (1, 7), 101, &format!("{ERROR}\n{half}\n{mark}\n{end}\n{ERROR}"));
         assert!(cut.contains("at least 2 errors, exit code 101"), "{cut}");
         let bare = said(CARGO, (1, 7), 101, &format!("{half}\n{mark}\n{end}\nleft"));

@@ -1,4 +1,4 @@
-//! `web_search`: what a search engine finds.
+//! `web_search`: searches the web with a search engine.
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
@@ -19,7 +19,7 @@ pub(super) struct WebSearchTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to look for, in the words of a search engine.
+    /// The search terms.
     query: String,
     /// Most results.
     #[serde(default = "limit")]
@@ -37,8 +37,8 @@ impl Tool for WebSearchTool {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Web;
     const RUNNER: RunnerProgram = RunnerProgram::Web;
-    const DESCRIPTION: &'static str = "Search the web: title, address and a few words of each result. \
-        Read one with web_fetch.";
+    const DESCRIPTION: &'static str = "Search the web. Each result has a title, an address and a short excerpt. Read a result \
+        with web_fetch.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("search_web"), Alias::plain("google_web_search")];
 
@@ -61,7 +61,7 @@ impl Tool for WebSearchTool {
             }
         }
         if hits.is_empty() {
-            text.push_str("nothing was found");
+            text.push_str("no results");
         }
         let summary = format!("{} results for {query:?}", hits.len());
         Ok(ToolAnswer::done(text, summary, Vec::new()))

@@ -31,8 +31,8 @@ impl Tool for WriteTool {
     const NAME: &'static str = "write";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const DESCRIPTION: &'static str = "Write a whole file: it is made, with the directories that are \
-        missing, or its content is replaced. For a change to a part of a file use edit.";
+    const DESCRIPTION: &'static str = "Write a whole file: create it, with missing directories, or replace its content. To \
+        change part of a file use edit.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("write_file"),
         Alias::plain("create_file"),
@@ -58,7 +58,7 @@ impl Tool for WriteTool {
             == Some(input.content.as_bytes())
         {
             ctx.record_version(&target, precondition::digest(input.content.as_bytes()));
-            let body = format!("{shown} has exactly this content already; nothing was written");
+            let body = format!("{shown} already has exactly this content; nothing was written");
             return Ok(ToolAnswer::done(body, format!("{shown}: unchanged"), Vec::new()));
         }
         let diff = change(ctx, &target, before.as_ref(), &input.content);
@@ -84,7 +84,7 @@ fn target(ctx: &ToolContext<'_>, path: &str) -> Result<ResolvedPath, ToolFailure
     Ok(target)
 }
 
-/// The diff to show, or why there is none.
+/// The diff to show, or the reason why there is none.
 fn change(
     ctx: &ToolContext<'_>,
     target: &ResolvedPath,
@@ -98,8 +98,8 @@ fn change(
     match before.bytes.as_deref().map(std::str::from_utf8) {
         Some(Ok(old)) => diff::unified(&name, old, content),
         Some(Err(_)) => {
-            format!("[no diff: {} bytes that are not UTF-8 are replaced]\n", before.size)
+            format!("[no diff: the {} replaced bytes are not UTF-8]\n", before.size)
         }
-        None => format!("[no diff: {} bytes are replaced]\n", before.size),
+        None => format!("[no diff: the {} replaced bytes are too large to compare]\n", before.size),
     }
 }

@@ -1,4 +1,4 @@
-//! Names and arguments: what is a call, and what the model is told where it is none.
+//! Names and arguments: valid calls, and the errors for invalid ones.
 
 use crate::project::Project;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn the_readme_names_each_tool_that_a_model_may_call() {
 fn the_table_is_in_order_and_its_names_are_unique() {
     let names: Vec<&str> = specs().iter().map(|spec| spec.name).collect();
     assert_eq!(&names[..4], ["read", "ls", "glob", "grep"]);
-    // What a model looks for first stands first.
+    // The tools that a model needs first come first.
     let place = |name| names.iter().position(|other| *other == name);
     assert!(place("write") < place("edit") && place("edit") < place("bash"), "{names:?}");
     let mut all: Vec<&str> = specs()
@@ -36,7 +36,7 @@ fn the_table_is_in_order_and_its_names_are_unique() {
     let count = all.len();
     all.dedup();
     assert_eq!(all.len(), count, "a name stands twice in the table");
-    // Names are also found without regard to case and to what joins their words.
+    // Names are found without regard to case, `_` and `-`.
     let mut folded: Vec<String> =
         all.iter().map(|name| name.to_lowercase().replace(['_', '-'], "")).collect();
     folded.sort_unstable();
@@ -95,7 +95,7 @@ fn aliases_are_real_calls_with_their_defaults() {
     }
     for spec in specs() {
         for alias in spec.aliases {
-            // The defaults must be fields of the tool: an unknown one would say so.
+            // The defaults must be fields of the tool: an unknown field is an error.
             match interpret(alias.name, "{}") {
                 Ok(_) | Err(InvalidCall::MissingField { .. }) => {}
                 Err(other) => panic!("{}: {other}", alias.name),
@@ -227,7 +227,7 @@ proptest! {
         }
     }
 
-    /// Whatever a model writes into the fields, the answer is a result.
+    /// Any text in the fields gives a result.
     #[test]
     fn no_value_is_too_odd_to_be_run(
         path in prop_oneof!["[./a~*\\\\-]{0,12}", ".{0,20}"],

@@ -1,4 +1,4 @@
-//! Trees deeper than any project: what looks for files says where it stopped, and takes no time.
+//! Trees deeper than any project: searches report their depth limit and stay fast.
 
 use crate::project::Project;
 use nix::fcntl::{OFlag, open, openat};
@@ -35,7 +35,7 @@ fn a_walk_ends_at_a_depth_that_is_said() {
         let project = Project::with(&[("z/file", "hit\n")]);
         deep(&project.place.project, 1_500, rules);
         let said =
-            "[1 directories lie more than 256 deep and were not looked into; give one as path]";
+            "[1 directories are more than 256 levels deep and were not searched; give one as path]";
         // The project itself and 255 folders are looked into.
         let text = project.ok("glob", json!({"pattern": "**/file"}));
         assert!(text.contains("newest 200 of 256;") && text.contains(said), "{text}");

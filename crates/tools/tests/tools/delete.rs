@@ -49,8 +49,8 @@ fn what_is_no_text_is_named_with_its_size() {
     project.put("latin1", b"caf\xe9");
     project.put("big", &vec![b'x'; 9 << 20]);
     let text = project.ok("delete", of(&["latin1", "big"]));
-    assert!(text.contains("[latin1: 4 bytes that are no text, not kept]"), "{text}");
-    assert!(text.contains("[big: 9437184 bytes, too many to keep]"), "{text}");
+    assert!(text.contains("[latin1: 4 bytes, not text, content not kept]"), "{text}");
+    assert!(text.contains("[big: 9437184 bytes, too large, content not kept]"), "{text}");
     assert!(project.names(".").is_empty());
 }
 
@@ -62,10 +62,13 @@ fn what_is_kept_of_all_of_them_has_a_bound_and_the_rest_is_counted() {
     project.put("second", &[b'x'; 2 << 20]);
     project.put("third", b"small\n");
     let text = project.ok("delete", of(&["first", "second", "third"]));
-    assert!(text.contains("[second: 2097152 bytes, too many to keep]"), "of all of them");
+    assert!(
+        text.contains("[second: 2097152 bytes, too large, content not kept]"),
+        "of all of them"
+    );
     assert!(text.ends_with("-small\n"), "what has room still is kept");
     assert!(project.names(".").is_empty());
-    // Just what there is room for, and in a diff each line is longer by one.
+    // Exactly at the limit; in a diff each line is longer by one.
     let line = [&[b'x'; 2047][..], b"\n"].concat();
     project.put("lines", &line.repeat(2047));
     for name in ["a", "b", "c"] {
@@ -84,7 +87,7 @@ fn of_a_link_only_the_link_goes() {
     symlink("real", project.path("link")).unwrap();
     symlink("dir", project.path("dir-link")).unwrap();
     let text = project.ok("delete", of(&["link", "dir-link"]));
-    assert!(text.contains("[the link link is removed; what it leads to stays]"), "{text}");
+    assert!(text.contains("[the symbolic link link is removed; its target stays]"), "{text}");
     assert_eq!(project.names("."), ["dir", "real"]);
     assert_eq!(project.names("dir"), ["y"]);
 }
@@ -99,7 +102,7 @@ fn a_directory_goes_only_where_that_is_said() {
     assert_eq!(project.names("dir"), ["a", "fifo", "link", "sub"]);
     let text = project.ok("delete", all_of("dir"));
     for kept in [
-        "[the directory dir with all that is in it:]",
+        "[the directory dir with all its content:]",
         "-a\n",
         "--- a/dir/sub/b",
         "[dir/fifo: a FIFO]",
@@ -128,7 +131,7 @@ fn all_or_none() {
     }
     let nested = json!({"paths": ["dir", "dir/x"], "recursive": true});
     let text = project.fails("delete", nested, "invalid_arguments");
-    assert!(text.contains("in each other"), "{text}");
+    assert!(text.contains("contains the other"), "{text}");
     let many: Vec<String> = (0..101).map(|i| format!("f{i}")).collect();
     project.fails("delete", json!({ "paths": many }), "invalid_arguments");
     assert_eq!(project.names("."), ["a", "b", "dir"]);
@@ -173,12 +176,12 @@ fn too_many_entries_are_refused_before_anything_goes() {
     assert_eq!(project.names("many").len(), 10_001);
 }
 
-/// A call may be killed at any time, and nothing of it would put back what lies aside.
+/// A call may be killed at any time, and then no process would move back a file that is aside.
 #[test]
 fn one_file_has_no_other_name_on_its_way() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let (alone, over) = (Project::new(), AtomicBool::new(false));
-    // Whether a name was seen that is none of ours, while these were deleted.
+    // True if an unknown name appeared during the deletion.
     let root = alone.place.project.clone();
     let seen = |calls: &dyn Fn(usize)| {
         over.store(false, Ordering::Relaxed);

@@ -273,7 +273,7 @@ fn a_value_with_one_reading_is_taken_and_that_is_said() {
             "bash",
             json!({"command": "ls", "run_in_background": true}),
             json!({"command": "ls"}),
-            "no background commands",
+            "Background commands are not supported",
         ),
         (
             "bash",
@@ -295,7 +295,7 @@ fn a_value_with_one_reading_is_taken_and_that_is_said() {
         let said = call.note.unwrap_or_default();
         assert!(said.contains(note), "{tool} {input}: {said}");
     }
-    // What needs no word gets none.
+    // Unneeded notes are omitted.
     for (tool, input) in [
         ("read", json!({"path": "a", "offset": 2, "limit": null})),
         ("Read", json!({"file_path": "a"})),
@@ -313,7 +313,7 @@ fn arguments_encoded_twice_are_read() {
     assert_eq!(interpret("apply_patch", patch).unwrap().paths, ["a"]);
 }
 
-/// What has two readings is no call: none of them is guessed.
+/// Ambiguous arguments are refused, not guessed.
 #[test]
 fn what_is_in_doubt_is_an_error_that_names_the_field() {
     for (tool, input, words) in [

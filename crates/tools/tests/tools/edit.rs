@@ -58,10 +58,10 @@ fn none_or_several_says_so_with_lines() {
     assert!(text.contains("2 times, at lines 2, 5"), "{text}");
     let text = project.fails("edit", edit("a.rs", "\tlet total = 1;\n}\nfn", "x"), "no_match");
     assert!(
-        text.contains("(0 matches); the nearest place is lines 2 to 4")
+        text.contains("(0 matches); the most similar place is lines 2 to 4")
             && text
                 .contains("file, line 2:     let total = 1;\nold_string, line 1: \tlet total = 1;")
-            && text.contains("white space only"),
+            && text.contains("Only white space"),
         "{text}"
     );
     let text = project.fails("edit", edit("a.rs", "let totals = 2;", "x"), "no_match");
@@ -69,9 +69,9 @@ fn none_or_several_says_so_with_lines() {
         text.contains("file, line 2:     let total = 1;\nold_string, line 1: let totals"),
         "{text}"
     );
-    assert!(text.contains("Also like it: line 5") && !text.contains("white space only"), "{text}");
+    assert!(text.contains("Also similar: line 5") && !text.contains("Only white space"), "{text}");
     let text = project.fails("edit", edit("a.rs", "#include <stdio.h>", "x"), "no_match");
-    assert!(text.contains("nothing in it is like it"), "{text}");
+    assert!(text.contains("no part of the file is similar"), "{text}");
     let text = project.fails("edit", edit("a.rs", "\n}\n", "x"), "ambiguous");
     assert!(text.contains("2 times"), "{text}");
     assert!(project.content("a.rs").starts_with("fn main() {\n    let total = 1;\n}\n"));
@@ -103,7 +103,7 @@ fn what_cannot_be_edited_says_why() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What an edit does not name stays byte for byte, on disk, whatever the line ends.
+    /// Everything outside of the edit keeps every byte, with any line endings.
     #[test]
     fn no_byte_is_lost(
         lines in proptest::collection::vec(("[a-c]{0,3}", prop_oneof![Just("\n"), Just("\r\n")]), 1..8),

@@ -66,7 +66,9 @@ fn a_long_list_is_cut_with_its_count() {
     assert_eq!(text.lines().count(), 201);
     assert!(!text.contains("d0/f0.txt\n"), "the oldest goes first");
     assert!(
-        text.ends_with("[the newest 200 of 203; 3 left out, narrow the pattern or the path]"),
+        text.ends_with(
+            "[showing the newest 200 of 203; 3 not shown, narrow the pattern or the path]"
+        ),
         "{text}"
     );
 }

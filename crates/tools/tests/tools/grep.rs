@@ -84,7 +84,7 @@ fn caps_are_visible() {
     assert_eq!(text.lines().filter(|line| line.ends_with(":hit")).count(), 200);
     let text = project.ok("grep", json!({"pattern": "x+"}));
     let cut =
-        format!("w:1:{} [… line cut: 100 more bytes]\n[of a line that is cut", "x".repeat(500));
+        format!("w:1:{} [… line cut: 100 more bytes]\n[to see more of a cut line", "x".repeat(500));
     assert!(text.starts_with(&cut), "{text}");
 }
 
@@ -124,7 +124,7 @@ fn many_files_are_told_in_their_order_as_if_one_were_searched_after_the_other() 
         }
     }
     assert_eq!(project.ok("grep", json!({"pattern": "hit [0-9]*[02468]0$|hit 0$"})), expected);
-    // Which 200 of them are shown does not hang on who was faster.
+    // The choice of the 200 shown matches does not depend on the speed of threads.
     let all = project.ok("grep", json!({"pattern": "hit"}));
     let shown = |n: usize| format!("d{:02}/f{n:04}:{}:hit {n}\n", n / 50, n % 3 * 2_000 + 1);
     let first: String = (0..200).map(shown).collect();

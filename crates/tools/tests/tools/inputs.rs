@@ -21,7 +21,7 @@ fn input(tool: &str, path: &str) -> Value {
     }
 }
 
-/// What lies at the path, and what each tool says of it, in the order above.
+/// The entry at the path, and the answer of each tool, in the order above.
 const TABLE: [(&str, [&str; 8]); 15] = [
     // read, ls, glob, grep, write, edit, multi_edit, delete
     (
@@ -166,8 +166,8 @@ fn project() -> Project {
     project
 }
 
-/// The large ones, where it is their turn. What is changed is read to its end first, to prove that it is
-/// what was judged, which takes a debug build too long for two gigabytes.
+/// The large ones come last. A mutation reads the whole file first to compare it with the judged
+/// version, which takes a debug build too long for two gigabytes.
 fn put_large(project: &Project, path: &str, tool: &str) {
     match path {
         "large" => {
@@ -221,7 +221,7 @@ fn who_may_not_is_told_and_nothing_changes() {
     };
     for tool in TOOLS {
         let project = Project::with(&[("dir/file", "one\n")]);
-        // Of what is looked at, and of where something is written.
+        // For paths that are read and for paths that are written.
         let path = match tool {
             "ls" | "glob" => "dir",
             _ => "dir/file",
@@ -233,7 +233,7 @@ fn who_may_not_is_told_and_nothing_changes() {
         let result = project.run(tool, input(tool, path)).result;
         set(&project, "dir", 0o755);
         set(&project, "dir/file", 0o644);
-        // A search leaves out what it may not read, and says so where it is the only file.
+        // A search skips unreadable files, and reports one if it is the only file.
         assert!(result.is_error || tool == "grep", "{tool}: {}", result.text);
         assert_eq!(project.content("dir/file"), "one\n", "{tool}");
     }

@@ -113,7 +113,7 @@ fn what_is_removed_is_what_was_judged() {
     }
 }
 
-/// A link lies where it lies: a rule for what it leads to says nothing of it.
+/// A rule for the target of a link does not cover the link itself.
 #[test]
 fn a_link_that_would_go_is_judged_where_it_lies() {
     use std::os::unix::fs::symlink;
@@ -136,7 +136,7 @@ fn a_link_that_would_go_is_judged_where_it_lies() {
     );
 }
 
-/// What a call that was killed has moved aside is not written over.
+/// The file that a killed call moved aside is not overwritten.
 #[test]
 fn what_was_left_aside_stays() {
     let project = Project::with(&[("a", "a"), ("b", "b")]);

@@ -70,7 +70,7 @@ fn a_long_list_is_cut_with_its_count() {
     std::fs::create_dir(project.path("zz-directory")).unwrap();
     let text = project.ok("ls", json!({}));
     assert!(text.starts_with("d "), "directories come first also where files are cut");
-    assert!(text.ends_with("[500 of 511 entries; 11 left out, find them with glob]"), "{text}");
+    assert!(text.ends_with("[500 of 511 entries; 11 not shown, find them with glob]"), "{text}");
     assert_eq!(text.lines().count(), 501);
 }
 
@@ -80,7 +80,7 @@ fn errors_and_odd_names() {
     project.fails("ls", json!({"path": "file"}), "not_a_directory");
     project.fails("ls", json!({"path": "fil"}), "not_found");
     std::fs::create_dir(project.path("empty")).unwrap();
-    assert_eq!(project.ok("ls", json!({"path": "empty"})), "(nothing here)");
+    assert_eq!(project.ok("ls", json!({"path": "empty"})), "(empty directory)");
     let text = project.ok("ls", json!({}));
     assert!(text.contains("f 1 evil\u{241b}[2J\u{240a}name\n"), "{text}");
 }
@@ -91,7 +91,7 @@ fn ignore_files_that_are_none_do_not_hold_up_the_walk() {
     fifo(&project.path(".gitignore"));
     std::os::unix::fs::symlink("/dev/zero", project.path(".ignore")).unwrap();
     project.put("sub/.gitignore", &vec![b'x'; 2 << 20]);
-    let note = "no ignore file and was not honoured]";
+    let note = "not a valid ignore file and was not applied]";
     let text = project.ok("ls", json!({}));
     assert!(text.contains(" kept\n") && text.contains(note), "{text}");
     let text = project.ok("glob", json!({"pattern": "*.log"}));

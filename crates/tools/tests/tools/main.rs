@@ -1,4 +1,4 @@
-//! Each tool on real files: what it does, each error by its code, each cap with its mark.
+//! Each tool on real files: results, each error by its code, each limit with its marker.
 
 #![allow(clippy::unwrap_used)]
 

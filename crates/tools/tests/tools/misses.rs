@@ -1,4 +1,5 @@
-//! What a person would find, `grep` and `glob` find too, or they say where it is: a row a case.
+//! `grep` and `glob` find the files that a person would find, or say where they are: one row per
+//! case.
 
 use crate::project::Project;
 use serde_json::{Value, json};
@@ -133,7 +134,7 @@ fn no_empty_answer_where_a_person_would_find_something() {
         (
             "grep",
             json!({"pattern": "generated"}),
-            "[1 lines of files that ignore rules leave out match, the first: target/built.rs:1; name it as path",
+            "[1 lines in ignored files match, the first: target/built.rs:1; give its path",
         ),
         ("grep", json!({"pattern": "fatal:"}), "the first: server.log:1"),
         ("grep", json!({"pattern": "exports.lib"}), "the first: node_modules/lib/index.js:1"),
@@ -160,7 +161,7 @@ fn no_empty_answer_where_a_person_would_find_something() {
         (
             "glob",
             json!({"pattern": "built.rs"}),
-            "[1 files that ignore rules leave out match, the newest: target/built.rs; give",
+            "[1 files in ignored directories match, the newest: target/built.rs; to search there, give",
         ),
         (
             "glob",
@@ -170,7 +171,7 @@ fn no_empty_answer_where_a_person_would_find_something() {
         (
             "glob",
             json!({"pattern": "readme.md"}),
-            "[1 files match in another case, the newest: README.md]",
+            "[1 files match with different case, the newest: README.md]",
         ),
         (
             "glob",
@@ -184,7 +185,7 @@ fn no_empty_answer_where_a_person_would_find_something() {
         let is_none = text.starts_with("no match in ") || text.starts_with("no file matches");
         assert_eq!(is_none, tool != "ls", "{tool} {input}: {text}");
     }
-    // The positive control: what is nowhere is said to be nowhere.
+    // The positive control: a missing file is reported as missing.
     assert_eq!(
         project.ok("grep", json!({"pattern": "nowhere_at_all", "include": "*.rs"})),
         "no match in 1 files"
@@ -198,7 +199,7 @@ fn no_empty_answer_where_a_person_would_find_something() {
     }
     std::fs::remove_file(project.path("only/built.rs")).unwrap();
     let text = project.ok("ls", json!({"path": "only"}));
-    assert_eq!(text, "(nothing here but what ignore rules leave out: x.log)");
+    assert_eq!(text, "(every entry here is ignored: x.log)");
 }
 
 #[test]
@@ -225,7 +226,7 @@ fn a_pattern_of_files_finds_files_whichever_tool_it_is_given_to() {
     }
     let text = project.ok("search_files", json!({"pattern": "*.java"}));
     assert!(text.contains("it matches none"), "{text}");
-    // What is an expression stays one, and what is neither is an error.
+    // A valid expression stays one, and invalid text is an error.
     assert_eq!(
         project.ok("search_files", json!({"pattern": "fn m.*n"})),
         "src/main.rs:1:fn main() {\n"
@@ -316,7 +317,7 @@ fn a_match_far_in_a_long_line_is_shown_with_its_column_and_the_way_to_the_rest()
     let next = text.find("needle(2").unwrap() + 1;
     assert!(first.contains(&format!("[… 1 more matches, the next at column {next}]")), "{first}");
     assert!(
-        rest.starts_with("short.js:1:a needle\n[of a line that is cut read shows more: "),
+        rest.starts_with("short.js:1:a needle\n[to see more of a cut line, use read with "),
         "{rest}"
     );
     // The way leads there.

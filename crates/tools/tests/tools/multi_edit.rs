@@ -75,7 +75,7 @@ fn one_wrong_edit_and_nothing_is_changed() {
         (lines(3, 2, "x"), "invalid_arguments", "comes before"),
         (json!({"start_line": 2, "replace": "x"}), "invalid_arguments", "has no end_line"),
         (json!({"end_line": 2, "replace": "x"}), "invalid_arguments", "has no start_line"),
-        (json!({"replace": "x"}), "invalid_arguments", "nothing of its place"),
+        (json!({"replace": "x"}), "invalid_arguments", "neither find nor lines"),
         (
             json!({"find": "three", "start_line": 4, "end_line": 4, "replace": "x"}),
             "invalid_arguments",
@@ -102,7 +102,7 @@ fn what_would_be_left_of_the_file() {
     let project = Project::with(&[("a", "one\ntwo\n"), ("empty", "")]);
     let text =
         project.fails("multi_edit", edits("a", json!([lines(1, 2, "")])), "invalid_arguments");
-    assert!(text.contains("clear the whole file"), "{text}");
+    assert!(text.contains("empty the whole file"), "{text}");
     project.fails(
         "multi_edit",
         edits("a", json!([find("one\n", ""), lines(2, 2, "\n")])),
@@ -161,8 +161,8 @@ fn files() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever lines are replaced, by number or by their text: every other byte stays, each
-    /// line keeps its kind of end, and the order of the edits makes no difference.
+    /// After any replacement by number or by text, every other byte stays, each line keeps its kind
+    /// of ending, and the order of the edits does not matter.
     #[test]
     fn no_byte_beside_the_edits_changes(
         old in files(),

@@ -123,12 +123,13 @@ impl Project {
     }
 }
 
-/// Whether this process may do everything; a test of a refusal by mode needs a user who may not.
+/// True for a process without permission checks; a test of a refusal by mode needs an unprivileged
+/// user.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Makes a FIFO that nobody writes to.
+/// Creates a FIFO without a writer.
 pub fn fifo(path: &Path) {
     nix::unistd::mkfifo(path, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
 }

@@ -22,14 +22,19 @@ fn windows() {
     let project = Project::with(&[("long", &text), ("small", "a\nb\nc")]);
     for (input, expected) in [
         (json!({"path": "small", "offset": 2}), "2\tb\n3\tc\n[lines 2 to 3 of 3]"),
-        (json!({"path": "small", "limit": 1}), "1\ta\n[lines 1 to 1 of 3; go on with offset = 2]"),
+        (
+            json!({"path": "small", "limit": 1}),
+            "1\ta\n[lines 1 to 1 of 3; continue with offset = 2]",
+        ),
         (json!({"path": "small", "offset": 3, "limit": 9}), "3\tc\n[lines 3 to 3 of 3]"),
         (json!({"path": "small", "limit": 3}), "1\ta\n2\tb\n3\tc\n"),
     ] {
         assert_eq!(project.ok("read", input.clone()), expected, "{input}");
     }
     let text = project.ok("read", json!({"path": "long"}));
-    assert!(text.ends_with("2000\tline 2000\n[lines 1 to 2000 of 5000; go on with offset = 2001]"));
+    assert!(
+        text.ends_with("2000\tline 2000\n[lines 1 to 2000 of 5000; continue with offset = 2001]")
+    );
     for offset in [4, 1_000_000] {
         let text = project.fails("read", json!({"path": "small", "offset": offset}), "past_end");
         assert!(text.contains("has 3 lines"), "{text}");
@@ -73,7 +78,7 @@ fn a_large_file_needs_a_window_and_is_not_loaded() {
     drop(file);
     project.fails("read", json!({"path": "huge"}), "too_large");
     let text = project.ok("read", json!({"path": "huge", "limit": 2}));
-    assert_eq!(text, "1\tfirst\n2\tsecond\n[lines 1 to 2; go on with offset = 3]");
+    assert_eq!(text, "1\tfirst\n2\tsecond\n[lines 1 to 2; continue with offset = 3]");
     assert!(project.run("read", json!({"path": "huge", "limit": 2})).usage.peak_kib < 200_000);
 }
 
@@ -81,14 +86,13 @@ fn a_large_file_needs_a_window_and_is_not_loaded() {
 fn long_lines_and_long_results_are_cut_with_their_count() {
     let project = Project::with(&[("wide", &format!("{}\nb\n", "ü".repeat(3000)))]);
     let text = project.ok("read", json!({"path": "wide"}));
-    let way_on =
-        "[a line that is cut goes on with offset = its number, limit = 1 and column = 2001]";
+    let way_on = "[to read the rest of a cut line: offset = its number, limit = 1, column = 2001]";
     assert_eq!(
         text,
         format!("1\t{} [… line cut: 2000 more bytes]\n2\tb\n{way_on}", "ü".repeat(2000))
     );
     let rest = project.ok("read", json!({"path": "wide", "column": 2001}));
-    let on = "[lines 1 to 1 of 2; go on with offset = 2]";
+    let on = "[lines 1 to 1 of 2; continue with offset = 2]";
     assert_eq!(rest, format!("1\t{}\n{on}", "ü".repeat(1000)));
 }
 
@@ -104,7 +108,7 @@ fn read_on(project: &Project, path: &str) -> String {
         };
         assert!(body.ends_with('\n'), "whole lines: {note}");
         all.push_str(body);
-        let Some((_, on)) = note.split_once("go on with offset = ") else { return all };
+        let Some((_, on)) = note.split_once("continue with offset = ") else { return all };
         let offset: u64 = on.trim_end_matches(']').parse().unwrap();
         input = json!({"path": path, "raw": true, "offset": offset});
     }
@@ -120,12 +124,10 @@ fn a_long_file_comes_in_whole_lines_and_each_result_says_how_to_go_on() {
     let last = text.lines().rev().nth(1).unwrap();
     let shown: usize = last.split('\t').next().unwrap().parse().unwrap();
     assert!(last.ends_with(&"ü".repeat(shown % 90)), "{last}");
-    assert!(
-        text.ends_with(&format!(
-            "\n[lines 1 to {shown} of 900; go on with offset = {}]",
-            shown + 1
-        ))
-    );
+    assert!(text.ends_with(&format!(
+        "\n[lines 1 to {shown} of 900; continue with offset = {}]",
+        shown + 1
+    )));
     for (number, line) in (1..).zip(text.lines().take(shown)) {
         assert!(line.starts_with(&format!("{number}\t{number} ")), "nothing is left out: {line}");
     }
@@ -185,7 +187,7 @@ fn no_call_gathers_more_than_two_megabytes_whatever_its_limit() {
     let window =
         |offset: u32| json!({"path": "long", "raw": true, "offset": offset, "limit": 300_000});
     let text = project.ok("read", window(1));
-    let end = "[lines 1 to 200000 of 300000; go on with offset = 200001]";
+    let end = "[lines 1 to 200000 of 300000; continue with offset = 200001]";
     assert_eq!(text.len(), 2_000_000 + end.len());
     assert!(text.ends_with(end), "{}", &text[2_000_000..]);
     let rest = project.ok("read", window(200_001));
@@ -211,7 +213,7 @@ fn what_cannot_be_read_says_why() {
     for (path, code, words) in [
         ("dir", "is_directory", "Use ls"),
         ("dir/", "is_directory", "Use ls"),
-        ("main.rss", "not_found", "In the same directory there is main.rs"),
+        ("main.rss", "not_found", "Similar names in the same directory: main.rs"),
         ("nowhere/at/all", "not_found", "ls or glob"),
         ("main.rs/x", "not_a_directory", "main.rs"),
         ("main.rs/", "not_a_directory", ""),
@@ -231,7 +233,7 @@ fn what_cannot_be_read_says_why() {
     project.fails("read", json!({"path": long}), "invalid_arguments");
     assert_eq!(
         project.ok("read", json!({"path": "latin1", "limit": 1})),
-        "1\tfine\n[lines 1 to 1 of 2; go on with offset = 2]"
+        "1\tfine\n[lines 1 to 1 of 2; continue with offset = 2]"
     );
 }
 
@@ -251,7 +253,7 @@ fn a_file_that_the_user_may_not_read() {
         .unwrap();
     let input = json!({"path": "locked"});
     if is_root() {
-        // Root reads it: the mode binds everybody else, and the test runs as one of them, too.
+        // Root can read it; the mode applies to other users, and the test also runs as one.
         project.ok("read", input);
     } else {
         project.fails("read", input, "permission_denied");

@@ -1,4 +1,4 @@
-//! Putting back what a call changed: all of it or nothing, also where it fails half-way.
+//! Restoring the files of a call: all of them or none, also after a failure half-way.
 
 use crate::project::Project;
 use protocol::confinement::FilePath;
@@ -25,7 +25,7 @@ fn kept(project: &Project, name: &str, before: Was) -> KeptFile {
     KeptFile { path: path.to_str().unwrap().to_owned(), before, after }
 }
 
-/// One that fails when all before it is done: no link can be so long.
+/// A step that fails after all others succeeded: the link is too long.
 fn impossible(project: &Project, name: &str) -> KeptFile {
     kept(project, name, Was::Link(FilePath::from(Path::new(&"n".repeat(5_000)))))
 }

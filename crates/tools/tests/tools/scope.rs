@@ -105,7 +105,7 @@ fn every_way_out_is_refused_by_every_tool() {
 fn a_refusal_below_tmp_names_the_sessions_own_directory() {
     let project = project();
     let temp =
-        format!("temporary files go to $TMPDIR, which is {} here", project.place.temp.display());
+        format!("put temporary files in $TMPDIR, which is {} here", project.place.temp.display());
     for (path, is_said) in
         [("/tmp/elsewhere/x", true), ("/var/tmp/x", true), ("/etc/passwd", false), ("/tmpx", false)]
     {

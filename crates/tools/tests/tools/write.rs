@@ -79,12 +79,15 @@ fn shows_no_diff_where_it_cannot() {
     project.put("latin1", b"caf\xe9");
     project.put("big", &vec![b'x'; 9 << 20]);
     let text = project.ok("write", json!({"path": "latin1", "content": "café"}));
-    assert!(text.contains("[no diff: 4 bytes that are not UTF-8 are replaced]"), "{text}");
+    assert!(text.contains("[no diff: the 4 replaced bytes are not UTF-8]"), "{text}");
     let text = project.ok("write", json!({"path": "big", "content": "small"}));
-    assert!(text.contains("[no diff: 9437184 bytes are replaced]"), "{text}");
+    assert!(
+        text.contains("[no diff: the 9437184 replaced bytes are too large to compare]"),
+        "{text}"
+    );
     let long: String = (0..1000).map(|i| format!("{i}\n")).collect();
     let text = project.ok("write", json!({"path": "long", "content": long}));
-    assert!(text.contains("[diff cut: 603 more lines]"), "{text}");
+    assert!(text.contains("[diff truncated: 603 more lines]"), "{text}");
 }
 
 #[test]
@@ -130,7 +133,8 @@ fn what_git_runs_by_its_settings_or_in_a_bare_repository_is_protected() {
         ("part/refs/x", ""),
     ]);
     let write = |path: &str| json!({"path": path, "content": "y"});
-    // The control: a folder that git takes for nothing, and names beside what the settings name.
+    // The control: a directory that git does not take for a repository, and names next to those in
+    // the settings.
     for path in ["lib/config", "lib/hooks/post-commit", "tools/x", "other.gitconfig"] {
         project.ok("write", write(path));
     }

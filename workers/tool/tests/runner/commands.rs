@@ -1,4 +1,4 @@
-//! `bash` in its cage: output, exit codes, bounds, what is refused.
+//! `bash` in its cage: output, exit codes, limits, refusals.
 
 use crate::supervisor::{Project, appears};
 use protocol::call::{Effect, Outcome};
@@ -102,7 +102,7 @@ fn output_then_errors_then_the_exit_code() {
         ),
         (
             "printf '1%%\\r2%%\\n'",
-            "2%\n--- agentd ---\n[1 states of progress lines in stdout were written over]\nexit code: 0",
+            "2%\n--- agentd ---\n[1 overwritten progress lines of stdout not shown]\nexit code: 0",
             Outcome::Exited { code: 0 },
         ),
     ] {
@@ -158,7 +158,7 @@ fn output_of_gigabytes_is_kept_at_both_ends() {
     let tail = &text[text.len() - 300..];
     assert!(text.contains("\nend\n--- agentd ---\n[stdout had 2000000011 bytes, "), "{tail}");
     assert!(text.ends_with("\nexit code: 0"), "{tail}");
-    assert!(text.contains("characters left out here; redirect the output into a file"));
+    assert!(text.contains("characters not shown; redirect the output to a file"));
     assert!(text.chars().count() <= 30_000);
     let used =
         nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).unwrap();
@@ -167,8 +167,8 @@ fn output_of_gigabytes_is_kept_at_both_ends() {
 
 fn a_supervisor_that_does_not_read_stops_no_command() {
     let project = Project::new();
-    // Far more than the pipes, the queue and the socket hold together, over several seconds of
-    // allowance, and nobody reads a byte of it.
+    // Far more than the pipes, the queue and the socket hold together, for several seconds of the
+    // rate limit, and without a reader.
     let command = "for i in 1 2 3 4 5 6 7 8; do head -c 3000000 /dev/zero | tr '\\0' x; sleep 0.2; done; touch through";
     let mut runner = project.started("bash", json!({"command": command}));
     assert!(
@@ -204,19 +204,19 @@ fn what_the_cage_refuses_is_named() {
     let lines: Vec<&str> = report.result.text.lines().rev().take(5).collect();
     assert_eq!(lines[0], "exit code: 7");
     for (line, way_on) in
-        lines[1..].iter().zip(["[no command makes namespaces", "[only the project"])
+        lines[1..].iter().zip(["[commands cannot create namespaces", "[only the project"])
     {
         assert!(line.starts_with(way_on), "the way on: {}", report.result.text);
     }
     assert!(
-        lines[3].starts_with("[the cage refused unshare ")
+        lines[3].starts_with("[the sandbox refused unshare ")
             && lines[3].ends_with(": EPERM, 2 times]"),
         "{}",
         report.result.text
     );
     let path = outside.display().to_string();
     assert!(
-        lines[4].starts_with("[by its grants the cage refuses openat ") && lines[4].contains(&path),
+        lines[4].starts_with("[not granted by the sandbox: openat ") && lines[4].contains(&path),
         "{}",
         report.result.text
     );

@@ -1,4 +1,4 @@
-//! How calls end before their time: what was printed is kept, and no process is left.
+//! Calls that end early: the output so far is kept, and no process is left.
 
 use crate::supervisor::{Project, Runner, appears, run};
 use nix::errno::Errno;
@@ -46,12 +46,12 @@ pub const TESTS: &[crate::Test] = &[
     ("words_out_of_turn_end_the_runner", words_out_of_turn_end_the_runner),
 ];
 
-/// A process that leaves its group and session, ignores what asks it to end, holds the pipes, and
-/// writes as long as it lives.
+/// A process that leaves its group and session, ignores termination signals, holds the pipes, and
+/// writes for as long as it runs.
 const DAEMON: &str =
     "setsid sh -c 'trap \"\" TERM INT HUP; while :; do echo x >> alive; sleep 0.05; done' &";
 
-/// The file has stopped growing, so whoever wrote it is gone.
+/// The file has stopped growing, so its writer is gone.
 fn silent(path: &Path) -> bool {
     let length = || std::fs::metadata(path).unwrap().len();
     let before = length();
@@ -69,7 +69,7 @@ fn a_command_without_end_times_out_and_keeps_its_output() {
     assert_eq!(report.result.code.as_deref(), Some("timed_out"));
     assert_eq!(
         report.result.text,
-        "printed\n--- agentd ---\n[timeout_ms may be up to 600000]\nexit code: 124 (timed out after 700 ms; all its processes were ended)"
+        "printed\n--- agentd ---\n[timeout_ms may be up to 600000]\nexit code: 124 (timed out after 700 ms; all its processes were killed)"
     );
     assert!(silent(&project.path("alive")), "the daemon that it left lives on");
 }
@@ -105,7 +105,7 @@ fn a_time_above_ten_minutes_is_cut_and_said() {
             let result = project.run(tool, input.clone()).result;
             assert!(result.text.starts_with("ran\n"), "{}", result.text);
             assert!(result.text.ends_with("exit code: 0"), "{}", result.text);
-            let said = format!("[timeout_ms {note} was cut to 600000");
+            let said = format!("[timeout_ms {note} was reduced to 600000");
             assert_eq!(result.text.contains(&said), !note.is_empty(), "{}", result.text);
         }
     }
@@ -118,8 +118,8 @@ fn a_grandchild_that_holds_the_pipe_does_not_hold_the_call() {
         project.run("bash", json!({"command": format!("{DAEMON} sleep 0.2; echo done; exit 5")}));
     assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
     assert_eq!(report.result.outcome, Outcome::Exited { code: 5 });
-    let said = "done\n--- agentd ---\n[processes that it left running were ended with it: sh, sleep; start a server and use \
-                it in one command]\nexit code: 5";
+    let said = "done\n--- agentd ---\n[background processes were killed when the command ended: sh, sleep; start and use \
+                a server in one command]\nexit code: 5";
     let alone = said.replace("sh, sleep", "sh");
     assert!([said, &alone].contains(&report.result.text.as_str()), "{}", report.result.text);
     assert!(silent(&project.path("alive")), "the daemon that it left lives on");
@@ -133,7 +133,7 @@ fn a_background_process_is_not_ended_without_a_word() {
             Some(": sleep (3);"),
         ),
         ("nohup sleep 300 >log 2>&1 & echo started", Some(": sleep;")),
-        // The positive control: what has ended is not spoken of.
+        // The positive control: ended processes are not mentioned.
         ("sleep 0.01 & wait; echo started", None),
         ("echo started", None),
     ] {
@@ -169,10 +169,7 @@ fn cancel_ends_the_tree_and_keeps_the_output() {
     assert_eq!(report.result.outcome, Outcome::Interrupted);
     assert!(report.result.text.starts_with("printed\n"), "{}", report.result.text);
     assert!(
-        report
-            .result
-            .text
-            .ends_with("exit code: 130 (ended on request; all its processes were ended)")
+        report.result.text.ends_with("exit code: 130 (cancelled; all its processes were killed)")
     );
     assert!(silent(&project.path("alive")));
 }

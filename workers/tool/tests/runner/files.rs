@@ -1,4 +1,4 @@
-//! The file tools below their cages: what they need is there, what they must not have is not.
+//! The file tools in their cages: needed access works, other access is refused.
 
 use crate::supervisor::{Project, Runner, run};
 use protocol::call::Outcome;

@@ -20,7 +20,7 @@ pub const TESTS: &[crate::Test] = &[
     ("a_fifo_holds_no_look_beyond_its_time", a_fifo_holds_no_look_beyond_its_time),
 ];
 
-/// A repository with one commit, by somebody whose name is in its settings.
+/// A repository with one commit, by an author from its settings.
 fn repository() -> Project {
     let project = Project::new();
     std::fs::write(project.path("a"), "one\n").unwrap();
@@ -34,7 +34,7 @@ fn repository() -> Project {
     project
 }
 
-/// Git outside of any cage, without the settings of whoever runs the tests.
+/// Git outside of any cage, without the settings of the user who runs the tests.
 fn by_hand(project: &Project, words: &[&str]) -> String {
     let ran = Command::new("git")
         .args(words)
@@ -53,8 +53,8 @@ fn ok(project: &Project, tool: &str, input: Value) -> String {
     result.text.strip_suffix("exit code: 0").unwrap().replace("--- agentd ---\n", "")
 }
 
-/// Where git would wait for ever: what it reads first is refused by name, and a call's time, which is
-/// `tools.timeout_ms`, bounds the rest.
+/// Files on which git would block: the first files that it reads are refused by name, and the
+/// call's timeout, `tools.timeout_ms`, bounds the rest.
 fn a_fifo_holds_no_look_beyond_its_time() {
     let project = repository();
     let status = || project.run("git_status", json!({})).result;
@@ -142,7 +142,7 @@ fn a_diff_of_what_was_asked_for() {
     assert_eq!(ok(&project, "git_diff", json!({})), "(no output)\n");
 }
 
-/// Leaves a file where it runs, and passes on what it is given.
+/// Creates a file in its directory, and copies its input.
 fn trap(project: &Project, name: &str) -> String {
     let (program, mark) =
         (project.path(&format!("trap-{name}")), project.path(&format!("ran-{name}")));
@@ -210,14 +210,14 @@ fn no_program_of_the_repository_runs() {
 
     let status = ok(&project, "git_status", json!({}));
     assert!(status.contains(" M a\n"), "{status}");
-    assert!(status.contains("filters that the settings of the repository name were not run"));
+    assert!(status.contains("filters from the repository's settings were not run"));
     let diff = ok(&project, "git_diff", json!({}));
     assert!(diff.contains("+uno") && diff.contains("+due"), "{diff}");
     ok(&project, "git_log", json!({}));
     ok(&project, "git_show", json!({"ref": "HEAD~1"}));
     assert_eq!(ran(&project), [""; 0]);
 
-    // What is added goes through its filter, as in a shell: that much was allowed.
+    // Added files go through their filter, as in a shell: the approval covers it.
     ok(&project, "git_add", json!({"paths": ["a", "dir/b"]}));
     ok(&project, "git_diff", json!({"staged": true}));
     ok(&project, "git_commit", json!({"subject": "Traps"}));
@@ -261,7 +261,7 @@ fn no_program_that_looks_at_a_signature_runs() {
     }
 }
 
-/// Whether a file is included may hang on a setting of another file.
+/// An include may depend on a setting of another file.
 fn no_filter_of_a_file_that_is_included_runs() {
     let project = repository();
     let trap = trap(&project, "clean");
@@ -338,7 +338,7 @@ fn calls_of_git_that_are_none() {
     }
 }
 
-/// Nobody's name is made up of the machine's.
+/// No author name is derived from the machine's names.
 fn a_commit_needs_a_name() {
     let project = repository();
     by_hand(&project, &["config", "--unset", "user.name"]);

@@ -1,5 +1,5 @@
-//! Looks of git at repositories of every shape: they work, they write nothing, and what a
-//! repository names is not run. Each trap is shown to work by git itself.
+//! Read-only git calls on repositories of every shape: they work, they write nothing, and they run
+//! no program that the repository names. Git itself shows that each trap works.
 
 use crate::supervisor::{Project, Runner, run};
 use protocol::call::Outcome;
@@ -25,7 +25,7 @@ const LOOKS: [(&str, &str); 4] = [
     ("git_show", r#"{"ref":"HEAD"}"#),
 ];
 
-/// Git outside of any cage, without the settings of whoever runs the tests.
+/// Git outside of any cage, without the settings of the user who runs the tests.
 fn plain(at: &Path, words: &[&str]) -> std::process::Output {
     let ours = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
     let files = ["-c", "protocol.file.allow=always"];
@@ -54,7 +54,7 @@ fn repository(at: &Path) {
     by_hand(at, &["commit", "--quiet", "-m", "The first"]);
 }
 
-/// Every file beneath these, with what a write would leave on it.
+/// Every file below these, with the metadata that a write would change.
 fn all(roots: &[PathBuf]) -> BTreeMap<PathBuf, (i64, i64, u64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut left = roots.to_vec();
@@ -115,10 +115,10 @@ fn git_looks_at_repositories_of_every_shape() {
         let changed: Vec<_> =
             after.iter().filter(|(path, it)| before.get(*path) != Some(it)).collect();
         assert!(changed.is_empty() && before.len() == after.len(), "{shape}: {changed:?}");
-        // What a look leaves alone, git itself writes.
+        // Git itself writes the files that a read-only call does not.
         by_hand(&at, &["status"]);
         assert_ne!(all(std::slice::from_ref(&project.base)), after, "{shape}: the control");
-        // And what is staged is committed by the tool.
+        // The tool commits the staged files.
         by_hand(&at, &["config", "user.name", "A"]);
         by_hand(&at, &["config", "user.email", "a@example.org"]);
         let result = project.run("git_commit", json!({"subject": "The second"})).result;
@@ -206,7 +206,7 @@ fn git_runs_nothing_that_a_repository_names() {
     }
 }
 
-/// A command may run what it built; a look that nobody is asked about may not.
+/// A command may run the program that it built; a read-only call without approval may not.
 fn git_of_the_project_is_not_the_git_that_looks() {
     let project = Project::new();
     let at = project.path("");
@@ -264,5 +264,5 @@ fn git_says_which_filter_was_not_run() {
     let text = "[include]\n\tpath = %(prefix)/x\n";
     std::fs::write(at.join(".git/config"), text).unwrap();
     let result = project.run("git_status", json!({})).result;
-    assert!(result.is_error && result.text.contains("use bash with git"), "{}", result.text);
+    assert!(result.is_error && result.text.contains("Use git in bash"), "{}", result.text);
 }

@@ -1,4 +1,4 @@
-//! A runner that keeps what the protected names hold, and another that puts them right by it.
+//! A runner that saves the protected files, and another that restores them.
 
 use crate::supervisor::{Project, Runner, appears, run};
 use protocol::call::{Remedy, Tampered};
@@ -20,7 +20,7 @@ pub const TESTS: &[crate::Test] = &[
     ("what_a_runner_put_right_itself_is_told_again", what_a_runner_put_right_itself_is_told_again),
 ];
 
-/// A runner of this command that keeps what it saw, and was let go.
+/// A runner of this command that saved the files and was started.
 fn keeping(project: &Project, file: &File, command: &str) -> Runner {
     let mut runner = Runner::start();
     runner.say_with(&ToTool::Save, file);

@@ -36,7 +36,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Ways to what lies beside the project. The first are direct, the others lead over links.
+/// Ways to files outside the project. The first are direct, the others use links.
 fn ways_out(project: &Project) -> (Vec<String>, Vec<String>) {
     let link = |name: &str, to: &str| symlink(to, project.path(name)).unwrap();
     link("link-out.rs", "../secret.rs");
@@ -61,7 +61,7 @@ fn ways_out(project: &Project) -> (Vec<String>, Vec<String>) {
     (direct.to_vec(), linked.map(str::to_owned).to_vec())
 }
 
-/// What lies beside the project is as it was.
+/// Files outside the project are unchanged.
 fn nothing_happened(project: &Project) {
     for name in ["secret.rs", "proj-evil/secret.rs"] {
         let text = std::fs::read_to_string(project.base.join(name)).unwrap();
@@ -95,7 +95,7 @@ mod without_the_check {
         SCOPE.set("off");
         for path in direct.iter().chain(&linked) {
             for (tool, input) in calls(path) {
-                // What would go is the link, which lies in the project.
+                // The link would be removed, and it is in the project.
                 if tool == "delete" && !path.contains('/') {
                     continue;
                 }
@@ -103,14 +103,15 @@ mod without_the_check {
                 let code = result.code.as_deref().unwrap_or_default();
                 assert!(result.is_error, "{tool} {path}: {}", result.text);
                 assert!(!result.text.contains("the_secret"), "{tool} {path}: {}", result.text);
-                // Not the tool's check: what it opened was refused, or is not there in its cage.
+                // The cage refused the open or does not contain the file; it is not the tool's
+                // check.
                 let by_kernel = ["permission_denied", "not_found", "not_a_directory", "io"];
                 if direct.contains(path) {
                     assert!(by_kernel.contains(&code), "{tool} {path}: {}", result.text);
                 }
             }
         }
-        // What is readable for programs is writable for nobody.
+        // Directories with programs are readable, but never writable.
         for path in ["/etc/passwd", "/usr/bin/new"] {
             for (tool, input) in calls(path).into_iter().filter(|(tool, _)| is_mutation(tool)) {
                 let result = project.run(tool, input).result;

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 thread_local! {
     /// No test asks for more than this.
     pub static HIGHEST_TIER: Cell<Tier> = const { Cell::new(Tier::A) };
-    /// Whether the tools' own check of scope is on; it can be off in builds with hooks only.
+    /// Whether the tools' own path check is on; only builds with hooks can switch it off.
     pub static SCOPE: Cell<&'static str> = const { Cell::new("on") };
 }
 
@@ -116,9 +116,9 @@ pub struct Runner {
     pub child: Child,
     socket: UnixStream,
     joiner: Joiner,
-    /// What ends all in its cage where it does not, as it named it.
+    /// The process that ends its cage's processes, as the runner reported it.
     pub keeper: Option<Keeper>,
-    /// What was printed live so far.
+    /// The live output so far.
     pub live: Vec<(Stream, String)>,
 }
 
@@ -243,7 +243,7 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // Only what a failed test left; a runner that ended is not killed twice.
+        // Only the leftovers of a failed test; an ended runner is not killed twice.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

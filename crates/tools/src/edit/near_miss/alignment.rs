@@ -59,7 +59,7 @@ pub(super) fn common(a: &[(char, char)], b: &[(char, char)]) -> usize {
     common
 }
 
-/// A line of the piece and the line of the file that stands for it; one of them may be missing.
+/// A line of the searched text and the matching line of the file; one of them may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AlignedLine {
     Both(usize, usize),
@@ -88,7 +88,7 @@ impl NearPlace {
 pub(super) struct Comparison<'a> {
     pub(super) file: Vec<ComparedLine<'a>>,
     pub(super) piece: Vec<ComparedLine<'a>>,
-    /// Whether the piece begins and ends at line borders.
+    /// Whether the searched text begins and ends at line boundaries.
     pub(super) whole_lines: (bool, bool),
 }
 
@@ -176,7 +176,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Lays the piece on the file so that most of it fits, lines shifted where some are missing.
+    /// Aligns the searched text with the file for the highest score; lines may be inserted or
+    /// missing.
     pub(super) fn laid_on(&self, start: isize) -> NearPlace {
         let width = 2 * SHIFT + 1;
         let rows = self.piece.len();
@@ -263,7 +264,7 @@ pub(super) fn nearer(a: usize, b: usize) -> std::cmp::Ordering {
     a.abs_diff(SHIFT).cmp(&b.abs_diff(SHIFT))
 }
 
-/// Pairs lines that only one side has with those that only the other side has, run by run.
+/// Pairs lines that exist only on one side with those that exist only on the other, run by run.
 pub(super) fn side_by_side(steps: &[AlignedLine]) -> Vec<AlignedLine> {
     let mut out = Vec::new();
     for run in steps.chunk_by(|a, b| is_both(a) == is_both(b)) {

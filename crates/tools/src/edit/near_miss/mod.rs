@@ -20,15 +20,16 @@ pub(crate) struct NearMiss {
 pub(crate) fn near_miss(text: &str, piece: &str, field: &str) -> NearMiss {
     if let Some(line) = without_numbers(piece).and_then(|plain| line_of(text, &plain)) {
         return NearMiss {
-            places: format!("; without the line numbers in it, it is at line {line}"),
-            hint: format!("Leave the line numbers of read out of {field}."),
+            places: format!("; without its line numbers it matches at line {line}"),
+            hint: format!("Remove the line numbers, which read added, from {field}."),
         };
     }
     if let Some(line) = line_of(text, &piece.replace('\r', "")) {
         return NearMiss {
-            places: format!("; with other line ends it is at line {line}"),
+            places: format!("; with other line endings it matches at line {line}"),
             hint: format!(
-                "Leave carriage returns out of {field}: the line ends of the file are kept as they are."
+                "Remove the carriage returns from {field}; the edit keeps the file's line \
+                    endings."
             ),
         };
     }
@@ -36,7 +37,7 @@ pub(crate) fn near_miss(text: &str, piece: &str, field: &str) -> NearMiss {
     let places = compared.places();
     let Some(best) = places.first() else {
         return NearMiss {
-            places: "; nothing in it is like it".to_owned(),
+            places: "; no part of the file is similar".to_owned(),
             hint: "Read that part of the file again and copy the text exactly.".to_owned(),
         };
     };
@@ -66,7 +67,7 @@ fn without_numbers(piece: &str) -> Option<String> {
 }
 
 fn text_differs() -> String {
-    "Copy these lines exactly as the file has them, without line numbers.".to_owned()
+    "Copy these lines exactly as they are in the file, without line numbers.".to_owned()
 }
 
 fn same_bytes(pairs: impl Iterator<Item = (char, char)>) -> usize {
@@ -81,7 +82,7 @@ fn spot(place: &NearPlace) -> String {
     }
 }
 
-/// A line, or the part of a long one around a byte of it.
+/// A line, or the part of a long line around one byte.
 fn around(text: &str, byte: usize) -> String {
     if text.chars().nth(LINE_CHARS).is_none() {
         return text.to_owned();
@@ -99,7 +100,8 @@ const SHOWN: usize = 12;
 impl Comparison<'_> {
     fn in_words(&self, best: &NearPlace, others: &[NearPlace], field: &str) -> String {
         let differing = self.differences(best).count();
-        let mut words = format!("; the nearest place is {}, where these lines differ:", spot(best));
+        let mut words =
+            format!("; the most similar place is {}, with these differing lines:", spot(best));
         for step in self.differences(best).take(SHOWN) {
             words.push_str(&self.shown(*step, field));
         }
@@ -111,7 +113,7 @@ impl Comparison<'_> {
             .map(|place| format!("{} ({} differ)", spot(place), self.differences(place).count()))
             .collect();
         if !others.is_empty() {
-            words.push_str(&format!("\nAlso like it: {}.", others.join(", ")));
+            words.push_str(&format!("\nAlso similar: {}.", others.join(", ")));
         }
         words
     }
@@ -151,7 +153,7 @@ impl Comparison<'_> {
         let is_end = wanted == 0 && self.piece.len() > 1 && !line.starts_with(part);
         let ahead = same_bytes(line.chars().zip(part.chars()));
         let behind = same_bytes(line.chars().rev().zip(part.chars().rev()));
-        // The end of a line, where its beginning is none of the piece.
+        // Compares from the end of the line if the searched text starts in the middle of it.
         if is_end && behind > ahead && ahead == 0 {
             let back = |text: &str| {
                 let before = &text[..text.len() - behind];
@@ -180,12 +182,10 @@ impl Comparison<'_> {
         }
         match kinds {
             (_, true) => format!(
-                "Typographic signs differ, or white space: quotes, dashes, no-break spaces. Give {field} \
-                 with the signs that the file has."
+                "Typographic characters or white space differ, such as quotes, dashes or \
+                    no-break spaces. Use the file's characters in {field}."
             ),
-            (true, false) => {
-                "The place differs in white space only. Copy it as the file has it.".to_owned()
-            }
+            (true, false) => "Only white space differs. Copy it as it is in the file.".to_owned(),
             (false, false) => text_differs(),
         }
     }
@@ -208,7 +208,7 @@ mod tests {
         let found = miss(TEXT, "fn main() {\n    let totals = add(1, 2);\n    show(total);\n}");
         assert_eq!(
             found.places,
-            "; the nearest place is lines 1 to 4, where these lines differ:\n\
+            "; the most similar place is lines 1 to 4, with these differing lines:\n\
              file, line 2:     let total = add(1, 2);\n\
              old_string, line 2:     let totals = add(1, 2);\n\
              (the file has a space where old_string has `s`)"
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_called_the_reason() {
-        let (space, signs) = ("white space only", "Typographic signs");
+        let (space, signs) = ("Only white space", "Typographic characters");
         for (piece, differing, hint) in [
             // The longest line differs in space, another one has a typo.
             ("    let total = add(1,2);\n    shw(total);", 2, "exactly"),
@@ -259,7 +259,7 @@ mod tests {
             ("\u{feff}use std::io;", "use std::io;x"),
         ] {
             let found = miss(&format!("above\n{text}\nbelow\n"), piece);
-            let signs = found.hint.contains("Typographic signs");
+            let signs = found.hint.contains("Typographic characters");
             assert_eq!(signs, !piece.ends_with('x'), "{text}: {found:?}");
             assert!(found.places.contains("line 2") && found.places.contains(text), "{found:?}");
         }
@@ -270,15 +270,15 @@ mod tests {
     #[test]
     fn what_a_person_would_see_at_once_is_said() {
         for (text, piece, places, hint) in [
+            ("a\nb\nc\n", "1\ta\n2\tb", "without its line numbers it matches at line 1", "numbers"),
             (
                 "a\nb\nc\n",
-                "1\ta\n2\tb",
-                "without the line numbers in it, it is at line 1",
-                "numbers",
+                "b\r\nc",
+                "with other line endings it matches at line 2",
+                "carriage returns",
             ),
-            ("a\nb\nc\n", "b\r\nc", "with other line ends it is at line 2", "carriage returns"),
-            ("a\nb\n", "nothing of the kind", "nothing in it is like it", "Read"),
-            ("a\nb\n", "\n \n", "nothing in it is like it", "Read"),
+            ("a\nb\n", "nothing of the kind", "no part of the file is similar", "Read"),
+            ("a\nb\n", "\n \n", "no part of the file is similar", "Read"),
         ] {
             let found = miss(text, piece);
             assert!(found.places.contains(places) && found.hint.contains(hint), "{found:?}");
@@ -305,7 +305,7 @@ mod tests {
         let text: String = (0..3_000).map(block).collect();
         let found = miss(&text, "    let totl = 7;\n    show(total);\n}\n");
         assert!(found.places.contains("line 30: "), "{}", found.places);
-        assert!(found.places.contains("Also like it: lines "), "{}", found.places);
+        assert!(found.places.contains("Also similar: lines "), "{}", found.places);
         let piece: String =
             (500..700).map(block).collect::<String>().replace("(total)", "(totals)");
         let found = miss(&text, &piece);
