@@ -115,7 +115,8 @@ fn tls_asks_for_the_host_that_was_judged_and_for_no_other() {
              curl -sSk -m 3 https://allowed.test/; true",
         );
         let lines = decided(&tried);
-        let refused = "allowed.test:443: refused: inside TLS it asks for another host, other.test";
+        let refused = "allowed.test:443: refused: its TLS connection asks for another host, \
+                       other.test";
         assert!(lines.iter().any(|line| line == refused), "{}", tried.explain());
         let words = &tried.words;
         assert!(words.contains("asks for another host, other.test"), "{words}");
@@ -232,7 +233,8 @@ fn a_name_that_leads_to_a_private_address_leads_nowhere() {
         let tried = allowing(
             &desk,
             &hosts,
-            "for host in private metadata mixed; do curl -s -w '%{http_code}\\n' -o /dev/null http://$host.test/; done; \
+            "for host in private metadata mixed; do curl -s -w '%{http_code}\\n' -o /dev/null \
+             http://$host.test/; done; \
              curl -sS http://rebinding.test/; curl -s -o /dev/null -w 'again %{http_code}\\n' http://rebinding.test/; \
              curl -sL -o /dev/null -w 'led to %{http_code}\\n' http://allowed.test/away",
         );
@@ -244,10 +246,11 @@ fn a_name_that_leads_to_a_private_address_leads_nowhere() {
         assert_eq!(public.heads().len(), 2, "the positive control");
         let lines = decided(&tried);
         for line in [
-            "private.test:80: refused: it leads to 10.0.0.7, a private network, 2 times",
-            "metadata.test:80: refused: it leads to 169.254.169.254, a link's own address, where clouds keep their credentials",
-            "mixed.test:80: refused: it leads to 10.0.0.7, a private network",
-            "rebinding.test:80: refused: it leads to 10.0.0.7, a private network",
+            "private.test:80: refused: it resolves to 10.0.0.7, a private network, 2 times",
+            "metadata.test:80: refused: it resolves to 169.254.169.254, a link-local address, \
+             where clouds publish credentials",
+            "mixed.test:80: refused: it resolves to 10.0.0.7, a private network",
+            "rebinding.test:80: refused: it resolves to 10.0.0.7, a private network",
         ] {
             assert!(lines.iter().any(|found| found == line), "{line}: {}", tried.explain());
         }
@@ -303,13 +306,15 @@ fn a_program_that_takes_no_proxy_reaches_a_listed_host_by_its_name() {
              \x20       print(host, port, one.makefile('rb').read()[-20:])\n\
              \x20   except OSError as error: print(host, port, 'no:', error)\n\
              for host, port in [('allowed.test', 80), ('allowed.test', 8081), ('allowed.test', 8082),\n\
-             \x20   ('cdn.allowed.test', 80), ('other.test', 80), ('private.test', 80)]: ask(host, port)",
+             \x20   ('cdn.allowed.test', 80), ('other.test', 80), ('private.test', 80)]: \
+             ask(host, port)",
         );
         let hosts =
             ["allowed.test", "allowed.test:8081", "*.allowed.test", "other.test", "private.test"];
         let script = format!(
             "env -u http_proxy -u HTTP_PROXY -u NODE_USE_ENV_PROXY node -e \
-             \"fetch('http://allowed.test/node').then(answer => answer.text()).then(console.log)\"; \
+             \"fetch('http://allowed.test/node').then(answer => \
+             answer.text()).then(console.log)\"; \
              cp /etc/hosts hosts; echo x >> /etc/hosts; {program}"
         );
         let tried = allowing(&desk, &hosts, &script);
@@ -334,7 +339,7 @@ fn a_program_that_takes_no_proxy_reaches_a_listed_host_by_its_name() {
             "allowed.test:80: allowed, at 93.184.216.34:80, ",
             "allowed.test:8081: allowed, at ",
             "other.test:80: refused: a rule denies it",
-            "private.test:80: refused: it leads to ",
+            "private.test:80: refused: it resolves to ",
         ] {
             assert!(lines.iter().any(|found| found.starts_with(line)), "{line}: {lines:?}");
         }
@@ -509,7 +514,8 @@ fn the_proxy_dies_and_the_command_goes_on_without_network() {
                 send(child_of(supervisor, "agentd-web").unwrap(), Signal::SIGKILL);
                 std::fs::write(project.join("killed"), "").unwrap();
             });
-            "curl -sS http://allowed.test/ && touch reached; until test -e killed; do sleep 0.05; done; \
+            "curl -sS http://allowed.test/ && touch reached; until test -e killed; do sleep 0.05; \
+             done; \
              sleep 0.3; curl -s http://allowed.test/ || echo goes on"
                 .to_owned()
         });

@@ -123,7 +123,10 @@ fn a_proxy_that_is_stopped_holds_a_call_up_for_seconds_and_the_record_says_so() 
         assert!(tried.words.contains("before\ngoes on"), "{}", tried.explain());
         assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
         let cut = tried.ended["connections_cut"].as_str().unwrap();
-        assert!(cut.contains("was ended by the supervisor before it had said all"), "{cut}");
+        assert!(
+            cut.contains("was ended by the supervisor before it had reported everything"),
+            "{cut}"
+        );
         assert!(tried.words.contains(cut), "{}", tried.words);
     });
 }

@@ -308,7 +308,7 @@ fn keys_that_are_kept_in_the_project_are_told_when_it_is_opened_and_in_each_reco
             agentd.env("AGENTD_SANDBOX_TIER", tier).env(variable, desk.project().join("own"));
             let ran = run(agentd);
             assert_eq!(ran.code, 0, "{}", ran.err);
-            assert_eq!(ran.err.contains("keys are kept in this project"), kept, "{}", ran.err);
+            assert_eq!(ran.err.contains("this project contains keys"), kept, "{}", ran.err);
             let told = server.requests()[1].body["messages"].to_string();
             assert!(told.contains("over"), "{told}");
             assert_eq!(told.contains("key-words"), !kept || tier == "B", "{tier}: {told}");
@@ -344,7 +344,7 @@ fn a_project_that_holds_our_own_directories_is_told_and_refuses_calls_and_not_th
         agentd.env("XDG_STATE_HOME", desk.home().join(".local/state"));
         let ran = run(agentd);
         assert_eq!(ran.code, 0, "{tier} {tool} {below}: {}", ran.err);
-        let opened = ran.err.contains("lies in this project: file tools are refused here");
+        let opened = ran.err.contains("is in this project: file tools are refused here");
         assert_eq!(opened, below.is_empty(), "{}", ran.err);
         let told = server.requests()[1].body["messages"].to_string();
         assert_eq!(told.contains("the text"), !refused, "{told}");

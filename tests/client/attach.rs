@@ -555,11 +555,11 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     two.listens();
     let screen = two.shows("k left");
     for words in [
-        "--model third is not followed",
+        "--model third is ignored",
         "`:model third` changes that",
-        "--context notes.md is not followed",
+        "--context notes.md is ignored",
         "`:add notes.md` pins it",
-        "--net on is not followed",
+        "--net on is ignored",
     ] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
@@ -568,7 +568,7 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     // Those that say what holds are no news.
     let three = tmux.run("three", &typed(&desk, &server, &["attach", "--net", "off"]), wide);
     three.listens();
-    assert!(!three.screen().contains("not followed"), "{}", three.screen());
+    assert!(!three.screen().contains("is ignored"), "{}", three.screen());
 }
 
 #[test]

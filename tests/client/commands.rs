@@ -255,7 +255,7 @@ fn the_log_follows_a_call_through_every_process() {
     let of_call = |number: u32| format!("{session}.{number}");
     let expected = [
         ("session", of_call(1), "proposes"),
-        ("provider", session.clone(), "answer is whole"),
+        ("provider", session.clone(), "answer complete"),
         ("broker", of_call(1), "judged"),
         ("tool", of_call(1), "done outcome=Exited { code: 0 }"),
         ("store", of_call(2), "answered"),

@@ -139,7 +139,7 @@ fn whoever_resumes_puts_right_first_what_a_dead_supervisor_and_its_runner_left()
         let ran = resume(&desk, &server, tier);
         assert_eq!((ran.code, ran.result().as_str()), (0, "Done."), "{ran:?}");
         assert!(!project.join(".envrc").exists());
-        assert!(ran.err.contains("was put right now"), "the person is told: {ran:?}");
+        assert!(ran.err.contains("were restored to their state"), "the person is told: {ran:?}");
         is_put_right(&desk, &last_request(&server), tier);
         let shown = run(desk.agentd(&["show", &id(&desk).0])).out;
         assert!(shown.contains(".envrc is new"), "{shown}");
@@ -245,7 +245,7 @@ fn a_copy_that_is_gone_is_no_command_that_never_began() {
     let ran = resume(&desk, &server, "B");
     assert_eq!(ran.result(), "Done.", "{ran:?}");
     let tampered = desk.ended(1)["tampered"].to_string();
-    assert!(tampered.contains("the copy that its runner kept is gone"), "{tampered}");
+    assert!(tampered.contains("the copies that its runner saved are missing"), "{tampered}");
 }
 
 /// The runner itself could not: a thing that holds no bytes cannot be made again.

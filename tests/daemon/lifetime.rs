@@ -379,7 +379,10 @@ fn a_provider_that_nobody_asks_ends_and_the_next_prompt_starts_another() {
     crate::support::until("the provider has ended", || providers(daemon.pid) == 0);
     let rows = run(desk.agentd(&["ps", "--json"]));
     let row = rows.out.lines().find(|line| line.contains("agentd-provider")).unwrap_or_default();
-    assert!(row.contains("rests until it is needed") && row.contains("\"restarts\":0"), "{row}");
+    assert!(
+        row.contains("suspended until it is needed") && row.contains("\"restarts\":0"),
+        "{row}"
+    );
     wire.prompt(&session, "again");
     wire.turn_ends();
     assert_eq!(server.requests().len(), 2);

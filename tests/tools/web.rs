@@ -59,7 +59,8 @@ fn html(title: &str, text: &str) -> String {
         "<html><head><title>{title}</title><script>evil()</script></head><body><p>{text}</p></body></html>"
     );
     format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: \
+         close\r\n\r\n{body}",
         body.len()
     )
 }
@@ -129,11 +130,11 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
             ("http://allowed.test/round", "[redirected]"),
             (
                 "http://allowed.test/other",
-                "leads to http://other.test/\nHint: Fetch that address by a call of its own.",
+                "redirects to http://other.test/\nHint: Fetch that URL with a separate call.",
             ),
             ("http://allowed.test/number", "[redirected]"),
             ("http://allowed.test/file", "[redirected]"),
-            ("http://allowed.test/port", "leads to http://allowed.test:8080/"),
+            ("http://allowed.test/port", "redirects to http://allowed.test:8080/"),
             ("http://private.test/", "[private_address]"),
             ("http://metadata.test/", "[private_address]"),
             ("http://mixed.test/", "[private_address]"),
@@ -170,9 +171,9 @@ fn a_step_on_the_same_host_is_followed_where_the_rules_allow_its_page() {
         );
         let rows = [
             ("/docs/moved", "page /docs/new", true),
-            ("/docs/out", "leads to http://allowed.test/private/x", false),
-            ("/docs/in", "leads to http://allowed.test/docs/secret/x", false),
-            ("/docs/round", "leads to http://allowed.test/private/x", false),
+            ("/docs/out", "redirects to http://allowed.test/private/x", false),
+            ("/docs/in", "redirects to http://allowed.test/docs/secret/x", false),
+            ("/docs/round", "redirects to http://allowed.test/private/x", false),
         ];
         let calls: Vec<_> =
             rows.iter().map(|(path, ..)| fetch(&format!("http://allowed.test{path}"))).collect();
@@ -313,10 +314,10 @@ fn no_name_leads_to_this_machine_or_a_private_network_by_ipv6() {
         let inner = Site::serve(PRIVATE_V6, 80, |_| page("secret\n"));
         let mapped = Site::serve(PRIVATE, 80, |_| page("secret\n"));
         let rows = [
-            ("this.test", "it leads to ::1, this host"),
-            ("inner.test", "it leads to fd00::1, a private network"),
-            ("mapped.test", "it leads to ::ffff:10.0.0.7, a private network"),
-            ("both.test", "it leads to fd00::1, a private network"),
+            ("this.test", "it resolves to ::1, this host"),
+            ("inner.test", "it resolves to fd00::1, a private network"),
+            ("mapped.test", "it resolves to ::ffff:10.0.0.7, a private network"),
+            ("both.test", "it resolves to fd00::1, a private network"),
         ];
         let urls = rows.iter().map(|(name, _)| *name).chain(["six.test"]);
         let calls: Vec<_> = urls.map(|name| fetch(&format!("http://{name}/"))).collect();

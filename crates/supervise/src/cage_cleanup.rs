@@ -1,26 +1,28 @@
-//! The cage of a running call: its end is waited for behind the runner's, so that nothing of a call lives
-//! when it is concluded. Used by the call actor.
+//! Waits for the processes in a call's cage to end after its runner, so that none of them runs when
+//! the call is concluded. Used by the call actor.
 
 use crate::orphans::RecordedProcess;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long the kernel gets to end what is in the cage; more needs only what waits for a disk.
+/// How long the kernel gets to end the processes in the cage. Only a process that waits for a disk
+/// needs more.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two looks, at first and at last. What was continued may be stopped again.
+/// Time between two attempts, at first and at most. A continued guard may be stopped again, so each
+/// attempt repeats the signal.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether all in a cage has ended.
+/// Whether all processes in a cage have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CageCleanup {
     Done,
-    /// Something in it cannot be ended.
+    /// A process in it cannot be killed.
     Unkillable,
 }
 
-/// Ends the cage of these processes, whose runner is gone. It ends by itself unless its keeper was
-/// stopped.
+/// Ends these processes of a cage whose runner is gone. They end by themselves unless their keeper
+/// was stopped.
 pub(crate) async fn end_cage(cage: &[RecordedProcess]) -> CageCleanup {
     let (until, mut pause) = (Instant::now() + KILL_TIMEOUT, FIRST_PAUSE);
     while cage.iter().any(|process| process.is_alive()) {

@@ -1,5 +1,6 @@
-//! Settings of the person's git and package managers, as commands and git's tools are given them: copies without what holds
-//! keys or names programs, in a directory that no call can write. Used when a session opens.
+//! Cleaned copies of the user's settings of git and of package managers. Commands and git's tools
+//! get copies without keys and without names of programs, in a directory that no call can write.
+//! Used when a session opens.
 
 mod certificates;
 mod git;
@@ -17,51 +18,52 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Most keys that the note names.
+/// Most keys that the note lists.
 const MAX_LISTED: usize = 8;
 
-/// Whose settings they are.
+/// The owner of the settings.
 #[derive(Debug)]
 pub(crate) struct SettingsOwner<'a> {
     /// The client's environment.
     pub(crate) env: &'a [(String, String)],
-    /// A real path.
+    /// Its real path.
     pub(crate) home: PathBuf,
-    /// What commands can write: a file in it may say what a model wants, so none that it names is copied.
+    /// Paths that commands can write. A model may have written a settings file in them, so files
+    /// that it names are not copied.
     pub(crate) writable: Vec<PathBuf>,
-    /// Where keys and agentd's own files lie: nothing in it is copied.
+    /// Paths with keys or agentd's own files, which are not copied.
     pub(crate) forbidden: Vec<PathBuf>,
 }
 
 /// The copies of one session.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct SettingsCopies {
-    /// Each by its path below the directory.
+    /// Path below the directory, and content.
     files: Vec<(PathBuf, Vec<u8>)>,
-    /// What leads programs to them.
+    /// Variables that point programs to the copies.
     variables: Vec<(String, String)>,
-    /// What they lack, in words.
+    /// Descriptions of omitted settings.
     left_out: BTreeSet<String>,
-    /// Git's settings about signatures.
+    /// Git's settings for signatures.
     signing: SigningSettings,
 }
 
-/// What a session is told of its copies.
+/// The copies as a session uses them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CopiedSettings {
     pub(crate) variables: Vec<(String, String)>,
-    /// Settings in the home that may be read as they are, and how policies know them.
+    /// Settings in the home that may be read directly, with the names that policies use for them.
     pub(crate) readable_in_place: Vec<(&'static str, PathBuf)>,
     pub(crate) signing: SigningSettings,
-    /// A sentence about what they lack.
+    /// A sentence about omitted settings.
     pub(crate) note: Option<String>,
 }
 
-/// Reads the person's settings and writes the copies into this directory, in the place of older ones. Where
-/// proxies sign in, commands are to trust this authority, too.
+/// Reads the owner's settings and writes the copies into this directory, in place of older ones. If
+/// proxies sign in, commands also get this authority to trust.
 ///
 /// # Errors
-/// Where a copy cannot be written.
+/// If a copy cannot be written.
 pub(crate) fn copy_settings(
     person: &SettingsOwner<'_>,
     dir: &Path,
@@ -106,43 +108,44 @@ fn note(left_out: &BTreeSet<String>) -> Option<String> {
 }
 
 impl SettingsOwner<'_> {
-    /// The value of a variable that is set.
+    /// The value of a variable that is set and not empty.
     fn value(&self, wanted: &str) -> Option<&str> {
         let found = self.env.iter().find(|(name, value)| name == wanted && !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Where programs' settings lie.
+    /// The directory of programs' settings.
     fn config_home(&self) -> PathBuf {
         let moved = self.value("XDG_CONFIG_HOME").map(Path::new);
         let moved = moved.filter(|path| path.is_absolute()).map(Path::to_owned);
         moved.unwrap_or_else(|| self.home.join(".config"))
     }
 
-    /// What a copy of the file holds; `None` where none may be given. By the path that names it: a link on
-    /// the way may be a command's.
+    /// Content for the copy of a file; `None` if it must not be copied. Checked by the path that
+    /// names it, because a command may have made a link on the way.
     fn to_copy(&self, file: &Path) -> Option<Vec<u8>> {
         if self.can_be_written(file) || self.is_forbidden(file) {
             return None;
         }
-        // A file of certificates may hold the key to one.
+        // A certificate file may contain a private key.
         let holds_key = |bytes: &[u8]| bytes.windows(12).any(|part| part == b"PRIVATE KEY-");
         sandbox::small_file(file).filter(|bytes| !holds_key(bytes))
     }
 
-    /// Whether a command could have written the file, or have led its path to another.
+    /// Whether a command could have written the file, or redirected its path to another.
     fn can_be_written(&self, file: &Path) -> bool {
         sandbox::is_changeable_in(file, &self.writable)
     }
 
-    /// What is said of a file that a command could have led the path to, wherever that lies.
+    /// A warning if a command could have redirected the path.
     fn link_warning(&self, file: &Path) -> Option<String> {
         let is_led =
             file.symlink_metadata().is_ok() && sandbox::is_redirectable_in(file, &self.writable);
         is_led.then(|| format!("{} (commands can write a link on the way to it)", file.display()))
     }
 
-    /// Whether the file may hold keys. What git keeps its settings in does only by one name.
+    /// Whether the file may contain keys. In git's configuration directory only `credentials*`
+    /// files do.
     fn is_forbidden(&self, file: &Path) -> bool {
         let of_git = self.config_home().join("git");
         let found = of_git.canonicalize().ok().filter(|_| !self.can_be_written(&of_git));

@@ -1,17 +1,17 @@
-//! The environment of commands and the shell that runs them. For `plan`.
+//! The environment of commands and the shell that runs them. Used by the session specification.
 
 use protocol::confinement::Confinement;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The search path of a client that has none.
+/// Search path if the client has none.
 const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Places of bash beside those in PATH.
+/// Directories of bash besides those in PATH.
 const BASH_PLACES: [&str; 3] = ["/bin", "/usr/bin", "/usr/local/bin"];
 
-/// The shell of a host without bash. POSIX asks for one there.
+/// The shell of a host without bash; POSIX requires one there.
 const PLAIN_SHELL: &str = "/bin/sh";
 
 /// The shell that runs the scripts of the tool `bash`.
@@ -24,8 +24,8 @@ pub(crate) enum CommandShell {
 }
 
 impl CommandShell {
-    /// The first bash in PATH that a command can start, then one in the system's places. One that
-    /// a command can write is passed over: a model could have put it there.
+    /// The first bash in PATH that a command can start, then one in the system's directories. A
+    /// bash that a command can write is skipped: a model could have put it there.
     pub(crate) fn find(env: &[(String, String)], wanted: &Confinement) -> Self {
         let path = value(env, "PATH").unwrap_or(PLAIN_PATH);
         Self::among(std::env::split_paths(path).chain(BASH_PLACES.map(PathBuf::from)), wanted)
@@ -38,7 +38,7 @@ impl CommandShell {
             .filter(|folder| folder.is_absolute())
             .filter_map(|folder| sandbox::startable(wanted, &folder.join("bash")))
             .filter(|real| !writable(real))
-            // A program for several names does by its own name what it is called by.
+            // A multi-call program acts by the name it is called by.
             .filter(|real| named_bash(real))
             .filter_map(|real| real.into_os_string().into_string().ok());
         found.next().map_or(Self::Plain, Self::Bash)
@@ -73,7 +73,7 @@ fn value<'a>(env: &'a [(String, String)], wanted: &str) -> Option<&'a str> {
 }
 
 /// The whole environment of a command: the client's variables that it may see, then those with the
-/// same value in every command. `added` names more that the person's configuration passes.
+/// same value in every command. `added` names more variables that the user's configuration passes.
 pub(crate) fn command_env(
     (env, added): (&[(String, String)], &[String]),
     wanted: &Confinement,
@@ -85,7 +85,7 @@ pub(crate) fn command_env(
     };
     let mut reduced: Vec<_> =
         env.iter().filter(|(name, value)| may_see(name, value)).cloned().collect();
-    // Tier A shows the home at its real path alone.
+    // Tier A shows the home only at its real path.
     let home = wanted.home.as_ref().map(|home| home.to_path().display().to_string());
     let named = reduced.iter_mut().find(|(name, _)| name == "HOME");
     if let (Some((_, value)), Some(home)) = (named, home) {
@@ -97,8 +97,8 @@ pub(crate) fn command_env(
     let path = reduced.iter_mut().find(|(name, _)| name == "PATH");
     path.into_iter().for_each(|(_, path)| *path = shown(path, wanted));
     let fixed = config::FOR_COMMANDS.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    // Programs split it at blanks or give it to a shell. By `sh` it also starts where the directory
-    // is mounted `noexec`.
+    // Programs split the value at blanks or pass it to a shell. With `sh` in front the editor also
+    // starts from a directory that is mounted `noexec`.
     let editor = format!("{PLAIN_SHELL} {}", editor(&temp).display());
     let editors = EDITORS.map(|name| (name.to_owned(), editor.clone()));
     let own = [
@@ -107,13 +107,13 @@ pub(crate) fn command_env(
         ("AI_AGENT".to_owned(), "agentd".to_owned()),
     ];
     let ours: Vec<_> = fixed.into_iter().chain(editors).chain(own).collect();
-    // Of two values most programs take the first.
+    // If a variable is set twice, most programs use the first value.
     reduced.retain(|(name, _)| !ours.iter().any(|(own, _)| own == name));
     reduced.into_iter().chain(ours).collect()
 }
 
-/// A search path as commands find it: a link to a directory of programs may lie where they see nothing.
-/// Those of the system (`/bin`) are there in each tier.
+/// A search path with links resolved: a link to a program directory may lie where commands see
+/// nothing. The system's links (`/bin`) exist in each tier.
 fn shown(path: &str, wanted: &Confinement) -> String {
     let places = sandbox::runnable_paths(wanted);
     let real = |dir: &str| {
@@ -130,7 +130,7 @@ fn shown(path: &str, wanted: &Confinement) -> String {
 /// Variables that name an editor.
 const EDITORS: [&str; 4] = ["EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"];
 
-/// The editor of commands. A real one would wait for a person until the call's time is over.
+/// The editor of commands. A real editor would wait for a person until the call times out.
 const EDITOR: &str = "#!/bin/sh
 echo 'agentd: no editor can be used here: give the text in the command (git commit -m TEXT), keep the \
 text that git prepared (--no-edit, GIT_EDITOR=true), or set GIT_SEQUENCE_EDITOR to a command of your \
@@ -142,8 +142,8 @@ fn editor(temp: &Path) -> PathBuf {
     temp.join("no-editor")
 }
 
-/// Writes the editor of commands into a session's temporary directory. A command may have put something
-/// of its own there, or in its way; it runs in the same cage.
+/// Writes the editor of commands into a session's temporary directory. A command may have put a
+/// file of its own there or in its way; that file runs in the same cage.
 pub(crate) fn write_editor(temp: &Path) {
     let _ = std::fs::remove_file(editor(temp));
     let mut options = std::fs::OpenOptions::new();

@@ -1,8 +1,8 @@
-//! The named socket: who may come in, and the first words.
+//! The control socket: access checks and handshake.
 //!
-//! A private directory (0700) holds the socket and a token (0600). A peer must be this user's, must
-//! not have been started by this supervisor, must be of the same build, and must know the token. What
-//! another process says over its connection ends that connection.
+//! A private directory (0700) holds the socket and a token (0600). A peer must run as this user,
+//! must not have been started by this supervisor, must be of the same build, and must know the
+//! token. A message that another process writes to its connection ends that connection.
 
 use daemon_lock::DaemonLock;
 pub(crate) mod daemon_lock;
@@ -25,57 +25,59 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// How long a peer has for its first words.
+/// How long a peer has for the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why the socket could not be opened.
+/// Why the control socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlSocketError {
     /// Its path is too long.
     #[error(transparent)]
     Path(#[from] DirsError),
-    /// The directory for it is somebody else's or open to others.
-    #[error("{} must belong to you alone (mode 0700); it belongs to user {uid} with mode {mode:o}", path.display())]
+    /// The directory belongs to another user or is open to others.
+    #[error("{} must belong to you alone (mode 0700); it belongs to user {uid} with mode \
+             {mode:o}", path.display())]
     NotPrivate {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         uid: u32,
         /// Its mode.
         mode: u32,
     },
-    /// A daemon answers there.
+    /// A daemon already answers there.
     #[error("a daemon runs already and answers at {}", socket.display())]
     DaemonRunning {
         /// Its socket.
         socket: PathBuf,
     },
-    /// Another start does not come to its end.
-    #[error("another start of the daemon holds {} and does not end; look for agentd-supervisor in `ps`", lock.display())]
+    /// Another start of the daemon does not finish.
+    #[error("another start of the daemon holds {} and does not end; look for agentd-supervisor in \
+             `ps`", lock.display())]
     DaemonStarting {
         /// The lock.
         lock: PathBuf,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot open the control socket in {}: {source}", path.display())]
     Io {
         /// The directory.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Whose door it is, and where.
+/// Which kind of supervisor listens, and where.
 #[derive(Debug)]
 pub enum ListenMode {
-    /// Of a supervisor for one run: a directory of its own, which is made and goes with it.
+    /// A supervisor for one run: its own directory, which it creates and removes.
     Private(PathBuf),
-    /// Of the daemon for all sessions of its user.
+    /// The daemon, for all sessions of its user.
     Daemon(DaemonLock),
 }
 
-/// An open door.
+/// The open control socket.
 pub(crate) struct ControlSocket {
     listener: Listener,
     token: String,
@@ -85,16 +87,16 @@ pub(crate) struct ControlSocket {
     cleanup: SocketCleanup,
 }
 
-/// What goes when the door is closed.
+/// Files to remove when the socket is closed.
 enum SocketCleanup {
     /// The whole directory.
     Directory,
-    /// The socket with this inode, and its token.
+    /// The socket with this inode, and the token.
     Socket(u64),
 }
 
 impl ControlSocket {
-    /// Opens the door. Must be called on the runtime.
+    /// Opens the socket. Must be called on the runtime.
     pub(crate) fn open(way: &ListenMode) -> Result<Self, ControlSocketError> {
         match way {
             ListenMode::Private(directory) => {
@@ -105,7 +107,8 @@ impl ControlSocket {
                 }
                 Dirs::socket_in(directory)?;
                 DirBuilder::new().mode(0o700).create(directory).map_err(failed)?;
-                // Between bind and listen a socket answers as a deserted one does.
+                // Between bind and listen a socket looks stale, so its directory is locked
+                // meanwhile.
                 let opening = File::open(directory).map_err(failed)?;
                 opening.lock().map_err(failed)?;
                 Self::listen(directory, |_| SocketCleanup::Directory)
@@ -143,7 +146,7 @@ impl ControlSocket {
         Ok(Self { listener, token, socket, token_file, directory, cleanup: left })
     }
 
-    /// The next peer, unchecked.
+    /// Accepts the next peer, unchecked.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         let Stream::UdSocket(stream) = self.listener.accept().await?;
         let stream = std::os::unix::net::UnixStream::from(OwnedFd::try_from(stream)?);
@@ -163,13 +166,14 @@ impl Drop for ControlSocket {
             SocketCleanup::Socket(own) => daemon_lock::remove_own_socket(&self.directory, own),
         };
         if let Err(error) = gone {
-            tracing::warn!(path = %self.directory.display(), %error, "the socket stays behind");
+            tracing::warn!(path = %self.directory.display(), %error, "the socket cannot be \
+                                                                      removed");
         }
     }
 }
 
-/// Removes the doors of private supervisors that were killed: those at whose socket nobody
-/// answers. One that is being opened is locked, or has no socket yet.
+/// Removes directories of private supervisors that were killed, which have a socket that refuses
+/// connections. A directory that is being set up is locked or has no socket yet.
 fn remove_stale_dirs(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -182,12 +186,12 @@ fn remove_stale_dirs(parent: &Path) {
         let answer = std::os::unix::net::UnixStream::connect(directory.join("socket"));
         let deserted = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
         if private && deserted && std::fs::remove_dir_all(&directory).is_ok() {
-            tracing::info!(path = %directory.display(), "a deserted socket was removed");
+            tracing::info!(path = %directory.display(), "a stale socket was removed");
         }
     }
 }
 
-/// Checks a peer and greets it; `None` for one that is not let in.
+/// Checks a peer and performs the handshake; `None` if it is refused.
 pub(crate) async fn admit(stream: UnixStream, token: &str) -> Option<ClientStream> {
     let opener = match peer::identify(&stream) {
         Ok(opener) => opener,
@@ -203,7 +207,7 @@ pub(crate) async fn admit(stream: UnixStream, token: &str) -> Option<ClientStrea
             None
         }
         Err(_) => {
-            tracing::warn!("a peer did not introduce itself");
+            tracing::warn!("a peer did not complete the handshake in time");
             None
         }
     }
@@ -217,7 +221,7 @@ async fn handshake(
     let mut bytes = [0; HELLO_BYTES];
     stream.read_exact(&mut bytes).await?;
     stream.write_all(&Hello::own().to_bytes()).await?;
-    // The peer reads our build from our Hello and names both.
+    // The peer compares the build in our Hello with its own and reports both.
     Hello::from_bytes(&bytes)?.check()?;
     let mut client = ClientStream::new(stream, opener);
     let build = protocol::BUILD_ID.to_owned();
@@ -254,10 +258,10 @@ async fn handshake(
     Ok(client)
 }
 
-/// Why a peer was turned away: only ever logged.
+/// Why a peer was refused; only logged.
 type HandshakeError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Compares without telling by its time how much was right.
+/// Compares in constant time, so that the time shows nothing of the token.
 fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     let difference = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
     a.len() == b.len() && difference == 0
@@ -270,7 +274,7 @@ fn new_token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Writes it in one step: a client reads either the old token or the new one.
+/// Writes the file atomically: a client reads either the old token or the new one.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let fresh = path.with_extension("new");
     match std::fs::remove_file(&fresh) {

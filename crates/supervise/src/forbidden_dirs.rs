@@ -1,6 +1,6 @@
-//! Directories that no call is ever given, whoever would say yes: where keys and our own files lie.
-//! As rules of the broker's, so that the refusal of a call's wish is recorded like any other, and as an
-//! answer to whoever adds a directory for a session. For `plan`, and for what changes it.
+//! Directories that no call is ever given, whoever approves it: those with keys, and agentd's own.
+//! They become deny rules of the broker, so that a refusal is recorded like any other, and they are
+//! checked when a directory is added to a session. Used by the session specification.
 
 use crate::session_spec::OpenFailure;
 use config::{CredentialPaths, every_path};
@@ -9,37 +9,37 @@ use protocol::confinement::FilePath;
 use protocol::judgement::{Rule, RuleEffect};
 use std::path::{Path, PathBuf};
 
-/// The system's: passwords and keys, other processes, devices, sockets of its services.
+/// Directories of the system: passwords and keys, other processes, devices, sockets of services.
 const OF_SYSTEM: [&str; 5] = ["/etc", "/proc", "/sys", "/dev", "/boot"];
-/// Its services' sockets and what they keep while they run; of it, only people's disks are given, which
-/// lie two folders down in `MEDIA`.
+/// Sockets and state of running services. Only users' removable disks in it may be given, which are
+/// two levels down in `MEDIA`.
 const RUN: &str = "/run";
 const MEDIA: &str = "/run/media";
-/// The same as rules: each other name in `RUN`, and what holds more than one disk, which no disk's name
-/// does.
+/// The same as rules: every other name in `RUN`, and patterns that would match more than one disk.
 const RULES_OF_RUN: [&str; 2] = [
     "directory:/run/{[!m]*,m,m[!e]*,me,me[!d]*,med,med[!i]*,medi,medi[!a]*,media?*}",
     r"directory:/run/media/*/\*",
 ];
 
-/// What is known of where they lie.
+/// The forbidden paths by their origin.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ForbiddenDirs {
-    /// The person's keys, and other people's.
+    /// Keys of the user and of other users.
     pub(crate) keys: CredentialPaths,
-    /// Our own.
+    /// Agentd's own directories.
     pub(crate) withheld: Vec<FilePath>,
-    /// The person's settings, which may be a link to where they keep such files.
+    /// The user's configuration file, which may be a link to a directory with such files.
     pub(crate) user_file: Option<PathBuf>,
-    /// The models' keys.
+    /// Files with keys of model APIs.
     pub(crate) key_files: Vec<PathBuf>,
 }
 
 impl ForbiddenDirs {
-    /// Why a directory, by its real path, is added to no session: one of them lies in it, or it in one.
+    /// Checks that a directory, given by its real path, may be added to a session: it must neither
+    /// contain a forbidden path nor be inside one.
     ///
     /// # Errors
-    /// What, why, and the way on.
+    /// The path, the reason and a remedy.
     pub(crate) fn check_added(&self, dir: &Path) -> Result<(), OpenFailure> {
         let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
         match self.paths().into_iter().chain(reached_in_run(dir)).find(reached) {
@@ -47,9 +47,9 @@ impl ForbiddenDirs {
             Some(place) => Err(OpenFailure::new(
                 FailedKind::Usage,
                 format!(
-                    "the directory {} cannot be added: it reaches {}, and keys, passwords, the system's \
-                     own places and agentd's are given to no tool. Add a directory beside it, or copy what \
-                     is needed into the project",
+                    "the directory {} cannot be added: it overlaps {}, and no tool gets access to \
+                     keys, passwords, or directories of the system and of agentd. Add another \
+                     directory, or copy the files you need into the project",
                     dir.display(),
                     place.display()
                 ),
@@ -57,7 +57,7 @@ impl ForbiddenDirs {
         }
     }
 
-    /// The rules that deny them. Each holds for what is below it, and for what it is in.
+    /// The deny rules. Each covers the paths below it and the directories that contain it.
     pub(crate) fn deny_rules(&self) -> Vec<Rule> {
         let mut texts: Vec<String> = RULES_OF_RUN.map(str::to_owned).to_vec();
         for path in self.paths() {
@@ -70,8 +70,8 @@ impl ForbiddenDirs {
         texts.into_iter().map(rule).collect()
     }
 
-    /// Keys in the project, whether they are there yet or not, and places of keys that it lies in: a
-    /// project is the person's choice, so it is not refused.
+    /// Paths of keys in the project, existing or not, and paths of keys that contain the project.
+    /// The person chose the project, so it is not refused.
     pub(crate) fn keys_at(&self, project: &Path) -> Vec<FilePath> {
         let mut found = Vec::new();
         let pieces = self.keys.places().into_iter().flat_map(|place| self.keys.pieces(place));
@@ -85,7 +85,7 @@ impl ForbiddenDirs {
         found
     }
 
-    /// What a person is told who works in such a project.
+    /// Note for a person whose project contains keys.
     pub(crate) fn keys_note(&self, project: &Path) -> Option<String> {
         let there = self.keys_at(project).into_iter().map(|path| path.to_path());
         let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
@@ -95,25 +95,25 @@ impl ForbiddenDirs {
             many => format!(" and {} more", many - 1),
         };
         Some(format!(
-            "keys are kept in this project ({}{more}), so the model can come to read them: each call's \
-             record says what of them was within its reach",
+            "this project contains keys ({}{more}), which the model may read: each call's record \
+             lists the keys within its reach",
             first.display()
         ))
     }
 
-    /// What a person is told who works in a project that holds our own directories.
+    /// Note for a person whose project contains agentd's own directories.
     pub(crate) fn own_dirs_note(&self, project: &Path) -> Option<String> {
         let mut own = self.withheld.iter().map(FilePath::to_path);
         let within = own.find(|own| own.starts_with(project))?;
         Some(format!(
-            "agentd's own directory {} lies in this project: file tools are refused here, and commands in \
-             tier B; in tier A commands find it empty. Work in a directory that does not contain it, or \
+            "agentd's own directory {} is in this project: file tools are refused here, and so \
+             are commands in tier B; in tier A commands see it empty. Work in a directory that does not contain it, or \
              move it with XDG_STATE_HOME, XDG_CONFIG_HOME or XDG_RUNTIME_DIR",
             within.display()
         ))
     }
 
-    /// All of them but for those of `RUN`, by every path that leads there.
+    /// All forbidden paths except those in `RUN`, by every path that leads there.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let named = (self.withheld.iter().map(FilePath::to_path))
             .chain(self.user_file.clone())
@@ -123,13 +123,13 @@ impl ForbiddenDirs {
     }
 }
 
-/// What of `RUN` this directory would reach, a person's disk apart.
+/// The forbidden path in `RUN` that this directory would reach; `None` for a user's removable disk.
 fn reached_in_run(dir: &Path) -> Option<PathBuf> {
     let disk = dir.strip_prefix(MEDIA).is_ok_and(|below| below.components().count() >= 2);
     (!disk).then(|| PathBuf::from(RUN))
 }
 
-/// A path that no rule can say denies all.
+/// A path that no rule can express denies every directory.
 fn rule_text(path: &Path) -> String {
     let sayable = |text: &&str| text.starts_with('/') && !text.contains(char::is_control);
     let Some(text) = path.to_str().filter(sayable) else { return "directory".to_owned() };

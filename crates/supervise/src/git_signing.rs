@@ -1,5 +1,5 @@
-//! Signing git's commits and tags: decides if a call can, and connects its runner to the person's ssh
-//! agent. The supervisor connects, since it is not caged and runs as the person.
+//! Signing of git commits and tags: decides whether a call can sign, and connects its runner to the
+//! user's ssh agent. The supervisor connects because it has no cage and runs as the user.
 
 use crate::clean_settings::{CommitSigning, SigningSettings};
 use protocol::tool::SigningKey;
@@ -10,44 +10,45 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tools::signing::held_by;
 
-/// How long an agent may take to say which keys it has, which needs no person.
+/// How long an agent may take to list its keys, which needs no person.
 const AGENT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Why openpgp is not carried, and the way on.
+/// Why signing by openpgp is not offered, with a remedy.
 const OPENPGP: &str = "your git settings sign by openpgp, and gpg-agent signs any hash, so no \
     filter can tell a commit from other data. Sign by ssh (gpg.format=ssh, user.signingKey), or sign later, \
     outside of the sandbox: git rebase --exec 'git commit --amend --no-edit -S'";
-/// Where a session runs without a sandbox.
+/// Message for a session without a sandbox.
 const UNCAGED: &str =
     "this session runs without a sandbox, and there a command signs with the keys it finds";
 
-/// A session's settings of signing.
+/// A session's signing settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GitSigningSetup {
     settings: Option<SigningSettings>,
     agent: Option<PathBuf>,
 }
 
-/// The means of a call that signs.
+/// Permission of a call to sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentGrant {
-    /// Where the agent listens.
+    /// The agent's socket.
     agent: PathBuf,
     /// The keys that may sign.
     pub(crate) keys: Vec<SigningKey>,
-    /// Git's settings for it, in place of the usual ones.
+    /// Git settings of such a call, in place of the usual ones.
     pub(crate) settings: PathBuf,
 }
 
 impl GitSigningSetup {
-    /// By the person's git settings and the client's environment.
+    /// From the user's git settings and the client's environment.
     pub(crate) fn new(wishes: SigningSettings, env: &[(String, String)]) -> Self {
         let socket = env.iter().find(|(name, _)| name == "SSH_AUTH_SOCK");
         let agent = socket.map(|(_, path)| PathBuf::from(path)).filter(|path| path.is_absolute());
         Self { settings: Some(wishes), agent }
     }
 
-    /// True where the command would sign outside of the sandbox, and a call with the right can.
+    /// Whether the command would sign outside of the sandbox and a call with the right to sign
+    /// could do so here.
     pub(crate) fn is_missed_by(&self, command: &str) -> bool {
         seems_to_sign(command, self.commits()) && self.grant().is_ok()
     }
@@ -56,7 +57,7 @@ impl GitSigningSetup {
         self.settings.as_ref().map(|wishes| wishes.commits).unwrap_or_default()
     }
 
-    /// The means of a call that signs.
+    /// The permission of a call to sign.
     ///
     /// # Errors
     /// The reason why no call can sign, for the model and the person.
@@ -91,10 +92,10 @@ impl GitSigningSetup {
 }
 
 impl AgentGrant {
-    /// The same with the keys that the agent has now.
+    /// The same, restricted to the keys that the agent has now.
     ///
     /// # Errors
-    /// Where the agent does not answer, or has none of these keys.
+    /// If the agent does not answer or has none of these keys.
     pub(crate) async fn checked(self) -> Result<Self, String> {
         let Self { agent, keys, settings } = self;
         let wanted = keys.iter().map(tools::signing::fingerprint).collect::<Vec<_>>().join(", ");
@@ -110,15 +111,15 @@ impl AgentGrant {
         }
     }
 
-    /// A connection for one call.
+    /// Connects to the agent, for one call.
     ///
     /// # Errors
-    /// Where nothing listens there any more.
+    /// If the agent no longer listens.
     pub(crate) async fn connect(&self) -> Result<OwnedFd, AgentUnreachable> {
         let agent = self.agent.clone();
         let connected = blocking(move || {
             let stream = connect(&agent)?;
-            // A key may wait for its person as long as the call.
+            // A key may wait for a person's confirmation as long as the call runs.
             stream.set_read_timeout(None)?;
             stream.set_write_timeout(None)?;
             Ok(stream)
@@ -130,7 +131,7 @@ impl AgentGrant {
     }
 }
 
-/// The agent does not listen any more.
+/// The agent no longer listens.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct AgentUnreachable(String);
@@ -150,7 +151,7 @@ fn connect(agent: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Runs it beside the session's actor. A socket whose owner accepts no connection lets its clients wait.
+/// Runs off the session's actor: a socket whose owner accepts no connection blocks its clients.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -161,13 +162,13 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Commands of git that make commits.
+/// Git commands that make commits.
 const COMMITS: [&str; 6] = ["commit", "merge", "rebase", "cherry-pick", "revert", "am"];
-/// Options by which such a command signs, and those of `git tag`.
+/// Options that make such a command sign, and those of `git tag`.
 const SIGNS: [&str; 2] = ["-S", "--gpg-sign"];
 const SIGNS_TAGS: [&str; 3] = ["-s", "--sign", "-u"];
 
-/// Guesses by its words if a command signs, for a hint in its result.
+/// Guesses whether a command signs, for a hint in its result.
 fn seems_to_sign(command: &str, commits: CommitSigning) -> bool {
     let is_git = |word: &&str| *word == "git" || word.ends_with("/git");
     let words: Vec<&str> = command.split_whitespace().skip_while(|word| !is_git(word)).collect();

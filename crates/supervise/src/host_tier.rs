@@ -1,5 +1,5 @@
-//! What cage this host allows, as it was found; and found again where it was none, since what failed
-//! may have been a full disk and no kernel. For the root, and whoever opens sessions.
+//! The strongest cage that this host allows. If none was found, each opening session probes again:
+//! the cause may have been a full disk and not the kernel. For the root and the session opener.
 
 use protocol::confinement::Tier;
 use std::sync::{Mutex, PoisonError};
@@ -12,18 +12,18 @@ pub struct HostTier {
 }
 
 impl HostTier {
-    /// What was found at the start, and how to look again.
+    /// The tier found at the start, and the function that probes again.
     #[must_use]
     pub fn new(found: Tier, probe: fn() -> Tier) -> Self {
         Self { found: Mutex::new(found), probe }
     }
 
-    /// As it was found last.
+    /// The tier found by the last probe.
     pub(crate) fn last_known(&self) -> Tier {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For a session that opens. Takes some 20 ms where none was found before.
+    /// The tier for a session that opens. Takes some 20 ms if no cage was found before.
     pub(crate) fn current(&self) -> Tier {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if *found == Tier::C {

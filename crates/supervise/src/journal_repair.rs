@@ -1,37 +1,38 @@
-//! What a journal that was left in the middle of something needs before a session goes on: every
-//! open call and an open turn get their end. Pure; used by the root when it opens a session.
+//! Repairs a journal that ends in the middle of a call or turn: each open call and the open turn
+//! get an end. Pure; used by the root when it opens a session.
 
 use crate::call::EXPIRED;
 use journal::{Deaths, OpenCall, Outcome, Past, Progress, Record, Refused, TurnEnd};
 use protocol::session::OpenTurn;
 
-/// How far a session had come.
+/// The records to append, and the state after them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JournalRepair {
     /// The calls that were lost.
     pub(crate) lost: Vec<OpenCall>,
-    /// What is to be appended before anybody sees the session: an end for each of them, in the same
+    /// Records to append before any client sees the session: an end for each lost call, in the same
     /// order, and one for the turn.
     pub(crate) records: Vec<Record>,
-    /// How many turns there were.
+    /// Number of turns.
     pub(crate) turns: u32,
-    /// Which round asked for the calls that were lost.
+    /// The round that proposed the lost calls.
     pub(crate) round: u32,
-    /// Whether the last of them is open and goes on.
+    /// Whether the last turn is open and continues.
     pub(crate) open_turn: OpenTurn,
-    /// How it was cut short, where it was and does not go on.
+    /// How the last turn was cut short, if it was and does not continue.
     pub(crate) cut_short: Option<Deaths>,
 }
 
-/// Ends what is open; a turn only if it is not to go on. A call that was let go may have run, and
-/// is never run again. One that was not ends with its turn, and waits where the turn goes on.
+/// Ends every open call, and the open turn unless it continues. A call that got `Go` may have run
+/// and is never run again. A call that did not ends with its turn, or stays pending if the turn
+/// continues.
 pub(crate) fn repair_journal(past: &Past, wanted: OpenTurn) -> JournalRepair {
     let in_turn = past.turn.is_open();
     let last = if in_turn { wanted } else { OpenTurn::Waits };
     let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     if last == OpenTurn::GoesOn {
-        // What never started is asked for again by the conversation, under the same name: its
-        // question still stands. What was refused is not asked for again.
+        // The conversation proposes calls that never started again, under the same number: their
+        // questions are still pending. It does not propose refused calls again.
         lost.retain(|open| open.progress == Progress::MayHaveRun || open.refused.is_some());
     }
     let mut records: Vec<_> = lost.iter().map(closing_record).collect();
@@ -41,9 +42,9 @@ pub(crate) fn repair_journal(past: &Past, wanted: OpenTurn) -> JournalRepair {
     };
     if in_turn && last == OpenTurn::Waits {
         let end = match &cut_short {
-            // No record says that a person stopped it.
+            // No record shows that a person stopped it.
             Some(deaths) => TurnEnd::ProcessDied(deaths.clone()),
-            // The session was ended in order: `agentd stop`, or the end of its daemon.
+            // The session was ended in order: by `agentd stop`, or with its daemon.
             None => TurnEnd::Interrupted,
         };
         records.push(Record::TurnEnded { end });
@@ -58,7 +59,7 @@ pub(crate) fn repair_journal(past: &Past, wanted: OpenTurn) -> JournalRepair {
     }
 }
 
-/// A decision counts once it is on disk, whoever dies before its result is.
+/// A decision counts once it is on disk, even if a process died before the result was.
 fn closing_record(open: &OpenCall) -> Record {
     let refused = |code: &str, text: &str| Record::Result {
         full: None,

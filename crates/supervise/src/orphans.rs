@@ -1,6 +1,6 @@
-//! Processes of calls that may outlive their supervisor: runners, the keepers of their cages, and the
-//! commands' own processes. Named in a file by pid and start time, and ended by force. Used by the lock
-//! on a session and by the call actor.
+//! Processes of calls that may outlive their supervisor: runners, the keepers of their cages, and
+//! the commands. A file lists them by pid and start time, so that a later supervisor can kill them.
+//! Used by the session lock and by the call actor.
 
 use protocol::tool::{Keeper, KeeperKind};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -10,16 +10,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Behind the pid and the start of a keeper: which kind it is.
+/// Follows pid and start time of a keeper: its kind.
 const GUARD: &str = "guard";
 const FIRST: &str = "first";
-/// Begins the first line of a list, before the name of this run of the kernel.
+/// Prefix of a list's first line; the boot id of the kernel follows.
 const BOOT: &str = "boot ";
 
-/// The flag of a process that is ending.
+/// Flag of a process that is exiting.
 const EXITING: u64 = 0x4;
 
-/// A process that no other is: its number comes again, its number with its start does not.
+/// Identifies a process: pids are reused, a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     pid: u32,
@@ -27,7 +27,7 @@ struct Process {
     start: u64,
 }
 
-/// What a process of the list is.
+/// Role of a recorded process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OrphanRole {
     /// A runner, or a command.
@@ -35,14 +35,14 @@ enum OrphanRole {
     Keeper(KeeperKind),
 }
 
-/// A process of the list.
+/// A process in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordedProcess {
     process: Process,
     role: OrphanRole,
 }
 
-/// The fields of `/proc/PID/stat` that matter here.
+/// The fields of `/proc/PID/stat` that are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     ended: bool,
@@ -52,12 +52,12 @@ struct Stat {
 }
 
 impl Process {
-    /// The living process of this number.
+    /// The running process of this pid.
     fn of(pid: u32) -> Option<Self> {
         Stat::of(pid).filter(|stat| !stat.ended).map(|stat| Self { pid, start: stat.start })
     }
 
-    /// As it is, while it lives.
+    /// Its current state, if it still runs.
     fn now(self) -> Option<Stat> {
         Stat::of(self.pid).filter(|stat| !stat.ended && stat.start == self.start)
     }
@@ -65,7 +65,8 @@ impl Process {
     fn open(self) -> Option<OwnedFd> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw)?;
         let handle = pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?;
-        // Looked at again behind the descriptor: a process that has its number since is never meant.
+        // Checked again after the descriptor is open, so that a new process with a reused pid is
+        // never signalled.
         self.now().map(|_| handle)
     }
 }
@@ -93,8 +94,8 @@ impl RecordedProcess {
         format!("{pid} {start}{mark}\n")
     }
 
-    /// Whether it lives. A first process that is ending counts by what lives in its namespace: it
-    /// stays until the command's process was waited for, which in a container may be never.
+    /// Whether it runs. A PID 1 that is exiting counts as running while its namespace has live
+    /// processes: it stays until the command was reaped, which in a container may never happen.
     pub(crate) fn is_alive(self) -> bool {
         match (self.process.now(), self.role) {
             (None, _) => false,
@@ -107,8 +108,8 @@ impl RecordedProcess {
         }
     }
 
-    /// Ends it where it lives. A guard is not killed but continued: its runner is gone, and it ends
-    /// what is in its cage and then itself.
+    /// Kills it if it runs. A guard is not killed but continued: its runner is gone, so it kills
+    /// its cage and then exits.
     pub(crate) fn end(self) -> bool {
         let signal = match self.role {
             OrphanRole::RunnerOrCommand | OrphanRole::Keeper(KeeperKind::FirstProcess) => {
@@ -121,25 +122,25 @@ impl RecordedProcess {
     }
 }
 
-/// All else in a PID namespace descends from its first process, unless it is the command's own.
+/// All other processes of a PID namespace descend from its PID 1, except the command's own process.
 fn has_live_children(first: u32) -> bool {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(Stat::of).any(|stat| stat.parent == first && !stat.ended)
 }
 
-/// Notes a runner that was started, so that a later supervisor finds it.
+/// Records a runner that was started, so that a later supervisor finds it.
 pub(crate) fn record(list: &Path, pid: u32) -> io::Result<()> {
-    // One that has ended already needs no finding.
+    // It has ended already.
     let Some(process) = Process::of(pid) else { return Ok(()) };
     append(list, &RecordedProcess { process, role: OrphanRole::RunnerOrCommand }.line())
 }
 
-/// A runner named a process that is not its own child.
+/// A runner reported a process that is not its child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotRunnersChild;
 
-/// Notes the keeper of this runner's cage and the command's process; gives those that live.
+/// Records the keeper of this runner's cage and the command's process; returns those that run.
 pub(crate) fn record_cage(
     list: &Path,
     runner: u32,
@@ -150,7 +151,7 @@ pub(crate) fn record_cage(
         (keeper.pid, OrphanRole::Keeper(keeper.kind)),
         (keeper.command, OrphanRole::RunnerOrCommand),
     ] {
-        // The runner itself finds out that it has ended.
+        // It has ended already; the runner notices that by itself.
         let Some(stat) = Stat::of(pid).filter(|stat| !stat.ended) else { continue };
         if stat.parent != runner {
             return Ok(Err(NotRunnersChild));
@@ -161,7 +162,7 @@ pub(crate) fn record_cage(
     Ok(Ok(noted))
 }
 
-/// Forgets all that was noted: none of them lives.
+/// Removes the list once no process in it runs.
 pub(crate) fn clear(list: &Path) -> io::Result<()> {
     match fs::remove_file(list) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -169,24 +170,24 @@ pub(crate) fn clear(list: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a process of the list lives. Lines that say nothing sensible are passed over.
+/// Whether a process in the list runs. Malformed lines are skipped.
 pub(crate) fn any_alive(list: &Path) -> bool {
     read(list).into_iter().any(RecordedProcess::is_alive)
 }
 
-/// Ends every process of the list that lives.
+/// Kills every process in the list that runs.
 pub(crate) fn kill_all(list: &Path) {
     for listed in read(list) {
         if listed.end() {
             let pid = listed.process.pid;
-            tracing::warn!(pid, "a process of an earlier supervisor's call was ended by force");
+            tracing::warn!(pid, "killed a leftover process of an earlier supervisor's call");
         }
     }
 }
 
 fn read(list: &Path) -> Vec<RecordedProcess> {
     let text = fs::read_to_string(list).unwrap_or_default();
-    // Numbers and starts come again when the machine has been started again.
+    // After a reboot the same pid and start time may belong to another process.
     match text.lines().find_map(|line| line.strip_prefix(BOOT)) {
         Some(boot) if boot != boot_id() => Vec::new(),
         Some(_) | None => text.lines().filter_map(RecordedProcess::parse).collect(),
@@ -202,19 +203,20 @@ fn append(list: &Path, lines: &str) -> io::Result<()> {
     file.write_all(format!("{head}{lines}").as_bytes())
 }
 
-/// Names this run of the machine's kernel; empty where the kernel does not say.
+/// The kernel's boot id; empty if it cannot be read.
 fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
 
 impl Stat {
-    /// `None` where there is no such process.
+    /// `None` if there is no such process.
     fn of(pid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The name, in brackets, may hold anything; the state behind it is the third field of proc(5).
+    /// The name, in parentheses, may contain anything; the state after it is the third field of
+    /// proc(5).
     fn parse(stat: &str) -> Option<Self> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3).copied();

@@ -1,7 +1,8 @@
-//! A session's private directories: what its commands find at `/tmp`, and in tier A at `/var/tmp` and
-//! at the home. They are kept as long as the session's files, or until nobody has used the session for
-//! [`UNUSED_LIMIT`]. A call may have left anything in them, so only the remover's thread goes into them: here
-//! they are renamed, which takes one step whatever they hold.
+//! A session's private directories: its commands see them at `/tmp`, and in tier A also at
+//! `/var/tmp` and at the home. They are kept as long as the session's files, or until the session
+//! was unused for [`UNUSED_LIMIT`]. Calls may have left anything in them, so only the remover's
+//! thread enters them. This file only renames them, which takes one step regardless of their
+//! content.
 
 use crate::remover::Remover;
 use crate::session_lock::SessionLock;
@@ -13,45 +14,47 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How the name of a session's directory begins; the session's own follows.
+/// Prefix of the directory of a session; the session's id follows.
 const PREFIX: &str = "agentd-";
-/// How the name of one begins that was put aside. No session's name is of this form, so an older
-/// build leaves it alone.
+/// Prefix of a directory that is to be removed. No session id has this form, so an older build
+/// ignores it.
 const REMOVED_PREFIX: &str = "agentd-removed-";
-/// How many names are tried for a session's directory. Each but the first ends in a random number, so
-/// that nobody takes them in advance.
+/// How many names are tried for a session's directory. Each but the first ends in a random number,
+/// so that no other user can take them in advance.
 const MAX_NAMES: u32 = 8;
-/// A link beside the private directories to the session's files: with them it ends.
+/// A link to the session's files, in the session's private directory: when they are gone, it is
+/// removed.
 const OWNER: &str = "session";
-/// As long as systemd keeps what nobody uses in `/tmp` (tmpfiles.d, `q /tmp 1777 root root 10d`).
+/// As long as systemd keeps unused files in `/tmp` (tmpfiles.d, `q /tmp 1777 root root 10d`).
 const UNUSED_LIMIT: Duration = Duration::from_secs(10 * 24 * 60 * 60);
 
-/// The private directories, by their names in the session's.
+/// Names of the private directories within the session's.
 pub(crate) const TMP: &str = "tmp";
 pub(crate) const VAR_TMP: &str = "var-tmp";
 pub(crate) const HOME: &str = "home";
-/// Beside them, written by no call: copies of the person's settings.
+/// Copies of the owner's settings, which no call writes.
 pub(crate) const SETTINGS: &str = "settings";
 
-/// Where the session's directory is made if nothing is in the way.
+/// The preferred path of the session's directory.
 pub(crate) fn session_dir_path(root: &Path, session: &str) -> PathBuf {
     root.join(format!("{PREFIX}{session}"))
 }
 
-/// Makes it, readable by nobody else, and gives its path: another name is taken where something stays
-/// at this one. What an earlier life of the session left is used again, and what an older build left is
-/// put aside first, whatever calls made of it; the caller holds the session's journal, so nobody else
-/// uses it.
+/// Makes the directory, readable by this user alone, and returns its path. If something else stays
+/// at the preferred path, another name is used. A directory of an earlier run of the session is
+/// reused; one of an older build is first renamed for removal, with everything that calls left in
+/// it. The caller holds the session's journal, so no other supervisor uses the directory.
 ///
 /// # Errors
-/// Where none can be made.
+/// If none can be made.
 pub(crate) fn make(wanted: &Path, session: &Path, remover: &Remover) -> io::Result<PathBuf> {
     let mut refused = io::ErrorKind::AlreadyExists.into();
     for path in names(wanted, session)? {
         match make_at(&path, session, remover) {
             Ok(()) => return Ok(path),
             Err(error) if path.symlink_metadata().is_ok() => {
-                tracing::warn!(path = %path.display(), %error, "it stays; another name is taken");
+                tracing::warn!(path = %path.display(), %error, "it cannot be replaced; another \
+                                                                name is used");
                 refused = error;
             }
             Err(error) => return Err(error),
@@ -60,8 +63,8 @@ pub(crate) fn make(wanted: &Path, session: &Path, remover: &Remover) -> io::Resu
     Err(refused)
 }
 
-/// Keeps systemd-tmpfiles from the session's directory, however long its files are unused: it leaves alone
-/// what somebody holds a lock on (tmpfiles.d(5), "Age"). Without it the directory is one like others.
+/// Keeps systemd-tmpfiles from removing the session's directory, however long its files are unused:
+/// it skips locked directories (tmpfiles.d(5), "Age"). Without the lock the usual limit applies.
 pub(crate) fn hold_against_cleanup(path: &Path) -> Option<File> {
     let held = File::open(path).ok()?;
     held.try_lock_shared().ok().map(|()| held)
@@ -87,7 +90,7 @@ fn make_within(path: &Path) -> io::Result<()> {
     for name in [TMP, VAR_TMP, HOME] {
         let within = path.join(name);
         match private(&within) {
-            // A call may have closed it, which is no reason to lose what lies in it.
+            // A call may have changed its mode; its content must not be lost for that.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(&within)? => {
                 std::fs::set_permissions(&within, std::fs::Permissions::from_mode(0o700))?;
             }
@@ -101,8 +104,8 @@ fn private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(path)
 }
 
-/// The names to try, one after the other: the one that an earlier life of the session was given in the
-/// place of the first goes before new ones.
+/// The names to try, in order: the preferred one, then the name that an earlier run of the session
+/// got instead, then new ones.
 fn names(wanted: &Path, session: &Path) -> io::Result<Vec<PathBuf>> {
     let mut names = vec![wanted.to_owned()];
     let prefix = format!("{}-", wanted.file_name().unwrap_or_default().to_string_lossy());
@@ -131,14 +134,14 @@ fn random() -> io::Result<u32> {
     Ok(u32::from_ne_bytes(number))
 }
 
-/// Only the owner can change the mode of what is in `/tmp`, and a call may have.
+/// In `/tmp` only the owner can change a mode, and a call may have.
 fn is_own(path: &Path) -> io::Result<bool> {
     let there = std::fs::symlink_metadata(path)?;
     Ok(there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw())
 }
 
-/// Which of them tier A shows where. The home where the person has one that is a place by itself: `/`
-/// holds everything, and one that shares its place with `/tmp` or `/var/tmp` is the session's with it.
+/// Where tier A mounts each of them. The home is mounted only if it is a directory of its own: `/`
+/// contains everything, and a home in `/tmp` or `/var/tmp` is private with it.
 pub(crate) fn mounts(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
     let of_machine = TEMPORARY.map(Path::new).into_iter().zip([TMP, VAR_TMP]);
     let apart = |home: &&Path| {
@@ -153,7 +156,7 @@ pub(crate) fn mounts(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
     of_machine.chain(home).map(dir).collect()
 }
 
-/// The session's directory got this name.
+/// Sets the path that the session's directory has.
 pub(crate) fn set_location(made: &Path, confinement: &mut Confinement) {
     let private = confinement.private.iter_mut().map(|dir| &mut dir.kept_at);
     for kept_at in std::iter::once(&mut confinement.temp).chain(private) {
@@ -162,26 +165,28 @@ pub(crate) fn set_location(made: &Path, confinement: &mut Confinement) {
     }
 }
 
-/// Takes it away, to be removed.
+/// Removes the directory, in the background.
 pub(crate) fn remove(path: &Path, remover: &Remover) {
     match put_aside(path) {
         Ok(aside) => remover.remove(aside),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // It is removed where it lies, or taken up by the session's next life or the next start.
+        // It is removed where it is, or handled by the session's next run or the next start.
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "a temporary directory stays behind");
+            tracing::warn!(path = %path.display(), %error, "a temporary directory cannot be \
+                                                            removed");
         }
     }
 }
 
-/// The same for that of a session whose files are gone. One by another name waits for the next sweep.
+/// The same for a session whose files are gone. A directory with another name is left to the next
+/// start.
 pub(crate) fn remove_if_owned(path: &Path, session: &Path, remover: &Remover) {
     if is_of(path, session) {
         remove(path, remover);
     }
 }
 
-/// Renames it to a name that only the sweep knows.
+/// Renames it, so that only the removal finds it.
 fn put_aside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let session = name.trim_start_matches(PREFIX);
@@ -191,9 +196,9 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Takes away the directories of sessions that are gone or were not used for long, and those that were
-/// put aside before. Those of other users are not looked at; of an older build's, which name no owner,
-/// those of sessions in `sessions` that nobody holds are taken away.
+/// Removes directories of sessions that are gone or were unused for long, and those renamed for
+/// removal earlier. Directories of other users are ignored. Directories of an older build, which
+/// have no owner link, are removed if their session in `sessions` is not open.
 pub(crate) fn remove_unused(root: &Path, sessions: &Path, remover: &Remover) {
     let Ok(entries) = std::fs::read_dir(root) else { return };
     for entry in entries.flatten() {
@@ -207,7 +212,7 @@ pub(crate) fn remove_unused(root: &Path, sessions: &Path, remover: &Remover) {
         }
         let session = match std::fs::read_link(path.join(OWNER)) {
             Ok(owner) if !owner.is_dir() => {
-                // A disk that is not mounted now may hold the session all the same.
+                // The session may be on a disk that is not mounted now.
                 if owner.parent().is_some_and(Path::is_dir) || is_unused(&path) {
                     remove(&path, remover);
                 }
@@ -220,15 +225,16 @@ pub(crate) fn remove_unused(root: &Path, sessions: &Path, remover: &Remover) {
                 None => continue,
             },
         };
-        // Held until it is put aside: whoever opens the session makes the directory after that.
+        // Locked until it is renamed: a session that opens makes its directory after that.
         if let Ok(_hold) = SessionLock::try_acquire(&session) {
-            tracing::info!(path = %path.display(), "a deserted temporary directory is removed");
+            tracing::info!(path = %path.display(), "an unused temporary directory is removed");
             remove(&path, remover);
         }
     }
 }
 
-/// Whether no file in this directory was written for long: in a session's, its journal.
+/// Whether no file in this directory was written for long. In a session's directory that is its
+/// journal.
 fn is_unused(directory: &Path) -> bool {
     let written = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let written = written.filter_map(|entry| entry.metadata().ok()?.modified().ok()).max();
@@ -240,7 +246,7 @@ fn is_of_session(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// The directory of the session whose temporary directory has this name, where it is kept here.
+/// The directory of the session whose private directory has this name, if it exists.
 fn session_of(name: &OsStr, sessions: &Path) -> Option<PathBuf> {
     let id = name.to_str()?.strip_prefix(PREFIX)?;
     let other_name = id.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok());

@@ -1,6 +1,6 @@
-//! Package caches of a project: what its commands downloaded is found by its next sessions, and by no
-//! other project and no program of the person. Used when a session is planned and opened, and by the
-//! root, which takes away what nobody used for long and what has grown too large.
+//! Package caches of a project: downloads of its commands are reused by its later sessions, and by
+//! no other project or program. Used when a session is specified and opened, and by the root, which
+//! removes caches that are unused for long or too large.
 
 use crate::project_overlays::{OverlayRegistry, ProjectOverlays};
 use crate::remover::Remover;
@@ -11,67 +11,68 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What commands write; beside it lies what keeps it.
+/// The cache that commands write; its metadata is in the directory above.
 const CACHE: &str = "kept";
-/// What they changed of the person's; in each of its folders `upper` has the changes.
+/// Overlays with the commands' changes to the user's own caches; the changes are in `upper` of
+/// each.
 const OVERLAYS: &str = "overlays";
 const UPPER: &str = "upper";
-/// Held by each session of the project, and alone by who takes the caches away.
+/// Locked shared by each session of the project, and exclusively for a removal.
 const LOCK: &str = "lock";
-/// Its time says when the caches were last measured.
+/// Its modification time is the time of the last measurement.
 const MEASURED: &str = "measured";
-/// How the name of caches begins that were put aside. No project's begins so: those end in a digest.
+/// Prefix of caches renamed for removal. No project's name has it: those end in a digest.
 const REMOVED_PREFIX: &str = "removed-";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long caches are kept that no session uses.
+/// How long unused caches are kept.
 const UNUSED_LIMIT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// How large the caches of one project may be when a supervisor starts, in bytes.
+/// Limit for the caches of one project when a supervisor starts, in bytes.
 const MAX_BYTES: u64 = 16 << 30;
 
-/// That a session uses the caches.
+/// Keeps the caches while a session uses them.
 #[derive(Debug)]
 pub(crate) struct CacheLease {
     _lock: File,
-    /// What its commands change of the person's.
+    /// The overlays with its commands' changes.
     pub(crate) overlays: Arc<ProjectOverlays>,
 }
 
-/// All projects' caches.
+/// The directory of all projects' caches.
 pub(crate) fn caches_dir(state: &Path) -> PathBuf {
     let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
     state.join("caches")
 }
 
-/// Makes the directory of all projects' caches and gives its path.
+/// Makes the directory of all projects' caches and returns its path.
 ///
 /// # Errors
-/// Where it cannot be made.
+/// If it cannot be made.
 pub(crate) fn make_caches_dir(state: &Path) -> io::Result<PathBuf> {
     private(state)?;
     let all = caches_dir(state);
     private(&all).map(|()| all)
 }
 
-/// Those of a project, by the name that it has among our own directories.
+/// The cache of a project.
 pub(crate) fn project_cache_dir(state: &Path, project: &Path) -> PathBuf {
     caches_dir(state).join(crate::store_dirs::project_dir_name(project)).join(CACHE)
 }
 
-/// Where beside these caches it is kept what commands change of the person's.
+/// The directory of the overlays that belong to this cache.
 pub(crate) fn overlays_dir(kept: &Path) -> PathBuf {
     kept.with_file_name(OVERLAYS)
 }
 
-/// Makes the caches at this place, and keeps them there as long as what is returned lives.
+/// Makes the cache and keeps it while the returned lease lives.
 ///
 /// # Errors
-/// Where they cannot be made.
+/// If it cannot be made.
 pub(crate) fn lease(kept: &Path, projects: &OverlayRegistry) -> io::Result<CacheLease> {
     let project = kept.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let lock = lock(project)?;
     lock.lock_shared()?;
-    // Its time says when the caches were last used.
+    // Its modification time is the time of the last use.
     lock.set_modified(SystemTime::now())?;
     private(kept)?;
     Ok(CacheLease { _lock: lock, overlays: projects.of(&project.join(OVERLAYS)) })
@@ -87,7 +88,7 @@ fn private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Takes away what no session used for long and what is too large, unless a session uses it now. Each
+/// Removes caches that were unused for long or are too large, unless a session uses them now. Each
 /// project is measured once a day.
 pub(crate) fn remove_unused(all: &Path, remover: &Remover) {
     sweep_above(all, MAX_BYTES, remover);
@@ -114,14 +115,14 @@ fn age(file: &Path) -> Option<Duration> {
     SystemTime::now().duration_since(file.metadata().ok()?.modified().ok()?).ok()
 }
 
-/// Where commands wrote. What the kernel works in beside it nobody may list.
+/// The directories that commands wrote. The kernel's work directories beside them cannot be listed.
 fn written(project: &Path) -> Vec<PathBuf> {
     let overlays = std::fs::read_dir(project.join(OVERLAYS)).into_iter().flatten().flatten();
     let uppers = overlays.map(|overlay| overlay.path().join(UPPER)).filter(|upper| upper.is_dir());
     uppers.chain([project.join(CACHE)]).collect()
 }
 
-/// A directory that its owner may not list counts as too large: a command closed it.
+/// A directory that its owner cannot list counts as too large: a command changed its mode.
 fn is_above(mut waiting: Vec<PathBuf>, largest: u64) -> bool {
     let mut bytes = 0;
     while let Some(directory) = waiting.pop() {
@@ -132,7 +133,7 @@ fn is_above(mut waiting: Vec<PathBuf>, largest: u64) -> bool {
         };
         for entry in entries.flatten() {
             let Ok(found) = entry.metadata() else { continue };
-            // In blocks of 512 bytes, whatever the file system's are (stat(2)).
+            // In blocks of 512 bytes on every file system (stat(2)).
             bytes += found.blocks() * 512;
             if found.is_dir() {
                 waiting.push(entry.path());
@@ -146,7 +147,7 @@ fn is_above(mut waiting: Vec<PathBuf>, largest: u64) -> bool {
 }
 
 fn remove(project: &Path, remover: &Remover) {
-    // Nobody uses them while the lock is held.
+    // No session uses them while the lock is held.
     let Ok(held) = lock(project) else { return };
     if held.try_lock().is_err() {
         return;

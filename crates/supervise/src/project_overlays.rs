@@ -1,7 +1,7 @@
-//! The overlays of a project, in which its commands change copies of what the person has: whoever may
-//! mount them, and the mounts themselves, which go from call to call. The kernel leaves open what comes
-//! of two mounts with one upper side, so that one supervisor has them at a time, and one call its turn.
-//! Used when a session is opened, and by the call actor.
+//! The overlays of a project, in which its commands change copies of the user's files: who may
+//! mount them, and the mounts, which are passed from call to call. The kernel leaves the behaviour
+//! of two mounts with one upper directory undefined, so only one supervisor uses them at a time,
+//! and one call after the other. Used when a session is opened, and by the call actor.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -14,24 +14,25 @@ use std::time::Duration;
 use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 use tokio::time::timeout;
 
-/// Beside the directories of the overlays.
+/// In the directory that contains the overlays.
 const LOCK: &str = "lock";
-/// How many copies of the mounts are kept: one for the next call, and one should that be killed with it.
+/// How many copies of the mounts are kept: one for the next call, and one more in case that call is
+/// killed.
 const MAX_MOUNTS: usize = 2;
-/// How long the first call of a session waits for the one that had them before: its mounts go once the
-/// disk has what was written.
+/// How long the first call of a session waits for the previous owner of the lock, whose mounts end
+/// once their data is on disk.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
-/// How long a call waits for another that builds its cage, which takes milliseconds. Whoever stopped that
-/// one shall not hold up this one.
+/// How long a call waits while another builds its cage, which takes milliseconds. A call that is
+/// stopped meanwhile must not block this one.
 const TURN_TIMEOUT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Those of the projects that this supervisor has sessions of. Clones are the same.
+/// The overlays of all projects with sessions in this supervisor. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OverlayRegistry(Arc<Mutex<HashMap<PathBuf, Weak<ProjectOverlays>>>>);
 
 impl OverlayRegistry {
-    /// Those in this directory.
+    /// The overlays in this directory.
     pub(crate) fn of(&self, directory: &Path) -> Arc<ProjectOverlays> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(overlays) = known.get(directory).and_then(Weak::upgrade) {
@@ -48,7 +49,7 @@ impl OverlayRegistry {
     }
 }
 
-/// Those of one project.
+/// The overlays of one project.
 #[derive(Debug)]
 pub(crate) struct ProjectOverlays {
     directory: PathBuf,
@@ -58,20 +59,20 @@ pub(crate) struct ProjectOverlays {
 #[derive(Debug)]
 struct OverlayState {
     mounted: Vec<OwnedFd>,
-    /// Held while anything is mounted. After the mounts, so that it goes after them.
+    /// Held while anything is mounted. Declared after the mounts, so that it is dropped after them.
     lock: Option<File>,
-    /// What of it is left.
+    /// Time left to wait for the lock.
     lock_wait_left: Duration,
 }
 
 impl ProjectOverlays {
-    /// Where they are kept.
+    /// The directory that contains them.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// A call's turn; `None` where another supervisor has them, where they cannot be kept, or where
-    /// another call does not end its own.
+    /// Waits for this call's turn. `None` if another supervisor has the lock, if the overlays
+    /// cannot be created, or if another call does not finish its turn.
     pub(crate) async fn turn(&self) -> Option<OverlayTurn> {
         let Ok(mut state) = timeout(TURN_TIMEOUT, self.state.clone().lock_owned()).await else {
             tracing::warn!(place = %self.directory.display(), "a cage takes long; no overlays");
@@ -97,7 +98,7 @@ impl ProjectOverlays {
 }
 
 impl Drop for ProjectOverlays {
-    /// The last to let go of a mount waits until the disk has what was written.
+    /// Dropping the last mount blocks until its data is on disk.
     fn drop(&mut self) {
         let state = std::mem::replace(
             &mut self.state,
@@ -111,7 +112,7 @@ impl Drop for ProjectOverlays {
     }
 }
 
-/// One call's: others wait until it is dropped.
+/// The turn of one call; other calls wait until it is dropped.
 pub(crate) struct OverlayTurn {
     lock: Option<OwnedFd>,
     state: OwnedMutexGuard<OverlayState>,
@@ -123,20 +124,20 @@ impl OverlayTurn {
         self.lock.take()
     }
 
-    /// What an earlier call mounted, to be attached once.
+    /// A mount of an earlier call, which can be attached once.
     pub(crate) fn take_mount(&mut self) -> Option<OwnedFd> {
         self.state.mounted.pop()
     }
 
-    /// The same as this call mounted it.
+    /// Keeps a mount of this call for later ones.
     pub(crate) fn put_mount(&mut self, mounted: OwnedFd) {
-        // The newest has what the others may lack.
+        // The newest mount may have changes that the others lack.
         self.state.mounted.insert(0, mounted);
         self.state.mounted.truncate(MAX_MOUNTS);
     }
 }
 
-/// Takes the lock; `None` where another process has it.
+/// Takes the lock; `None` if another process has it.
 fn lock(directory: &Path) -> io::Result<Option<File>> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let mut options = OpenOptions::new();

@@ -1,7 +1,7 @@
-//! What a command changed of the protected names is put right by its runner. Where that was killed,
-//! another process does it, from what the first one kept before the command began: before the call
-//! is concluded, or before the session goes on. Used by the call actor and by the root when it opens
-//! a session.
+//! Restores protected files after a command. The command's runner does it; if that was killed,
+//! another process does it from the copies that the runner saved before the command started. That
+//! happens before the call is concluded, or before the session continues. Used by the call actor
+//! and by the root when it opens a session.
 
 use crate::grant::Grant;
 use crate::session_lock::SessionLock;
@@ -23,18 +23,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// How long it may take: the search alone may use 8 s. What takes longer waits for a disk that does not
+/// How long a restore may take; its search alone may use 8 s. If it takes longer, the disk does not
 /// answer, and no call may wait for that.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(12);
-/// How long its process may take to end, where the disk keeps the kernel from ending it.
+/// How long its process may take to end if the disk keeps the kernel from ending it.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// A process that was killed at it is followed by one more.
+/// Attempts: a process that was killed is replaced once.
 const TRIES: usize = 2;
-/// Most bytes of a confinement.
+/// Bound on the size of a stored confinement, in bytes.
 const MAX_CONFINEMENT_BYTES: u64 = 1 << 20;
 
-/// What the runners of a session's calls keep, a pair of files a call in a directory of the session:
-/// no command reaches it.
+/// The copies that runners save: a pair of files for each call, in a directory of the session that
+/// no command reaches.
 #[derive(Debug, Clone)]
 pub(crate) struct ProtectedCopies {
     directory: PathBuf,
@@ -45,16 +45,16 @@ impl ProtectedCopies {
         Self { directory: session.join("protected") }
     }
 
-    /// An empty file for the runner of this call. The call's cage is kept beside it, out of the
-    /// runner's reach.
+    /// Creates an empty file for the runner of this call. The call's confinement is stored in a
+    /// second file, out of the runner's reach.
     ///
     /// # Errors
-    /// Those of the disk, with a way on.
+    /// Errors of the disk, with a remedy.
     pub(crate) fn begin(&self, call: u32, confinement: &Confinement) -> io::Result<OwnedFd> {
         self.make(call, confinement).map_err(|error| {
             let place = self.directory.display();
             let text = format!(
-                "no copy of what the protected names hold can be kept in {place}: {error}; free space \
+                "the protected files cannot be backed up in {place}: {error}; free space \
                  there, or move agentd's state with XDG_STATE_HOME"
             );
             io::Error::new(error.kind(), text)
@@ -74,38 +74,39 @@ impl ProtectedCopies {
         new_file(&self.names(call)).map(OwnedFd::from)
     }
 
-    /// Of a call that is concluded.
+    /// Removes the copies of a call that is concluded.
     pub(crate) fn remove(&self, call: u32) {
         for path in [self.names(call), self.cage(call)] {
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "a copy stays behind");
+                    tracing::warn!(path = %path.display(), %error, "a copy cannot be removed");
                 }
                 Err(_) | Ok(()) => {}
             }
         }
     }
 
-    /// Of all calls: they are concluded.
+    /// Removes all copies: their calls are concluded.
     pub(crate) fn remove_all(&self) {
         match std::fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let path = self.directory.display();
-                tracing::warn!(%path, %error, "copies stay behind");
+                tracing::warn!(%path, %error, "copies cannot be removed");
             }
             Err(_) | Ok(()) => {}
         }
     }
 
-    /// Whether nothing is there of this call, not even an empty file: it was begun with one.
+    /// Whether this call has no file at all, not even the empty one that it started with.
     pub(crate) fn lacks(&self, call: u32) -> bool {
         self.names(call).symlink_metadata().is_err()
     }
 
-    /// What the runner of this call kept; `None` where it kept nothing, so that nothing was let go.
+    /// The copies of this call's runner. `None` if it saved nothing; then its command never
+    /// started.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why they cannot be used.
     pub(crate) fn names_of(&self, call: u32) -> Result<Option<OwnedFd>, String> {
         let path = self.names(call);
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
@@ -117,10 +118,10 @@ impl ProtectedCopies {
         }
     }
 
-    /// The cage of this call, as it was begun.
+    /// The confinement with which this call started.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub(crate) fn cage_of(&self, call: u32) -> Result<Confinement, String> {
         let path = self.cage(call);
         let mut bytes = Vec::new();
@@ -149,30 +150,30 @@ fn new_file(path: &Path) -> io::Result<File> {
 }
 
 fn unusable(path: &Path, why: &str) -> String {
-    format!("what its runner kept cannot be used: {}: {why}", path.display())
+    format!("the copies that its runner saved cannot be used: {}: {why}", path.display())
 }
 
-/// What is said where nothing could be done: nobody knows which name it is.
+/// Reported if nothing could be restored: the affected file is unknown.
 pub(crate) fn unrestored_unknown(why: &str) -> Tampered {
-    let names = "a protected name (.git/hooks, .envrc and the like), perhaps,".to_owned();
+    let names = "a protected file (.git/hooks, .envrc and the like), perhaps,".to_owned();
     Tampered { path: names, remedy: Remedy::Left { why: why.to_owned() } }
 }
 
-/// The names that are not as they were, in words.
+/// The files that were not restored, as text.
 pub(crate) fn unrestored(names: &[Tampered]) -> Vec<String> {
     let left = names.iter().filter(|name| matches!(name.remedy, Remedy::Left { .. }));
     in_words(left)
 }
 
-/// Each in words for screens and models.
+/// Each as text for screens and models.
 pub(crate) fn in_words<'a>(names: impl IntoIterator<Item = &'a Tampered>) -> Vec<String> {
     names.into_iter().map(|name| tools::visible(&name.to_string()).into_owned()).collect()
 }
 
-/// Names that a person is told one by one; the record has them all.
+/// Number of files that the note lists; the record has all.
 const NOTE_NAMES: usize = 5;
 
-/// What a person is told who opens a session in which this was done.
+/// Note for the person who opens a session in which files were restored.
 pub(crate) fn restored_note(put_right: &[String]) -> Option<String> {
     let (first, rest) = put_right.split_at(put_right.len().min(NOTE_NAMES));
     let more = match rest.len() {
@@ -181,14 +182,14 @@ pub(crate) fn restored_note(put_right: &[String]) -> Option<String> {
     };
     (!first.is_empty()).then(|| {
         format!(
-            "a command was cut short, and what it left at protected names was put right now, as it was \
-             before that command: {}{more}. What was changed there since is kept beside",
+            "a command was cut short; the protected files that it changed were restored to their \
+             state before that command: {}{more}. Later versions of them are kept next to them",
             first.join("; ")
         )
     })
 }
 
-/// Who puts right.
+/// Starts the processes that restore.
 #[derive(Debug, Clone)]
 pub(crate) struct ProtectedRestorer {
     pub(crate) spawner: Spawner,
@@ -198,8 +199,8 @@ pub(crate) struct ProtectedRestorer {
 }
 
 impl ProtectedRestorer {
-    /// Puts right what this call changed of which nothing lives any more. What could not be done is
-    /// among what it says.
+    /// Restores the files that this call changed; none of its processes runs any more. Failures are
+    /// part of the result.
     pub(crate) async fn restore(&self, call: &CallId, cage: &Confinement) -> Vec<Tampered> {
         let mut why = String::new();
         for _ in 0..TRIES {
@@ -211,13 +212,13 @@ impl ProtectedRestorer {
             match self.try_once(call, &Grant::repair(cage), names).await {
                 Ok(names) => return names,
                 Err(RestoreFailure::TimedOut) => {
-                    tracing::warn!(%call, "protected names could not be put right in time");
+                    tracing::warn!(%call, "protected files could not be restored in time");
                     return vec![unrestored_unknown(
-                        "the process that puts right did not come to its end",
+                        "the process that restores them did not finish",
                     )];
                 }
                 Err(RestoreFailure::Ended(error)) => {
-                    tracing::warn!(%call, error, "protected names could not be put right");
+                    tracing::warn!(%call, error, "protected files could not be restored");
                     why = error;
                 }
             }
@@ -225,7 +226,7 @@ impl ProtectedRestorer {
         vec![unrestored_unknown(&why)]
     }
 
-    /// The same of a call of an earlier supervisor.
+    /// The same for a call of an earlier supervisor.
     pub(crate) async fn restore_after_restart(
         &self,
         call: &CallId,
@@ -234,7 +235,7 @@ impl ProtectedRestorer {
         match self.copies.names_of(call.number) {
             Ok(None) => Vec::new(),
             Ok(Some(_)) => match self.copies.cage_of(call.number) {
-                // Its temporary directory may be gone, and nothing protected lies there.
+                // Its temporary directory may be gone, and has no protected files.
                 Ok(cage) => {
                     let cage = Confinement { temp: temp.temp.clone(), ..cage };
                     self.restore(call, &cage).await
@@ -252,7 +253,7 @@ impl ProtectedRestorer {
         names: OwnedFd,
     ) -> Result<Vec<Tampered>, RestoreFailure> {
         let temp = grant.confinement().temp.to_path();
-        // The command may have removed it, and without it no cage is made.
+        // The command may have removed the directory, and without it no cage can be built.
         let _ = DirBuilder::new().mode(0o700).create(temp);
         let started = self.spawner.spawn_runner(grant, tools::RunnerProgram::Tool).await;
         let started = started.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
@@ -273,8 +274,8 @@ impl ProtectedRestorer {
             life.kill();
         }
         drop(life);
-        // Nothing of it may be left when the call is concluded. One that the kernel cannot end does no
-        // more than what it waits for.
+        // None of its processes may run when the call is concluded. A process that the kernel
+        // cannot end runs no more code.
         let gone = async {
             while let Some(report) = reports.recv().await {
                 if matches!(report, ProcessEvent::Ended(_)) {
@@ -288,15 +289,15 @@ impl ProtectedRestorer {
     }
 }
 
-/// Why it did not put right.
+/// Why a restore failed.
 enum RestoreFailure {
-    /// It did not answer in time, nor will another.
+    /// It did not answer in time; another attempt would not either.
     TimedOut,
-    /// It ended, or never began.
+    /// Its process ended, or never started.
     Ended(String),
 }
 
-/// Its answer, or why there is none.
+/// Waits for the result of the restore process.
 async fn answer(
     call: &CallId,
     reports: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
@@ -313,17 +314,17 @@ async fn answer(
                 message: FromTool::Uncaged { step, reason },
                 permit: _,
             }) => {
-                return Err(format!("the process for it could not be locked ({step}: {reason})"));
+                return Err(format!("its process could not be confined ({step}: {reason})"));
             }
             Some(ProcessEvent::Ended(cause)) => return Err(ended(&cause)),
             Some(ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_)) => {
-                return Err("the process for it said something else".to_owned());
+                return Err("its process sent an unexpected message".to_owned());
             }
-            None => return Err("the process for it is gone".to_owned()),
+            None => return Err("its process is gone".to_owned()),
         }
     }
 }
 
 fn ended(cause: &ExitCause) -> String {
-    format!("the process for it {cause}")
+    format!("its process {cause}")
 }

@@ -1,86 +1,86 @@
-//! The proxy beside a command whose network is an allow-list, as a pure machine: the command is let
-//! go only when its proxy can be reached, and its end waits until the proxy has said what it decided.
+//! State machine of a command and the proxy of its allow-list. The command starts only when its
+//! proxy can be reached, and its end waits until the proxy has reported all decisions.
 //!
-//! Used by the call actor, between the words of the runner and of the proxy and the call's life.
-//! `S` is a socket that the runner hands out.
+//! Used by the call actor, between the messages of runner and proxy and the call's state machine.
+//! `S` is a socket that the runner passes.
 
 use crate::call::CallInput;
 use protocol::call::Report;
 use protocol::confinement::{Connection, Enforced, Passage};
 
-/// Most kinds of refusals that the text for the model names; the record has more.
+/// Bound on refusals that the text for the model lists; the record has more.
 const MAX_LISTED: usize = 10;
 
-/// What happens to a command and its proxy.
+/// Inputs.
 #[derive(Debug)]
 pub(crate) enum ProxyInput<S> {
-    /// The runner handed out one more socket.
+    /// The runner passed a listening socket.
     Listener(S),
-    /// The command's cage stands.
+    /// The command's cage is ready.
     RunnerCaged(Enforced),
-    /// The runner's account; its end is still to come.
+    /// The runner's report; its end follows.
     Reported(Report),
     /// The runner is dead, reaped and drained, for this cause.
     RunnerEnded(String),
-    /// The proxy's cage stands.
+    /// The proxy's cage is ready.
     Caged,
-    /// What the proxy decided so far.
+    /// The proxy's decisions so far.
     Decisions(ProxyDecisions),
-    /// The proxy says that it has no cage, and why.
+    /// The proxy reports why it has no cage.
     Uncaged(String),
-    /// The proxy has left in order, by this cause.
+    /// The proxy exited in order, for this cause.
     Ended(String),
-    /// The proxy is gone, for this cause, and not of its own accord.
+    /// The proxy died, for this cause.
     Died(String),
 }
 
-/// What is to be done, in this order.
+/// Effects, to be executed in this order.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ProxyEffect<S> {
-    /// Hand the proxy its sockets.
+    /// Send the proxy its listening sockets.
     Serve(Vec<S>),
-    /// The command is over: the proxy shall say the rest and end.
+    /// The command has ended: the proxy reports its last decisions and exits.
     Finish,
-    /// The runner shall end in order, with nothing run.
+    /// The runner exits in order, without running anything.
     EndRunner,
-    /// For the call's life.
+    /// Input for the call's state machine.
     ToCall(Box<CallInput>),
 }
 
-/// What follows where a proxy dies before its command is let go. Nothing of the call has happened then.
+/// What to do if a proxy dies before its command starts. The call has had no effect then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProxyAttempt {
-    /// Both are started again, silently, as with a runner that dies.
+    /// Restart both silently, as after the death of a runner.
     First,
-    /// The call is not run.
+    /// Do not run the call.
     Last,
 }
 
-/// What a proxy decided, the first in order, and how many more.
+/// Decisions of a proxy: the first ones in order, and the number of further ones.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ProxyDecisions {
     pub(crate) connections: Vec<Connection>,
     pub(crate) uncounted: u64,
-    /// Why what is here is not all.
+    /// Why the decisions are incomplete.
     pub(crate) cut: Option<String>,
 }
 
 #[derive(Debug)]
 enum ProxyPhase {
-    /// Not all three that are needed are there.
+    /// Not everything that is needed has arrived: a socket, the proxy's cage, the runner's cage.
     Gathering,
     Serving,
-    /// It died, for this cause, before the command was let go: the runner is to end, and both to be started
-    /// again.
+    /// The proxy died before the command started, for this cause: the runner exits, and both are
+    /// restarted.
     Restarting(String),
-    /// It died while the command ran, which goes on without network.
+    /// The proxy died while the command ran; the command continues without network.
     Lost,
-    /// The command is over, by this cause; the proxy's last word is still to come.
+    /// The command has ended, for this cause; the last decisions of the proxy are still to come.
     Finishing(String),
     Over,
 }
 
-/// One command's proxy.
+/// A command's proxy.
 #[derive(Debug)]
 pub(crate) struct ProxyMachine<S> {
     attempt: ProxyAttempt,
@@ -90,7 +90,7 @@ pub(crate) struct ProxyMachine<S> {
     enforced: Option<Enforced>,
     report: Option<Report>,
     decided: ProxyDecisions,
-    /// Whether it spoke after it was told that the command is over.
+    /// Whether it reported decisions after the command ended.
     reported_all: bool,
 }
 
@@ -108,17 +108,17 @@ impl<S> ProxyMachine<S> {
         }
     }
 
-    /// Whether the proxy's cage stood.
+    /// Whether the proxy's cage was ready.
     pub(crate) fn is_caged(&self) -> bool {
         self.ready
     }
 
-    /// What the proxy decided.
+    /// The proxy's decisions.
     pub(crate) fn decided(&self) -> &ProxyDecisions {
         &self.decided
     }
 
-    /// What follows from this.
+    /// Applies an input.
     pub(crate) fn step(&mut self, input: ProxyInput<S>) -> Vec<ProxyEffect<S>> {
         match input {
             ProxyInput::Listener(socket) => {
@@ -149,7 +149,7 @@ impl<S> ProxyMachine<S> {
         }
     }
 
-    /// It is gone and may not have said all.
+    /// The proxy is gone and may not have reported everything.
     fn on_died(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
         match self.phase {
             ProxyPhase::Gathering if self.attempt == ProxyAttempt::First => {
@@ -158,8 +158,8 @@ impl<S> ProxyMachine<S> {
             }
             ProxyPhase::Finishing(_) => {
                 self.decided.cut = Some(format!(
-                    "the proxy {cause} before it had said all: bytes and repetitions are not \
-                     all on record"
+                    "the proxy {cause} before it had reported everything: bytes and repetitions \
+                     are incomplete in the record"
                 ));
             }
             ProxyPhase::Gathering
@@ -171,12 +171,12 @@ impl<S> ProxyMachine<S> {
         self.on_ended(cause)
     }
 
-    /// Lets both go once the proxy can be reached.
+    /// Starts the command once the proxy can be reached.
     fn start_if_ready(&mut self) -> Vec<ProxyEffect<S>> {
         if !matches!(self.phase, ProxyPhase::Gathering) || !self.ready {
             return Vec::new();
         }
-        // The runner hands all of its sockets out before it says that its cage stands.
+        // The runner passes all of its sockets before it reports its cage.
         match self.enforced.take_if(|_| !self.listeners.is_empty()) {
             Some(enforced) => {
                 self.phase = ProxyPhase::Serving;
@@ -213,8 +213,8 @@ impl<S> ProxyMachine<S> {
             ProxyPhase::Serving => {
                 self.phase = ProxyPhase::Lost;
                 self.decided.cut = Some(format!(
-                    "the proxy {cause} while the command ran: nothing was reached after that, and \
-                     bytes and repetitions before it are not all on record"
+                    "the proxy {cause} while the command ran: no host was reached after that, and \
+                     bytes and repetitions before it are incomplete in the record"
                 ));
                 Vec::new()
             }
@@ -227,7 +227,7 @@ impl<S> ProxyMachine<S> {
         }
     }
 
-    /// What the call's life has not heard yet: the report, with what the proxy refused, and the end.
+    /// Passes the report, with the proxy's refusals, and the end to the call's state machine.
     fn report_and_end(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
         let report = self.report.take().map(|mut report| {
             report.result.text = with_refusals(&report.result.text, &self.decided);
@@ -241,7 +241,7 @@ fn to_call<S>(input: CallInput) -> ProxyEffect<S> {
     ProxyEffect::ToCall(Box::new(input))
 }
 
-/// The result's text with what the proxy refused in front of its last line, the exit code.
+/// Inserts the proxy's refusals into the result, before its last line with the exit code.
 fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
     let refused: Vec<String> = decided.connections.iter().filter_map(refusal).collect();
     let mut notes: Vec<String> = refused
@@ -266,7 +266,7 @@ fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
     }
 }
 
-/// What was refused, for screens and the model.
+/// A refused connection as text for screens and the model.
 pub(crate) fn refusal(connection: &Connection) -> Option<String> {
     match connection.decision {
         Passage::Refused { .. } => Some(connection.to_string()),

@@ -1,6 +1,7 @@
-//! The one thread that removes sessions' temporary directories: calls filled them, so how long that
-//! takes is theirs to say, and nobody waits for it. It can do nothing with files but remove and rename
-//! those in the directory that they lie in. Used by `temp`, and by the root, which starts and ends it.
+//! The thread that removes sessions' temporary directories. Calls filled them, so a removal may
+//! take long, and no other code waits for it. The thread is confined: it can only remove and rename
+//! files below these directories. Used by the private directories, and by the root, which starts
+//! and ends it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ use tokio::sync::oneshot;
 
 enum RemovalRequest {
     Remove(PathBuf),
-    /// All orders before this one have been carried out.
+    /// Answered once all earlier requests are done.
     Flush(oneshot::Sender<()>),
 }
 
-/// The handle of the thread. It ends with the last of them, or with the process: the next
-/// supervisor's sweep takes up what it left.
+/// Handle of the thread, which ends with the last handle or with the process. The next supervisor
+/// removes the rest.
 #[derive(Debug, Clone)]
 pub(crate) struct Remover {
     requests: mpsc::Sender<RemovalRequest>,
@@ -29,8 +30,8 @@ impl Remover {
         std::thread::Builder::new().name("remover".into()).spawn(move || {
             match sandbox::restrict_to_removal_in(&roots) {
                 Ok(true) => {}
-                Ok(false) => tracing::info!("Landlock does not hold the thread that removes"),
-                Err(error) => tracing::warn!(%error, "nothing holds the thread that removes"),
+                Ok(false) => tracing::info!("Landlock does not confine the remover thread"),
+                Err(error) => tracing::warn!(%error, "the remover thread is not confined"),
             }
             for order in inbox {
                 match order {
@@ -42,14 +43,14 @@ impl Remover {
         Ok(Self { requests: orders })
     }
 
-    /// Has it removed in its turn. Nothing may use it any more.
+    /// Queues a removal. The directory must not be used any more.
     pub(crate) fn remove(&self, path: PathBuf) {
         if let Err(mpsc::SendError(_)) = self.requests.send(RemovalRequest::Remove(path)) {
             tracing::error!("the thread that removes temporary directories has ended");
         }
     }
 
-    /// Waits until everything so far is removed, but no longer than this.
+    /// Waits until all queued removals are done, at most this long.
     pub(crate) async fn finish(&self, patience: Duration) {
         let (done, told) = oneshot::channel();
         let _ = self.requests.send(RemovalRequest::Flush(done));
@@ -64,7 +65,8 @@ fn remove_directory(path: &Path) {
         Ok(()) => tracing::debug!(path = %path.display(), "removed"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "a temporary directory stays behind");
+            tracing::warn!(path = %path.display(), %error, "a temporary directory cannot be \
+                                                            removed");
         }
     }
 }

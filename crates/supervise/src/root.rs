@@ -1,4 +1,5 @@
-//! The supervisor actor: the root of the tree. Owns the broker, the sessions and the way out.
+//! The supervisor actor, root of the process tree. Owns the broker and the sessions, and shuts
+//! everything down in order.
 
 mod idle_daemon;
 mod idle_session;
@@ -46,23 +47,23 @@ pub(crate) struct RootState {
     audit: ActorRef<AuditMsg>,
     audit_closed: AuditFailure,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
-    /// Sessions that are being opened, and who else waits for them.
+    /// Sessions that are being opened, with further requests for them.
     opening: HashMap<SessionId, Vec<OpenRequest>>,
-    /// Sessions that end by themselves, and who waits for them to have.
+    /// Sessions that end because they are idle, with requests that wait for their end.
     retiring: HashMap<SessionId, RetiringSession>,
-    /// Why the broker will not come back.
+    /// Why the broker will not be restarted.
     broker_failed: Option<String>,
-    /// The cage of the broker that is up.
+    /// The cage of the running broker.
     broker_cage: Option<Tier>,
-    /// Let in so far; names the next.
+    /// Number of clients admitted so far; names the next one.
     clients_admitted: u32,
     clients: HashMap<ActorId, ActorRef<ClientMsg>>,
     shutdown_phase: ShutdownPhase,
-    /// Names the wait for somebody to come; a newer one makes it void.
+    /// Number of the current idle timer; a newer timer makes it void.
     wait: u64,
     /// Its timer.
     waiting: Option<AbortHandle>,
-    /// When it began, in milliseconds of Unix time.
+    /// Start time of the supervisor, in milliseconds of Unix time.
     started_at: u64,
 }
 
@@ -164,7 +165,7 @@ impl Actor for RootActor {
             RootMsg::IdleTimer(wait) => state.on_idle_timer(&myself, wait),
             RootMsg::IdleConfirmed(wait) => {
                 if wait == state.wait && state.clients.is_empty() {
-                    tracing::info!("nobody uses it any more");
+                    tracing::info!("idle for its limit; shuts down");
                     state.begin_shutdown(&myself, None);
                 }
             }
@@ -184,7 +185,7 @@ impl Actor for RootActor {
         Ok(())
     }
 
-    /// A session or client that ends, however it ends, takes nobody with it.
+    /// The end of a session or client, in order or not, does not affect other actors.
     async fn handle_supervisor_evt(
         &self,
         myself: ActorRef<Self::Msg>,
@@ -197,7 +198,7 @@ impl Actor for RootActor {
                 state.on_session_failed(who.get_id());
                 state.on_retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
-                // Without its log of record or its judge nothing may go on.
+                // Without the audit log or the broker no call may run.
                 if [state.audit.get_id(), state.broker.slot().get_id()].contains(&who.get_id()) {
                     state.begin_shutdown(&myself, None);
                 }
@@ -245,13 +246,13 @@ impl RootState {
                     let _ =
                         session.send_message(BrokerToSession::AnswerRejected(call, reason).into());
                 }
-                None => tracing::warn!(%call, reason, "an answer did not count"),
+                None => tracing::warn!(%call, reason, "an answer was rejected"),
             },
             FromBroker::Log(line) => log_lines::write("broker", "every session", &line),
         }
     }
 
-    /// Also those that are about to end: somebody may come, and they stay.
+    /// Sends to retiring sessions too: a client may still need them.
     fn send_to_sessions(&self, message: impl Fn() -> BrokerToSession) {
         let retiring = self.retiring.values().map(|retiring| &retiring.actor);
         for session in self.sessions.values().chain(retiring) {
@@ -310,7 +311,8 @@ impl RootState {
         let audit = is_closed.then(|| self.audit.clone());
         let glances = self.request_glances();
         if audit.is_none() && glances.is_empty() {
-            // Nothing has to be asked. A client that asks on and on is held up by its own answers.
+            // No other actor has to be asked. A client that polls is slowed down only by its own
+            // replies.
             let _ = reply.send(status);
             return;
         }
@@ -322,7 +324,7 @@ impl RootState {
             for (session, glance) in glances {
                 let why = match tokio::time::timeout_at(until, glance).await {
                     Ok(Ok(SessionSummary { state: SessionState::Degraded(why), .. })) => why,
-                    // It is well, or has ended meanwhile.
+                    // It is healthy, or it ended in the meantime.
                     Ok(_) => continue,
                     Err(_) => NO_REPLY.to_owned(),
                 };
@@ -332,13 +334,13 @@ impl RootState {
         });
     }
 
-    /// What the host allows, in words.
+    /// Describes the cage that this host allows.
     fn describe_tier(&self) -> String {
         let tier = self.settings.host.last_known();
         let words = tier.in_words();
         match (&self.settings.cgroup, tier) {
             (Some(_), Tier::A | Tier::B) => format!("{words}, a cgroup for each command"),
-            // Nothing but a cage keeps a command from going to another one.
+            // Without a cage, a command can move itself to another cgroup.
             (Some(_), Tier::C) => {
                 format!("{words}; each command begins in a cgroup of its own, and can leave it")
             }
@@ -346,7 +348,7 @@ impl RootState {
         }
     }
 
-    /// Asks every live session how it is.
+    /// Requests the state of every live session.
     fn request_glances(&self) -> Vec<(SessionId, oneshot::Receiver<SessionSummary>)> {
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (reply, glance) = oneshot::channel();
@@ -357,7 +359,7 @@ impl RootState {
     }
 }
 
-/// Takes away what dead supervisors left. Beside the start, not before it: the directory of temporary
+/// Removes leftovers of dead supervisors. In the background, because the directory of temporary
 /// files may be long.
 fn clean_up_leftovers(settings: &SupervisorSettings, remover: &Remover) {
     let (root, remover) = (settings.temp_root.clone(), remover.clone());
@@ -369,7 +371,8 @@ fn clean_up_leftovers(settings: &SupervisorSettings, remover: &Remover) {
     });
 }
 
-/// The processes of these sessions. One that waits for its disk says nothing, and is told so.
+/// Collects the processes of these sessions. A session that is blocked on its disk is listed as
+/// unresponsive.
 async fn collect_process_rows(
     until: Instant,
     asked: Vec<(SessionId, oneshot::Receiver<Vec<ProcessRow>>)>,

@@ -1,9 +1,9 @@
-//! The lock on a session that outlives its supervisor: each runner holds the same descriptor, so it
-//! is free only when the session's runners have ended, however the supervisor did. The keepers of
-//! their cages are named beside it, since what is in a cage ends a moment after its runner: the lock is
-//! taken when none of them lives either. Used by the root when it opens a session, and by the call
-//! actor for each runner. Processes that do not end by themselves, because they were stopped, are
-//! ended by force when somebody waits for them.
+//! The lock on a session, which can outlive the supervisor: each runner holds a copy of the
+//! descriptor, so the lock is free only after all runners of the session have ended. Processes in a
+//! runner's cage end a moment after it, so the keepers of the cages are recorded in a file, and the
+//! lock is acquired only when none of them runs. Processes that were stopped and therefore do not
+//! end are killed when a supervisor waits for the lock. Used by the root when it opens a session,
+//! and by the call actor for each runner.
 
 use crate::orphans::{self, NotRunnersChild, RecordedProcess};
 use protocol::tool::Keeper;
@@ -15,28 +15,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the processes of a dead supervisor's calls may take to end. The runners' own ladder takes a third of a
-/// second; a machine under load takes longer.
+/// How long leftover processes of a dead supervisor's calls may take to end. The runners' own kill
+/// sequence takes a third of a second; a machine under load takes longer.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long they may take before they are ended by force, and between one time and the next.
+/// How long they may take before they are killed, and the time between two attempts.
 const KILL_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks at a lock that is not free.
+/// Time between two attempts to lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The lock, held. Clones are the same lock.
+/// The held lock. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionLock {
     lock: Arc<File>,
-    /// Those who were given it, and the keepers of their cages, by pid and start.
+    /// File that lists the runners and the keepers of their cages, by pid and start time.
     runners: PathBuf,
 }
 
 impl SessionLock {
-    /// Takes the lock of the session in this directory. Blocks while calls of an earlier supervisor
-    /// are ending.
+    /// Acquires the lock of the session in this directory. Blocks while calls of an earlier
+    /// supervisor end.
     ///
     /// # Errors
-    /// `WouldBlock` when they do not end in time; those of opening the file.
+    /// `WouldBlock` if they do not end in time; errors of opening the file.
     pub(crate) fn acquire(session_dir: &Path) -> io::Result<Self> {
         let runners = session_dir.join("runners");
         let file = open(session_dir)?;
@@ -58,10 +58,10 @@ impl SessionLock {
         }
     }
 
-    /// Takes it if nobody has it.
+    /// Acquires the lock if it is free.
     ///
     /// # Errors
-    /// `WouldBlock` where somebody has; those of opening the file.
+    /// `WouldBlock` if it is held; errors of opening the file.
     pub(crate) fn try_acquire(session_dir: &Path) -> io::Result<Self> {
         let file = open(session_dir)?;
         let runners = session_dir.join("runners");
@@ -77,13 +77,13 @@ impl SessionLock {
         Ok(Self { lock: Arc::new(lock), runners })
     }
 
-    /// The same lock for the runner of this number, which is noted.
+    /// A copy of the lock for the runner of this pid, which is recorded.
     pub(crate) fn share(&self, pid: u32) -> io::Result<OwnedFd> {
         orphans::record(&self.runners, pid)?;
         Ok(self.lock.try_clone()?.into())
     }
 
-    /// Notes the processes of that runner's cage; gives those that live.
+    /// Records the processes of that runner's cage and returns those that run.
     pub(crate) fn record_cage(
         &self,
         runner: u32,

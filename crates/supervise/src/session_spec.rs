@@ -1,5 +1,5 @@
-//! What a session is to be, from what its client asked for and what the configuration says: text
-//! and paths in, a plan out. Used by the session actor when it starts.
+//! Builds the specification of a session from its client's request and the configuration. Used by
+//! the session opener.
 
 mod join_conflicts;
 mod model;
@@ -37,13 +37,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Why a session cannot be as asked, for the client.
+/// Why a session cannot be opened as requested, for the client.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct OpenFailure {
-    /// What kind.
+    /// Its kind.
     pub kind: FailedKind,
-    /// In plain words, with a way on.
+    /// The message, with a remedy.
     pub message: String,
 }
 
@@ -54,7 +54,7 @@ impl OpenFailure {
 }
 
 impl From<&journal::OpenError> for OpenFailure {
-    /// Why a session cannot be opened from what is on disk.
+    /// Converts an error of the journal.
     fn from(error: &journal::OpenError) -> Self {
         let kind = match error {
             journal::OpenError::Held { .. } => FailedKind::Held,
@@ -77,33 +77,34 @@ pub(crate) struct SessionSpec {
     pub(crate) rules: RuleSet,
     pub(crate) setup: SessionSetup,
     pub(crate) source: Source,
-    /// The cage of a command; other calls change its profile only.
+    /// The cage of a command. Other calls change only its profile.
     pub(crate) confinement: Confinement,
-    /// What a command's environment holds.
+    /// The environment of a command.
     pub(crate) env: Vec<(String, String)>,
-    /// Settings for calls that sign.
+    /// Git's signing settings, for calls that may sign.
     pub(crate) signing: GitSigningSetup,
     pub(crate) network: Network,
     pub(crate) mode: Mode,
-    /// What its workers' environment holds beside the supervisor's: where certificates are.
+    /// Variables of its workers beside the supervisor's: the location of certificates.
     pub(crate) worker_env: Vec<(String, String)>,
-    /// What the model is told beside the system prompt, as the store found it.
+    /// Instructions that follow the system prompt, as the store found them.
     pub(crate) instructions: String,
-    /// What the session's store is begun with.
+    /// Setup of the session's store.
     pub(crate) store: StoreSetup,
-    /// What no call is given.
+    /// Directories that no call is given.
     pub(crate) forbidden: ForbiddenDirs,
-    /// Where rules go that a person gives for good.
+    /// The file for rules that a person gives permanently.
     pub(crate) user_file: Option<PathBuf>,
-    /// What it was made from.
+    /// The request and directories it was built from.
     origin: SpecOrigin,
-    /// Hosts that the proxies of its commands sign in to, where the list names them.
+    /// Hosts that the proxies of its commands sign in to, if the allow-list names them.
     pub(crate) sign_in_hosts: Vec<HostPort>,
-    /// What of the session's past does not hold any more, a sentence each.
+    /// Notes for the person, a sentence each: settings of the session's past that no longer hold,
+    /// and keys in the project.
     pub(crate) notes: Vec<String>,
 }
 
-/// Where a plan is made, beside what the client says.
+/// Properties of the host and the supervisor that a specification depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostContext<'a> {
     pub(crate) dirs: &'a Dirs,
@@ -115,7 +116,7 @@ pub(crate) struct HostContext<'a> {
     pub(crate) temp_root: &'a Path,
 }
 
-/// Makes the plan. Reads the configuration's files and resolves paths; changes nothing.
+/// Builds the specification. Reads configuration files and resolves paths; changes nothing.
 pub(crate) fn build_session_spec(
     id: SessionId,
     opening: &Opening,
@@ -218,7 +219,7 @@ pub(crate) fn build_session_spec(
     })
 }
 
-/// Nobody sits before a script who could read what its cage has lost.
+/// A script has no person who could see that its cage is weaker, so it requires the full cage.
 fn cage_level(config: &Config, audience: Audience, uncaged: Uncaged) -> Level {
     match (uncaged, audience) {
         (Uncaged::Accepted, _) => Level::Uncaged,
@@ -227,15 +228,15 @@ fn cage_level(config: &Config, audience: Audience, uncaged: Uncaged) -> Level {
     }
 }
 
-/// What a client's environment holds, as far as it was passed.
+/// The client's environment, as far as it was passed.
 fn client_environment(opening: &Opening) -> Environment {
     let variables = opening.env.iter();
     let bytes = |value: &String| OsString::from_vec(value.clone().into_bytes());
     variables.map(|(name, value)| (name.clone(), bytes(value))).collect()
 }
 
-/// The supervisor's directories with the person's own file where the client has it: a daemon may
-/// have been started from another environment.
+/// The supervisor's directories, with the user's configuration file where the client has it: the
+/// daemon may have been started from another environment.
 fn client_dirs(own: &Dirs, environment: &Environment) -> Dirs {
     let config = Dirs::resolve(environment).ok().and_then(|dirs| dirs.config);
     Dirs { config: config.or_else(|| own.config.clone()), ..own.clone() }
@@ -262,7 +263,7 @@ fn load(
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))
 }
 
-/// What flags say, as settings, so that the administrator's file stays above them.
+/// Flags as settings, so that the administrator's file takes precedence over them.
 fn flag_settings(opening: &Opening) -> Vec<(String, String)> {
     let mode = opening.mode.map(|mode| ("permissions.mode".to_owned(), mode.name().to_owned()));
     let network = opening.network.map(|network| ("net.mode".to_owned(), network.name().to_owned()));
@@ -327,7 +328,7 @@ fn session_setup(
     })
 }
 
-/// Most characters of one `read`: no more than a third of the model's context, at three characters a
+/// Limit of one `read` in characters: at most a third of the model's context, at three characters a
 /// token.
 pub(crate) fn read_chars(config: &Config) -> u32 {
     let tools = &config.tools;
@@ -336,7 +337,7 @@ pub(crate) fn read_chars(config: &Config) -> u32 {
     tools.max_read_chars.min(context.max(tools.max_result_chars))
 }
 
-/// What runs behind edits. Nothing does that by itself where nothing holds it.
+/// Commands that run after edits. In a session without a cage none run automatically.
 fn hooks(confinement: &Confinement, of: &HookConfig) -> Vec<Hook> {
     match confinement.level {
         Level::Uncaged => Vec::new(),
@@ -346,11 +347,11 @@ fn hooks(confinement: &Confinement, of: &HookConfig) -> Vec<Hook> {
     }
 }
 
-/// Behind the guidance for edits, where there is PowerShell.
+/// Added to the guidance for edits if PowerShell is installed.
 const HERE_STRINGS: &str =
     " In `powershell`, give text full of quotes as a single-quoted here-string (`@'` … `'@`).";
 
-/// What the model is told first.
+/// The system prompt.
 fn system_prompt(
     (confinement, signs_in): (&Confinement, &[HostPort]),
     foreword: &str,
@@ -369,16 +370,16 @@ fn system_prompt(
     }
 }
 
-/// As items beneath an item.
+/// Formats sentences as a nested list.
 fn indented(sentences: &[String]) -> String {
     let items: Vec<_> = sentences.iter().map(|sentence| format!("  - {sentence}")).collect();
     items.join("\n")
 }
 
-/// The network of a command, for the model and for questions.
+/// Describes the network of a command, for the model and for questions.
 fn describe_network(confinement: &Confinement) -> String {
     if confinement.level == Level::Uncaged {
-        return "on, whatever was set: nothing holds it off".to_owned();
+        return "on, whatever was set: without a sandbox it cannot be blocked".to_owned();
     }
     match (confinement.network, confinement.hosts.as_slice()) {
         (Network::Off, _) => "off".to_owned(),
@@ -391,10 +392,10 @@ fn describe_network(confinement: &Confinement) -> String {
     }
 }
 
-/// Whether this cage can hold what the change wants of the network.
+/// Checks that this cage can enforce the network that a change asks for.
 ///
 /// # Errors
-/// Where it is to be an allow-list and nothing but a namespace could keep it.
+/// For an allow-list without a network namespace.
 pub(crate) fn check_allow_list(
     change: &Change,
     confinement: &Confinement,
@@ -403,15 +404,16 @@ pub(crate) fn check_allow_list(
     match confinement.highest_tier {
         Tier::B | Tier::C if listed => Err(OpenFailure::new(
             FailedKind::SandboxUnavailable,
-            "an allow-list of hosts needs a network namespace (tier A), and this session's commands \
-             have less: switch the network off, or on as a whole. `agentd doctor` says what this \
+            "an allow-list of hosts needs a network namespace (tier A), and this session's \
+             commands \
+             have less: switch the network off, or on as a whole. `agentd doctor` shows what this \
              machine allows",
         )),
         Tier::A | Tier::B | Tier::C => Ok(()),
     }
 }
 
-/// What calls of the session can write, the overlays too, which each call of a command gets by itself.
+/// Paths that calls of the session can write, including the overlays that each command gets.
 fn writable_paths(confinement: &Confinement) -> Vec<PathBuf> {
     let overlays =
         confinement.caches.as_ref().map(|kept| project_caches::overlays_dir(&kept.to_path()));
@@ -419,14 +421,14 @@ fn writable_paths(confinement: &Confinement) -> Vec<PathBuf> {
 }
 
 impl SessionSpec {
-    /// Who can be asked from now on, and so whether a loss is accepted.
+    /// Sets whether a person can be asked, and thereby whether a weaker cage is accepted.
     pub(crate) fn set_audience(&mut self, audience: Audience) {
         self.rules.audience = audience;
         let uncaged = self.origin.opening.uncaged;
         self.confinement.level = cage_level(&self.config, audience, uncaged);
     }
 
-    /// Its private directories are in this one, wherever they were to be.
+    /// Sets where its private directories are, if they could not be made at the usual path.
     pub(crate) fn set_private_dirs(&mut self, made: &Path) {
         let wanted = self.confinement.temp.to_path();
         private_dirs::set_location(made, &mut self.confinement);
@@ -442,8 +444,8 @@ impl SessionSpec {
         self.rebuild_system_prompt();
     }
 
-    /// Whose settings commands are given copies of; `None` where nothing is kept from a command, which
-    /// reads the person's own.
+    /// The owner of settings that are copied for commands. `None` in a session without a cage,
+    /// whose commands read the original settings.
     pub(crate) fn settings_owner(&self) -> Option<SettingsOwner<'_>> {
         let Confinement { home, level, .. } = &self.confinement;
         let home = home.as_ref().filter(|_| *level != Level::Uncaged)?.to_path();
@@ -451,14 +453,15 @@ impl SessionSpec {
         Some(SettingsOwner { env: &self.origin.opening.env, home, writable, forbidden: kept })
     }
 
-    /// Its client passed keys for these hosts, of those that the configuration names.
+    /// Sets the configured hosts for which the client passed keys.
     pub(crate) fn set_sign_in_hosts(&mut self, hosts: Vec<HostPort>) {
         let all = self.config.credentials.iter().map(|credential| &credential.host);
         let without =
             sign_in::reachable(&self.confinement, all.filter(|host| !hosts.contains(host)));
         if !without.is_empty() {
             self.notes.push(format!(
-                "the proxy does not sign in to {}: the client that opened this session passed no key. \
+                "the proxy does not sign in to {}: the client that opened this session passed no \
+                 key. \
                  Open it with --net allow, and see that net.credentials gives one",
                 without.join(", ")
             ));
@@ -467,13 +470,13 @@ impl SessionSpec {
         self.rebuild_system_prompt();
     }
 
-    /// Copies of the person's settings lie in this directory.
+    /// Sets the directory with copies of the owner's settings.
     pub(crate) fn set_copied_settings(&mut self, dir: &Path, handed: CopiedSettings) {
         self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
         let as_they_are = handed.readable_in_place.into_iter();
         let as_they_are = as_they_are.map(|(name, file)| (name.to_owned(), file.into()));
         self.confinement.tool_homes.extend(as_they_are);
-        // Of two values most programs take the first.
+        // If a variable is set twice, most programs use the first value.
         let ours = |name: &str| handed.variables.iter().any(|(own, _)| own == name);
         self.env.retain(|(name, _)| !ours(name));
         self.env.extend(handed.variables);
@@ -481,7 +484,7 @@ impl SessionSpec {
         self.notes.extend(handed.note);
     }
 
-    /// What the store found goes behind what is said of every project.
+    /// Sets the instructions that the store found.
     pub(crate) fn set_instructions(&mut self, foreword: String) {
         self.instructions = foreword;
         self.rebuild_system_prompt();
@@ -492,8 +495,8 @@ impl SessionSpec {
         self.setup.system = system_prompt(network, &self.instructions, &self.setup.tools);
     }
 
-    /// A change as all that it opens: where it goes over to a list of hosts, those that stand on it already
-    /// are named too.
+    /// Lists all effects of a change: a switch to the allow-list also names the hosts that are
+    /// already on it.
     pub(crate) fn expand_change(&self, change: Change) -> Vec<Change> {
         let lists = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
         if !lists || self.confinement.network == Network::Listed {
@@ -505,7 +508,7 @@ impl SessionSpec {
         changes
     }
 
-    /// A person changed a setting; it holds for calls that start later.
+    /// Applies a setting that a person changed, for calls that start later.
     pub(crate) fn apply_change(&mut self, change: &Change) {
         match change {
             Change::Network(network) => {
@@ -526,7 +529,7 @@ impl SessionSpec {
                 }
                 Err(failure) => self.notes.push(failure.message),
             },
-            // What else it changes stands in the configuration.
+            // `set_model` applies the rest.
             Change::Model(_) => {}
             Change::Pin(file) => {
                 if !self.setup.pinned.contains(file) {
@@ -544,7 +547,7 @@ impl SessionSpec {
     }
 }
 
-/// Whether a command can start the program that a tool drives, as a shell would find it.
+/// Whether a command can start the program of a tool, found as a shell would find it.
 fn is_available(
     spec: &tools::ToolDeclaration,
     env: &[(String, String)],
@@ -580,7 +583,7 @@ fn offered_tool(
     }
 }
 
-/// What a tool of that name does; a name that is no tool's is taken for a change.
+/// The kind of the tool with this name; an unknown name counts as a mutation.
 pub(crate) fn tool_kind(name: &str) -> ToolKind {
     let spec = tools::specs().iter().find(|spec| spec.name == name);
     spec.map_or(ToolKind::Mutation, |spec| spec.kind)
@@ -592,8 +595,8 @@ fn home_dir(env: &[(String, String)]) -> Option<PathBuf> {
     (home.is_absolute() && home.is_dir()).then(|| home.canonicalize().ok()).flatten()
 }
 
-/// Our own directories, which no call may reach: journal, audit log, socket, token, rules. One that is
-/// not there yet is named too, or a call could make it with rules of its own in it.
+/// Directories of agentd that no call may reach: journal, audit log, socket, token, rules. A
+/// missing directory is listed too; otherwise a call could create it, with rules of its own in it.
 fn withheld_dirs(dirs: &Dirs, client: &Dirs) -> Vec<FilePath> {
     let own = [Some(&dirs.state), Some(&dirs.runtime), dirs.config.as_ref()];
     let clients = client.config.as_ref().filter(|config| dirs.config.as_ref() != Some(config));
@@ -605,27 +608,29 @@ fn withheld_dirs(dirs: &Dirs, client: &Dirs) -> Vec<FilePath> {
         .collect()
 }
 
-/// Where it is, or would be made: the directory above it that is there, links followed, and the rest.
+/// The real path of a directory that may not exist: its nearest existing ancestor with links
+/// resolved, then the rest.
 fn real_path(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find_map(|above| {
         let (real, rest) = (above.canonicalize().ok()?, dir.strip_prefix(above).ok()?);
-        // Joined with nothing, it would end in a slash.
+        // Joining an empty path would add a slash.
         Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
     })
 }
 
-/// Makes those of our own directories that are not there: what stands can be kept from calls.
+/// Creates agentd's own directories that are missing: only an existing directory can be hidden from
+/// calls.
 pub(crate) fn make_withheld_dirs(confinement: &Confinement) {
     for dir in confinement.withheld.iter().map(FilePath::to_path).filter(|dir| !dir.exists()) {
         if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&dir) {
-            // A cage in which a call could make it is refused, so nothing is lost but the comfort.
+            // Not fatal: a cage in which a call could create it is refused.
             tracing::debug!(dir = %dir.display(), %error, "a directory of our own cannot be made");
         }
     }
 }
 
-/// Where the client's certificates are, its own, not those of whoever started the daemon; and whether
-/// its workers go without a cage as its calls do.
+/// The location of the client's own certificates, not of the daemon's; and whether the workers run
+/// without a cage, as its calls do.
 fn worker_env(opening: &Opening) -> Vec<(String, String)> {
     let named =
         |(name, _): &&(String, String)| ["SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name.as_str());
@@ -636,7 +641,7 @@ fn worker_env(opening: &Opening) -> Vec<(String, String)> {
     opening.env.iter().filter(named).cloned().chain(uncaged).collect()
 }
 
-/// A call's confinement in plain words, for questions and the client's opening line.
+/// Describes a call's confinement, for questions and the client's first line.
 pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
     if confinement.level == Level::Uncaged {
         return unsandboxed::DESCRIPTION.to_owned();
@@ -648,9 +653,7 @@ pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
             format!("may write: this project and {more} added directories")
         }
         (Profile::Git, _) => "may write: this project".to_owned(),
-        (Profile::Format, _) => {
-            "writes nothing; what it prints replaces the edited file".to_owned()
-        }
+        (Profile::Format, _) => "writes nothing; its output replaces the edited file".to_owned(),
         (
             Profile::Probe
             | Profile::Query

@@ -1,5 +1,5 @@
-//! What a session's proxies sign in with: the certificate that one process makes when the session is
-//! opened, and the keys as its clients pass them, which nothing here reads.
+//! Sign-in of a session's proxies: the certificate, which one process makes when the session is
+//! opened, and the keys, which clients pass as descriptors and the supervisor never reads.
 
 use crate::grant::Grant;
 use crate::session_spec::SessionSpec;
@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// How long it may take to make a certificate. It takes milliseconds.
+/// How long making a certificate may take. It takes milliseconds.
 const CERTIFY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How the proxy of one command signs in, with the key of each account.
+/// Sign-in of one command's proxy, with a key for each account.
 #[derive(Debug)]
 pub(crate) struct SignInKeys {
     pub(crate) sign_in: SignIn,
@@ -29,7 +29,7 @@ pub(crate) struct SignInKeys {
 }
 
 impl SignInKeys {
-    /// Of the hosts that the configuration names and clients passed keys for.
+    /// For configured hosts whose key a client passed.
     pub(crate) fn of(
         plan: &SessionSpec,
         identity: Option<&Arc<Identity>>,
@@ -51,7 +51,7 @@ impl SignInKeys {
         (!keys.is_empty()).then_some(Self { sign_in: SignIn { identity, accounts }, keys })
     }
 
-    /// The same descriptors once more.
+    /// Duplicates of the descriptors.
     pub(crate) fn copies(&self) -> io::Result<Vec<OwnedFd>> {
         self.keys.iter().map(OwnedFd::try_clone).collect()
     }
@@ -63,13 +63,14 @@ fn key_for<'a>(host: &HostPort, papers: &'a [(Paper, OwnedFd)]) -> Option<&'a Ow
     known.map(|(_, key)| key)
 }
 
-/// Hosts that the configuration names and a client passed a key for.
+/// Configured hosts whose key a client passed.
 pub(crate) fn hosts_with_keys(plan: &SessionSpec, papers: &[(Paper, OwnedFd)]) -> Vec<HostPort> {
     let all = plan.config.credentials.iter().map(|credential| &credential.host);
     all.filter(|host| key_for(host, papers).is_some()).cloned().collect()
 }
 
-/// Behind what the model is told of the network, so that it looks for no tokens.
+/// A sentence for the model after the description of the network, so that it does not search for
+/// tokens.
 pub(crate) fn describe(confinement: &Confinement, hosts: &[HostPort]) -> String {
     match reachable(confinement, hosts) {
         hosts if hosts.is_empty() => String::new(),
@@ -80,7 +81,7 @@ pub(crate) fn describe(confinement: &Confinement, hosts: &[HostPort]) -> String 
     }
 }
 
-/// Those that commands of this cage reach through a proxy.
+/// The hosts that commands of this cage reach through a proxy.
 pub(crate) fn reachable<'a>(
     confinement: &Confinement,
     hosts: impl IntoIterator<Item = &'a HostPort>,
@@ -93,7 +94,7 @@ pub(crate) fn reachable<'a>(
     hosts.into_iter().filter(is_listed).map(ToString::to_string).collect()
 }
 
-/// Makes the certificate for a session whose commands can have a proxy that signs in.
+/// Makes the certificate, if commands of the session can have a proxy that signs in.
 pub(crate) async fn certify_if_needed(
     spawner: &Spawner,
     plan: &SessionSpec,
@@ -101,7 +102,7 @@ pub(crate) async fn certify_if_needed(
 ) -> Option<Result<Certified, String>> {
     let Confinement { highest_tier, level, .. } = plan.confinement;
     let hosts: Vec<_> = plan.config.credentials.iter().map(|it| it.host.clone()).collect();
-    // Without copies of settings commands are led to no authority.
+    // Commands learn of the authority only through copied settings.
     let led = level != Level::Uncaged && plan.settings_owner().is_some();
     if hosts.is_empty() || highest_tier != Tier::A || !led {
         return None;
@@ -138,14 +139,14 @@ async fn certify(
                     message: FromTool::Uncaged { step, reason },
                     permit: _,
                 } => {
-                    return Err(format!("its process could not be locked ({step}: {reason})"));
+                    return Err(format!("its process could not be confined ({step}: {reason})"));
                 }
                 ProcessEvent::Message { message: FromTool::Log(line), permit: _ } => {
                     log_lines::write("agentd-web", &plan.id, &line);
                 }
                 ProcessEvent::Ended(cause) => return Err(format!("its process {cause}")),
                 ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_) => {
-                    return Err("its process said something else".to_owned());
+                    return Err("its process sent an unexpected message".to_owned());
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Where a session's store keeps things: a directory for each project and one for the person, which
-//! no other project's store can reach. Used when a session is planned, begun and removed.
+//! Directories of a session's store: one for each project and one for the user. Stores of other
+//! projects cannot reach them. Used when a session is specified, opened and removed.
 
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
 use protocol::ids::SessionId;
@@ -11,14 +11,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// What a session's store is begun with.
+/// Setup of a session's store.
 pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -> StoreSetup {
     let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
     let stores = state.join("store");
     let project = of.project.to_path();
     let (project_store, user_store) =
         (stores.join(project_dir_name(&project)), stores.join("user"));
-    // A project that our own directories lie in is not read: the store would see other sessions.
+    // A project that contains agentd's own directories is not readable: the store would see other
+    // sessions.
     let holds_ours = of.withheld.iter().any(|own| own.to_path().starts_with(&project));
     let readable = if holds_ours { FilePath::from(&project_store) } else { of.project.clone() };
     let confinement = Confinement {
@@ -49,10 +50,10 @@ pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -
     }
 }
 
-/// Makes the directories, which the store itself could not.
+/// Makes the directories; the store itself cannot.
 ///
 /// # Errors
-/// What the system answered.
+/// Errors of the file system.
 pub(crate) fn make(setup: &StoreSetup) -> io::Result<()> {
     for directory in [&setup.project_store, &setup.user_store] {
         DirBuilder::new().recursive(true).mode(0o700).create(directory.to_path())?;
@@ -60,7 +61,7 @@ pub(crate) fn make(setup: &StoreSetup) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what was kept for a session that is removed, wherever its project is.
+/// Removes the stored data of a session that is removed, in the stores of all projects.
 pub(crate) fn remove_session_store(state: &Path, session: &SessionId) {
     let stores = std::fs::read_dir(state.join("store")).into_iter().flatten().flatten();
     for store in stores {
@@ -73,7 +74,7 @@ pub(crate) fn remove_session_store(state: &Path, session: &SessionId) {
     }
 }
 
-/// Removes the answers that were kept for a session which a person has ended.
+/// Removes the cached results of a session that a person ended.
 pub(crate) fn remove_cached_results(state: &Path, session: &SessionId) {
     let stores = std::fs::read_dir(state.join("store")).into_iter().flatten().flatten();
     for store in stores {
@@ -88,7 +89,8 @@ pub(crate) fn remove_cached_results(state: &Path, session: &SessionId) {
     }
 }
 
-/// A project's own: its last name for people, and a digest of all of it.
+/// Name of a project's directory: its last path component for people, and a digest of the whole
+/// path.
 pub(crate) fn project_dir_name(project: &Path) -> PathBuf {
     let digest = Sha256::digest(project.as_os_str().as_bytes());
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();

@@ -1,16 +1,17 @@
-//! Where the person keeps programs and certificates that commands use, beside the usual places that the
-//! policy knows by itself. For `plan`.
+//! The user's programs and certificates that commands use, beyond the usual directories that the
+//! policy knows. Used by the session specification.
 
 use crate::forbidden_dirs::ForbiddenDirs;
 use protocol::confinement::{Confinement, FilePath};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Of a directory of certificates, so many are looked at.
+/// Limit of files examined in a directory of certificates.
 const MAX_FILES: usize = 1024;
 
-/// What variables name, by the names that the policy has for them: no place that reaches keys or that
-/// commands can write or could have led elsewhere. Of cargo's home, which holds its keys, the policy has parts.
+/// Paths from environment variables, with the names that the policy uses. Excluded are paths that
+/// reach keys, that commands can write, or that commands could redirect. `CARGO_HOME` contains
+/// keys, so the policy grants only parts of it.
 pub(crate) fn from_variables(
     env: &[(String, String)],
     kept: &ForbiddenDirs,
@@ -37,7 +38,7 @@ pub(crate) fn from_variables(
     fit.map(|(name, path)| (name.clone(), FilePath::from(path))).collect()
 }
 
-/// Whether a file of certificates, or one of such a directory, holds the key to one too.
+/// Whether a certificate file, or a file in a directory of certificates, contains a private key.
 fn holds_key(path: &Path) -> bool {
     let found = |file: &Path| {
         let bytes = sandbox::small_file(file).unwrap_or_default();
@@ -49,7 +50,7 @@ fn holds_key(path: &Path) -> bool {
     }
 }
 
-/// Where the person's own programs are that this cage does not let commands start yet.
+/// The user's program directories that this cage does not let commands execute from yet.
 pub(crate) fn from_path(
     env: &[(String, String)],
     confinement: &Confinement,

@@ -1,49 +1,48 @@
-//! Addresses that nothing of ours leads to, whatever a name says: this machine, the networks around
-//! it, and what only looks like an address of the internet. Pure; asked after each look-up.
+//! Address ranges that are always blocked: this machine, its networks, and addresses that are not
+//! on the public internet. Pure; checked after each lookup.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// First address, length of the prefix, why.
+/// First address, prefix length, reason.
 type Range<A> = (A, u32, &'static str);
 
 const fn v4(a: u8, b: u8, c: u8, d: u8) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// From IANA's registry of special addresses, and what clouds keep beside it.
+/// From IANA's registry of special-purpose addresses, and special addresses of clouds.
 const V4: &[Range<u32>] = &[
     (v4(0, 0, 0, 0), 8, "this host"),
     (v4(10, 0, 0, 0), 8, "a private network"),
-    (v4(100, 64, 0, 0), 10, "a carrier's own network"),
+    (v4(100, 64, 0, 0), 10, "a carrier-grade NAT network"),
     (v4(127, 0, 0, 0), 8, "this host"),
-    (v4(169, 254, 0, 0), 16, "a link's own address, where clouds keep their credentials"),
+    (v4(169, 254, 0, 0), 16, "a link-local address, where clouds publish credentials"),
     (v4(172, 16, 0, 0), 12, "a private network"),
-    (v4(192, 0, 0, 0), 24, "an address for protocols"),
+    (v4(192, 0, 0, 0), 24, "a protocol address"),
     (v4(192, 0, 2, 0), 24, "an address for documentation"),
-    (v4(192, 88, 99, 0), 24, "a relay into IPv6"),
+    (v4(192, 88, 99, 0), 24, "a 6to4 relay"),
     (v4(192, 168, 0, 0), 16, "a private network"),
-    (v4(198, 18, 0, 0), 15, "an address for measurements"),
+    (v4(198, 18, 0, 0), 15, "a benchmarking address"),
     (v4(198, 51, 100, 0), 24, "an address for documentation"),
     (v4(203, 0, 113, 0), 24, "an address for documentation"),
-    (v4(224, 0, 0, 0), 4, "a group of hosts"),
-    (v4(240, 0, 0, 0), 4, "an address that is not given out"),
-    // One address of the internet that leads to the host of a virtual machine.
-    (v4(168, 63, 129, 16), 32, "a cloud's own address"),
+    (v4(224, 0, 0, 0), 4, "a multicast address"),
+    (v4(240, 0, 0, 0), 4, "a reserved address"),
+    // A public address that reaches the host of a virtual machine.
+    (v4(168, 63, 129, 16), 32, "a cloud's internal address"),
 ];
 
 const fn v6(a: u16, b: u16, c: u16) -> u128 {
     (a as u128) << 112 | (b as u128) << 96 | (c as u128) << 80
 }
 
-/// Only 2000::/3 is given out at all; what is special within it.
+/// Special ranges in 2000::/3, the only range that is allocated.
 const V6: &[Range<u128>] = &[
-    (v6(0x2001, 0, 0), 23, "an address for protocols"),
+    (v6(0x2001, 0, 0), 23, "a protocol address"),
     (v6(0x2001, 0xdb8, 0), 32, "an address for documentation"),
     (v6(0x3fff, 0, 0), 20, "an address for documentation"),
 ];
 
-/// Where an address of IPv4 stands inside one of IPv6: prefix, its length, and by how many bits the
-/// inner one lies above the end.
+/// IPv4 addresses embedded in IPv6: prefix, its length, and the shift of the embedded address.
 const EMBEDDED_V4: &[(u128, u32, u32)] = &[
     // ::ffff:a.b.c.d
     (0xffff << 32, 96, 0),
@@ -53,7 +52,7 @@ const EMBEDDED_V4: &[(u128, u32, u32)] = &[
     (v6(0x2002, 0, 0), 16, 80),
 ];
 
-/// Why nothing may be led there; `None` where it is an address of the internet.
+/// The reason why an address is blocked; `None` for an address on the public internet.
 #[must_use]
 pub fn blocked_reason(address: IpAddr) -> Option<&'static str> {
     match address {
@@ -82,11 +81,11 @@ fn blocked_v6(address: Ipv6Addr) -> Option<&'static str> {
     }
     match address.segments()[0] {
         0xfc00..=0xfdff => return Some("a private network"),
-        0xfe80..=0xfebf => return Some("a link's own address"),
-        0xfec0..=0xfeff => return Some("a site's own address"),
-        0xff00..=0xffff => return Some("a group of hosts"),
+        0xfe80..=0xfebf => return Some("a link-local address"),
+        0xfec0..=0xfeff => return Some("a site-local address"),
+        0xff00..=0xffff => return Some("a multicast address"),
         0x2000..=0x3fff => {}
-        _ => return Some("an address that is not given out"),
+        _ => return Some("a reserved address"),
     }
     V6.iter().find(|(first, length, _)| shares(*first, *length)).map(|(_, _, why)| *why)
 }

@@ -1,16 +1,16 @@
-//! What a server sent, as text: unpacked within a bound, in the letters that it says or shows. Pure;
-//! for `fetch`.
+//! Decodes a server's response body to text: decompresses it within a limit and decodes its
+//! character set. Pure; used by `fetch`.
 
 use encoding_rs::{Encoding, UTF_8};
 use flate2::read::{GzDecoder, ZlibDecoder};
 use std::io::Read;
 
-/// Most bytes of a page that are read, packed or unpacked: fifty times what the model gets of it.
+/// Limit of a page in bytes, compressed or not: fifty times what the model gets of it.
 pub(crate) const MAX_BYTES: usize = 2 << 20;
-/// Where a page names its letters, by HTML's rule.
+/// Length in which HTML declares its character set, by the standard.
 const PRESCAN: usize = 1024;
 
-/// What came, and what the server says of it.
+/// A response body with its headers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageBody {
     /// `content-type`, as sent.
@@ -19,20 +19,20 @@ pub(crate) struct PageBody {
     pub content_encoding: String,
     /// At most [`MAX_BYTES`].
     pub bytes: Vec<u8>,
-    /// Whether more would have come.
+    /// Whether the body was cut at the limit.
     pub cut: bool,
 }
 
-/// What kind of text it is.
+/// Kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
-    /// A page, to be made prose of.
+    /// HTML, to be converted to prose.
     Html,
-    /// As it is.
+    /// Text to be used unchanged.
     Plain,
 }
 
-/// A body, read.
+/// A decoded body.
 #[derive(Debug)]
 pub(crate) struct PageText {
     pub kind: BodyKind,
@@ -40,28 +40,28 @@ pub(crate) struct PageText {
     pub cut: bool,
 }
 
-/// Unpacks and decodes.
+/// Decompresses and decodes a body.
 ///
 /// # Errors
-/// Why it is no text that can be read, in words.
+/// The reason why it is not readable text.
 pub(crate) fn decode(body: PageBody) -> Result<PageText, String> {
     let PageBody { content_type, content_encoding: packed, bytes, cut } = body;
     let (bytes, cut) = decompress(&packed, bytes, cut)?;
     let (mime, charset) = parse_content_type(&content_type);
     let kind = body_kind(&mime, &bytes).ok_or_else(|| match mime.as_str() {
-        "" => format!("it is no text ({} bytes of an unnamed kind)", bytes.len()),
-        mime => format!("it is {mime}, of which no text is made ({} bytes)", bytes.len()),
+        "" => format!("it is not text ({} bytes without a content type)", bytes.len()),
+        mime => format!("it is {mime}, which cannot be converted to text ({} bytes)", bytes.len()),
     })?;
     let encoding = charset.or_else(|| match kind {
         BodyKind::Html => charset_of_page(&bytes),
         BodyKind::Plain => None,
     });
-    // A byte order mark has the last word.
+    // A byte order mark takes precedence.
     let (text, ..) = encoding.unwrap_or(UTF_8).decode(&bytes);
     Ok(PageText { kind, text: text.into_owned(), cut })
 }
 
-/// The bytes themselves. We ask for them as they are; some servers pack anyway.
+/// The decompressed bytes. We request uncompressed bodies, but some servers compress anyway.
 fn decompress(packed: &str, bytes: Vec<u8>, cut: bool) -> Result<(Vec<u8>, bool), String> {
     let packed = packed.trim().to_ascii_lowercase();
     let mut out = Vec::new();
@@ -70,14 +70,17 @@ fn decompress(packed: &str, bytes: Vec<u8>, cut: bool) -> Result<(Vec<u8>, bool)
         "" | "identity" => return Ok((bytes, cut)),
         "gzip" | "x-gzip" => GzDecoder::new(&bytes[..]).take(room).read_to_end(&mut out),
         "deflate" => ZlibDecoder::new(&bytes[..]).take(room).read_to_end(&mut out),
-        other => return Err(format!("it came packed with {other}, which nobody asked for")),
+        other => return Err(format!("it is compressed with {other}, which is not supported")),
     };
     match read {
         Ok(_) => {}
-        // The end of what was cut is missing, and what stands before it is good.
+        // A body that was cut has no valid end; the part before it is usable.
         Err(_) if cut && !out.is_empty() => {}
         Err(error) => {
-            return Err(format!("it says that it is packed with {packed} and is not: {error}"));
+            return Err(format!(
+                "it claims {packed} compression but cannot be decompressed: \
+                                {error}"
+            ));
         }
     }
     let longer = out.len() > MAX_BYTES;
@@ -85,7 +88,7 @@ fn decompress(packed: &str, bytes: Vec<u8>, cut: bool) -> Result<(Vec<u8>, bool)
     Ok((out, cut || longer))
 }
 
-/// The kind, in lower case, and the letters that a `content-type` names.
+/// The media type, in lower case, and the character set of a `content-type`.
 fn parse_content_type(content_type: &str) -> (String, Option<&'static Encoding>) {
     let mut parts = content_type.split(';');
     let mime = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -118,7 +121,7 @@ fn body_kind(mime: &str, bytes: &[u8]) -> Option<BodyKind> {
     }
 }
 
-/// What a page says of itself: `<meta charset=…>`, or the older way of writing it.
+/// The character set that a page declares: `<meta charset=…>`, or the older form.
 fn charset_of_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let front = String::from_utf8_lossy(&bytes[..bytes.len().min(PRESCAN)]).to_ascii_lowercase();
     let behind = &front[front.find("<meta")?..];
@@ -202,7 +205,7 @@ mod tests {
             PageBody { cut: true, ..body("text/plain", "gzip", &packed[..packed.len() / 2]) };
         assert!(decode(half).is_ok_and(|read| read.cut));
         for (packed, bytes, words) in
-            [("gzip", &b"plain words"[..], "and is not"), ("br", b"x", "nobody asked for")]
+            [("gzip", &b"plain words"[..], "cannot be decompressed"), ("br", b"x", "not supported")]
         {
             let why = decode(body("text/plain", packed, bytes)).unwrap_err();
             assert!(why.contains(words), "{why}");

@@ -1,6 +1,6 @@
-//! A certificate for the hosts that a session's proxies sign in to, and the authority that commands are
-//! to trust for it. The authority signs this one certificate; its key is dropped before it is known to
-//! anybody, so that nothing else can ever be signed with it.
+//! Makes the certificate for hosts that a session's proxies sign in to, and the authority that
+//! commands trust for it. The authority signs this one certificate. Its key is then dropped and
+//! never leaves this function, so nothing else can be signed with it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,17 +13,17 @@ use rcgen::{
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Before now, for clocks of containers that lag.
+/// Start of validity before now, for containers with slow clocks.
 const CLOCK_SKEW: Duration = DAY;
-/// A session that lives longer is given new ones when it is opened next.
+/// A session that lives longer gets new certificates when it is opened next.
 const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Letters of a line of PEM.
+/// Characters in a line of PEM.
 const LINE: usize = 64;
 
-/// Makes both.
+/// Makes the authority and the certificate.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason of a failure.
 pub fn certify(hosts: &[HostPort]) -> Result<Certified, String> {
     build(hosts, SystemTime::now()).map_err(|error| format!("no certificate can be made: {error}"))
 }
@@ -38,7 +38,7 @@ fn build(hosts: &[HostPort], now: SystemTime) -> Result<Certified, Error> {
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     authority.name_constraints = Some(NameConstraints {
         permitted_subtrees: names.iter().cloned().map(GeneralSubtree::DnsName).collect(),
-        // Constraints on names leave addresses free.
+        // Constraints on names do not restrict IP addresses.
         excluded_subtrees: vec![
             GeneralSubtree::IpAddress(CidrSubnet::V4([0; 4], [0; 4])),
             GeneralSubtree::IpAddress(CidrSubnet::V6([0; 16], [0; 16])),

@@ -1,49 +1,50 @@
-//! The first words of a tunnel: the name that a TLS client asks its server for. Pure but for `first`.
+//! Checks the start of a tunnel: the server name in a TLS ClientHello. Pure, except
+//! `check_first_message`.
 //!
-//! The name stands in the open in a ClientHello (SNI). It decides which of the servers at one address
-//! answers, so it has to be the host that was judged. What is not TLS passes, and so does a hello without a
-//! name. What the request inside says (`Host:`) and an encrypted hello (ECH) cannot be seen.
+//! The name (SNI) is sent unencrypted. It selects the server at a shared address, so it must be the
+//! host that was approved. Other protocols pass, and so does a hello without a name. The `Host:`
+//! header inside the tunnel and an encrypted hello (ECH) cannot be checked.
 
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
-/// Longest ClientHello that is read, with the heads of its records: ten times those with keys of
-/// post-quantum exchanges.
+/// Limit of a ClientHello in bytes, with the record headers: ten times one with post-quantum key
+/// exchange.
 const MAX_BYTES: usize = 32 << 10;
-/// Bytes of a record's head, and of a message's within it.
+/// Lengths of a record header, and of the message header in it.
 const RECORD_HEAD: usize = 5;
 const MESSAGE_HEAD: usize = 4;
-/// Kinds of record, message and extension.
+/// Codes of record, message and extension.
 const HANDSHAKE: u8 = 0x16;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
 const HOST_NAME: u8 = 0;
 
-/// What the bytes so far are.
+/// Classification of the first bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ClientHello {
-    /// The beginning of a hello, or nothing.
+    /// Incomplete so far, or empty.
     Part,
-    /// No TLS.
+    /// Another protocol.
     NotTls,
-    /// A whole hello, and the name in it.
+    /// A complete hello, with its name.
     Whole(Option<String>),
-    /// It begins like one and cannot be read.
+    /// Starts like a hello but cannot be parsed.
     Malformed,
 }
 
-/// What came first over a tunnel.
+/// Decision on the start of a tunnel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TunnelStart {
-    /// These bytes may go on: no TLS, an end, or TLS for this host.
+    /// These bytes may be forwarded: another protocol, an end, or TLS for the right host.
     Allowed(Vec<u8>),
-    /// Why not.
+    /// The reason of the refusal.
     Refused(String),
 }
 
-/// Reads until it is clear what comes. A client that waits for its server is waited for as long; one that has
-/// begun a hello gets `time` for the rest of it.
+/// Reads until the first bytes can be classified. A client that sends nothing may wait for its
+/// server, without a limit; once it started a hello, it has `time` for the rest.
 pub(crate) async fn check_first_message(
     from: &mut (impl AsyncRead + Unpin),
     host: &str,
@@ -55,7 +56,7 @@ pub(crate) async fn check_first_message(
     }
     let whole = async {
         while read(&bytes) == ClientHello::Part {
-            // A server does nothing with a part of a hello.
+            // A server ignores an incomplete hello.
             if from.read_buf(&mut bytes).await? == 0 {
                 break;
             }
@@ -64,7 +65,7 @@ pub(crate) async fn check_first_message(
     };
     let Ok(bytes) = timeout(time, whole).await else {
         return Ok(TunnelStart::Refused(
-            "inside TLS it did not say which host it asks for".to_owned(),
+            "it did not send the host name of its TLS connection in time".to_owned(),
         ));
     };
     let bytes = bytes?;
@@ -74,11 +75,13 @@ pub(crate) async fn check_first_message(
         }
         ClientHello::Whole(Some(name)) if is_same(&name, host) => TunnelStart::Allowed(bytes),
         ClientHello::Whole(Some(name)) => {
-            TunnelStart::Refused(format!("inside TLS it asks for another host, {name}"))
+            TunnelStart::Refused(format!("its TLS connection asks for another host, {name}"))
         }
-        ClientHello::Malformed => {
-            TunnelStart::Refused("inside TLS its first message cannot be read".to_owned())
-        }
+        ClientHello::Malformed => TunnelStart::Refused(
+            "the first message of its TLS connection cannot be \
+                                  parsed"
+                .to_owned(),
+        ),
     })
 }
 
@@ -86,7 +89,7 @@ fn is_same(name: &str, host: &str) -> bool {
     name.strip_suffix('.').unwrap_or(name).eq_ignore_ascii_case(host)
 }
 
-/// What these first bytes of a client are.
+/// Classifies the first bytes of a client.
 pub(crate) fn read(bytes: &[u8]) -> ClientHello {
     match bytes {
         [] | [HANDSHAKE] => return ClientHello::Part,
@@ -104,14 +107,14 @@ pub(crate) fn read(bytes: &[u8]) -> ClientHello {
     }
 }
 
-/// The first message of the handshake.
+/// The first handshake message.
 enum HandshakeMessage {
     Part,
     Whole(Vec<u8>),
     Malformed,
 }
 
-/// Joins it from the records that it may be split over.
+/// Joins the message, which may be split over several records.
 fn message(bytes: &[u8]) -> HandshakeMessage {
     let mut joined = Vec::new();
     let mut rest = bytes;
@@ -141,7 +144,7 @@ fn message(bytes: &[u8]) -> HandshakeMessage {
     }
 }
 
-/// The host name in a ClientHello; nothing where it is broken or names several.
+/// The host name in a ClientHello; `None` if it is malformed or names several.
 fn server_name(hello: &[u8]) -> Option<Option<String>> {
     let mut hello = FieldReader(hello);
     // Version and random, session, ciphers, compressions.
@@ -170,7 +173,7 @@ fn server_name(hello: &[u8]) -> Option<Option<String>> {
     Some(found)
 }
 
-/// Fields with their lengths in front.
+/// Reads fields with a length prefix.
 struct FieldReader<'a>(&'a [u8]);
 
 impl<'a> FieldReader<'a> {
@@ -185,13 +188,13 @@ impl<'a> FieldReader<'a> {
         Some(u16::from(bytes[0]) << 8 | u16::from(bytes[1]))
     }
 
-    /// A field with a length of one byte.
+    /// A field with a one-byte length.
     fn short(&mut self) -> Option<&'a [u8]> {
         let length = self.take(1)?[0];
         self.take(usize::from(length))
     }
 
-    /// One with a length of two.
+    /// A field with a two-byte length.
     fn long(&mut self) -> Option<&'a [u8]> {
         let length = self.number()?;
         self.take(usize::from(length))

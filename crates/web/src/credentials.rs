@@ -1,5 +1,5 @@
-//! The keys that a proxy has for hosts, and which requests are sent with one. Pure but for reading a
-//! key from its descriptor.
+//! Keys of a proxy for hosts, and the decision which requests are sent with a key. Pure, except
+//! that keys are read from descriptors.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,15 +13,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use zeroize::Zeroizing;
 
-/// Longest key in bytes. It stops a wrong file from being read whole.
+/// Limit of a key in bytes, so that a wrong file is not read whole.
 const CAP: usize = 16 << 10;
-/// The one request of git that reads and is no GET: which objects a fetch wants.
+/// Git's only read request that is not a GET: it names the objects to fetch.
 const UPLOAD_PACK: &str = "/git-upload-pack";
-/// Some servers take a request with one of these for another than it is.
+/// Headers that make some servers treat a request as another method.
 const METHOD_OVERRIDES: [&str; 3] =
     ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// One host with what requests to it are signed in with, or why there is nothing.
+/// The authorization header for one host, or why there is none.
 pub(crate) struct HostCredential {
     host: HostPort,
     header: Result<HeaderValue, String>,
@@ -39,10 +39,10 @@ impl HostCredential {
         self.host.is(name, port)
     }
 
-    /// Takes out what the command says of itself, and signs in where this request may be signed in.
+    /// Removes the command's own authorization, and adds the key if this request may have it.
     ///
     /// # Errors
-    /// Why there is no key to sign in with.
+    /// Why there is no key.
     pub(crate) fn apply(
         &self,
         (method, path): (&Method, &str),
@@ -60,7 +60,7 @@ impl HostCredential {
     }
 }
 
-/// Whether a request is sent with the key.
+/// Whether the key was added to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignedIn {
     Yes,
@@ -68,7 +68,8 @@ pub(crate) enum SignedIn {
 }
 
 impl SignedIn {
-    /// Takes out of the answer what would sign in later requests, which may change.
+    /// Removes cookies from the response: they would authorize later requests, also ones that
+    /// write.
     pub(crate) fn strip(self, answer: &mut HeaderMap) {
         if self == Self::Yes {
             answer.remove(SET_COOKIE);
@@ -76,7 +77,7 @@ impl SignedIn {
     }
 }
 
-/// Whether a request reads: what a key would let it change, it changes without one, or not.
+/// Whether a request only reads. Requests that write are sent without the key.
 fn only_reads(method: &Method, path: &str) -> bool {
     match *method {
         Method::GET | Method::HEAD => true,
@@ -88,7 +89,7 @@ fn only_reads(method: &Method, path: &str) -> bool {
 fn read(file: &File) -> Result<Zeroizing<String>, String> {
     let mut bytes = Zeroizing::new(vec![0; CAP + 1]);
     let mut length = 0;
-    // From its beginning: its offset is the same in each process that has it.
+    // Read from the start: the offset is shared by all processes that have the descriptor.
     while length < bytes.len() {
         match file.read_at(&mut bytes[length..], length as u64) {
             Ok(0) => break,
@@ -100,9 +101,9 @@ fn read(file: &File) -> Result<Zeroizing<String>, String> {
     let text = std::str::from_utf8(&bytes[..length]).unwrap_or_default().trim();
     match text.bytes().all(|byte| byte.is_ascii_graphic()) && length <= CAP && !text.is_empty() {
         true => Ok(Zeroizing::new(text.to_owned())),
-        false => {
-            Err("its key is empty, longer than 16 KiB, or has characters that no key has".into())
-        }
+        false => Err("its key is empty, longer than 16 KiB, or has characters that are not \
+                 allowed"
+            .into()),
     }
 }
 
@@ -115,7 +116,7 @@ fn header(user: Option<&str>, key: &str) -> Result<HeaderValue, String> {
         }
     });
     let mut value =
-        HeaderValue::from_str(&text).map_err(|_| "its key fits no header".to_owned())?;
+        HeaderValue::from_str(&text).map_err(|_| "its key is not valid in a header".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -1,17 +1,17 @@
-//! What was decided, kept small: equal decisions are one line with a count, and after a number of
-//! lines only their count is kept, so that a loop cannot flood the record. What was reached has lines
-//! of its own, so that many refusals cannot keep it out.
+//! Log of a proxy's decisions, bounded in size. Equal decisions share one row with a count, and
+//! decisions beyond the limit are only counted, so that a loop cannot flood the record. Connections
+//! that were made have a limit of their own, so that many refusals cannot displace them.
 
 use protocol::confinement::{Connection, Passage};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines kept in full, of connections that were made, and as many of all others.
+/// Limit of rows for connections that were made, and the same again for all others.
 const MAX_ROWS: usize = 200;
-/// Most bytes of what a command wrote as a place, or a server or resolver as a reason.
+/// Limit in bytes for a destination written by a command, or a reason from a server or resolver.
 const MAX_TEXT_BYTES: usize = 300;
 
-/// Bytes carried over the connections of one line.
+/// Bytes transferred over the connections of one row.
 #[derive(Debug, Default)]
 pub(crate) struct ByteCounts {
     sent: AtomicU64,
@@ -28,7 +28,7 @@ impl ByteCounts {
     }
 }
 
-/// All decisions of one proxy. Clones are the same ledger.
+/// All decisions of one proxy. Clones share the log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DecisionLog(Arc<Mutex<DecisionRows>>);
 
@@ -46,7 +46,7 @@ struct DecisionRow {
     carried: Arc<ByteCounts>,
 }
 
-/// Whether a decision is like one before.
+/// Whether a decision equals an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Novelty {
     New,
@@ -54,7 +54,7 @@ pub(crate) enum Novelty {
 }
 
 impl DecisionLog {
-    /// Adds a decision; what is carried by it is counted where the answer says.
+    /// Adds a decision. Its transferred bytes are counted in the returned counters.
     pub(crate) fn add(&self, place: &str, decision: Passage) -> (Novelty, Arc<ByteCounts>) {
         let (place, decision) = (cut(place), presentable(decision));
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +77,7 @@ impl DecisionLog {
         (Novelty::Repeated, carried)
     }
 
-    /// All lines so far, and how many more there were.
+    /// All rows so far, and the number of further decisions.
     pub(crate) fn read(&self) -> (Vec<Connection>, u64) {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = |line: &DecisionRow| Connection {
@@ -100,7 +100,8 @@ fn presentable(decision: Passage) -> Passage {
     }
 }
 
-/// Short, and without characters that move a terminal's cursor or break a line.
+/// Truncates a text and escapes control characters, which could move a terminal's cursor or break a
+/// line.
 fn cut(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars() {

@@ -1,5 +1,5 @@
-//! One connection to a named host: the name is looked up once, every address that came is judged, and
-//! what is connected to is one of exactly those. The only file of this crate that opens connections.
+//! Connects to a named host: resolves the name once, checks every address, and connects to one of
+//! these. The only file of this crate that opens connections.
 
 use crate::blocked_ranges::blocked_reason;
 use protocol::web::PrivateNetworks;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-/// A name server that takes longer is out of order.
+/// Timeout of a name lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
-/// For each address: a host that takes longer to answer at all will not.
+/// Timeout for each address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most addresses that are tried.
+/// Limit of addresses that are tried.
 const MAX_ADDRESSES: usize = 4;
 
 /// Why there is no connection.
 #[derive(Debug, Clone)]
 pub(crate) enum DialError {
-    /// What the name leads to may not be reached.
+    /// The name resolves to a blocked address.
     Blocked(String),
     /// The name or the host does not answer.
     Failed(String),
@@ -36,7 +36,7 @@ impl fmt::Display for DialError {
 
 impl std::error::Error for DialError {}
 
-/// Looks names up for a client of HTTP, which then connects to exactly what was judged.
+/// Resolver for an HTTP client, which then connects only to checked addresses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CheckedResolver(pub PrivateNetworks);
 
@@ -44,14 +44,14 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let private = self.0;
         Box::pin(async move {
-            // The client puts the port in.
+            // The client adds the port.
             let addresses = look_up(name.as_str(), 0, private).await?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
-/// Looks up and connects.
+/// Resolves a name and connects.
 pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr), DialError> {
     let addresses = look_up(name, port, PrivateNetworks::Refused).await?;
     let mut last = String::new();
@@ -65,8 +65,8 @@ pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr
     Err(DialError::Failed(last))
 }
 
-/// The addresses of a name, all of them fit to be reached. A name that has one that is not is refused
-/// as a whole: whoever made it so has something in mind.
+/// All addresses of a name, checked. If one is blocked, the whole name is refused: a mix of public
+/// and blocked addresses is suspicious.
 async fn look_up(
     name: &str,
     port: u16,
@@ -89,10 +89,10 @@ async fn look_up(
     }
 }
 
-/// Why none of these is connected to.
+/// The first blocked address with the reason.
 fn first_blocked(addresses: &[SocketAddr]) -> Option<String> {
     addresses.iter().find_map(|address| {
-        blocked_reason(address.ip()).map(|why| format!("it leads to {}, {why}", address.ip()))
+        blocked_reason(address.ip()).map(|why| format!("it resolves to {}, {why}", address.ip()))
     })
 }
 
@@ -108,6 +108,6 @@ mod tests {
         };
         assert_eq!(first_blocked(&addresses(&["93.184.216.34:443", "[2606:2800::1]:443"])), None);
         let why = first_blocked(&addresses(&["93.184.216.34:443", "10.0.0.7:443"])).unwrap();
-        assert_eq!(why, "it leads to 10.0.0.7, a private network");
+        assert_eq!(why, "it resolves to 10.0.0.7, a private network");
     }
 }

@@ -1,5 +1,5 @@
-//! The engine of the web's tools: one request to a named server, for the page that was judged.
-//! Nothing is sent but the address: no cookies, no key, no name of a page before.
+//! Engine of the web tools: one request to a named server for the approved page. The request
+//! carries only the URL: no cookies, no key, no referrer.
 
 use crate::blocked_ranges::blocked_reason;
 use crate::body::{self, BodyKind, MAX_BYTES, PageBody};
@@ -22,34 +22,34 @@ use tools::{
 };
 use url::Url;
 
-/// How long a page may take.
+/// Timeouts of a page.
 #[derive(Debug, Clone, Copy)]
 struct FetchTimes {
-    /// In all, from the look at its name to its last byte.
+    /// From the name lookup to the last byte.
     download: Duration,
-    /// To make text of what came.
+    /// Extraction of the text.
     extraction: Duration,
 }
 
 const TIMES: FetchTimes =
     FetchTimes { download: Duration::from_secs(15), extraction: Duration::from_secs(10) };
-/// Trees of pages are walked by recursion in places; pages nest as deeply as they like.
+/// Stack for code that recurses over the tree of a page, which may be arbitrarily deep.
 const STACK: usize = 256 << 20;
-/// Most answers of a server that lead further.
+/// Limit of redirects.
 const MAX_REDIRECTS: usize = 3;
-/// How often a page that loads looks whether it is still wanted.
+/// Interval at which a loading page checks for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The way on from an address in numbers.
+/// Remedy for a URL with an IP address.
 const BY_NAME: &str = "Fetch it by the name of its host.";
-/// Servers are told who asks.
+/// User agent sent to servers.
 const AGENT: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
 /// Judges pages by the session's rules.
 pub trait Judge {
-    /// Whether the call may go on to this page of the same host.
+    /// Whether the call may follow a redirect to this page of the same host.
     fn may_follow(&self, page: &WebAddress) -> bool;
 
-    /// Whether a rule names the page's host itself.
+    /// Whether a rule names the page's host explicitly.
     fn is_named_by_a_rule(&self, page: &WebAddress) -> bool;
 }
 
@@ -62,13 +62,13 @@ pub struct Fetcher<J> {
 }
 
 impl<J: Judge> Fetcher<J> {
-    /// An engine that connects to nothing yet.
+    /// A fetcher that has not connected to anything.
     #[must_use]
     pub fn new(settings: WebSettings, judge: J) -> Self {
         Self { settings, judge, times: TIMES }
     }
 
-    /// What a server has at this address, within the time of one page.
+    /// The text at this URL, fetched within the download timeout.
     fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::PageText), EngineError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| client_error(&error.to_string()))?;
@@ -80,7 +80,7 @@ impl<J: Judge> Fetcher<J> {
                 () = cancelled(cancel) => Err(interrupted()),
             }
         });
-        // What is still looked up must not hold the answer up.
+        // A pending name lookup must not delay the result.
         runtime.shutdown_background();
         let (at, body) = got?;
         let text = body::decode(body)
@@ -88,7 +88,7 @@ impl<J: Judge> Fetcher<J> {
         Ok((at, text))
     }
 
-    /// Asks, and follows to pages of the same host that the call may read.
+    /// Requests the URL and follows permitted redirects on the same host.
     async fn get(&self, mut url: Url) -> Result<(Url, PageBody), EngineError> {
         let private = self.settings.private;
         url.set_fragment(None);
@@ -96,8 +96,12 @@ impl<J: Judge> Fetcher<J> {
         for _ in 0..=MAX_REDIRECTS {
             let request = client(private, url.scheme())?
                 .get(url.clone())
-                .header(ACCEPT, "text/html, text/markdown;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5")
-                // A packed answer could be a thousand times as large as it looks.
+                .header(
+                    ACCEPT,
+                    "text/html, text/markdown;q=0.9, text/plain;q=0.9, \
+                                 application/json;q=0.8, */*;q=0.5",
+                )
+                // A compressed body could expand a thousandfold.
                 .header(ACCEPT_ENCODING, "identity");
             let response = request.send().await.map_err(|error| request_error(&url, &error))?;
             let status = response.status();
@@ -106,8 +110,8 @@ impl<J: Judge> Fetcher<J> {
                 if !self.may_redirect(&url, &next) {
                     return Err(misfit(
                         FailureCode::Redirected,
-                        format!("{url} leads to {next}"),
-                        "Fetch that address by a call of its own.",
+                        format!("{url} redirects to {next}"),
+                        "Fetch that URL with a separate call.",
                     ));
                 }
                 url = next;
@@ -116,7 +120,7 @@ impl<J: Judge> Fetcher<J> {
             if !status.is_success() {
                 let hint = match status.as_u16() {
                     404 | 410 => "Look for the right address with web_search.",
-                    401 | 403 => "The page is not for everybody.",
+                    401 | 403 => "The page needs a login.",
                     429 | 500..=599 => "Try later.",
                     _ => "",
                 };
@@ -135,8 +139,8 @@ impl<J: Judge> Fetcher<J> {
         ))
     }
 
-    /// Whether a step leads to a page of the same server, or to its server with TLS, that the call may
-    /// read. Any other is a call of its own.
+    /// Whether a redirect leads to a page that the call may read, on the same server or on its TLS
+    /// port. Any other redirect needs a call of its own.
     fn may_redirect(&self, from: &Url, to: &Url) -> bool {
         let (Some(one), Some(other)) = (web_address(from), web_address(to)) else { return false };
         let safer =
@@ -146,9 +150,9 @@ impl<J: Judge> Fetcher<J> {
         way && one.host == other.host && (same_page || self.judge.may_follow(&other))
     }
 
-    /// An address in numbers is looked up nowhere, so that it is judged here. A private one is reached
-    /// where the person lets such pages be fetched. A public one could get around the rules that speak
-    /// of its name, so that a rule must name it.
+    /// A URL with an IP address involves no lookup, so it is checked here. A private address is
+    /// allowed if the person permits private networks. A public address could bypass the rules for
+    /// its name, so a rule must name it.
     fn check_ip_address(&self, url: &Url) -> Result<(), EngineError> {
         let Some(address) = numeric_address(url) else { return Ok(()) };
         let named = web_address(url).is_some_and(|page| self.judge.is_named_by_a_rule(&page));
@@ -158,8 +162,8 @@ impl<J: Judge> Fetcher<J> {
             (Some(why), PrivateNetworks::Refused) if named => (
                 FailureCode::PrivateAddress,
                 format!("{address} is not reached: {why}"),
-                "A person can let private networks be reached: web.private_networks = \"allow\" in \
-                 their own config.toml.",
+                "A person can allow private networks: web.private_networks = \"allow\" in their \
+                 own config.toml.",
             ),
             (_, PrivateNetworks::Refused) => {
                 (FailureCode::InvalidArguments, format!("{url} {NUMERIC_ADDRESS_REFUSED}"), BY_NAME)
@@ -210,16 +214,18 @@ impl<J: Judge> WebEngine for Fetcher<J> {
         run_bounded(cancel, self.times.extraction, move || results(&text, limit))?.ok_or_else(
             || {
                 let host = at.host_str().unwrap_or_default();
-                let why =
-                    format!("{host} answered with no page of results; it may take us for a robot");
+                let why = format!(
+                    "{host} did not return a page of results; it may block automated \
+                             requests"
+                );
                 misfit(FailureCode::HttpError, why, "Try later, or fetch a page that is known.")
             },
         )
     }
 }
 
-/// Does what a hostile page can make slow, with a stack that its depth does not use up. What is not
-/// through in time is left alone: this process ends with the call.
+/// Runs work that a hostile page can make slow, with a stack that its depth cannot exhaust. Work
+/// that is not done in time is abandoned: this process ends with the call.
 fn run_bounded<T: Send + 'static>(
     cancel: &Cancel,
     time: Duration,
@@ -235,20 +241,21 @@ fn run_bounded<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) if cancel.is_requested() => return Err(interrupted()),
             Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
             Err(RecvTimeoutError::Timeout) => {
-                let why = format!("no text could be made of the page in {} s", time.as_secs());
+                let why =
+                    format!("no text could be extracted from the page in {} s", time.as_secs());
                 return Err(misfit(FailureCode::TimedOut, why, "Go on without it."));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let why = "the page's reader failed at it".to_owned();
+                let why = "the page could not be parsed".to_owned();
                 return Err(misfit(FailureCode::UnsupportedContent, why, "Go on without it."));
             }
         }
     }
 }
 
-/// Makes a client that connects to what was judged and nothing else.
+/// Makes a client that connects only to checked addresses.
 fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, EngineError> {
-    // Fails only when one is installed already, which is as good.
+    // Fails only if a provider is already installed, which is fine.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(AGENT)
@@ -256,20 +263,20 @@ fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, EngineError>
         .dns_resolver(Arc::new(CheckedResolver(private)))
         .no_proxy();
     if scheme == "http" {
-        // No certificates: it can make no TLS connection, and reads no file for one.
+        // Without certificates it can make no TLS connection and reads no file for one.
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|error| client_error(&innermost(&error).to_string()))
 }
 
-/// Where an answer leads.
+/// The target of a redirect.
 fn redirect_target(url: &Url, response: &Response) -> Result<Url, EngineError> {
     let target = response.headers().get(LOCATION).map(|value| value.as_bytes());
     let target = String::from_utf8_lossy(target.unwrap_or_default());
     let next = url.join(&target).map_err(|error| error.to_string());
-    // Only the host that was asked is followed to, by whatever it is named.
+    // Redirects stay on the requested host, so a private address is acceptable here.
     next.and_then(|next| web_url(next.as_str(), PrivateNetworks::Reached)).map_err(|why| {
-        misfit(FailureCode::Redirected, format!("{url} leads to {target:?}: {why}"), "")
+        misfit(FailureCode::Redirected, format!("{url} redirects to {target:?}: {why}"), "")
     })
 }
 
@@ -295,7 +302,7 @@ fn header(response: &Response, name: HeaderName) -> String {
     String::from_utf8_lossy(value.unwrap_or_default()).chars().take(2000).collect()
 }
 
-/// Resolves when the call is to end. A page takes seconds, so that a look now and then is enough.
+/// Completes when the call is cancelled. A page takes seconds, so polling is enough.
 async fn cancelled(cancel: &Cancel) {
     while !cancel.is_requested() {
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -310,7 +317,7 @@ fn request_error(url: &Url, error: &reqwest::Error) -> EngineError {
             return misfit(
                 FailureCode::PrivateAddress,
                 format!("{host} is not reached: {why}"),
-                "A person can let such pages be fetched: web.private_networks = \"allow\".",
+                "A person can allow such pages: web.private_networks = \"allow\".",
             );
         }
         source = cause.source();
@@ -320,16 +327,16 @@ fn request_error(url: &Url, error: &reqwest::Error) -> EngineError {
 }
 
 fn interrupted() -> EngineError {
-    misfit(FailureCode::Interrupted, "the call was ended before it was through".to_owned(), "")
+    misfit(FailureCode::Interrupted, "the call was cancelled before it finished".to_owned(), "")
 }
 
 fn timed_out(url: &Url, time: Duration) -> EngineError {
-    let why = format!("{url} did not come whole in {} s", time.as_secs());
+    let why = format!("{url} was not complete after {} s", time.as_secs());
     misfit(FailureCode::TimedOut, why, "Go on without it, or try later.")
 }
 
 fn client_error(why: &str) -> EngineError {
-    misfit(FailureCode::Io, format!("no client of HTTP could be made: {why}"), "Tell the person.")
+    misfit(FailureCode::Io, format!("no HTTP client could be created: {why}"), "Tell the person.")
 }
 
 fn misfit(code: FailureCode, message: String, hint: &str) -> EngineError {

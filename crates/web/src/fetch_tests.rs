@@ -76,7 +76,7 @@ fn a_page_that_never_comes_whole_ends_with_its_time() {
         let late = fetcher(Duration::from_millis(300)).page(&url, &Cancel::new().unwrap());
         let late = late.unwrap_err();
         assert_eq!(late.code, FailureCode::TimedOut, "{what}: {late:?}");
-        assert!(late.message.starts_with(&format!("{url} did not come whole")), "{late:?}");
+        assert!(late.message.starts_with(&format!("{url} was not complete")), "{late:?}");
     }
     let whole = server(|to| {
         let page = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\n";
@@ -126,7 +126,7 @@ fn text_that_is_never_made_ends_with_its_time() {
     };
     let late = run_bounded::<()>(&cancel, Duration::from_millis(100), stuck).unwrap_err();
     assert_eq!(late.code, FailureCode::TimedOut, "{late:?}");
-    assert!(late.message.starts_with("no text could be made of the page"), "{late:?}");
+    assert!(late.message.starts_with("no text could be extracted from the page"), "{late:?}");
     cancel.request();
     let ended = run_bounded::<()>(&cancel, NEVER, stuck).unwrap_err();
     assert_eq!(ended.code, FailureCode::Interrupted, "{ended:?}");

@@ -1,12 +1,12 @@
-//! What may be reached of the network, and how it is reached for calls that may not themselves.
+//! Network access for calls that have none themselves, and the check of where it may lead.
 //!
-//! For `agentd-web` only. [`barred`] says of each address whether it is one that nothing of ours leads
-//! to; `dial` looks a name up once and connects to exactly the address that was judged; [`Proxy`]
-//! carries what a command asks for to the hosts of its list, at its [`ProxyListener`]s; `ledger` keeps what was decided.
-//! [`certify`] makes the certificate with which the proxy answers in the name of the hosts that it signs
-//! in to, with the keys of `credentials`.
-//! [`Fetcher`] is the engine of the web's tools: `fetch` asks a server and follows it on its host,
-//! `body` makes text of what it sent, `page` prose of that, `results` a list of a search's page.
+//! Used by `agentd-web` only. [`blocked_reason`] checks an IP address. `dial` resolves a name once
+//! and connects only to a checked address. [`Proxy`] forwards a command's connections to the hosts
+//! of its allow-list; the command reaches it at its [`ProxyListener`]s. `decision_log` records the
+//! decisions. [`certify`] makes the certificate that the proxy presents for hosts that it signs in
+//! to, with the keys of `credentials`. [`Fetcher`] is the engine of the web tools: `fetch` requests
+//! a page and follows redirects on its host, `body` decodes it to text, `page` extracts prose, and
+//! `results` parses a page of search results.
 
 mod blocked_ranges;
 mod body;

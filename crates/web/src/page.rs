@@ -1,16 +1,16 @@
-//! A page's prose: what a person would read of it, with its headings, lists, links and code as
-//! Markdown, less what stands around it on every page of its site. Pure; for `fetch`.
+//! Extracts the prose of a page: the article with headings, lists, links and code as Markdown,
+//! without navigation and other boilerplate. Pure; used by `fetch`.
 
 use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 
-/// Deeper than this no person's page nests, and browsers stop nesting; such a page is not read.
+/// Limit of nesting, as in browsers. A deeper page is not read.
 const MAX_DEPTH: usize = 512;
-/// Most elements that are weighed to find the article; of a larger page all text is taken.
+/// Limit of elements considered in the search for the article. Of a larger page all text is used.
 const MAX_ELEMENTS: usize = 100_000;
-/// An article with less than such a part of a page's text was probably not the page.
+/// If the article is shorter than the text divided by this, the search probably failed.
 const MIN_SHARE: usize = 5;
-/// What is no prose.
+/// Elements without prose.
 const IGNORED_ELEMENTS: &str =
     "script, style, noscript, template, svg, iframe, head, nav, footer, form, button";
 
@@ -21,13 +21,13 @@ pub(crate) struct Prose {
     pub text: String,
 }
 
-/// Makes prose of a page.
+/// Extracts the prose of a page.
 ///
 /// # Errors
-/// Why it cannot be read, in words.
+/// The reason why it cannot be read.
 pub(crate) fn prose(html: &str, url: &str) -> Result<Prose, String> {
     if depth(html) > MAX_DEPTH {
-        return Err(format!("its elements stand more than {MAX_DEPTH} deep in each other"));
+        return Err(format!("its elements are nested more than {MAX_DEPTH} deep"));
     }
     Ok(read(html, url))
 }
@@ -57,7 +57,7 @@ fn read(html: &str, url: &str) -> Prose {
     }
 }
 
-/// How deep elements stand in each other, roughly: void elements and unclosed ones count as open.
+/// Approximate nesting depth: unclosed elements count as open.
 fn depth(html: &str) -> usize {
     let (mut now, mut most) = (0_usize, 0);
     let mut rest = html.as_bytes();
@@ -72,7 +72,7 @@ fn depth(html: &str) -> usize {
                     .take_while(|byte| byte.is_ascii_alphanumeric())
                     .map(u8::to_ascii_lowercase)
                     .collect();
-                // What looks like an element in there is none.
+                // Markup in scripts and styles does not count.
                 if let b"script" | b"style" = &name[..] {
                     let end = rest.windows(name.len() + 2).position(|window| {
                         window.starts_with(b"</") && window[2..].eq_ignore_ascii_case(&name)
@@ -90,14 +90,14 @@ fn depth(html: &str) -> usize {
     most
 }
 
-/// Elements that have no end of their own, or whose end people leave out.
+/// Void elements, and elements whose end tag is often omitted.
 const VOID_OR_UNCLOSED: &[&[u8]] = &[
     b"area", b"base", b"br", b"col", b"dd", b"dt", b"hr", b"img", b"input", b"li", b"link",
     b"meta", b"option", b"p", b"param", b"path", b"rect", b"source", b"td", b"th", b"tr", b"track",
     b"use", b"wbr",
 ];
 
-/// At most one empty line between two others, none at the ends.
+/// Collapses empty lines to at most one, with none at the ends.
 fn tidied(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;

@@ -1,10 +1,10 @@
-//! The proxy of an allow-list: `CONNECT` for what is TLS, the absolute form for what is not.
+//! The proxy of an allow-list: `CONNECT` for TLS, requests with an absolute URL for plain HTTP.
 //!
-//! Each request is judged by itself, also where several come over one connection: its name by the
-//! list, then what the name leads to by `ranges`. Nothing is believed of a request but its target:
-//! the server is told the name that was judged. Of TLS the name in the first message is looked at, which
-//! stands in the open and has to be the same one; nothing inside is, but for hosts that the proxy signs in
-//! to: there `sign_in` answers.
+//! Each request is checked separately, also several on one connection: its host name by the list,
+//! then the resolved addresses by `blocked_ranges`. Only the request's target counts; the server
+//! gets the approved name as `Host`. In TLS the proxy checks the server name, which is unencrypted
+//! and must be the same host. It sees nothing else of TLS, except for hosts that it signs in to:
+//! those connections end in `sign_in`.
 
 mod counted;
 mod hop;
@@ -42,26 +42,26 @@ pub use sign_in::Credentials;
 pub(crate) use target::ProxyTarget;
 use target::{PLAIN_REQUEST, TargetError, parse_target};
 
-/// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
-/// run out. Further ones wait.
+/// Limit of simultaneous connections, including tunnels. A wide parallel download fits, and this
+/// process does not run out of descriptors. Further connections wait.
 const MAX_CONNECTIONS: usize = 256;
-/// Bytes and lines of the head of a request: far above what any program sends.
+/// Limits of a request head in bytes and lines: far above those of real programs.
 const HEAD_BYTES: usize = 64 << 10;
 const HEAD_LINES: usize = 100;
-/// How long a command may take for a head, and keep a connection without a request.
+/// Timeout for a request head, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// After a failed `accept`, most likely of descriptors, before the next.
+/// Pause after a failed `accept`, most likely for lack of descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// How long what a command sent before its end may take on its way: long for a live server, and short
-/// for who waits for the call.
+/// Timeout for data that a command sent before its end: long for a live server, and short for those
+/// who wait for the call.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 type ProxyBody = BoxBody<Bytes, hyper::Error>;
 
-/// Takes what was decided so far, and how many decisions more than are listed.
+/// Receives the decisions so far, and the number of further ones.
 type DecisionSink = dyn Fn(Vec<Connection>, u64) + Send + Sync;
 
-/// One command's proxy. Clones are the same one.
+/// The proxy of one command. Clones share it.
 #[derive(Clone)]
 pub struct Proxy {
     hosts: Arc<[HostRule]>,
@@ -78,8 +78,8 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// For these hosts, without those that are denied; it signs in where it has credentials. `told` is called with
-    /// all decisions when one was made that is like none before.
+    /// A proxy for these hosts except denied ones; it signs in where it has credentials.
+    /// `on_decision` is called with all decisions whenever a new one was made.
     pub fn new(
         (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
         credentials: Option<Credentials>,
@@ -96,14 +96,14 @@ impl Proxy {
         }
     }
 
-    /// What was decided so far, and how many decisions more than are listed.
+    /// The decisions so far, and the number of further ones.
     #[must_use]
     pub fn decided(&self) -> (Vec<Connection>, u64) {
         self.decision_log.read()
     }
 
-    /// Carries what comes over these doors until the command is over; then what it sent before its end
-    /// goes on its way, in a bounded time.
+    /// Serves connections from these listeners until the command ends. Data that the command sent
+    /// before its end is then still forwarded, within a timeout.
     pub async fn serve<T>(&self, doors: Vec<ProxyListener>, over: impl Future<Output = T>) -> T {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let sending = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -118,19 +118,19 @@ impl Proxy {
         };
         let why = tokio::select! {
             why = over => why,
-            // It never ends.
+            // The loop never ends.
             () = carry => std::future::pending().await,
         };
         let last = async {
-            // Connections that wait were made by the command; no further ones come.
+            // Pending connections were made by the command; no further ones come.
             while let Ok(Ok((stream, host))) = timeout(Duration::ZERO, accept(&doors)).await {
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
                 self.start_connection(stream, host, place, &sending);
             }
-            // All of them: nothing is on its way any more.
+            // Having all permits means that no data is in flight.
             let _ = sending.acquire_many(MAX_CONNECTIONS as u32).await;
         };
-        // What a server does not take in this time it does not get.
+        // Data that a server does not accept in this time is lost.
         let _ = timeout(DRAIN_TIMEOUT, last).await;
         why
     }
@@ -142,7 +142,7 @@ impl Proxy {
         place: OwnedSemaphorePermit,
         sending: &Arc<Semaphore>,
     ) {
-        // There are as many as places, so one is free.
+        // There are as many permits as connections, so one is free.
         let Ok(sends) = Arc::clone(sending).try_acquire_owned() else { return };
         let proxy = self.clone();
         let held = ConnectionPermits { place: Arc::new(place), sending: Arc::new(sends) };
@@ -152,20 +152,20 @@ impl Proxy {
         };
     }
 
-    /// A connection of a program that took the proxy for the host. It can be told nothing: what is refused is
-    /// closed.
+    /// Serves a program that connected to the proxy as if it were the host. A refused connection is
+    /// closed, because the protocol is unknown.
     async fn redirect(&self, stream: TcpStream, host: ProxyTarget, held: ConnectionPermits) {
         if let Ok(server) = self.reach(&host).await {
             self.relay(stream, server, host, held).await;
         }
     }
 
-    /// All requests of one connection.
+    /// Serves all requests of one connection.
     async fn serve_requests(&self, stream: TcpStream, held: ConnectionPermits) {
         let answer =
             service_fn(|request| async { Ok::<_, Infallible>(self.answer(request, &held).await) });
-        // What goes wrong here the command has seen: it is its connection. One that has closed its
-        // side may have sent a request before.
+        // The command sees errors on its own connection. It may have closed its side after a
+        // request.
         let _ = requests().serve_connection(TokioIo::new(stream), answer).with_upgrades().await;
     }
 
@@ -197,7 +197,7 @@ impl Proxy {
         }
     }
 
-    /// Judges a host and connects to it; each decision is noted.
+    /// Checks a host and connects to it. Each decision is recorded.
     async fn reach(&self, target: &ProxyTarget) -> Result<(Counted, SocketAddr), ReachError> {
         let ProxyTarget { place, name, port } = target;
         let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
@@ -224,8 +224,8 @@ impl Proxy {
         }
     }
 
-    /// What comes over the connection once the request is answered. It lives on after the connection's
-    /// requests, in its place.
+    /// Relays a connection after the answer to `CONNECT`. The tunnel outlives the request and keeps
+    /// its permits.
     fn tunnel(
         &self,
         request: Request<Incoming>,
@@ -241,7 +241,8 @@ impl Proxy {
         Response::new(Empty::new().map_err(never).boxed())
     }
 
-    /// Bytes both ways, whatever they are, but for TLS to another host; requests where the proxy signs in.
+    /// Relays bytes both ways, except TLS to another host; where the proxy signs in, it relays
+    /// requests.
     async fn relay(
         &self,
         command: impl AsyncRead + AsyncWrite + Send + 'static,
@@ -277,13 +278,14 @@ impl Proxy {
             let copied = tokio::io::copy(&mut of_server, &mut to_command).await;
             let _ = to_command.shutdown().await;
             if copied.is_err() {
-                // Nobody listens any more. Left unread, it would make the kernel drop what is still
-                // on its way to the server.
+                // The command no longer reads. Unread data would make the kernel drop what is still
+                // in flight to the server.
                 let _ = tokio::io::copy(&mut of_server, &mut tokio::io::sink()).await;
             }
         };
         tokio::pin!(up, down);
-        // What is sent goes on without an answer; an answer needs somebody who can be sent to.
+        // Sending continues without a reader for the answer; an answer needs an open connection to
+        // the command.
         tokio::select! {
             sent = &mut up => if sent { down.await },
             () = &mut down => drop(up.await),
@@ -306,9 +308,9 @@ impl Proxy {
     }
 }
 
-/// The answer that says why a place is not reached.
+/// The response to a refused request.
 fn refusal(place: &str, why: &str) -> Response<ProxyBody> {
-    // A host that is on the list already is not reached by allowing it again.
+    // If the host is already on the list, allowing it again does not help.
     let way_on = match why == NOT_LISTED {
         true => format!(" {}", Restriction::Host.hint_sentence()),
         false => String::new(),
@@ -316,13 +318,13 @@ fn refusal(place: &str, why: &str) -> Response<ProxyBody> {
     text_response(StatusCode::FORBIDDEN, &format!("agentd: {place} was refused: {why}.{way_on}\n"))
 }
 
-/// Why a host is not reached.
+/// Why a host was not reached.
 enum ReachError {
     Refused(String),
     Failed(String),
 }
 
-/// A server's side of one connection from a command.
+/// HTTP server for connections from a command.
 fn requests() -> hyper::server::conn::http1::Builder {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
@@ -334,15 +336,15 @@ fn requests() -> hyper::server::conn::http1::Builder {
     builder
 }
 
-/// What a connection keeps from the proxy's bounded number of each: by itself and by its tunnel.
+/// Permits of a connection, shared with its tunnel.
 #[derive(Clone)]
 struct ConnectionPermits {
     place: Arc<OwnedSemaphorePermit>,
-    /// Until all that the command sent is sent on.
+    /// Held until all data from the command was forwarded.
     sending: Arc<OwnedSemaphorePermit>,
 }
 
-/// One request over a connection of its own, and its answer.
+/// Forwards one request on a separate connection, and returns its response.
 async fn forward(
     request: Request<Incoming>,
     stream: Counted,
@@ -371,8 +373,8 @@ async fn forward(
     }
 }
 
-/// The request as a server is sent it: a path for its target, and the name that was judged, with its port
-/// unless that is the usual one.
+/// Rewrites a request for the server: a path as target, and the approved name as `Host`, with the
+/// port unless it is the default.
 fn for_server(
     mut request: Request<Incoming>,
     target: &ProxyTarget,
@@ -383,7 +385,7 @@ fn for_server(
     *request.uri_mut() = Uri::from(path);
     strip(request.headers_mut());
     if request.body().size_hint().exact().is_none() {
-        // Without it the body of a GET, which has no length, would be left out.
+        // Otherwise the body of a GET, which has no length, would be omitted.
         let chunked = HeaderValue::from_static("chunked");
         request.headers_mut().insert(TRANSFER_ENCODING, chunked);
     }

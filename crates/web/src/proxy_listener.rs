@@ -1,5 +1,5 @@
-//! Where a command finds the proxy: a door for programs that take one, and one for each host and port that
-//! programs without are led to by name ([`redirects`]). For `proxy`.
+//! Listeners at which a command finds the proxy: one for programs that support proxies, and one for
+//! each host and port to which [`redirects`] leads other programs by name. Used by `proxy`.
 
 use crate::proxy::ProxyTarget;
 use protocol::hosts::{HostRule, redirects};
@@ -8,19 +8,20 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::task::Poll;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Where a command finds the proxy.
+/// A socket at which a command finds the proxy.
 #[derive(Debug)]
 pub struct ProxyListener {
     socket: TcpListener,
-    /// The host that a program means which connects there. `None` is for programs that take a proxy.
+    /// The host that programs mean when they connect here. `None` for programs that support
+    /// proxies.
     host: Option<ProxyTarget>,
 }
 
 impl ProxyListener {
-    /// The door at this socket, one of those that the rules ask for.
+    /// Wraps a listening socket; its address tells which of the rules' redirects it serves.
     ///
     /// # Errors
-    /// What the kernel answers; `AddrNotAvailable` where the socket lies at another redirect's address.
+    /// Errors of the kernel; `AddrNotAvailable` if no redirect has the socket's address.
     pub fn new(socket: std::net::TcpListener, rules: &[HostRule]) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let SocketAddr::V4(at) = socket.local_addr()? else {
@@ -38,7 +39,7 @@ impl ProxyListener {
     }
 }
 
-/// The next connection, and the host that it is for.
+/// Accepts the next connection and returns the host that it is for.
 pub(crate) async fn accept(
     doors: &[ProxyListener],
 ) -> io::Result<(TcpStream, Option<&ProxyTarget>)> {

@@ -1,22 +1,22 @@
-//! What stands on a result page of DuckDuckGo. Pure; for `fetch`.
+//! Parses a result page of DuckDuckGo. Pure; used by `fetch`.
 
 use dom_query::Document;
 use protocol::web::PrivateNetworks;
 use tools::{SearchHit, web_url};
 
-/// The results of a page, in order; none where the page is not one of results at all.
+/// The results in order; `None` if it is not a page of results.
 pub(crate) fn results(html: &str, limit: usize) -> Option<Vec<SearchHit>> {
     let page = Document::from(html);
     let mut hits = Vec::new();
     for result in page.select(".result, .web-result").iter() {
         let link = result.select_single("a.result__a");
-        // Advertisements lead through an address of their own.
+        // Advertisements link to a redirect address.
         let Some(href) = link.attr("href").filter(|href| !href.contains("/y.js")) else { continue };
         let href = match href.strip_prefix("//") {
             Some(rest) => format!("https://{rest}"),
             None => href.to_string(),
         };
-        // What is found in the web has a name.
+        // A search result has a host name.
         let Ok(url) = web_url(&href, PrivateNetworks::Refused) else { continue };
         hits.push(SearchHit {
             title: words(&link.text()),

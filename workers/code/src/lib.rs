@@ -1,7 +1,8 @@
-//! `agentd-code`: one call of a tool for syntax trees in a process of its own.
+//! `agentd-code`: one call of a syntax-tree tool in its own process.
 //!
-//! The program is `agentd-tool`'s with an engine that reads syntax trees. It is an executable of its
-//! own so that the grammars, which are C code and larger than all the rest, are linked into no other.
+//! The same program as `agentd-tool`, with an engine for syntax trees. It is a separate executable
+//! so that the grammars, which are C code and larger than everything else, are linked into no
+//! other.
 
 use std::process::ExitCode;
 use tool_worker::Engine;

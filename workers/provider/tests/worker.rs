@@ -335,7 +335,7 @@ fn a_word_out_of_turn_ends_it() {
     worker.send(&ToProvider::Ask(request(1)));
     let (code, words) = worker.end();
     assert_eq!(code, Some(1));
-    assert!(words.contains("a word came before Configure"), "{words}");
+    assert!(words.contains("a message came before Configure"), "{words}");
 
     let slow = Answer::text("slow").stalled_after(0, Duration::from_secs(4));
     let server = Server::scripted([slow]);

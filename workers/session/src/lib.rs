@@ -1,4 +1,4 @@
-//! `agentd-session`: one conversation in a process that has nothing but its channel.
+//! `agentd-session`: one conversation in a process that can reach only its channel.
 
 use anyhow::{Context, bail};
 use ipc::ChannelError;
@@ -11,7 +11,7 @@ use session::{NoCall, ReadCall, Session};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The exit code of a cage that cannot be made, as for commands.
+/// Exit code if no cage can be built, the same as for commands.
 const NO_CAGE: u8 = 11;
 
 /// The program.
@@ -20,7 +20,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The only place left: the channel may be what failed.
+            // The channel may be what failed, so the error goes to standard error.
             eprintln!("agentd-session: {error:#}");
             match error.is::<CageError>() {
                 true => ExitCode::from(NO_CAGE),
@@ -40,9 +40,9 @@ fn run() -> anyhow::Result<()> {
     let mut session = loop {
         match words.recv() {
             Ok(ToSession::Begin(setup)) => break Session::new(setup, read_call),
-            // What is to be replayed is not whole while a call of an earlier life runs.
+            // The replay is incomplete while a call of an earlier run is still running.
             Ok(ToSession::Ping(number)) => say.send(&FromSession::Pong(number))?,
-            // `Begin` will hold the newest.
+            // `Begin` will carry the newest values.
             Ok(
                 ToSession::System { .. }
                 | ToSession::Model { .. }
@@ -58,7 +58,7 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::CallEnded { .. }
                 | ToSession::Interrupt
                 | ToSession::Compact,
-            ) => bail!("a word came before Begin"),
+            ) => bail!("a message came before Begin"),
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -78,7 +78,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// The steps of a turn, for the log.
+/// Logs the steps of a turn.
 fn note(said: &FromSession) {
     match said {
         FromSession::Ready => tracing::info!("ready"),
@@ -99,7 +99,7 @@ fn note(said: &FromSession) {
     }
 }
 
-/// A call as a model wrote it, by the table of tools.
+/// Parses a call as the model wrote it, by the table of tools.
 fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall> {
     let none = |invalid: tools::InvalidCall| NoCall {
         tool: invalid.tool().map(str::to_owned),
@@ -110,7 +110,7 @@ fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall>
     Ok(ReadCall { tool: spec.name.to_owned(), input, note, paths, removed })
 }
 
-/// The profile grants no file, so the directories are only there to be named.
+/// The profile grants no file, so the directories have no effect.
 fn nothing_but_the_channel() -> Confinement {
     Confinement {
         profile: Profile::Session,

@@ -1,5 +1,5 @@
-//! `agentd-store`: what a session and its project keep, in a process that can write its own
-//! directories and read the project.
+//! `agentd-store`: stored data of a session and its project, in a process that can write only its
+//! own directories and read the project.
 
 use anyhow::{Context, bail};
 use ipc::ChannelError;
@@ -8,7 +8,7 @@ use sandbox::{Cage, CageError};
 use std::process::ExitCode;
 use store::Store;
 
-/// The exit code of a cage that cannot be made, as for commands.
+/// Exit code if no cage can be built, the same as for commands.
 const NO_CAGE: u8 = 11;
 
 /// The program.
@@ -17,7 +17,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The only place left: the channel may be what failed.
+            // The channel may be what failed, so the error goes to standard error.
             eprintln!("agentd-store: {error:#}");
             match error.is::<CageError>() {
                 true => ExitCode::from(NO_CAGE),
@@ -50,7 +50,7 @@ fn run() -> anyhow::Result<()> {
                 | ToStore::Remember { .. }
                 | ToStore::Outdate(_),
             ) => {
-                bail!("a word came before Begin")
+                bail!("a message came before Begin")
             }
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -64,7 +64,7 @@ fn run() -> anyhow::Result<()> {
         say.send(&said)?;
     }
     loop {
-        // What nobody waits for is done while nobody asks for anything.
+        // Background work is done while no message is pending.
         let word = match store.has_work() {
             true => words.try_recv(),
             false => words.recv().map(Some),
@@ -92,7 +92,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// What was answered, for the log.
+/// Logs answers.
 fn note(said: &FromStore) {
     match said {
         FromStore::Ready => tracing::info!("ready"),

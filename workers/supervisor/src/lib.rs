@@ -1,5 +1,5 @@
-//! `agentd-supervisor`: the root of the process tree. Starts all other workers, keeps journal and
-//! audit log, opens the control socket.
+//! `agentd-supervisor`: the root of the process tree. Starts all other processes, writes journal
+//! and audit log, opens the control socket.
 
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
@@ -21,7 +21,7 @@ use supervise::{
 };
 use tokio::io::AsyncReadExt;
 
-/// Descriptors of a daemon with many sessions: each takes about a dozen.
+/// Descriptors for a daemon with many sessions: each needs about a dozen.
 const DESCRIPTORS: u64 = 65_536;
 
 /// The program.
@@ -36,14 +36,15 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// For whom it runs, and so how it ends.
+/// How it runs, which also decides how it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Service {
-    /// One run: standard input is its lifeline.
+    /// For one run: it ends when standard input is closed.
     Private,
-    /// All sessions of its user, with nobody's terminal. Standard input takes its first word only.
+    /// For all sessions of its user, detached from any terminal. Standard input only carries its
+    /// first message to the client.
     Daemon,
-    /// The same, watched by whoever started it, a service manager or a person.
+    /// The same, but attached to the service manager or person that started it.
     Foreground,
 }
 
@@ -56,8 +57,9 @@ fn run() -> anyhow::Result<ExitCode> {
         _ => bail!("it is started by agentd, not by hand; run `agentd --help`"),
     };
     if service == Service::Daemon {
-        sandbox::close_inherited_fds().context("cannot let go of what its starter had open")?;
-        // No terminal of its own: closing one, or a key pressed there, is nothing to it.
+        sandbox::close_inherited_fds().context("cannot close inherited descriptors")?;
+        // Without a terminal of its own, neither its end nor a key pressed there affects the
+        // daemon.
         nix::unistd::setsid().context("cannot leave its starter's terminal")?;
     }
     let first_word = match service {
@@ -68,7 +70,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(complaint) => {
             match &first_word {
-                // The client reads this line instead of an address, and tells the person.
+                // The client reads this line in place of an address, and shows the error.
                 Some(channel) => report(channel, &complaint.line())?,
                 None => eprintln!("agentd-supervisor: {:#}", complaint.error),
             }
@@ -85,7 +87,7 @@ fn channel() -> anyhow::Result<UnixStream> {
     Ok(channel)
 }
 
-/// Why it cannot run, with a stable word for the client's exit code.
+/// Why it cannot run, with a stable kind for the client's exit code.
 struct StartupFailure {
     kind: &'static str,
     error: anyhow::Error,
@@ -98,7 +100,7 @@ impl StartupFailure {
     }
 }
 
-/// Marks an error with its kind.
+/// Adds the kind to an error.
 trait OfKind<T> {
     fn of_kind(self, kind: &'static str) -> Result<T, StartupFailure>;
 }
@@ -124,33 +126,34 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
             Err(error) => return Err(error).of_kind("state"),
         },
     };
-    // Both try things with children of their own, so they come before any thread.
+    // Both fork children to probe the host, so they run before any thread starts.
     let cgroup = sandbox::set_up_cgroups();
     let host = sandbox::probe_host();
-    sandbox::harden().context("cannot shut itself off from other processes").of_kind("internal")?;
-    // The client holds signals back for itself; held back here too, TERM would end nothing.
+    sandbox::harden().context("cannot protect itself from other processes").of_kind("internal")?;
+    // The client blocks signals for its own purposes. Inherited here, that mask would disable TERM.
     nix::sys::signal::SigSet::empty()
         .thread_set_mask()
-        .context("cannot let signals in")
+        .context("cannot unblock signals")
         .of_kind("internal")?;
-    // A worker dies with whoever started it; the root does not. The lifeline tells it that its client
-    // is gone, and it ends in order: calls get their end on disk, and nothing is left lying about.
+    // Workers die with their parent; the root must not. It sees the end of its client by the closed
+    // standard input and then ends in order: calls get their end on disk, and nothing is left
+    // behind.
     nix::sys::prctl::set_pdeathsig(None)
-        .context("cannot outlive its client for a moment")
+        .context("cannot clear the parent-death signal")
         .of_kind("internal")?;
     more_descriptors().context("cannot raise the limit of open files").of_kind("internal")?;
     let log = open_state(&dirs).of_kind("state")?;
     let workers = own_directory().of_kind("internal")?;
     supervise::check_workers(&workers).of_kind("worker")?;
     if service == Service::Daemon {
-        // Last words of a panic; nobody reads the starter's standard error any more.
+        // For the message of a panic; the starter's standard error is no longer read.
         nix::unistd::dup2_stderr(&log).of_kind("internal")?;
     }
     let idle_exit = match service {
         Service::Private => None,
         Service::Daemon | Service::Foreground => Some(idle_exit(&dirs).of_kind("configuration")?),
     };
-    // Nothing of ours depends on it, and it keeps no file system busy.
+    // No code depends on the working directory, and `/` keeps no other file system busy.
     std::env::set_current_dir("/").of_kind("internal")?;
     let settings = SupervisorSettings {
         dirs,
@@ -166,14 +169,14 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     run_until_end(service, first_word, settings, way)
 }
 
-/// How long a daemon that nobody uses stays, as its user and the administrator say. No project is
-/// asked: there is none at this path.
+/// How long an idle daemon stays, by the configuration of its user and administrator. No project is
+/// read: the given path does not exist.
 fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
     let config = Config::load(&Sources {
         managed: PathBuf::from(config::MANAGED_FILE),
         user: dirs.user_file(),
         project: dirs.state.join("no-project"),
-        // Paths may begin with ~/.
+        // Paths may begin with `~/`.
         environment: std::env::var_os("HOME").map(|home| ("HOME", home)).into_iter().collect(),
         flags: Vec::new(),
         trust: Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
@@ -181,7 +184,8 @@ fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
     Ok(Duration::from_millis(config.daemon.idle_exit_ms))
 }
 
-/// A login shell's 1024 descriptors are a hundred sessions' worth. Calls get a limit of their own.
+/// The usual limit of 1,024 descriptors suffices for about a hundred sessions. Calls get a limit of
+/// their own.
 fn more_descriptors() -> anyhow::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let wanted = hard.min(DESCRIPTORS);
@@ -194,7 +198,7 @@ fn more_descriptors() -> anyhow::Result<()> {
 fn open_state(dirs: &Dirs) -> anyhow::Result<File> {
     let unwritable = || {
         format!(
-            "the state directory {} cannot be written; mend its permissions or set XDG_STATE_HOME",
+            "the state directory {} cannot be written; fix its permissions or set XDG_STATE_HOME",
             dirs.state.display()
         )
     };
@@ -212,7 +216,7 @@ fn own_directory() -> anyhow::Result<PathBuf> {
     own.parent().map(PathBuf::from).context("this executable has no directory")
 }
 
-/// How long threads that are writing when everything has ended may take.
+/// How long threads that still write at the end may take.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
 fn run_until_end(
@@ -226,7 +230,7 @@ fn run_until_end(
     let tell = |address: &ControlAddress| {
         let told = first_word.map_or(Ok(()), |channel| report(channel, &address_line(address)));
         if let Err(error) = told {
-            tracing::warn!(%error, "the client was gone before it knew the address");
+            tracing::warn!(%error, "the client left before it received the address");
         }
         if service == Service::Daemon
             && let Err(error) = close_input()
@@ -241,7 +245,7 @@ fn run_until_end(
         };
         Ok(Supervisor::run(settings, way, tell, end_of(lifeline)).await)
     });
-    // What still writes to a disk that does not answer is not waited for.
+    // Writes to a disk that does not answer are abandoned.
     runtime.shutdown_timeout(LAST_WRITES);
     match ran.map_err(|error: std::io::Error| error).of_kind("internal")? {
         Err(SupervisorError::ControlSocket(error @ ControlSocketError::DaemonRunning { .. })) => {
@@ -265,26 +269,26 @@ async fn end_of(lifeline: Option<tokio::net::UnixStream>) {
     while matches!(lifeline.read(&mut bytes).await, Ok(length) if length > 0) {}
 }
 
-/// The starter waits for nothing more on it.
+/// Closes standard input: the starter expects no further message.
 fn close_input() -> std::io::Result<()> {
     let nothing = File::open("/dev/null")?;
     Ok(nix::unistd::dup2_stdin(&nothing)?)
 }
 
-/// What workers may know of this process's environment. Where certificates are is for their
-/// session's client to say.
+/// Variables that workers inherit from this process. The location of certificates comes from the
+/// session's client.
 fn worker_env() -> Vec<(String, String)> {
     let given = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
     ["RUST_BACKTRACE", "RUST_LOG"].into_iter().filter_map(given).collect()
 }
 
-/// Where no cage can be made, the judge of sessions without one can have none either. Sessions' own
-/// workers are told by their session: the host may have one by then.
+/// If no cage can be built, the broker of sessions without one has none either. The sessions' own
+/// workers get this setting from their session: the host may have a cage by then.
 fn broker_env(host: Tier) -> Vec<(String, String)> {
     (host == Tier::C).then(|| (WITHOUT_CAGE.to_owned(), "1".to_owned())).into_iter().collect()
 }
 
-/// Where commands get a cgroup each, if anywhere.
+/// The cgroup below which each command gets its own, if any was delegated.
 fn command_cgroup_base(cgroup: Delegation) -> Option<PathBuf> {
     match cgroup {
         Delegation::Available { base, controllers } => {

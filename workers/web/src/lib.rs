@@ -1,11 +1,11 @@
-//! `agentd-web`: the network for calls that have none themselves.
+//! `agentd-web`: network access for calls that have none themselves.
 //!
-//! As the proxy of a command's allow-list it is confined first (`web`: network, resolver, no file of
-//! anybody), then given hosts and the socket inside the command's network, and carries until it is
-//! told that the command is over. It learns nothing else of the call. Where it signs in, it is given the
-//! keys, and answers inside TLS with a certificate that another such process made when the session was
-//! opened. For a tool of the web it is the
-//! call's own process: the same cage, one page, its text.
+//! As the proxy of a command's allow-list it is confined first (`web`: network and resolver, no
+//! user files). Then it gets the hosts and the socket in the command's network namespace, and
+//! serves until the command ends. It learns nothing else of the call. If it signs in, it also gets
+//! the keys, and presents a certificate that another `agentd-web` process made when the session was
+//! opened. For a web tool it is the call's runner: in the same cage it fetches one page and returns
+//! its text.
 
 mod proxy_loop;
 
@@ -21,7 +21,7 @@ use web::{Credentials, Fetcher, Judge};
 
 type Say = ipc::Sender<FromTool>;
 
-/// A page keeps its 40,000 characters, and its title, whatever other results are cut to.
+/// A page keeps its 40,000 characters and its title, even if other results are limited further.
 const PAGE_CHARS: u32 = 41_000;
 
 /// The program.
@@ -29,7 +29,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The only place left: the channel may be what failed.
+            // The channel may be what failed, so the error goes to standard error.
             eprintln!("agentd-web: {error:#}");
             ExitCode::FAILURE
         }
@@ -54,7 +54,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Repair(_)
                 | ToTool::Go(_)
                 | ToTool::Cancel,
-            ) => bail!("a word came before Confine"),
+            ) => bail!("a message came before Confine"),
             Err(error) => return ignore_closed(error),
         }
     };
@@ -82,7 +82,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Mounted
                 | ToTool::Confine(_)
                 | ToTool::Repair(_),
-            ) => bail!("a second Confine came"),
+            ) => bail!("an unexpected message came after Confine"),
             Err(error) => return ignore_closed(error),
         }
     };
@@ -114,20 +114,20 @@ fn run() -> anyhow::Result<()> {
         Errand::Probe { .. }
         | Errand::ProbeRestore(_)
         | Errand::Restore { .. }
-        | Errand::Run { .. } => bail!("an errand for another process came"),
+        | Errand::Run { .. } => bail!("a job for another runner came"),
     };
-    // Nothing of the call lives any more.
+    // No process of the call runs any more.
     drop(held);
     done
 }
 
-/// The keys that ride behind the socket.
+/// Receives the keys, which follow the socket.
 fn credentials(sign_in: SignIn, words: &mut Receiver<ToTool>) -> anyhow::Result<Credentials> {
     let keys: Result<Vec<_>, _> = sign_in.accounts.iter().map(|_| words.recv_fd()).collect();
     Credentials::read(sign_in, keys?).map_err(anyhow::Error::msg)
 }
 
-/// The rules of the session, for pages that servers lead to.
+/// The session's rules, for redirects.
 struct RedirectRules {
     tool: String,
     onward: Onward,
@@ -143,7 +143,7 @@ impl Judge for RedirectRules {
     }
 }
 
-/// Locks this process by the one profile that is its own.
+/// Confines this process by its only profile.
 fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
     match confinement.profile {
         Profile::Web => Cage::enter(confinement),
@@ -160,14 +160,14 @@ fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
         | Profile::Git
         | Profile::GitLook => Err(CageError {
             step: CageStep::Program,
-            reason: format!("{} is no profile of this process", confinement.profile.name()),
-            hint: "this is a fault in agentd".to_owned(),
+            reason: format!("{} is not allowed in this process", confinement.profile.name()),
+            hint: "this is a bug in agentd".to_owned(),
             source: None,
         }),
     }
 }
 
-/// The supervisor's end before the call began is no failure of this process.
+/// A supervisor that ended before the call started is not an error of this process.
 fn ignore_closed(error: ChannelError) -> anyhow::Result<()> {
     if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
 }

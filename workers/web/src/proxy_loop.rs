@@ -1,4 +1,4 @@
-//! The proxy's loop: one thread reads the channel, this one carries.
+//! The proxy's main loop. A separate thread reads the channel.
 
 use super::Say;
 use anyhow::Context;
@@ -10,11 +10,11 @@ use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
 use web::{Credentials, Proxy, ProxyListener};
 
-/// Most names that are looked up at once; each takes a socket beside the two of every connection, and
-/// a process has 1,024.
+/// Limit of simultaneous name lookups. Each takes a socket in addition to the two of every
+/// connection, and a process has 1,024.
 const MAX_LOOKUPS: usize = 64;
 
-/// Carries until the supervisor says that the command is over, or is gone itself.
+/// Serves until the supervisor reports the command's end, or is gone.
 pub(crate) fn run_proxy(
     (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
     credentials: Option<Credentials>,
@@ -34,19 +34,20 @@ pub(crate) fn run_proxy(
         .name("channel".into())
         .spawn(move || drop(over.send(wait_for_end(words, &pong))))
         .context("no thread for the channel")?;
-    // Each decision of a new kind is told at once, to be on record whatever becomes of this process.
+    // Each new kind of decision is reported at once, so that it is recorded even if this process
+    // dies.
     let teller = say.clone();
     let proxy = Proxy::new((hosts.clone(), denied), credentials, move |connections, uncounted| {
-        // Nobody to tell: the channel's end comes in as the next word.
+        // If this fails, the reader thread sees the closed channel.
         let _ = teller.send(&FromTool::Proxied { connections, uncounted });
     });
     let why = runtime.block_on(async {
         let doors =
             sockets.into_iter().map(|socket| ProxyListener::new(TcpListener::from(socket), &hosts));
-        let doors = doors.collect::<Result<_, _>>().context("a socket of the allow-list")?;
+        let doors = doors.collect::<Result<_, _>>().context("an allow-list socket")?;
         anyhow::Ok(proxy.serve(doors, ended).await.unwrap_or(ProxyEnd::SupervisorGone))
     })?;
-    // What is still under way a server does not take; a look-up holds up nobody.
+    // Data in flight is abandoned, and a pending lookup does not delay the exit.
     runtime.shutdown_background();
     match why {
         ProxyEnd::CommandEnded => {
@@ -58,18 +59,18 @@ pub(crate) fn run_proxy(
     }
 }
 
-/// Why carrying ends.
+/// Why the proxy ends.
 enum ProxyEnd {
     CommandEnded,
     SupervisorGone,
 }
 
-/// Until a word that ends the errand.
+/// Reads messages until one ends the proxy.
 fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
     loop {
         match words.recv() {
             Ok(ToTool::Cancel) => return ProxyEnd::CommandEnded,
-            // Should this fail, the channel's end comes in as the next word.
+            // If this fails, the next receive sees the closed channel.
             Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
             Ok(
                 ToTool::Hold

@@ -1,5 +1,5 @@
-//! The authority of a session's proxies among those that commands trust: one bundle of the machine's
-//! certificates, of all that the person's variables and settings name, and of this one.
+//! Adds the authority of a session's proxies to those that commands trust: one bundle of the
+//! machine's certificates, all that the owner's variables and settings name, and this authority.
 
 use super::{SettingsCopies, SettingsOwner};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Where distributions keep the machine's certificates as one file.
+/// Files with the machine's certificates on common distributions.
 const OF_MACHINE: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -15,8 +15,8 @@ const OF_MACHINE: [&str; 5] = [
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// Variables that name a file in place of the machine's. npm's comes before what its settings name, those of
-/// the machine among them.
+/// Variables that name a file in place of the machine's. npm's variable overrides its settings, so
+/// its bundle includes the machine's certificates.
 const INSTEAD: [&str; 8] = [
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
@@ -27,14 +27,14 @@ const INSTEAD: [&str; 8] = [
     "DENO_CERT",
     "NPM_CONFIG_CAFILE",
 ];
-/// The one that names a file beside those that Node brings along.
+/// The variable that names a file in addition to Node's own certificates.
 const BESIDE: &str = "NODE_EXTRA_CA_CERTS";
-/// Most bytes of a file. Distributions' have some 250 KB.
+/// Size limit of a file. Those of distributions have some 250 KB.
 const CAP: u64 = 4 << 20;
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
-/// Adds the authority to the copies, and variables that lead programs to it.
+/// Adds the authority to the copies, and variables that point programs to it.
 pub(super) fn add(
     person: &SettingsOwner<'_>,
     dir: &Path,
@@ -48,9 +48,9 @@ pub(super) fn add(
         .find(|it| !it.is_empty())
         .unwrap_or_default();
     machine.extend(INSTEAD.into_iter().filter_map(of_variable).flatten());
-    // A bundle of few would make programs refuse all servers that they know by certificates of their own.
+    // Without the machine's certificates a bundle would make programs refuse all other servers.
     let has_machine_s = !machine.is_empty();
-    // What settings name goes before the bundle, and has to have it too.
+    // Bundles named in settings override the variables, so they need the authority too.
     for (_, bytes) in &mut copies.files {
         let own = blocks(bytes);
         if !own.is_empty() {
@@ -78,10 +78,10 @@ pub(super) fn add(
     }
 }
 
-/// Its bytes; none where it is no file of a size that one of certificates has.
+/// The content of a certificate file; empty if it is not a regular file within the size limit.
 fn read(file: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // A pipe would wait for its writer.
+    // Opening a pipe would wait for its writer.
     let opened = std::fs::File::options()
         .read(true)
         .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
@@ -91,7 +91,7 @@ fn read(file: &Path) -> Vec<u8> {
     if matches!(read, Some(Ok(_))) { bytes } else { Vec::new() }
 }
 
-/// The certificates of a file, and nothing else of it: a key may stand beside them.
+/// The certificates in a file and nothing else: a key may be in the same file.
 fn blocks(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let (mut found, mut block): (Vec<String>, Option<String>) = (Vec::new(), None);

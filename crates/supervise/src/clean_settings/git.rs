@@ -1,6 +1,7 @@
-//! Git's settings of the person: one clean copy for each file, which includes the copies of what it
-//! includes, so that git itself judges the conditions of `includeIf`, in each repository anew. Where they
-//! sign by ssh, a second set of copies says so, for calls that may sign.
+//! Copies of the user's git settings: one cleaned copy for each file. It includes the copies of the
+//! files that the original includes, so that git itself evaluates the conditions of `includeIf` in
+//! each repository. If the settings sign by ssh, a second set of copies keeps that, for calls that
+//! may sign.
 
 use super::git_keys::{GitSettingAction, action_for, in_words};
 use super::signing;
@@ -10,13 +11,13 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Most files; a set of settings that includes more goes without the rest.
+/// Limit of copied files; further includes are omitted.
 const MAX_FILES: usize = 100;
-/// What git reads by itself where no setting names another file.
+/// Files that git reads by default if no setting names another.
 const DEFAULT_FILES: [(&str, &str); 2] =
     [("excludesFile", "ignore"), ("attributesFile", "attributes")];
 
-/// Makes the copies, where the person has settings.
+/// Makes the copies, if the user has git settings.
 pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
     if let Some(whole) = copy_into(person, dir, GitCopySet::Usual, into) {
         into.variables.push(("GIT_CONFIG_GLOBAL".to_owned(), whole.display().to_string()));
@@ -31,7 +32,7 @@ pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCo
     into.files.extend(copies.files);
 }
 
-/// Which copies are made.
+/// The two sets of copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GitCopySet {
     /// Without signatures.
@@ -49,7 +50,7 @@ impl GitCopySet {
     }
 }
 
-/// Makes one set, and says where its first file is.
+/// Makes one set and returns the path of its first file.
 fn copy_into(
     person: &SettingsOwner<'_>,
     dir: &Path,
@@ -91,18 +92,18 @@ struct GitSettingsCopier<'a> {
     dir: &'a Path,
     set: GitCopySet,
     into: &'a mut SettingsCopies,
-    /// Where each file's copy is.
+    /// Original and copy of each file.
     known: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl GitSettingsCopier<'_> {
-    /// A file of settings, and all that it includes; `None` where nothing of it is given.
+    /// Copies a settings file and all that it includes; `None` if it is omitted.
     fn settings(&mut self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
         if self.is_led(file) {
             return None;
         }
-        // Commands can read it as it is.
+        // Commands can read the original.
         if self.person.can_be_written(file) {
             return Some(real);
         }
@@ -167,8 +168,8 @@ impl GitSettingsCopier<'_> {
         line(text, key, given.as_deref());
     }
 
-    /// The path of a file that a setting names, as a command is given it. A relative one is one of the
-    /// repository's.
+    /// The path that a command gets for a file named in a setting. A relative path refers to the
+    /// repository.
     fn named(&mut self, value: &[u8], by: &Path) -> Vec<u8> {
         let relative = !value.starts_with(b"/") && !value.starts_with(b"~");
         let path = git_path(value, by, Some(&self.person.home)).filter(|_| !relative);
@@ -178,7 +179,7 @@ impl GitSettingsCopier<'_> {
         }
     }
 
-    /// The copy of a file; `None` where there is none, or where it may not be copied.
+    /// The copy of a file; `None` if it does not exist or must not be copied.
     fn file(&mut self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
         if self.is_led(file) {
@@ -193,7 +194,7 @@ impl GitSettingsCopier<'_> {
         Some(copied)
     }
 
-    /// Whether a command could have led the path elsewhere, which is said.
+    /// Whether a command could have redirected the path; if so, the note lists it.
     fn is_led(&mut self, file: &Path) -> bool {
         let led = self.person.link_warning(file);
         let is_led = led.is_some();
@@ -201,7 +202,7 @@ impl GitSettingsCopier<'_> {
         is_led
     }
 
-    /// A name for the copy of a file.
+    /// The path for the copy of a file.
     fn name(&mut self, real: &Path) -> Option<PathBuf> {
         let number = self.known.len();
         let copied = self.dir.join(format!("{}/{number}", self.set.folder()));
@@ -215,7 +216,7 @@ impl GitSettingsCopier<'_> {
     }
 }
 
-/// What a person is told of a setting that is not given.
+/// Describes an omitted setting in the note.
 fn label(setting: &GitSetting) -> String {
     match setting.section.as_str() {
         "alias" => "aliases with `!` or keys".to_owned(),
@@ -223,7 +224,8 @@ fn label(setting: &GitSetting) -> String {
     }
 }
 
-/// A condition of `includeIf` that means the same in a file elsewhere, for a program with another home.
+/// Rewrites a condition of `includeIf` so that it has the same meaning in another file and for
+/// another home.
 fn condition(name: &[u8], by: &Path, home: &Path) -> Vec<u8> {
     for kind in [&b"gitdir:"[..], b"gitdir/i:"] {
         let Some(rest) = name.strip_prefix(kind) else { continue };
@@ -234,7 +236,7 @@ fn condition(name: &[u8], by: &Path, home: &Path) -> Vec<u8> {
         };
         let mut whole = kind.to_vec();
         for byte in base.as_os_str().as_bytes() {
-            // Git takes what stands for `~` and `.` as it is.
+            // Git takes the replacement of `~` and `.` literally.
             if b"*?[]\\".contains(byte) {
                 whole.push(b'\\');
             }
@@ -262,7 +264,7 @@ fn head(text: &mut Vec<u8>, section: &str, name: Option<&[u8]>) {
     text.extend_from_slice(b"]\n");
 }
 
-/// A key with a value that git reads as these bytes.
+/// A key with a value, escaped so that git reads these bytes.
 fn line(text: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
     text.push(b'\t');
     text.extend_from_slice(key.as_bytes());

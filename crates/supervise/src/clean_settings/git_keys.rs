@@ -1,33 +1,34 @@
-//! Which of a person's settings of git a command is given: a list of keys whose values name no key and
-//! no program. What is on no list stays out, so that a new key of git's or of another program's can
-//! carry nothing in.
+//! Selects which of the user's git settings commands get: an allow-list of keys whose values name
+//! neither keys nor programs. A key on no list is omitted, so that new keys of git or other
+//! programs are safe.
 
 use super::url::{carries_key, signs_in, without_sign_in_of};
 use sandbox::GitSetting;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// What becomes of a setting.
+/// What happens to a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GitSettingAction {
-    /// As it is.
+    /// Copied unchanged.
     Copy,
-    /// With this value, since its own holds a password.
+    /// Copied with this value, because its own contains a password.
     Replace(String),
-    /// It names more settings.
+    /// Names a file with more settings.
     Include,
-    /// It names a file that git reads.
+    /// Names a file that git reads.
     File,
-    /// Not given, and nothing is lost: it serves a person before a screen.
+    /// Omitted silently: it matters only for a person at a screen.
     Skip,
-    /// Not given, which is said.
+    /// Omitted, and listed in the note.
     Omit,
-    /// A filter that is not given, which is said: git refuses where it would need it, for without it git
-    /// would store or write other content.
+    /// An omitted filter, listed in the note. Git must fail where it needs the filter, because it
+    /// would store or write other content without it.
     Block,
 }
 
-/// Of files: `a.b` is a key, `a.*.b` one of a section with a name, `*` at the end any key.
+/// Keys whose values are files: `a.b` is a key, `a.*.b` a key of a section with a name, `*` at the
+/// end any key.
 const FILES: &[&str] = &[
     "core.excludesfile",
     "core.attributesfile",
@@ -38,7 +39,7 @@ const FILES: &[&str] = &[
     "http.*.sslcainfo",
 ];
 
-/// Screens, editors and browsers, which a command's environment replaces or nobody sees.
+/// Screens, editors and browsers: commands have none, or get others by their environment.
 const UNNEEDED: &[&str] = &[
     "core.editor",
     "core.pager",
@@ -70,13 +71,13 @@ const UNNEEDED: &[&str] = &[
     "maintenance.repo",
 ];
 
-/// What stays out of sections that are given.
+/// Omitted keys of sections that are otherwise copied.
 const NOT: &[&str] = &[
-    // Programs, which a text diff does without.
+    // Programs; a text diff does not need them.
     "diff.external",
     "diff.*.command",
     "diff.*.textconv",
-    // No command has the keys to sign with.
+    // Commands have no keys to sign with.
     "push.gpgsign",
     "tag.gpgsign",
     "tag.forcesignannotated",
@@ -85,9 +86,9 @@ const NOT: &[&str] = &[
     "format.cc",
 ];
 
-/// What is given. Filters and merge drivers are programs too, and are given where they are known: without
-/// them git would store other content than the person's git does. Commands run them in their cage;
-/// git's tools run none that look or commit.
+/// Copied keys. Filters and merge drivers are programs too; known ones are copied, because without
+/// them git would store other content than the user's git does. Commands run them in their cage;
+/// git's tools that only read or commit run none.
 const KEPT: &[&str] = &[
     "user.name",
     "user.email",
@@ -200,7 +201,7 @@ const KEPT: &[&str] = &[
     "worktree.*",
 ];
 
-/// Programs of filters, which have no key among their words.
+/// Filter programs without keys among their arguments.
 const FILTERS: [&str; 10] = [
     "git-lfs",
     "git-crypt",
@@ -214,7 +215,7 @@ const FILTERS: [&str; 10] = [
     "cat",
 ];
 
-/// What becomes of it.
+/// Decides what happens to a setting.
 pub(super) fn action_for(setting: &GitSetting) -> GitSettingAction {
     let key = in_words(setting);
     let on = |list: &[&str]| list.iter().any(|pattern| matches(pattern, &key));
@@ -241,7 +242,7 @@ pub(super) fn action_for(setting: &GitSetting) -> GitSettingAction {
         ("filter", "clean" | "smudge" | "process") if !is_known_filter(&value) => {
             GitSettingAction::Block
         }
-        // As it is where nothing says so; it must not undo the refusal of a filter that is not given.
+        // Git's default. It must not undo the block of an omitted filter.
         ("filter", "required") if ["false", "no", "off", "0", ""].contains(&&*value) => {
             GitSettingAction::Skip
         }
@@ -258,7 +259,7 @@ pub(super) fn action_for(setting: &GitSetting) -> GitSettingAction {
     }
 }
 
-/// Whether words of an alias give git a setting for one run that a command would not be given.
+/// Whether an alias sets an option for one run that commands would not get as a setting.
 fn sets_other(alias: &str) -> bool {
     let words: Vec<&str> = alias.split_whitespace().collect();
     let given = words.windows(2).filter(|pair| pair.first() == Some(&"-c"));
@@ -278,7 +279,7 @@ fn sets_other(alias: &str) -> bool {
         })
 }
 
-/// Whether a filter is a known program by itself, with names of its own and options that have no value.
+/// Whether a filter is a known program with plain options that have no values.
 fn is_known_filter(command: &str) -> bool {
     let words: Vec<&str> =
         command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
@@ -300,7 +301,7 @@ fn is_known_filter(command: &str) -> bool {
     rest.len() <= 4 && rest.iter().all(is_plain) && !rest.iter().any(|word| carries_key(word))
 }
 
-/// A key as the lists have it, and as a person is told.
+/// A key in the form of the lists, also for the note.
 pub(super) fn in_words(GitSetting { section, name, key, .. }: &GitSetting) -> String {
     match name {
         Some(_) => format!("{section}.*.{key}"),

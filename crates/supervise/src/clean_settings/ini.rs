@@ -1,19 +1,20 @@
-//! Settings in lines, as npm's and pip's are: a key and its value, some below a section. What is on a
-//! tool's list is given, without sign-ins and tokens in its addresses, and without comments.
+//! Line-based settings of npm and pip: a key and its value, some in sections. Keys on a tool's
+//! allow-list are copied, without sign-ins and tokens in URLs, and without comments.
 
 use super::packages::CleanedSettings;
 use super::url::{without_sign_in_of, without_tokens};
 
-/// What an indented line is.
+/// Meaning of an indented line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndentedLine {
-    /// More of the value above it.
+    /// Continues the value above it.
     Value,
-    /// A line as any other.
+    /// A line like any other.
     Line,
 }
 
-/// Of npm and pnpm. All that begins with `//` belongs to one registry, and nearly all of it is keys.
+/// Keys of npm and pnpm. Keys that begin with `//` belong to one registry; nearly all of them are
+/// secrets.
 const OF_NPM: &[&str] = &[
     "registry",
     "proxy",
@@ -69,7 +70,7 @@ const OF_NPM: &[&str] = &[
     "update-notifier",
 ];
 
-/// Of pip, in any section.
+/// Keys of pip, in any section.
 const OF_PIP: &[&str] = &[
     "index-url",
     "extra-index-url",
@@ -101,7 +102,7 @@ const OF_PIP: &[&str] = &[
     "verbose",
 ];
 
-/// Those whose value is a file with certificates.
+/// Keys whose value is a file with certificates.
 const FILES: [&str; 2] = ["cafile", "cert"];
 
 /// One setting.
@@ -112,7 +113,7 @@ struct IniEntry {
     value: Vec<String>,
 }
 
-/// npm's settings without keys.
+/// npm's settings without secrets.
 pub(super) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     let entries = texts.iter().flat_map(|text| entries(text, IndentedLine::Line));
     let of_scope = |key: &str| key.starts_with('@') && key.ends_with(":registry");
@@ -120,7 +121,8 @@ pub(super) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> C
     clean(entries.collect(), given, copied)
 }
 
-/// pip's settings without keys. Of two files the later one holds, and no key stands twice.
+/// pip's settings without secrets. Of two files the later one takes precedence, and no key occurs
+/// twice.
 pub(super) fn pip(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     let mut all: Vec<IniEntry> = Vec::new();
     for entry in texts.iter().flat_map(|text| entries(text, IndentedLine::Value)) {
@@ -157,8 +159,8 @@ fn entries(text: &str, indented: IndentedLine) -> Vec<IniEntry> {
     found
 }
 
-/// A line without the comment behind its value. npm takes what stands in quotes, or behind a backslash, as it
-/// is. pip knows no such comments, and no address of its has a blank before such a sign.
+/// Removes the comment after a value. npm keeps the sign if it is quoted or follows a backslash.
+/// pip has no such comments, but none of its URLs has a blank before such a sign.
 fn without_comment(line: &str, indented: IndentedLine) -> &str {
     let value = line.split_once('=').map_or(line, |(_, value)| value.trim());
     let quoted = |sign: char| value.len() > 1 && value.starts_with(sign) && value.ends_with(sign);
@@ -171,7 +173,7 @@ fn without_comment(line: &str, indented: IndentedLine) -> &str {
             IndentedLine::Line => before != '\\',
             IndentedLine::Value => before.is_whitespace(),
         };
-        // A password with such a sign in it is one all the same.
+        // A password may contain such a sign.
         let rest = line.get(at..).unwrap_or_default().split_whitespace().next();
         let in_sign_in = !before.is_whitespace() && rest.is_some_and(|rest| rest.contains('@'));
         if begins && !in_sign_in && ['#', ';'].contains(&sign) {

@@ -1,30 +1,31 @@
-//! Settings of package managers: which files, how they are cleaned, and what leads a program to the copy.
+//! Settings of package managers: their files, how they are cleaned, and how the program finds the
+//! copy.
 
 use super::{SettingsCopies, SettingsOwner, ini, toml, url};
 use sandbox::small_file;
 use std::path::{Path, PathBuf};
 
-/// A file of settings without keys.
+/// A settings file without secrets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct CleanedSettings {
     pub(super) text: String,
-    /// Names of what was left out.
+    /// Names of omitted settings.
     pub(super) left_out: Vec<String>,
 }
 
-/// Makes settings without keys of these files, the last one the strongest; `copied` gives the path of a
-/// file's copy.
+/// Cleans the settings of these files, of which the last takes precedence; `copied` returns the
+/// path of a file's copy.
 type Cleaner = fn(&[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings;
 
-/// One program's settings.
+/// The settings of one program.
 struct Package {
     name: &'static str,
     /// A variable that names the file instead.
     moved_by: &'static [&'static str],
-    /// Below the home, or where `SettingsBase::Config` says below the place of settings.
+    /// Relative to the home, or to another directory by [`SettingsBase`].
     files: &'static [(SettingsBase, &'static str)],
     clean: Cleaner,
-    /// The copy.
+    /// Path of the copy.
     to: &'static str,
     lead: CopyPointer,
 }
@@ -36,15 +37,15 @@ enum SettingsBase {
     Variable(&'static str),
 }
 
-/// What leads the program to the copy.
+/// How the program finds the copy.
 #[derive(Clone, Copy)]
 enum CopyPointer {
     /// A variable with its path.
     Path(&'static str),
-    /// The list of folders with the machine's settings, in which `xdg` comes first. A project's own settings
-    /// are stronger than these; no variable of uv's leaves them that.
+    /// The list of directories with the machine's settings, in which `xdg` comes first. A project's
+    /// own settings must take precedence over these, and no variable of uv allows that.
     Machine,
-    /// `tools`, which makes cargo's home.
+    /// By cargo's home, which `tools` makes.
     CargoHome,
 }
 
@@ -88,7 +89,7 @@ const ALL: &[Package] = &[
     },
 ];
 
-/// Makes the copies of what is there.
+/// Makes the copies of existing settings.
 pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCopies) {
     for package in ALL {
         let files = files(person, package);
@@ -123,16 +124,16 @@ pub(super) fn copy(person: &SettingsOwner<'_>, dir: &Path, into: &mut SettingsCo
     }
 }
 
-/// Settings that programs find in the home alone: which, and how policies know them. A copy cannot be put
-/// in their place, and the program fails where it finds them and may not read them.
+/// Settings that programs read only in the home, with the names that policies use. They cannot be
+/// replaced by a copy, and the program fails if it finds them and may not read them.
 const IN_HOME: [(&str, &str); 4] = [
     (config::CARGO_SETTINGS, ".cargo/config"),
     (config::CARGO_SETTINGS, ".cargo/config.toml"),
     (config::MAVEN_SETTINGS, ".m2/settings.xml"),
     (config::GRADLE_SETTINGS, ".gradle/gradle.properties"),
 ];
-/// Elements of Maven's settings that hold neither keys nor properties that anybody names; a server has
-/// passwords and headers, a profile properties.
+/// Elements of Maven's settings without secrets and without freely named properties. Servers have
+/// passwords and headers, profiles have properties.
 const OF_MAVEN: [&str; 18] = [
     "settings",
     "localrepository",
@@ -153,9 +154,9 @@ const OF_MAVEN: [&str; 18] = [
     "port",
     "nonproxyhosts",
 ];
-/// The same among the elements that say only whether something holds, or how.
+/// More such elements, whose values are switches.
 const HOW_OF_MAVEN: [&str; 4] = ["active", "protocol", "blocked", "layout"];
-/// How names of Gradle's properties begin that hold no keys. Any other is somebody's own.
+/// Prefixes of Gradle properties without secrets. Any other property may be user-defined.
 const OF_GRADLE: [&str; 12] = [
     "org.gradle.caching=",
     "org.gradle.parallel=",
@@ -171,7 +172,7 @@ const OF_GRADLE: [&str; 12] = [
     "android.useandroidx=",
 ];
 
-/// Those that hold no keys, and the names of the others.
+/// Files without secrets, and the names of the others.
 pub(super) fn in_home(person: &SettingsOwner<'_>) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for (known_as, name) in IN_HOME {
@@ -193,7 +194,7 @@ pub(super) fn in_home(person: &SettingsOwner<'_>) -> (Vec<(&'static str, PathBuf
         };
         match holds_keys {
             false => open.push((known_as, file)),
-            // Cargo's have a copy, which says what that lacks.
+            // Cargo's settings have a copy, which lists its omissions.
             true if is_cargo_s => {}
             true => closed.push(format!("~/{name}")),
         }
@@ -201,7 +202,7 @@ pub(super) fn in_home(person: &SettingsOwner<'_>) -> (Vec<(&'static str, PathBuf
     (open, closed)
 }
 
-/// Whether settings of Maven may hold keys: all but what is known does, comments too.
+/// Whether Maven settings may contain secrets. Everything unknown counts, including comments.
 fn maven_may_hold_keys(text: &str) -> bool {
     let known = |tag: &str| {
         let Some((tag, _)) = tag.split_once('>') else { return false };
@@ -210,7 +211,7 @@ fn maven_may_hold_keys(text: &str) -> bool {
         let name = words.next().unwrap_or_default();
         let attributes: &[&str] = match name {
             "?xml" => &["version=", "encoding=", "standalone="],
-            // The last one's value is two addresses.
+            // The value of the last one is two URLs.
             "settings" => &["xmlns=", "xmlns:xsi=", "xsi:schemalocation=", "http://", "https://"],
             _ => &[],
         };
@@ -223,7 +224,7 @@ fn maven_may_hold_keys(text: &str) -> bool {
         || !text.split('<').skip(1).all(known)
 }
 
-/// Whether properties of Gradle may hold keys. A backslash may hide a name, or go on in the next line.
+/// Whether Gradle properties may contain secrets. A backslash may hide a name or continue a line.
 fn gradle_may_hold_keys(text: &str) -> bool {
     let known = |line: &str| {
         let line = line.trim().to_lowercase().replace([' ', '\t'], "");
@@ -233,7 +234,7 @@ fn gradle_may_hold_keys(text: &str) -> bool {
     signs_in || text.contains('\\') || !text.split(['\n', '\r']).all(known)
 }
 
-/// Where the program's settings lie, by the names that the program reads them by.
+/// The files with the program's settings, by the names that the program uses.
 fn files(person: &SettingsOwner<'_>, package: &Package) -> Vec<PathBuf> {
     let moved = package.moved_by.iter().find_map(|name| person.value(name));
     let mut files: Vec<PathBuf> = match moved {
@@ -254,7 +255,7 @@ fn files(person: &SettingsOwner<'_>, package: &Package) -> Vec<PathBuf> {
 }
 
 fn texts(person: &SettingsOwner<'_>, files: &[PathBuf]) -> Vec<String> {
-    // What a command could have written may be read by commands, and needs no copy.
+    // Commands may read files that they could have written, so these need no copy.
     let files = files.iter().filter(|file| !person.can_be_written(file));
     files.filter_map(|file| String::from_utf8(small_file(file)?).ok()).collect()
 }

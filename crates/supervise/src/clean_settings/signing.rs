@@ -1,4 +1,4 @@
-//! The person's git settings about signatures, for calls that may sign: with the public key in place of
+//! The user's git settings for signatures, for calls that may sign: with the public key in place of
 //! the key's file. No private key is read.
 
 use super::SettingsOwner;
@@ -10,18 +10,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tools::signing::{literal, signing_key};
 
-/// The wishes of all files of the settings together.
+/// Signing settings from all git settings files together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SigningSettings {
     /// Values of `gpg.format`.
     pub(crate) formats: BTreeSet<String>,
-    /// The ssh keys that `user.signingKey` names, also in files for some repositories only.
+    /// The ssh keys that `user.signingKey` names, including those for some repositories only.
     pub(crate) keys: Vec<SigningKey>,
     /// Why other values of `user.signingKey` give no key.
     pub(crate) unknown: Vec<String>,
-    /// The wish of `commit.gpgSign`.
+    /// The value of `commit.gpgSign`.
     pub(crate) commits: CommitSigning,
-    /// The first file of the copies for calls that may sign, where there is a key.
+    /// The first file of the copies for calls that may sign, if there is a key.
     pub(crate) settings: Option<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum CommitSigning {
     Always,
 }
 
-/// True for the settings of this file.
+/// Whether a setting is handled in this file.
 pub(super) fn is_signing_setting(GitSetting { section, name, key, .. }: &GitSetting) -> bool {
     let about = [
         ("gpg", "format"),
@@ -45,7 +45,7 @@ pub(super) fn is_signing_setting(GitSetting { section, name, key, .. }: &GitSett
     name.is_none() && about.contains(&(section.as_str(), key.as_str()))
 }
 
-/// The value of such a setting for a call that may sign; `None` where it is not given.
+/// The value of such a setting for a call that may sign; `None` if it is omitted.
 pub(super) fn copied_value(
     setting: &GitSetting,
     by: &Path,
@@ -78,16 +78,16 @@ pub(super) fn copied_value(
     Some(text.into_owned())
 }
 
-/// As git reads a switch.
+/// Git's rule for switches.
 fn is_true(text: &str) -> bool {
     !["", "false", "no", "off", "0"].contains(&text.to_ascii_lowercase().as_str())
 }
 
 fn public_key(value: &[u8], by: &Path, person: &SettingsOwner<'_>) -> Result<SigningKey, String> {
     let text = String::from_utf8_lossy(value);
-    // As git tells a key from its file.
+    // Git's rule to tell a key from the path of one.
     if let Some(key) = text.strip_prefix("key::").or(text.starts_with("ssh-").then_some(&*text)) {
-        return signing_key(key).ok_or_else(|| format!("`{key}` is no public key of ssh"));
+        return signing_key(key).ok_or_else(|| format!("`{key}` is not an ssh public key"));
     }
     let path = git_path(value, by, Some(&person.home)).filter(|path| path.is_absolute());
     let path = path.ok_or_else(|| format!("`{text}` is neither a key nor the path of one"))?;
@@ -96,9 +96,9 @@ fn public_key(value: &[u8], by: &Path, person: &SettingsOwner<'_>) -> Result<Sig
         false => PathBuf::from(OsStr::from_bytes(&[path.as_os_str().as_bytes(), b".pub"].concat())),
     };
     if person.can_be_written(&public) {
-        return Err(format!("{} lies where commands can write", public.display()));
+        return Err(format!("{} is in a directory that commands can write", public.display()));
     }
-    let none = || format!("{} holds no public key of ssh", public.display());
+    let none = || format!("{} contains no ssh public key", public.display());
     let bytes = small_file(&public).ok_or_else(none)?;
     let first = String::from_utf8_lossy(&bytes);
     signing_key(first.lines().next().unwrap_or_default()).ok_or_else(none)

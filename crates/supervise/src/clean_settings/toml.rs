@@ -1,12 +1,12 @@
-//! Settings of uv and cargo: tables of names and values. What is on a tool's list is given, without
-//! sign-ins in its addresses and without what is named like a key.
+//! TOML settings of uv and cargo. Names on a tool's allow-list are copied, without sign-ins in URLs
+//! and without names that sound like keys.
 
 use super::packages::CleanedSettings;
 use super::url::{carries_key, without_sign_in_of};
 use toml_edit::visit_mut::{VisitMut, visit_array_mut, visit_table_like_kv_mut, visit_table_mut};
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, KeyMut, Table, TableLike, Value};
 
-/// First names of cargo's keys. `include` and `credential-alias` are on no list.
+/// Top-level names of cargo. `include` and `credential-alias` are on no list.
 const OF_CARGO: &[&str] = &[
     "alias",
     "build",
@@ -29,7 +29,7 @@ const OF_CARGO: &[&str] = &[
     "unstable",
 ];
 
-/// First names of uv's. Its cache is the session's.
+/// Top-level names of uv. Its cache is the session's.
 const OF_UV: &[&str] = &[
     "allow-insecure-host",
     "compile-bytecode",
@@ -70,35 +70,35 @@ const OF_UV: &[&str] = &[
     "system-certs",
 ];
 
-/// What a name has in it that means a key, or a program that has one.
+/// Parts of a name that indicate a key, or a program that returns one.
 const KEYS: [&str; 7] =
     ["token", "secret", "password", "passwd", "credential", "apikey", "private"];
-/// The same as words of a name: `SIGNING_KEY`, `client-key`.
+/// The same as whole words: `SIGNING_KEY`, `client-key`.
 const WORDS: [&str; 3] = ["key", "auth", "pass"];
 
-/// What is left out where a comment may hold what is no setting any more.
+/// Listed as omitted if a comment may contain a setting that was commented out.
 const COMMENTS: &str = "comments";
 
-/// cargo's settings without keys.
+/// cargo's settings without secrets.
 pub(super) fn cargo(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     clean(texts, OF_CARGO, copied)
 }
 
-/// uv's settings without keys. Nobody misses the comments of what is only ever copied.
+/// uv's settings without secrets. Omitted comments are not listed, because uv uses only the copy.
 pub(super) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> CleanedSettings {
     let mut clean = clean(texts, OF_UV, copied);
     clean.left_out.retain(|what| what != COMMENTS);
     clean
 }
 
-/// Whether something of this name is a key.
+/// Whether a name sounds like a key.
 fn means_key(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     KEYS.iter().any(|key| name.contains(key)) || words.any(|word| WORDS.contains(&word))
 }
 
-/// The last of these texts. Settings that are no TOML may hold keys, and nothing of them is given.
+/// Cleans the last of these texts. Invalid TOML may contain secrets and is omitted entirely.
 fn clean(
     texts: &[String],
     given: &[&str],
@@ -107,12 +107,12 @@ fn clean(
     let mut clean = CleanedSettings::default();
     let Some(text) = texts.last() else { return clean };
     let Ok(mut document) = text.parse::<DocumentMut>() else {
-        clean.left_out.push("settings, which are no valid TOML".to_owned());
+        clean.left_out.push("settings that are not valid TOML".to_owned());
         return clean;
     };
     CommentStripper.visit_document_mut(&mut document);
     document.set_trailing("");
-    // Names and values are still written as they were, so that any other `#` began a comment.
+    // Names and values are still unchanged, so every missing `#` began a comment.
     if document.to_string().matches('#').count() != text.matches('#').count() {
         clean.left_out.push(COMMENTS.to_owned());
     }
@@ -129,7 +129,7 @@ fn clean(
     clean
 }
 
-/// Takes comments and blanks from a document.
+/// Removes comments and blanks from a document.
 struct CommentStripper;
 
 impl VisitMut for CommentStripper {
@@ -163,7 +163,7 @@ impl VisitMut for CommentStripper {
     }
 }
 
-/// What becomes of a value.
+/// What happens to a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TomlAction {
     Keep,
@@ -176,13 +176,13 @@ struct TomlCleaner<'a> {
 }
 
 impl TomlCleaner<'_> {
-    /// A table without its address or value is none to its program.
+    /// A table without its URL or value is useless to the program.
     fn table(&mut self, of: &mut dyn TableLike, above: &str) -> TomlAction {
         let mut whole = TomlAction::Keep;
         let names: Vec<String> = of.iter().map(|(name, _)| name.to_owned()).collect();
         for name in names {
             let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
-            // These names are the person's own.
+            // The user chooses these names.
             let is_free = ["", "registries", "source", "profile", "target"].contains(&above);
             let is_key = match above {
                 "env" => config::sounds_secret(&name) || means_key(&name),
@@ -235,7 +235,7 @@ impl TomlCleaner<'_> {
                 }
             }
             Value::Array(list) => {
-                // The words of one command.
+                // The arguments of one command.
                 let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
                 if runs(path) && holds_key(path, &words.join(" ")) {
                     return TomlAction::Omit;
@@ -261,12 +261,12 @@ impl TomlCleaner<'_> {
     }
 }
 
-/// Whether what stands there are words of a command or of a compiler.
+/// Whether a value is a command line or compiler arguments.
 fn runs(path: &str) -> bool {
     ["alias.", "build.rust", "target.", "doc."].iter().any(|section| path.starts_with(section))
 }
 
-/// Whether a text in this place holds a key, otherwise than as the sign-in of an address.
+/// Whether a text at this path contains a secret other than a sign-in in a URL.
 fn holds_key(path: &str, text: &str) -> bool {
     match path.strip_prefix("env.") {
         Some(rest) => config::holds_secret(rest.split('.').next().unwrap_or(rest), text),
@@ -286,7 +286,8 @@ mod tests {
             [registries]\nother = { index = \"https://o.example\", token = \"s3cret\" }\n\
             [registry]\ntoken = \"s3cret\"\ndefault = \"corp\"\n\
             [http]\nproxy = \"http://ann:s3cret@proxy:3128\"\ncainfo = \"/home/ann/ca.pem\"\n\
-            [env]\nOPENSSL_DIR = \"/opt/ssl\"\nGITHUB_TOKEN = \"s3cret\"\nSIGNING_KEY = { value = \"s3cret\" }\n\
+            [env]\nOPENSSL_DIR = \"/opt/ssl\"\nGITHUB_TOKEN = \"s3cret\"\nSIGNING_KEY = { value = \
+            \"s3cret\" }\n\
             API_AUTH = \"s3cret\"\n\
             [source.crates-io]\nreplace-with = \"mirror\"\n\
             [target.x86_64-unknown-linux-gnu]\nrustflags = [\"-C\", \"target-cpu=native\"]\n\
@@ -363,14 +364,17 @@ mod tests {
             assert!(!clean.left_out.is_empty(), "{text}");
         }
         let text = "[alias]\nb = \"build --release\"\n[env]\nCOLOR = \"#fff\"\n\n\
-            [registries.c]\nindex = \"https://repo.example/artifactory/api/cargo/cargo-virtual/\"\n";
+            [registries.c]\nindex = \
+            \"https://repo.example/artifactory/api/cargo/cargo-virtual/\"\n";
         let clean = cargo(&[text.to_owned()], &mut str::to_owned);
         assert_eq!(
             (clean.text.replace("\n\n", "\n"), clean.left_out),
             (text.replace("\n\n", "\n"), vec![])
         );
-        let text = "# mine\nextra-index-url = [\"https://one.example/simple\", \"https://two.example/?s3cret\"]\n\
-            http-proxy = \"ann:s3cret@proxy:3128\"\n[[index]]\nurl = \"https://dl.cloudsmith.io/s3cret/r/\"\n\
+        let text = "# mine\nextra-index-url = [\"https://one.example/simple\", \
+                    \"https://two.example/?s3cret\"]\n\
+            http-proxy = \"ann:s3cret@proxy:3128\"\n[[index]]\nurl = \
+            \"https://dl.cloudsmith.io/s3cret/r/\"\n\
             [[index]]\nurl = \"https://o.example\"\n";
         let clean = uv(&[text.to_owned()], &mut str::to_owned);
         assert_eq!(

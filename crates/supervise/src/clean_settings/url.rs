@@ -1,8 +1,8 @@
-//! Names, passwords and tokens in addresses: `https://NAME:PASSWORD@HOST/`. For all formats of settings.
+//! Names, passwords and tokens in URLs: `https://NAME:PASSWORD@HOST/`. For all formats of settings.
 
 use std::ops::Range;
 
-/// Where a sign-in stands in the first address of the text that has one, with its `@`.
+/// Range of the first sign-in in a URL of the text, including its `@`.
 fn sign_in(text: &str) -> Option<Range<usize>> {
     let mut from = 0;
     while let Some(at) = text.get(from..)?.find("://") {
@@ -11,7 +11,7 @@ fn sign_in(text: &str) -> Option<Range<usize>> {
         let ends = |c: char| c.is_whitespace() || "/?#\"'<>,;\\".contains(c);
         let authority = rest.find(ends).map_or(rest, |end| rest.get(..end).unwrap_or(rest));
         if let Some(end) = authority.rfind('@') {
-            // ssh takes a key, never a token in place of the name.
+            // In an ssh URL the name is not a token: ssh uses a key.
             let only_a_name = scheme.ends_with("ssh") && !authority.get(..end)?.contains(':');
             if !only_a_name {
                 return Some(begin..begin + end + 1);
@@ -22,12 +22,12 @@ fn sign_in(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Whether an address in this text carries a sign-in.
+/// Whether a URL in this text has a sign-in.
 pub(super) fn signs_in(text: &str) -> bool {
     sign_in(text).is_some()
 }
 
-/// The text without the sign-ins in its addresses; `None` where there is none.
+/// The text without sign-ins in URLs; `None` if it has none.
 pub(super) fn without_sign_in(text: &str) -> Option<String> {
     let mut clean = text.to_owned();
     while let Some(range) = sign_in(&clean) {
@@ -36,8 +36,8 @@ pub(super) fn without_sign_in(text: &str) -> Option<String> {
     (clean != text).then_some(clean)
 }
 
-/// The value of such a key without sign-ins; `None` where there is none. A proxy needs no scheme, and all up
-/// to the last `@` is its sign-in.
+/// The value of such a key without sign-ins; `None` if it has none. A proxy may have no scheme;
+/// everything up to the last `@` is its sign-in.
 pub(super) fn without_sign_in_of(key: &str, value: &str) -> Option<String> {
     let key = key.to_ascii_lowercase();
     let is_list = ["noproxy", "no-proxy", "no_proxy"].iter().any(|name| key.ends_with(name));
@@ -51,7 +51,7 @@ pub(super) fn without_sign_in_of(key: &str, value: &str) -> Option<String> {
     Some(format!("{}{}", scheme.unwrap_or_default(), host).replace(['"', '\''], ""))
 }
 
-/// The words of a text that are no addresses with tokens in a path or a question; `None` where all are none.
+/// The text without words that are URLs with tokens in path or query; `None` if it has none.
 pub(super) fn without_tokens(text: &str) -> Option<String> {
     if !config::names_token(text) {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn without_tokens(text: &str) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// Whether a text that is more than a name or an address may carry a key: options, headers, programs' words.
+/// Whether a text such as options, headers or program arguments may contain a secret.
 pub(super) fn carries_key(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());

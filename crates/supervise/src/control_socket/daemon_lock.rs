@@ -1,8 +1,8 @@
-//! The right to open the daemon's door: one starter at a time, and only where nobody answers.
+//! The lock for starting the daemon: one starter at a time, and only if no daemon answers.
 //!
-//! The lock is held while a daemon starts and never while it runs. Whether one runs is told by its
-//! socket alone: a process id in a file may belong to somebody else by now. Used by
-//! `agentd-supervisor` before anything else of it starts, and by the door.
+//! The lock is held while a daemon starts, never while it runs. Only the socket shows whether a
+//! daemon runs: a pid in a file may have been reused. Acquired by `agentd-supervisor` before it
+//! starts anything; released once its control socket is open.
 
 use crate::control_socket::ControlSocketError;
 use config::Dirs;
@@ -15,12 +15,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long another start may hold the lock: it clears what is left of an earlier daemon first.
+/// How long another start may hold the lock: it first clears leftovers of an earlier daemon.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two looks at a lock that is not free.
+/// Time between two attempts to lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The lock of the door, held.
+/// The held lock.
 #[derive(Debug)]
 pub struct DaemonLock {
     _lock: File,
@@ -28,11 +28,11 @@ pub struct DaemonLock {
 }
 
 impl DaemonLock {
-    /// Waits for the lock, and takes a socket away that nobody answers at.
+    /// Waits for the lock, then removes a stale socket.
     ///
     /// # Errors
-    /// [`ControlSocketError::DaemonRunning`] where somebody answers; others where the directory is not ours alone
-    /// or the lock does not come free.
+    /// [`ControlSocketError::DaemonRunning`] if a daemon answers; other errors if the directory is
+    /// not private or the lock does not become free.
     pub fn acquire(directory: &Path) -> Result<Self, ControlSocketError> {
         let failed = |source| ControlSocketError::Io { path: directory.to_owned(), source };
         let socket = Dirs::socket_in(directory)?;
@@ -52,9 +52,10 @@ impl DaemonLock {
     }
 }
 
-/// Takes the socket of an ended daemon away, unless it is another's by now. `own` is its inode.
+/// Removes the socket of an ended daemon, unless another daemon has replaced it. `own` is the inode
+/// of its socket.
 pub(crate) fn remove_own_socket(directory: &Path, own: u64) -> io::Result<()> {
-    // Whoever holds the lock now sees that nobody answers, and clears it too.
+    // If another starter holds the lock, it finds the socket stale and removes it itself.
     let Ok(_lock) = lock(directory, Duration::ZERO) else { return Ok(()) };
     let socket = directory.join("socket");
     if std::fs::symlink_metadata(&socket)?.ino() == own {
@@ -64,7 +65,7 @@ pub(crate) fn remove_own_socket(directory: &Path, own: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the directory belongs to this user alone.
+/// Checks that the directory belongs to this user alone.
 pub(crate) fn check_private(directory: &Path) -> Result<(), ControlSocketError> {
     let failed = |source| ControlSocketError::Io { path: directory.to_owned(), source };
     let state = std::fs::symlink_metadata(directory).map_err(failed)?;
@@ -101,7 +102,7 @@ fn lock(directory: &Path, patience: Duration) -> Result<File, ControlSocketError
     }
 }
 
-/// What a try at a socket found.
+/// State of a socket path.
 #[derive(Debug, PartialEq, Eq)]
 enum SocketState {
     Live,
@@ -109,7 +110,7 @@ enum SocketState {
     Missing,
 }
 
-/// Tries the socket without waiting: one whose queue is full has somebody behind it.
+/// Connects without waiting. A full queue means that a process listens there.
 fn probe_socket(path: &Path) -> io::Result<SocketState> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let tried = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;

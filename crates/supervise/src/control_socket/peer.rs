@@ -1,8 +1,9 @@
-//! Who is at the other end of the control socket: only this user, and nothing that this
-//! supervisor started. Used by the door.
+//! Identifies the process at the other end of the control socket. Only processes of this user are
+//! admitted, and none that this supervisor started.
 //!
-//! A connection is its opener's alone: a descriptor of it may get into other hands, so each word is
-//! asked who wrote it, and the connection ends with the process that opened it.
+//! A connection belongs to the process that opened it. Because its descriptor may be passed on, the
+//! kernel names the sender of each message; and the connection ends with the process that opened
+//! it.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,40 +16,40 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// What an opener said last is heard for so long after its end.
+/// How long messages of a peer are still read after its end.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Why a peer is not let in.
+/// Why a peer is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PeerRefused {
     #[error("process {pid} belongs to user {uid}, not to the user of this supervisor")]
     OtherUser { pid: i32, uid: u32 },
     #[error("process {pid} was started by this supervisor: a tool call cannot drive agentd")]
     OwnDescendant { pid: i32 },
-    #[error("the process cannot be seen from here: it sits in another pid namespace")]
+    #[error("the process is in another pid namespace")]
     OtherPidNamespace,
-    #[error("process {pid} ended before it could be looked at")]
+    #[error("process {pid} ended before it could be checked")]
     Gone { pid: i32 },
     #[error("the peer cannot be identified: {0}")]
     Unknown(#[from] io::Error),
 }
 
-/// The process that opened a connection and was let in.
+/// The process that opened a connection and was admitted.
 #[derive(Debug)]
 pub(crate) struct PeerProcess {
     pid: i32,
-    /// Before Linux 6.5 there is none; a number that is used again could pass for it there.
+    /// `None` before Linux 6.5, where a process with a reused pid could pass for it.
     process: Option<AsyncFd<OwnedFd>>,
 }
 
 impl PeerProcess {
-    /// Whether it wrote what was read.
+    /// Whether it sent what was read.
     pub(crate) fn is_writer(&self, writer: Option<i32>) -> bool {
         writer == Some(self.pid)
     }
 
-    /// It ended, and its last words had their time. Whoever holds the connection now did not open
-    /// it.
+    /// Completes after it exited and its last messages had time to be read. A process that holds
+    /// the connection now did not open it.
     pub(crate) async fn exited(&self) {
         match &self.process {
             Some(process) => {
@@ -66,8 +67,7 @@ impl PeerProcess {
     }
 }
 
-/// Has the kernel say with all that is read from this socket, or from those it accepts, who wrote
-/// it.
+/// Makes the kernel name the sender of all data read from this socket, or from those it accepts.
 pub(crate) fn request_credentials(socket: impl AsFd) -> io::Result<()> {
     Ok(setsockopt(&socket, PassCred, &true)?)
 }
@@ -82,7 +82,7 @@ pub(crate) fn identify(socket: impl AsFd) -> Result<PeerProcess, PeerRefused> {
     if pid == 0 {
         return Err(PeerRefused::OtherPidNamespace);
     }
-    // Held while `/proc` is read, so that the number is this process's and nobody else's by then.
+    // Keeps the pid from being reused while `/proc` is read.
     let process = match getsockopt(&socket, PeerPidfd) {
         Ok(process) => Some(process),
         Err(Errno::ENOPROTOOPT) => None,
@@ -109,11 +109,11 @@ fn has_ended(process: &OwnedFd) -> bool {
     !matches!(poll(&mut polled, PollTimeout::ZERO), Ok(0))
 }
 
-/// Whether `pid` is `ancestor` or was started by it, by itself or through others. An ancestry that
-/// cannot be read to its end counts as ours: fail closed.
+/// Whether `pid` is `ancestor` or descends from it. An ancestry that cannot be read to its end
+/// counts as a descendant: fail closed.
 fn is_descendant(pid: i32, ancestor: i32, parent: impl Fn(i32) -> Option<i32>) -> bool {
     let mut at = pid;
-    // Ancestries are short; the bound stops a loop made by reused numbers.
+    // Ancestries are short; the bound stops a loop caused by reused pids.
     for _ in 0..1024 {
         if at == ancestor {
             return true;

@@ -1,5 +1,5 @@
-//! Records of the journal as words of the wires: what a conversation is replayed from, and what a
-//! client that attaches is shown. Used by the session actor; the way there is `to_disk`.
+//! Decodes journal records into wire messages: the replay for a conversation, and the backlog for a
+//! client that attaches. Used by the session actor; `encode` is the inverse.
 
 use crate::call::{Cut, interruption};
 use journal::{Entry, Record};
@@ -13,10 +13,10 @@ use protocol::provider::Failure;
 use protocol::session::{Deaths, Happened, Span, TurnEnd};
 use std::collections::{HashMap, VecDeque};
 
-/// What the conversation is told of a journal, record by record in their order.
+/// Decodes a journal for the conversation, record by record in order.
 pub(crate) struct JournalReplay<'a> {
     session: &'a SessionId,
-    /// Of the calls without an end: the vendor's id and the tool of each.
+    /// For calls without an end: the vendor's id and the tool.
     use_ids: HashMap<u32, (String, String)>,
 }
 
@@ -89,7 +89,7 @@ fn happened(
     }
 }
 
-/// What a client is shown of a record; of most it is shown something.
+/// The event that clients get for a record; `None` for records they do not see.
 pub(crate) fn client_event(session: &SessionId, record: &Record) -> Option<Event> {
     match record.clone() {
         Record::Prompt { text } => Some(Event::Prompt { text }),
@@ -141,9 +141,9 @@ pub(crate) fn client_event(session: &SessionId, record: &Record) -> Option<Event
         Record::Learned { rule: given, by, unwritten } => {
             Some(Event::Learned { rule: rule(given), by, unwritten })
         }
-        // Prompts that wait are told while they do.
+        // Clients get pending prompts separately, while they are pending.
         Record::Queued { .. } | Record::TakenBack => None,
-        // A question is shown while it is open, by the call that waits for its answer.
+        // An open question is shown by the call that waits for its answer.
         Record::Asked { .. }
         | Record::Seen { .. }
         | Record::Tampered { .. }
@@ -154,7 +154,7 @@ pub(crate) fn client_event(session: &SessionId, record: &Record) -> Option<Event
     }
 }
 
-/// The change that a record holds; `None` for words of a newer build, and for other records.
+/// The change in a record; `None` for a value of a newer build, and for other records.
 fn changed(record: &Record) -> Option<Change> {
     let Record::Changed { network, mode, added, model, pinned, unpinned, by: _ } = record else {
         return None;
@@ -178,12 +178,12 @@ fn changed(record: &Record) -> Option<Change> {
         .or_else(|| unpinned.clone().map(Change::Unpin))
 }
 
-/// The changes that a session has kept, in order.
+/// The changes that the session recorded, in order.
 pub(crate) fn changes(entries: &[Entry]) -> Vec<Change> {
     entries.iter().filter_map(|entry| changed(&entry.record)).collect()
 }
 
-/// The protected names that calls left otherwise than they were, and that no person has accepted.
+/// Protected files that calls changed, that were not restored, and that no person has accepted.
 pub(crate) fn tampered_names(entries: &[Entry]) -> Vec<String> {
     let last = entries.iter().rev().find_map(|entry| {
         let Record::Tampered { names } = &entry.record else { return None };
@@ -192,8 +192,8 @@ pub(crate) fn tampered_names(entries: &[Entry]) -> Vec<String> {
     last.unwrap_or_default()
 }
 
-/// The rules that answers gave for as long as the session lasts. Those in files are read there, and
-/// a copy of a session begins without: nobody gave them for it.
+/// Rules from answers that hold for the session. Rules in files are read from there. A copy of a
+/// session starts without these rules: they were not given for it.
 pub(crate) fn learned_rules(entries: &[Entry]) -> Vec<Rule> {
     let parents = entries.iter().filter_map(|entry| {
         let Record::Session(header) = &entry.record else { return None };
@@ -204,7 +204,7 @@ pub(crate) fn learned_rules(entries: &[Entry]) -> Vec<Rule> {
         let Record::Learned { rule: given, .. } = &entry.record else { return None };
         (given.line == 0 && entry.seq > copied).then(|| rule(given.clone()))
     };
-    // One that a build cannot follow allows nothing.
+    // A rule that this build cannot parse allows nothing.
     let followed = |rule: &Rule| approval::check(std::slice::from_ref(rule)).is_empty();
     entries.iter().filter_map(kept).filter(followed).collect()
 }
@@ -219,7 +219,7 @@ fn rule(rule: journal::Rule) -> Rule {
     Rule { effect, text, file, line }
 }
 
-/// The prompts that wait, in order.
+/// The queued prompts, in order.
 pub(crate) fn queued_prompts(entries: &[Entry]) -> VecDeque<String> {
     let waits = |entry: &Entry| {
         let Record::Queued { text } = &entry.record else { return None };
@@ -272,7 +272,7 @@ fn outcome(outcome: journal::Outcome) -> Outcome {
     }
 }
 
-/// The basis of a decision in plain words.
+/// Describes the basis of a decision.
 pub(crate) fn describe_basis(basis: &journal::Basis) -> String {
     match basis {
         journal::Basis::Rule(rule) if rule.line > 0 => {
@@ -285,7 +285,7 @@ pub(crate) fn describe_basis(basis: &journal::Basis) -> String {
         journal::Basis::NobodyToAsk { why } => format!("nobody to ask ({why})"),
         journal::Basis::Unjudgeable { why } => format!("cannot be judged ({why})"),
         journal::Basis::Opaque { mode } => {
-            format!("mode {mode}; the name of a program in it was not known")
+            format!("mode {mode}; a program name in it could not be determined")
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Words of the wires as records of the journal and of the audit log. Used by the session and call
-//! actors; the way back is `from_disk`.
+//! Encodes wire messages as records of the journal and the audit log. Used by the session and call
+//! actors; `decode` is the inverse.
 
 use crate::call::{CallConclusion, CallRecord, Cut};
 use crate::protected_restore::in_words;
@@ -17,7 +17,7 @@ use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict, Widening};
 use protocol::provider::Failure;
 use protocol::session::{Happened, Span, TurnEnd};
 
-/// What the conversation committed. `kind` says what a tool of that name does.
+/// Encodes an event that the conversation committed. `kind` gives the kind of a tool by its name.
 pub(crate) fn session_event(happened: Happened, kind: impl Fn(&str) -> ToolKind) -> Record {
     match happened {
         Happened::Prompt { text } => Record::Prompt { text },
@@ -68,12 +68,12 @@ pub(crate) fn setting_change(change: &Change, by: String) -> Record {
     Record::Changed { network, mode, added, model, pinned, unpinned, by }
 }
 
-/// A rule that an answer gave.
+/// A rule from a person's answer.
 pub(crate) fn learned_rule(given: &Rule, by: String, unwritten: Option<String>) -> Record {
     Record::Learned { rule: rule(given), by, unwritten }
 }
 
-/// What is kept of a call before its end.
+/// A fact about a call before its end.
 pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Record {
     let number = call.id.number;
     match fact {
@@ -131,14 +131,14 @@ pub(crate) fn call_end(
     }
 }
 
-/// Where in the conversation a call stands.
+/// The turn and round that a call belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TurnRound {
     pub(crate) turn: u32,
     pub(crate) round: u32,
 }
 
-/// The audit log's word on a decision.
+/// The audit entry of a decision.
 pub(crate) fn audit_decision(
     call: &Call,
     kind: ToolKind,
@@ -160,7 +160,7 @@ pub(crate) fn audit_decision(
         tool: call.tool.clone(),
         tool_kind: tool_kind(kind),
         input: call.input.clone(),
-        // Kept by whoever writes the record.
+        // Added by the audit actor.
         script: None,
         decision,
         basis: basis(why),
@@ -173,7 +173,7 @@ pub(crate) fn audit_decision(
     })
 }
 
-/// The rule that gave the right at this place among those that were asked for.
+/// The rule that granted the requested right at this position.
 fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
     match basis {
         Basis::Rights(rules) => rules.get(at),
@@ -187,7 +187,7 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
     }
 }
 
-/// A right beyond the session's, as the record names it.
+/// Describes a right beyond the session's, for the record.
 fn right(widening: &Widening, by: Option<&Rule>) -> String {
     let name = match widening {
         Widening::Network => "network".to_owned(),
@@ -208,19 +208,19 @@ fn right(widening: &Widening, by: Option<&Rule>) -> String {
     }
 }
 
-/// Times and process of a call that ended.
+/// Times, pid and proxy decisions of a call that ended.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunFacts {
     pub(crate) runner_pid: Option<u32>,
     /// When `Go` was sent, in milliseconds of Unix time.
     pub(crate) started: Option<u64>,
-    /// When its processes were known dead.
+    /// When its processes were known to be dead.
     pub(crate) ended: u64,
-    /// What the proxy of its allow-list decided.
+    /// Decisions of its allow-list's proxy.
     pub(crate) decided: ProxyDecisions,
 }
 
-/// The audit log's word on an end.
+/// The audit entry of a call's end.
 pub(crate) fn audit_end(
     call: &Call,
     conclusion: &CallConclusion,
@@ -259,7 +259,7 @@ pub(crate) fn audit_end(
     }
 }
 
-/// What was signed, in words.
+/// Describes the signatures that a call made.
 fn signed(effects: &[Effect]) -> Vec<String> {
     let in_words = |effect: &Effect| match effect {
         Effect::Signed { key, count: 1 } => Some(format!("signed once, by key {key}")),
@@ -273,13 +273,13 @@ fn signed(effects: &[Effect]) -> Vec<String> {
     effects.iter().filter_map(in_words).collect()
 }
 
-/// Those of the protected names that a call changed or made, in words.
+/// Describes the protected files that a call changed and that match.
 fn names_of(names: &[Tampered], wanted: fn(&&Tampered) -> bool) -> Vec<String> {
     names.iter().filter(wanted).map(ToString::to_string).collect()
 }
 
-/// The audit log's word on the decision of a call that was lost with its supervisor, if that did
-/// not say it itself; as far as the journal has it.
+/// The audit entry of the decision on a call that was lost with its supervisor, which may not have
+/// written it; as complete as the journal is.
 pub(crate) fn audit_lost_decision(
     session: &SessionId,
     place: TurnRound,
@@ -292,14 +292,14 @@ pub(crate) fn audit_lost_decision(
             journal::Basis::NobodyToAsk { why: "nobody answered in time".to_owned() },
         ),
         (Some(journal::Refused::Denied { .. }), _, _) => {
-            (journal::Decision::Denied, unsaid("its record does not say why"))
+            (journal::Decision::Denied, unsaid("its record has no reason"))
         }
         (None, journal::Progress::NeverStarted, None) => (
             journal::Decision::Denied,
             unsaid("it was lost with the supervisor before it was decided"),
         ),
         (None, journal::Progress::MayHaveRun, _) | (None, _, Some(_)) => {
-            (journal::Decision::Allowed, unsaid("its record does not say why"))
+            (journal::Decision::Allowed, unsaid("its record has no reason"))
         }
     };
     journal::Decided {
@@ -310,7 +310,7 @@ pub(crate) fn audit_lost_decision(
         tool: call.tool.clone(),
         tool_kind: call.tool_kind,
         input: call.input.clone(),
-        // Kept by whoever writes the record.
+        // Added by the audit actor.
         script: None,
         decision,
         basis: call.basis.clone().unwrap_or(otherwise),
@@ -319,7 +319,7 @@ pub(crate) fn audit_lost_decision(
     }
 }
 
-/// The audit log's word on the end of a call that was lost with its supervisor.
+/// The audit entry of the end of a call that was lost with its supervisor.
 pub(crate) fn audit_lost_end(
     session: &SessionId,
     call: &OpenCall,
@@ -356,7 +356,7 @@ pub(crate) fn audit_lost_end(
         signed: Vec::new(),
         connections: Vec::new(),
         connections_uncounted: 0,
-        // What it says is left out where there was no list.
+        // The reader omits it for calls without an allow-list.
         connections_cut: match call.progress {
             journal::Progress::NeverStarted => None,
             journal::Progress::MayHaveRun => Some(PROXY_DECISIONS_LOST.to_owned()),
@@ -366,9 +366,9 @@ pub(crate) fn audit_lost_end(
     }
 }
 
-/// Of a call with an allow-list whose supervisor died.
+/// For a call whose supervisor died.
 const PROXY_DECISIONS_LOST: &str =
-    "what the proxy decided was lost with the supervisor: no connection of it is on record";
+    "the proxy's decisions were lost with the supervisor: its connections are not on record";
 
 fn block(block: Block) -> journal::Block {
     match block {
@@ -423,7 +423,7 @@ fn rule(rule: &Rule) -> journal::Rule {
 fn basis(basis: &Basis) -> journal::Basis {
     match basis.clone() {
         Basis::Rule(written) => journal::Basis::Rule(rule(&written)),
-        // The others stand beside the rights that they gave.
+        // The other rules are recorded with the rights that they granted.
         Basis::Rights(rules) => match rules.first() {
             Some(first) => journal::Basis::Rule(rule(first)),
             None => journal::Basis::Unjudgeable { why: "no rule was named".to_owned() },
@@ -470,7 +470,7 @@ fn failure(failure: Failure) -> journal::Failure {
         Failure::Unreachable => journal::Failure::Unreachable,
         Failure::Rejected => journal::Failure::Rejected,
         Failure::Overloaded => journal::Failure::Overloaded,
-        // Earlier readers know no other word for it, and the message says it all.
+        // Earlier builds have no term for it, and the message is complete.
         Failure::ContextFull => journal::Failure::Rejected,
         Failure::RecordingDeparted => journal::Failure::RecordingDeparted,
     }
@@ -503,7 +503,7 @@ fn policy(confinement: &Confinement) -> journal::Policy {
         highest_tier: tier(confinement.highest_tier),
         level: match confinement.level {
             Level::Required => journal::Level::Required,
-            // That there is no cage at all, the tier says.
+            // The tier records that there is no cage.
             Level::BestEffort | Level::Uncaged => journal::Level::BestEffort,
         },
         limits: journal::Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files },

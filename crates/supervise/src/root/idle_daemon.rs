@@ -1,5 +1,5 @@
-//! When a daemon ends by itself: nobody is attached, and nothing runs or waits for an answer. One
-//! timer while nobody is there, and none while somebody is.
+//! Ends an idle daemon: no client is connected, and no session has work or a pending question. The
+//! timer runs only while no client is connected.
 
 use super::RootState;
 use crate::messages::RootMsg;
@@ -7,7 +7,7 @@ use protocol::client::SessionState;
 use ractor::ActorRef;
 
 impl RootState {
-    /// Begins to wait, if nobody is there.
+    /// Starts the idle timer if no client is connected.
     pub(super) fn start_idle_timer(&mut self, myself: &ActorRef<RootMsg>) {
         self.stop_idle_timer();
         let (Some(time), true) = (self.settings.idle_exit, self.clients.is_empty()) else { return };
@@ -16,7 +16,7 @@ impl RootState {
         self.waiting = Some(timer.abort_handle());
     }
 
-    /// Somebody came, or a newer wait begins.
+    /// Stops the idle timer: a client connected, or a newer timer starts.
     pub(super) fn stop_idle_timer(&mut self) {
         self.wait += 1;
         if let Some(timer) = self.waiting.take() {
@@ -24,7 +24,7 @@ impl RootState {
         }
     }
 
-    /// Nobody came. While work is not finished, the wait begins again.
+    /// The timer expired. It starts again while a session has unfinished work.
     pub(super) fn on_idle_timer(&mut self, myself: &ActorRef<RootMsg>, wait: u64) {
         if wait != self.wait || !self.clients.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Sessions that end by themselves. Whoever asks for one meanwhile waits until it has ended, and then
-//! has it opened again: nobody finds a session that is on its way out.
+//! Ends idle sessions. A request for such a session waits until it has ended and then reopens it,
+//! so that no client gets a session that is ending.
 
 use super::RootState;
 use super::shutdown::ShutdownPhase;
@@ -7,7 +7,7 @@ use crate::messages::{OpenRequest, RootMsg, RootToSession, SessionMsg};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
 
-/// A session on its way out.
+/// A session that is ending.
 pub(super) struct RetiringSession {
     pub(super) actor: ActorRef<SessionMsg>,
     waiting: Vec<OpenRequest>,
@@ -15,18 +15,18 @@ pub(super) struct RetiringSession {
 
 impl RootState {
     pub(super) fn retire_session(&mut self, session: SessionId) {
-        // The supervisor of one run ends with it, and its sessions then.
+        // The supervisor of a single run ends with it, and its sessions end then.
         if self.shutdown_phase != ShutdownPhase::NotStarted || self.settings.idle_exit.is_none() {
             return;
         }
         if let Some(actor) = self.sessions.remove(&session) {
-            // Behind all whom it was promised to before.
+            // Queued after the messages of all clients that were given this session before.
             let _ = actor.send_message(RootToSession::Retire.into());
             self.retiring.insert(session, RetiringSession { actor, waiting: Vec::new() });
         }
     }
 
-    /// Whether the session is on its way out; the order waits then.
+    /// Queues the request if the session is ending; returns it otherwise.
     pub(super) fn wait_for_retirement(
         &mut self,
         session: &SessionId,

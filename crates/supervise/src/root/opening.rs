@@ -1,5 +1,5 @@
-//! How a session is opened: off the root's event loop, since it reads files and waits for what is
-//! left of an earlier life. Whoever asks meanwhile for the same session waits for the same opening.
+//! Opens sessions, off the root's event loop: it reads files and waits for leftovers of an earlier
+//! run of the session. Other requests for the same session wait for the same result.
 
 use super::RootState;
 use super::shutdown::ShutdownPhase;
@@ -84,7 +84,7 @@ impl RootState {
         });
     }
 
-    /// From here on the session is found by all.
+    /// From here on every client finds the session.
     pub(super) fn on_open_finished(
         &mut self,
         myself: &ActorRef<RootMsg>,
@@ -103,8 +103,8 @@ impl RootState {
                     let _ = actor.send_message(BrokerToSession::Failed(why).into());
                 }
                 self.sessions.insert(id, actor.clone());
-                // Until now no word of the broker found it: neither that it lives anew nor a
-                // verdict. This has both said again.
+                // Until now the session could not receive messages of the broker: neither its
+                // restart nor a verdict. `BrokerBack` makes the session ask again.
                 if self.broker_failed.is_none() {
                     let _ =
                         actor.send_message(BrokerToSession::Back(self.broker.generation()).into());
@@ -112,7 +112,10 @@ impl RootState {
                 let _ = actor.send_message(RootToSession::Join(Box::new(order)).into());
             }
             Ok(_) => {
-                let message = format!("session {id} ended as it began; the log says why");
+                let message = format!(
+                    "session {id} ended right after its start; the log has the \
+                                       reason"
+                );
                 refuse(order, OpenFailure::new(FailedKind::Internal, message));
             }
             Err(failure) => refuse(order, failure),
@@ -124,21 +127,24 @@ impl RootState {
     }
 }
 
-/// The plan with the model that a person changed to in an earlier life of the session; without it,
-/// which is said, where it can no longer be asked.
+/// Restores the model that a person chose in an earlier run of the session. If it cannot be used
+/// any more, a note tells the person.
 fn restore_model(mut plan: SessionSpec, name: &str) -> SessionSpec {
     match plan.with_model(name) {
         Ok(config) => plan.set_model(config),
         Err(OpenFailure { message, .. }) => {
             let now = &plan.setup.model;
-            plan.notes.push(format!("{now} is asked, not the session's own model: {message}"));
+            plan.notes.push(format!(
+                "this session uses {now}, not the model chosen earlier: \
+                                     {message}"
+            ));
         }
     }
     plan
 }
 
-/// What of these changes may still be made, and why others may not: what is given to nobody can have
-/// become more since.
+/// Splits recorded changes into those that may still be made, and reasons against the others:
+/// directories may have become forbidden since.
 fn filter_changes(changes: Vec<Change>, kept: &ForbiddenDirs) -> (Vec<Change>, Vec<String>) {
     let mut refused = Vec::new();
     let kept = changes.into_iter().filter(|change| match change {
@@ -159,8 +165,8 @@ fn filter_changes(changes: Vec<Change>, kept: &ForbiddenDirs) -> (Vec<Change>, V
     (kept.collect(), refused)
 }
 
-/// The files that flags pin and the session's own records do not: a later life of the session has no
-/// such flags.
+/// Files pinned by flags and not yet recorded in the journal. They are recorded because the next
+/// run of the session does not have these flags.
 fn pins_to_keep(changes: &[Change], settings: &[(String, String)]) -> Vec<Change> {
     let mut pinned: Vec<&str> = Vec::new();
     for change in changes {
@@ -178,7 +184,7 @@ fn pins_to_keep(changes: &[Change], settings: &[(String, String)]) -> Vec<Change
     flags.filter(|file| !pinned.contains(&file.as_str())).cloned().map(Change::Pin).collect()
 }
 
-/// Writes these to the journal before anything else of this life.
+/// Journals these changes before anything else of this run.
 async fn journal_changes(mut journal: Journal, changes: &[Change]) -> Result<Journal, OpenFailure> {
     let by = || "a flag".to_owned();
     let records: Vec<_> =
@@ -194,7 +200,7 @@ async fn journal_changes(mut journal: Journal, changes: &[Change]) -> Result<Jou
 }
 
 fn refuse(order: OpenRequest, failure: OpenFailure) {
-    // Gone already, it is told nothing.
+    // The client may have disconnected.
     let _ = order.reply.send(Err(failure));
 }
 
@@ -202,7 +208,7 @@ fn shutting_down() -> OpenFailure {
     OpenFailure::new(FailedKind::Ending, "the supervisor is ending; try again in a moment")
 }
 
-/// What is needed to open a session, away from the root.
+/// Opens a session outside of the root actor.
 struct SessionOpener {
     settings: Arc<SupervisorSettings>,
     spawner: Spawner,
@@ -242,7 +248,7 @@ impl SessionOpener {
         plan.notes.extend(refused);
         let mut model = None;
         for change in &changes {
-            // Nobody sits before a script: what it asks for holds.
+            // A script has no person to ask: its flags override recorded changes.
             let script = opening.audience == Audience::Nobody;
             let by_flag = match change {
                 Change::Network(_) | Change::Host(_) => script && opening.network.is_some(),
@@ -302,7 +308,8 @@ impl SessionOpener {
         Ok(actor)
     }
 
-    /// What its proxies show commands in place of hosts that they sign in to. Without it they sign in to none.
+    /// Makes the certificate that the session's proxies present for hosts that they sign in to.
+    /// Without it they sign in to none.
     async fn certify(
         &self,
         plan: &mut SessionSpec,
@@ -316,7 +323,8 @@ impl SessionOpener {
             }
             Err(why) => {
                 plan.notes.push(format!(
-                    "no key of net.credentials is used in this session, since its certificate could \
+                    "no key of net.credentials is used in this session, since its certificate \
+                     could \
                      not be made: {why}"
                 ));
                 None
@@ -372,10 +380,11 @@ impl SessionOpener {
                     Journal::open(&place).map_err(|error| OpenFailure::from(&error))
                 });
                 let opened = opened.await?;
-                // What is found below is the past only once nothing of it lives.
+                // The journal is final only once no process of an earlier run is alive.
                 let hold = acquire_session_lock(&directory).await?;
                 if let Some(torn) = &opened.torn {
-                    tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
+                    tracing::warn!(kept = %torn.kept.display(), "an incomplete record was set \
+                                                                 aside");
                 }
                 let JournalRepair { lost, mut records, turns, round, open_turn: last, cut_short } =
                     repair_journal(&opened.past, open_turn);
@@ -410,7 +419,7 @@ impl SessionOpener {
                     Ok(journal)
                 });
                 let journal = mended.await?;
-                // Every call that began has its end on disk.
+                // Every call that started now has an end on disk.
                 saved.remove_all();
                 let entries = &opened.past.entries;
                 let (open, queue) = (pending_questions(entries), decode::queued_prompts(entries));
@@ -434,8 +443,8 @@ impl SessionOpener {
         }
     }
 
-    /// What a call that was lost with its supervisor changed of the protected names is put right
-    /// before anything of the session goes on.
+    /// Restores protected files that a call changed which was lost with its supervisor, before the
+    /// session continues.
     async fn restore_protected(
         &self,
         plan: &SessionSpec,
@@ -450,7 +459,7 @@ impl SessionOpener {
             && saved.lacks(call.number)
         {
             return Ok(vec![protected_restore::unrestored_unknown(
-                "the copy that its runner kept is gone",
+                "the copies that its runner saved are missing",
             )]);
         }
         let mut confinement = plan.confinement.clone();
@@ -494,7 +503,7 @@ impl SessionOpener {
         .await
     }
 
-    /// The audit log's word on a call that was lost with its supervisor.
+    /// Audits a call that was lost with its supervisor.
     async fn audit_lost(
         &self,
         plan: &SessionSpec,
@@ -504,7 +513,7 @@ impl SessionOpener {
     ) -> Result<journal::Head, OpenFailure> {
         let (done, written) = oneshot::channel();
         let decided = Box::new(encode::audit_lost_decision(&plan.id, place, call));
-        // As it was proposed: what it would have run is kept, whether it ran or not.
+        // The proposed script is recorded, although it may not have run.
         let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
         let ended = Box::new(encode::audit_lost_end(&plan.id, call, tampered, now_ms()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
@@ -523,7 +532,7 @@ fn new_id() -> Result<SessionId, OpenFailure> {
     Ok(SessionId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// Whether a session goes on or begins.
+/// How the session is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum OpenMode {
     New,
@@ -539,8 +548,7 @@ fn open_mode(start: &Start) -> Result<(SessionId, OpenMode), OpenFailure> {
     }
 }
 
-/// Runs what reads or writes files where it holds nobody up.
-/// With copies of the person's settings for its calls, in its directory.
+/// Copies the owner's settings for the session's calls into its directory.
 fn with_copied_settings(
     mut plan: SessionSpec,
     own: &Path,
@@ -565,7 +573,8 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error)))
 }
 
-/// Begins a session as a copy of another, up to this record or else to where no turn was open last.
+/// Creates a session as a copy of another, up to this record or else up to the last record without
+/// an open turn.
 fn fork(
     sessions: &Path,
     of: &SessionId,
@@ -589,11 +598,11 @@ fn fork(
         }
     };
     let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
-    // Prompts that wait belong to the session in which they were said.
+    // Queued prompts stay with the session in which they were sent.
     fork.append(&Record::TakenBack).map(drop).map_err(|error| failed(&error))
 }
 
-/// The last record at which no turn was open: its end, or a setting changed after it.
+/// The last record without an open turn: the end of a turn, or a setting changed after it.
 fn last_closed_turn(entries: impl Iterator<Item = journal::Entry>) -> u64 {
     let (mut rest, mut resting) = (1, true);
     for entry in entries {
@@ -610,7 +619,7 @@ fn last_closed_turn(entries: impl Iterator<Item = journal::Entry>) -> u64 {
     rest
 }
 
-/// The questions that stand, by their calls: what they are bound to and when they expire.
+/// Pending questions by call: the digest that the answer must match, and the deadline.
 fn pending_questions(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> {
     let asked = |entry: &journal::Entry| {
         let Record::Asked { call, digest, deadline, .. } = &entry.record else { return None };
@@ -619,7 +628,7 @@ fn pending_questions(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> 
     entries.iter().filter_map(asked).collect()
 }
 
-/// Waits, off the event loop, until no call of an earlier supervisor lives.
+/// Waits, off the event loop, until no call of an earlier supervisor runs.
 async fn acquire_session_lock(directory: &Path) -> Result<SessionLock, OpenFailure> {
     let directory = directory.to_owned();
     let taken = tokio::task::spawn_blocking(move || SessionLock::acquire(&directory)).await;
@@ -627,8 +636,8 @@ async fn acquire_session_lock(directory: &Path) -> Result<SessionLock, OpenFailu
     taken.map_err(|error| match error.kind() == std::io::ErrorKind::WouldBlock {
         true => OpenFailure::new(
             FailedKind::Held,
-            "a call of this session that began earlier has not ended yet; try again, and see \
-             `ps` for agentd-tool if it stays so",
+            "a call of this session that began earlier has not ended yet; try again; if it \
+             persists, look for agentd-tool in `ps`",
         ),
         false => OpenFailure::new(FailedKind::Disk, chain(&error)),
     })

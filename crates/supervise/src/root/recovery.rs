@@ -1,5 +1,5 @@
-//! What the root does when something of it is lost: a session's actor that failed is told to whoever
-//! waits for it, and what a person wants tried again is.
+//! Recovery from failures: reports a failed session to the clients that wait for it, and restarts
+//! workers when a person asks.
 
 use super::RootState;
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 impl RootState {
-    /// Starts the failed workers of a session again, and the broker if it is among them; opens the
-    /// audit log again if the disk had closed it. The reply says which of it cannot be.
+    /// Restarts the failed workers of a session, and the broker if it failed; reopens the audit log
+    /// if a disk error had closed it. The reply reports the first of these that fails.
     pub(super) fn restart(
         &mut self,
         session: &SessionId,
@@ -47,8 +47,8 @@ impl RootState {
         });
     }
 
-    /// An actor failed. If it was a session's, its journal is whole and nothing of it runs any
-    /// more, but clients wait for its words.
+    /// An actor failed. If it was a session's, its journal is complete and none of its processes
+    /// runs, but clients still wait for its messages.
     pub(super) fn on_session_failed(&mut self, who: ActorId) {
         let Some(session) = self.remove_session(who) else { return };
         for client in self.clients.values() {
@@ -56,7 +56,8 @@ impl RootState {
         }
     }
 
-    /// A session's actor ended in order. Who came to it while it was ending was not told.
+    /// A session's actor ended in order. Clients that attached while it was ending get no message
+    /// from it, so the root reports the end to all.
     pub(super) fn on_session_stopped(&mut self, who: ActorId) {
         let Some(session) = self.remove_session(who) else { return };
         for client in self.clients.values() {
@@ -77,10 +78,10 @@ impl RootState {
     }
 }
 
-/// Asks whether the audit log takes records; one that the disk has closed is opened again first.
+/// Checks that the audit log can record; if a disk error had closed it, it is reopened first.
 ///
 /// # Errors
-/// The reason and the way on where no call could be recorded.
+/// The reason and the remedy if no call could be recorded.
 pub(super) async fn check_audit_log(audit: &ActorRef<AuditMsg>) -> Result<(), String> {
     let (reply, checked) = oneshot::channel();
     let _ = audit.send_message(AuditMsg::Check(reply));

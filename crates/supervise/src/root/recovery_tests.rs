@@ -20,7 +20,7 @@ async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again
     let ToClient::Event { event: Event::Degraded { reason }, .. } = &word else {
         panic!("{word:?}")
     };
-    assert!(reason.contains("open it again"), "{reason}");
+    assert!(reason.contains("open the session again"), "{reason}");
     let word = one.hear().await;
     assert!(matches!(&word, ToClient::Detached { session, .. } if *session == lost), "{word:?}");
 

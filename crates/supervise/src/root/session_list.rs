@@ -1,4 +1,5 @@
-//! The roll of sessions: what is on disk, with what is live of it; and how one is ended or removed.
+//! The list of sessions: those on disk, with the state of the live ones. Also ends and removes
+//! single sessions.
 
 use super::RootState;
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
@@ -17,14 +18,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-/// Characters of the first prompt that stand for the session.
+/// Characters of the first prompt that are shown as the title.
 const TITLE: usize = 60;
-/// How long who asks for a session's end waits for it. Its calls have two seconds and each of its
-/// workers three; what takes longer waits for a disk.
+/// How long a request to end a session waits. Its calls have 2 s and each of its workers 3 s; a
+/// session that takes longer waits for a disk.
 const END_TIMEOUT: Duration = Duration::from_secs(12);
 
 impl RootState {
-    /// All sessions, the one written to last first.
+    /// Lists all sessions, the most recently written first.
     pub(super) fn list(&self, reply: oneshot::Sender<Vec<SessionRow>>) {
         let sessions = self.settings.dirs.state.join("sessions");
         let glances = self.request_glances();
@@ -42,7 +43,7 @@ impl RootState {
                         (row.state, row.clients) = (glance.state, glance.clients);
                         row.turns = Some(glance.turns);
                     }
-                    // It ended meanwhile: what is on disk holds.
+                    // It ended in the meantime: the state on disk is right.
                     Ok(Err(_)) => {}
                     Err(_) => row.state = SessionState::Degraded(NO_REPLY.to_owned()),
                 }
@@ -103,23 +104,24 @@ impl RootState {
     }
 }
 
-/// What is said of a session that does not end in time.
+/// Message for a session that does not end in time.
 fn end_timeout_message(session: &SessionId) -> String {
     format!(
-        "session {session} was asked to end and has not; most likely it waits for its disk. It ends \
-         once the disk answers, which `agentd ls` shows; what it could not write is found when it is \
-         opened again"
+        "session {session} was asked to end and has not; most likely it waits for its disk. It \
+         ends \
+         once the disk answers, which `agentd ls` shows; data it could not write is recovered \
+         when it is opened again"
     )
 }
 
-/// Removes a session that nobody holds, readable or not.
+/// Removes a session that no supervisor has open, readable or not.
 fn remove_session_files(sessions: &Path, session: &SessionId) -> Result<(), OpenFailure> {
     let directory = sessions.join(&session.0);
     if !journal::is_session_name(&session.0) || !directory.is_dir() {
         let message = format!("there is no session {session}");
         return Err(OpenFailure::new(FailedKind::NotFound, message));
     }
-    // Held until it is gone, so that nobody opens it meanwhile.
+    // Kept open until it is removed, so that no other supervisor opens it.
     let held = match Journal::open(&directory) {
         Ok(opened) => Some(opened),
         Err(error @ OpenError::Held { .. }) => return Err(OpenFailure::from(&error)),
@@ -144,7 +146,7 @@ fn sessions_on_disk(sessions: &Path) -> Vec<SessionRow> {
     names.into_iter().map(|name| session_row(sessions, name)).collect()
 }
 
-/// What is known of one session; that it cannot be read hides no other.
+/// The row of one session. An unreadable session does not hide the others.
 fn session_row(sessions: &Path, name: String) -> SessionRow {
     let directory = sessions.join(&name);
     let seen = journal::glance(&directory);
@@ -167,7 +169,7 @@ fn session_row(sessions: &Path, name: String) -> SessionRow {
     }
 }
 
-/// The first words of a prompt.
+/// The first line of a prompt, shortened.
 fn title(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     match line.char_indices().nth(TITLE) {

@@ -1,5 +1,5 @@
-//! How a supervisor ends: its sessions in order, also those that are being opened, then the broker,
-//! then the root. All of it has a bound: a disk that does not answer holds nobody up for ever.
+//! Shutdown: first the sessions in order, also those that are being opened, then the broker, then
+//! the root. Each step has a timeout, so that a disk that does not answer cannot block it for ever.
 
 use super::RootState;
 use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
@@ -11,32 +11,33 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How long all sessions together may take. Their calls and workers have a few seconds; what takes
-/// longer waits for a disk. What of it is not written is found when the session is opened again.
+/// How long all sessions together may take to end. Their calls and workers need a few seconds; a
+/// session that takes longer waits for its disk. Data that it could not write is recovered when it
+/// is opened again.
 const SESSIONS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long all sessions together may take to say whether work is under way. They answer at once; one
-/// that waits for its disk does not, and must not hold back the others' turns meanwhile.
+/// How long sessions may take to report their state. They answer at once, except one that waits for
+/// its disk: it must not block the others.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Why it did not say.
+/// Why a session did not report.
 pub(super) const NO_REPLY: &str = "it does not answer; most likely it waits for its disk";
-/// How long the broker may take, who is killed after two.
+/// How long the broker may take to end. It is killed after 2 s.
 const BROKER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long what is left of temporary directories may take. What remains is removed by the next start.
+/// How long the removal of temporary directories may take. The next start removes the rest.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How far the end has come.
+/// Progress of the shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShutdownPhase {
     NotStarted,
-    /// So many sessions end.
+    /// This many sessions are still ending.
     EndingSessions(usize),
-    /// The broker is next, and then nothing is left.
+    /// The sessions have ended; the broker is ending.
     EndingBroker,
 }
 
 impl RootState {
-    /// Ends where no turn runs; otherwise says which do. Meanwhile none begins, so that nothing that
-    /// a person says at this moment is interrupted.
+    /// Shuts down if no turn runs; otherwise reports the sessions with a running turn. Sessions are
+    /// paused meanwhile, so that no prompt sent at this moment is interrupted.
     pub(super) fn shutdown_if_idle(&self, myself: &ActorRef<RootMsg>, by: ActorRef<ClientMsg>) {
         let opening = self.opening.keys().map(|session| format!("{session} (it is being opened)"));
         let mut busy: Vec<_> = opening.collect();
@@ -69,7 +70,7 @@ impl RootState {
         });
     }
 
-    /// Ends, unless a session came in the meantime: then all are asked again.
+    /// Shuts down, unless a session was opened in the meantime: then all sessions are asked again.
     pub(super) fn shutdown_if_paused(
         &mut self,
         myself: &ActorRef<RootMsg>,
@@ -87,13 +88,14 @@ impl RootState {
         }
     }
 
-    /// Ends everything. The client that asked for it sees the end by itself.
+    /// Shuts everything down. The client that asked sees its connection close.
     pub(super) fn begin_shutdown(&mut self, myself: &ActorRef<RootMsg>, asker: Option<ActorId>) {
         if self.shutdown_phase != ShutdownPhase::NotStarted {
             return;
         }
         self.shutdown_phase = ShutdownPhase::EndingSessions(0);
-        // Otherwise a client would take the end for a crash and bring another supervisor up.
+        // Without a message the other clients would take it for a crash and start another
+        // supervisor.
         let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
         for (_, client) in others {
             let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
@@ -109,7 +111,7 @@ impl RootState {
         self.end_broker_if_last(myself);
     }
 
-    /// Ends this session too.
+    /// Ends a session during shutdown.
     pub(super) fn end_with_supervisor(
         &mut self,
         myself: &ActorRef<RootMsg>,
@@ -122,7 +124,7 @@ impl RootState {
         let _ = session.send_message(RootToSession::Close(Ending::Stop, done).into());
         let myself = myself.clone();
         tokio::spawn(async move {
-            // Dropped unanswered where its actor failed: it is gone too.
+            // Dropped without an answer if its actor failed: then it has ended too.
             let _ = gone.await;
             let _ = myself.send_message(RootMsg::SessionEnded);
         });
@@ -139,14 +141,14 @@ impl RootState {
         if let ShutdownPhase::EndingSessions(count) = self.shutdown_phase {
             tracing::error!(
                 count,
-                "sessions do not end, most likely because their disk does not answer; what they \
-                 could not write is found when they are opened again"
+                "sessions do not end, most likely because their disk does not answer; data they \
+                 could not write is recovered when they are opened again"
             );
             self.end_broker(myself);
         }
     }
 
-    /// One that is being opened is waited for: it comes, and is ended, or it fails.
+    /// A session that is being opened is waited for: it succeeds and is ended, or it fails.
     pub(super) fn end_broker_if_last(&mut self, myself: &ActorRef<RootMsg>) {
         if self.shutdown_phase == ShutdownPhase::EndingSessions(0) && self.opening.is_empty() {
             self.end_broker(myself);
@@ -165,7 +167,7 @@ impl RootState {
     }
 }
 
-/// What keeps a session from being ended, if anything does.
+/// Unfinished work that keeps a session from being ended.
 async fn unfinished_work(
     until: Instant,
     glance: oneshot::Receiver<SessionSummary>,

@@ -1,18 +1,18 @@
-//! What of a client's flags does not hold, since the session that it asks for was opened by somebody
-//! else, or has settings of its own by now: said to the client, so that it is not taken for granted.
+//! Flags of a joining client that conflict with the session, which another client opened or whose
+//! settings have changed since. The client gets a note for each.
 
 use super::SessionSpec;
 use protocol::client::Opening;
 use protocol::confinement::FilePath;
 
 impl SessionSpec {
-    /// A sentence for each.
+    /// One sentence for each flag that is ignored.
     pub(crate) fn ignored_flags(&self, wanted: &Opening) -> Vec<String> {
         let known = &self.origin.opening;
         let mut said = Vec::new();
         let mut say = |flag: String, way: &str| {
             said.push(format!(
-                "{flag} is not followed: session {} goes on with its own settings; {way}",
+                "{flag} is ignored: session {} keeps its own settings; {way}",
                 self.id
             ));
         };

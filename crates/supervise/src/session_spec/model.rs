@@ -1,13 +1,14 @@
-//! A model that a person changes to: its name as the configuration or its vendor knows it, and what
-//! else that changes. A session has one key, which only a client can read, so a model that needs
-//! another one is refused with a way on; no key goes to a server that it was not given for.
+//! Changes the model of a session: resolves its name by the configuration or the vendor, and
+//! applies what depends on it. A session has one key, and only a client can read keys. So a model
+//! that needs another key is refused with a remedy, and no key is sent to a server that it was not
+//! given for.
 
 use super::{OpenFailure, SessionSpec, load, source};
 use config::{Config, Dirs, ProviderName};
 use protocol::client::{FailedKind, Opening};
 use protocol::session::ToSession;
 
-/// Where a session's configuration came from, to ask it for another model.
+/// The source of a session's configuration, to resolve another model.
 #[derive(Debug, Clone)]
 pub(crate) struct SpecOrigin {
     pub(super) opening: Opening,
@@ -39,12 +40,12 @@ impl SessionSpec {
         Ok(config)
     }
 
-    /// Whether this model is asked in another way than the present one: another server or headers.
+    /// Whether this model needs another server or other headers than the present one.
     pub(crate) fn needs_new_provider(&self, config: &Config) -> bool {
         source(config) != self.source
     }
 
-    /// From now on this model is asked.
+    /// Sets the model for later requests.
     pub(crate) fn set_model(&mut self, config: Config) {
         self.source = source(&config);
         if let Some(model) = &config.provider.model {
@@ -55,7 +56,7 @@ impl SessionSpec {
         self.config.provider = config.provider;
     }
 
-    /// The same in the conversation's words.
+    /// The model as a message to the conversation.
     pub(crate) fn model_message(&self) -> ToSession {
         ToSession::Model {
             name: self.setup.model.clone(),

@@ -1,5 +1,6 @@
-//! A session without any sandbox: only where no cage can be made, only as long as its clients say so
-//! themselves, and with nothing that would lean on a cage. For `plan` and the session actor.
+//! Sessions without a sandbox: only on hosts where no cage can be built, only for clients that ask
+//! for it explicitly, and without features that rely on a cage. Used by the session specification
+//! and the session actor.
 
 use super::{OpenFailure, SessionSpec};
 use config::Config;
@@ -7,17 +8,17 @@ use protocol::client::{FailedKind, Opening, Uncaged};
 use protocol::confinement::{Level, Tier};
 use protocol::judgement::Mode;
 
-/// In questions and beside the session.
+/// Shown in questions and in the session's description.
 pub(super) const DESCRIPTION: &str =
-    "this runs without any sandbox: it may do all that you may; network: on, nothing holds it off";
+    "this runs without any sandbox: it may do everything that you may; network: on";
 
-const AUTO: &str = "the mode auto allows what the cage holds, and this session has none: choose ask, \
+const AUTO: &str = "the mode auto relies on the cage, and this session has none: choose ask, \
                     accept-edits, plan or dont-ask, and allow commands by rules";
 
-/// Whether this host, what was asked for and the mode go together.
+/// Checks that the host, the request and the permission mode fit together.
 ///
 /// # Errors
-/// In plain words, with a way on.
+/// A message with a remedy.
 pub(super) fn check_cage(
     opening: &Opening,
     host: Tier,
@@ -27,8 +28,8 @@ pub(super) fn check_cage(
         (Tier::A | Tier::B, Uncaged::Refused) => Ok(()),
         (Tier::C, Uncaged::Refused) => Err(OpenFailure::new(
             FailedKind::SandboxUnavailable,
-            "no cage can be made on this machine, so no tool may run. `agentd doctor` says which \
-             step fails and what to do; --unsafe-no-sandbox runs calls without any",
+            "no cage can be made on this machine, so no tool may run. `agentd doctor` shows which \
+             step fails and how to fix it; --unsafe-no-sandbox runs calls without any",
         )),
         (Tier::A | Tier::B, Uncaged::Accepted) => Err(OpenFailure::new(
             FailedKind::Usage,
@@ -50,10 +51,10 @@ fn check_mode(mode: Mode) -> Result<(), OpenFailure> {
 }
 
 impl SessionSpec {
-    /// Whether this session can have this mode.
+    /// Checks that this session can use this mode.
     ///
     /// # Errors
-    /// In plain words, with a way on.
+    /// A message with a remedy.
     pub(crate) fn check_mode(&self, mode: Mode) -> Result<(), OpenFailure> {
         match self.confinement.level {
             Level::Uncaged => check_mode(mode),
@@ -61,17 +62,17 @@ impl SessionSpec {
         }
     }
 
-    /// Whether a client that opens the session in this way may join it: who wants a cage is let into
-    /// no session without one.
+    /// Checks that a client with this request may join. A client that expects a cage is not
+    /// admitted to a session without one.
     ///
     /// # Errors
-    /// In plain words, with a way on.
+    /// A message with a remedy.
     pub(crate) fn check_join(&self, opening: &Opening) -> Result<(), OpenFailure> {
         match (self.confinement.level, opening.uncaged) {
             (Level::Uncaged, Uncaged::Refused) => Err(OpenFailure::new(
                 FailedKind::SandboxUnavailable,
                 format!(
-                    "session {} runs without any sandbox; --unsafe-no-sandbox joins it all the same",
+                    "session {} runs without any sandbox; --unsafe-no-sandbox joins it anyway",
                     self.id
                 ),
             )),

@@ -1,7 +1,8 @@
-//! The worker actor: one slot whose worker is started again when it dies.
+//! The worker actor: owns one worker process and restarts it when it dies.
 //!
-//! Thin: it owns the child process and its channel through [`WorkerProcess`], asks [`RestartHistory`] what to do
-//! when it ends, and tells its owner. The owner says everything again to a new life.
+//! The actor is thin: it owns the child and its channel through [`WorkerProcess`], asks
+//! [`RestartHistory`] what to do when the child ends, and reports to its owner. The owner sends its
+//! state again to each new process.
 
 use crate::progress::Progress;
 use crate::worker::heartbeat::{Heartbeat, PingAction};
@@ -18,57 +19,56 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-/// What an owner hears of its slot.
+/// Events that the owner of a worker receives.
 pub(crate) enum WorkerEvent<L: Link> {
-    /// A new life began: nothing said to an earlier one holds.
+    /// A new process started. Whatever was sent to an earlier one is void.
     Up(Generation),
-    /// A word. Drop the permit when it is dealt with.
+    /// A message. Drop the permit once it is handled.
     Message { message: L::From, permit: OwnedSemaphorePermit },
-    /// The life ended; another follows unless `failed` says why not.
+    /// The process ended. Another follows unless `failed` gives a reason.
     Down { cause: String, failed: Option<String> },
 }
 
-/// What a slot is told.
+/// Messages to a worker actor.
 pub(crate) enum WorkerMsg<L: Link> {
-    /// For the process of this generation. Dropped where another lives or none does: the owner says
-    /// all again at `Up`.
+    /// For the process of this generation. Dropped if another process runs or none does: the owner
+    /// sends everything again at `Up`.
     ToWorker(Generation, ToWorker<L>),
-    /// From the life of that generation.
+    /// An event of the process of that generation.
     Process(Generation, ProcessEvent<L>),
-    /// The wait before a restart is over, or the first start.
+    /// Start the process: the first time, or after the wait before a restart.
     Start,
-    /// Nobody needs the worker for now: end it. `Wake` brings another.
+    /// The worker is not needed for now: end it. `Resume` starts another.
     Suspend,
-    /// Somebody needs the worker: start it if it rests.
+    /// The worker is needed: start it if it is suspended.
     Resume,
-    /// What the worker works on moved on: its crashes before that are no loop.
+    /// The work made progress: earlier crashes no longer count as a crash loop.
     ResetFailures,
-    /// A person asks for another try: what it failed with is forgotten, and it is started unless
-    /// it lives.
+    /// A person asks for another try: forget earlier failures, and start the worker unless it runs.
     Retry,
-    /// Close the channel, and end the worker by force if it stays; answered when it is dead.
+    /// Close the channel, and kill the worker if it stays. Answered when it is dead.
     Stop(oneshot::Sender<()>),
     /// A row for `ps`.
     Describe(oneshot::Sender<ProcessRow>),
 }
 
-/// What one process is sent. Made by [`crate::worker_ref::WorkerRef`] alone.
+/// Input of one process. Made only by [`crate::worker_ref::WorkerRef`].
 pub(crate) enum ToWorker<L: Link> {
     Message(L::To),
-    /// Messages whose sender sends more when this worker has taken them.
+    /// Messages whose sender may send more once this worker has read them.
     Forwarded {
         messages: Vec<L::To>,
         permit: OwnedSemaphorePermit,
     },
-    /// Asks for a sign of life; a process that still owes one is ended.
+    /// A heartbeat. A process that still owes a pong is killed.
     Ping(L::To),
-    /// A descriptor behind the message sent last.
+    /// A descriptor after the message sent last.
     Descriptor(OwnedFd),
 }
 
 pub(crate) type EventSink<L> = Arc<dyn Fn(WorkerEvent<L>) + Send + Sync>;
 
-/// What a slot is made of.
+/// Arguments of a worker actor.
 pub(crate) struct WorkerArgs<L: Link> {
     pub(crate) kind: WorkerKind,
     pub(crate) session: Option<SessionId>,
@@ -77,16 +77,16 @@ pub(crate) struct WorkerArgs<L: Link> {
     pub(crate) on_event: EventSink<L>,
 }
 
-/// Whether the worker is wanted at all.
+/// Whether the worker is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunState {
-    /// It lives, or comes back.
+    /// Runs, or is being restarted.
     Running,
-    /// It was told to end and has not yet.
+    /// Asked to end, and has not ended yet.
     Suspending,
-    /// The same, and another is wanted when it has.
+    /// Asked to end; another is started once it has ended.
     Resuming,
-    /// None lives until somebody needs one.
+    /// No process runs until one is needed.
     Suspended,
 }
 
@@ -140,7 +140,8 @@ where
             started_at: Instant::now(),
             stopping: None,
         };
-        // The first start is part of the slot's own: a missing executable is its opener's error.
+        // The first start happens here, so that a missing executable is reported to whoever opens
+        // the session.
         let started = state.args.spawner.spawn_worker(state.args.kind).await?;
         state.attach(&myself, started)?;
         Ok(state)
@@ -164,7 +165,7 @@ where
             }
             WorkerMsg::Process(_, ProcessEvent::Descriptor(_)) => {
                 if let Some(life) = &state.process {
-                    life.kill_for_breach("a descriptor out of turn");
+                    life.kill_for_breach("an unexpected descriptor");
                 }
             }
             WorkerMsg::Process(_, ProcessEvent::Ended(cause)) => state.on_ended(&myself, &cause),
@@ -226,14 +227,15 @@ where
         Ok(())
     }
 
-    /// Hands it to the process that it is for, if that one still lives.
+    /// Passes a message to the process that it is for, if that one still runs.
     fn send_to_process(&mut self, generation: Generation, what: ToWorker<L>) {
         let Some(life) = self.process.as_ref().filter(|_| generation == self.generation) else {
             let worker = self.args.kind.executable();
-            tracing::debug!(worker, %generation, now = %self.generation, "a message for an ended process was dropped");
+            tracing::debug!(worker, %generation, now = %self.generation, "a message for an ended \
+                                                                          process was dropped");
             return;
         };
-        // A ping is nothing to work on.
+        // A ping is not work.
         if self.progress == WorkerProgress::NoInput && !matches!(what, ToWorker::Ping(_)) {
             self.progress = WorkerProgress::NoProgress;
         }
@@ -267,7 +269,8 @@ where
     }
 
     fn suspend(&mut self) {
-        // One that is about to be started again is asked once more when it lives.
+        // A worker that waits for its restart cannot be suspended yet; the owner asks again once it
+        // runs.
         let Some(life) = self.process.take() else { return };
         self.run_state = RunState::Suspending;
         self.close(life);
@@ -335,14 +338,14 @@ where
         self.stopping = Some(done);
         match (self.process.take(), self.run_state) {
             (Some(life), _) => self.close(life),
-            // Its end is on its way.
+            // The end of the process is about to be reported.
             (None, RunState::Suspending | RunState::Resuming) => {}
             (None, RunState::Running | RunState::Suspended) => myself.stop(None),
         }
     }
 
     fn close(&self, life: WorkerProcess<L>) {
-        // Closing the channel is the request; the kill is for a worker that does not heed it.
+        // The closed channel asks the worker to end; the kill is for a worker that ignores it.
         let killer = life.close();
         let shutdown = self.args.timeouts.shutdown;
         tokio::spawn(async move {
@@ -355,7 +358,7 @@ where
         let last_cause = match self.run_state {
             RunState::Running | RunState::Resuming => self.last_cause.clone(),
             RunState::Suspending | RunState::Suspended => {
-                Some("rests until it is needed".to_owned())
+                Some("suspended until it is needed".to_owned())
             }
         };
         ProcessRow {
@@ -370,7 +373,7 @@ where
     }
 }
 
-/// A number in 0..=1; the quality of chance does not matter here.
+/// A number in 0..=1. Its randomness need not be strong.
 fn jitter() -> f64 {
     f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX)
 }

@@ -1,38 +1,39 @@
-//! Whether a worker still answers: pure, over a clock that is handed in. Used by the worker actor,
-//! which is asked to look only while somebody waits for the worker, and by the call actor.
+//! Heartbeat of a worker: decides when to ping and when to give up. Pure: the clock is an argument.
+//! Used by the call actor, and by the worker actor, which pings only while work depends on the
+//! worker.
 
 use std::time::Duration;
 
-/// How often in a row an answer may be overdue. Once may be our own fault: a supervisor that was
-/// stopped itself, or a machine that slept, finds the answer in the socket a moment later.
+/// How many pongs in a row may be overdue. One may be the supervisor's own fault: after it was
+/// stopped or the machine slept, the pong is found in the socket a moment later.
 const MAX_OVERDUE: u32 = 2;
 
-/// What to do at a look.
+/// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PingAction {
-    /// Ask it for a sign of life.
+    /// Send a ping.
     Send,
-    /// It was asked, and has time left.
+    /// A ping is pending and has time left.
     Wait,
-    /// It does not answer: it is stopped or stuck.
+    /// The worker does not answer: it is stopped or stuck.
     Unresponsive,
 }
 
-/// What is known of one life.
+/// Heartbeat state of one process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heartbeat {
-    /// When it was asked last, without a word since.
+    /// When the pending ping was sent; `None` after any message.
     pinged_at: Option<Duration>,
     overdue: u32,
 }
 
 impl Heartbeat {
-    /// Any word is a sign of life.
+    /// Any message counts as an answer.
     pub(crate) fn on_message(&mut self) {
         *self = Self::default();
     }
 
-    /// Looks at `now`, by a clock that does not run while the machine sleeps.
+    /// Decides at `now`, by a clock that stops while the machine sleeps.
     pub(crate) fn next_action(&mut self, now: Duration, patience: Duration) -> PingAction {
         match self.pinged_at {
             Some(at) if now.saturating_sub(at) < patience => PingAction::Wait,

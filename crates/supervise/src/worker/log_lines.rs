@@ -1,11 +1,11 @@
-//! Writes the lines that workers send into the supervisor's log, each under its worker's name, so that
-//! `RUST_LOG=provider=debug` chooses them here as it does in the worker.
+//! Writes log lines of workers into the supervisor's log, with the worker's name as target. So
+//! `RUST_LOG=provider=debug` has the same meaning here and in the worker.
 
 use protocol::upkeep::{LogLevel, LogLine};
 use std::fmt::Display;
 
-/// One line at its level. A target and a level are fixed where a line is traced, so each pair is a place
-/// of its own.
+/// Writes one line at its level. `tracing` fixes target and level per call site, so each pair needs
+/// a call site of its own.
 macro_rules! at_level {
     ($target:literal, $about:ident, $line:ident) => {
         match $line.level {

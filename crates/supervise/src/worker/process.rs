@@ -1,8 +1,9 @@
-//! One life of one worker process: its socket, its exit, and what it says.
+//! One worker process: its socket, its messages and its exit.
 //!
-//! Used by the worker actor (for workers that come back) and by the call actor (for runners that
-//! do not). Reports its end only after the process is dead and reaped and its socket drained; one that was
-//! killed and is held in the kernel is reported after a time, and waited for behind that.
+//! Used by the worker actor (for workers that are restarted) and by the call actor (for runners,
+//! which are not). Its end is reported only after the process is dead and reaped and its socket is
+//! drained. A killed process that the kernel cannot end is reported after [`KILL_TIMEOUT`]; its
+//! reaping then continues in the background.
 
 use crate::worker::spawner::SpawnedWorker;
 use ipc::{ChannelError, HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, frames};
@@ -19,44 +20,45 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-/// Words read but not yet handled. A worker that speaks faster than it is heard waits, and only
-/// it.
+/// Bound on messages read but not yet handled. A worker that sends faster blocks on its own socket;
+/// other workers are not affected.
 const PENDING_REQUESTS: usize = 64;
-/// Words not yet taken by the worker. A worker this far behind is stuck, and is ended for it.
+/// Bound on messages queued for the worker. A worker that falls this far behind is killed.
 const UNSENT_MESSAGES: usize = 1024;
-/// How long a dead process's socket is drained. Nothing else should hold its other end.
+/// How long a dead process's socket is drained. No other process should hold its other end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// A worker that takes nothing of what waits for it for so long is stuck. A busy machine lets
-/// nobody wait this long.
+/// A worker that reads nothing of its pending messages for this long is killed. Even on a busy
+/// machine a working process reads sooner.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the kernel gets to end what was killed. Only a process that waits for a disk which does not
-/// answer needs more: it does nothing from then on but end, whenever that disk lets it go.
+/// How long the kernel gets to end a killed process. Only a process that waits in the kernel for a
+/// stalled disk needs more. It runs no more code: it ends as soon as that disk answers.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes handed over at once; each piece has [`SEND_TIMEOUT`] to be taken.
+/// Bytes written at once; each chunk has [`SEND_TIMEOUT`] to be read.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Why a life ended.
+/// Why a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExitCause {
-    /// By itself, with this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal, not ours.
+    /// It was ended by this signal, which the supervisor did not send.
     Signalled(i32),
-    /// It broke the protocol, and was ended for it.
+    /// Killed because it broke the protocol.
     ProtocolBreach(String),
-    /// It is of another build, and was ended for it.
+    /// Killed because it is of another build.
     BuildMismatch(String),
-    /// It did not say Hello in time, and was ended for it.
+    /// Killed because it did not send Hello in time.
     NoHello,
-    /// It did not take what was sent to it, and was ended for it.
+    /// Killed because it did not read its messages.
     SendStalled,
-    /// It did not answer while somebody waited for it, and was ended for it.
+    /// Killed because it did not answer a ping while work depended on it.
     NoPong,
-    /// It was killed and cannot end: it waits in the kernel for a disk that does not answer.
+    /// Killed, but it cannot end: it waits in the kernel for a disk that does not answer.
     Unkillable,
-    /// It was owed a word that its wire cannot carry: without that word it would wait for ever.
+    /// Killed because a message for it could not be encoded or is over the cap; it would wait for
+    /// that message for ever.
     Unsendable(String),
-    /// We ended it.
+    /// Killed by the supervisor.
     Killed,
 }
 
@@ -67,29 +69,29 @@ impl std::fmt::Display for ExitCause {
             Self::Signalled(signal) => write!(f, "was ended by signal {signal}"),
             Self::ProtocolBreach(what) => write!(f, "broke the protocol: {what}"),
             Self::BuildMismatch(what) => f.write_str(what),
-            Self::NoHello => f.write_str("did not say Hello in time"),
+            Self::NoHello => f.write_str("did not send Hello in time"),
             Self::NoPong => f.write_str("did not answer"),
-            Self::SendStalled => f.write_str("did not take what was sent to it"),
+            Self::SendStalled => f.write_str("did not read its messages"),
             Self::Unkillable => {
                 f.write_str("cannot be ended: it waits for a disk that does not answer")
             }
-            Self::Unsendable(why) => write!(f, "could not be told what it waits for: {why}"),
+            Self::Unsendable(why) => write!(f, "could not be sent a message: {why}"),
             Self::Killed => f.write_str("was ended by the supervisor"),
         }
     }
 }
 
-/// What a life reports, in order: any number of words and descriptors, then its end.
+/// Events of a process, in order: any number of messages and descriptors, then its end.
 pub(crate) enum ProcessEvent<L: Link> {
-    /// A word, with the permit that lets the next one be read when it is dropped.
+    /// A message. Dropping the permit lets the next one be read.
     Message { message: L::From, permit: OwnedSemaphorePermit },
-    /// A descriptor that rode behind the last word.
+    /// A descriptor that followed the last message.
     Descriptor(OwnedFd),
-    /// Dead, reaped, drained; or killed and [`ExitCause::Unkillable`].
+    /// Dead, reaped and drained; or [`ExitCause::Unkillable`].
     Ended(ExitCause),
 }
 
-/// The right to kill a worker whose channel is closed; dropping it lets the worker be.
+/// Can kill a worker whose channel is closed. Dropping it does not kill the worker.
 pub(crate) struct KillHandle(mpsc::UnboundedSender<ExitCause>);
 
 impl KillHandle {
@@ -100,7 +102,7 @@ impl KillHandle {
 
 enum OutgoingFrame {
     Bytes(Vec<u8>),
-    /// Words of somebody who speaks on when this worker has taken them.
+    /// Messages whose sender may send more once this worker has read them.
     Forwarded {
         bytes: Vec<u8>,
         _heard: OwnedSemaphorePermit,
@@ -108,8 +110,7 @@ enum OutgoingFrame {
     Descriptor(OwnedFd),
 }
 
-/// The supervisor's hold on a living worker. Dropping it closes the channel, which tells the
-/// worker to end.
+/// Handle of a live process. Dropping it closes the channel, which asks the worker to end.
 pub(crate) struct WorkerProcess<L: Link> {
     pub(crate) pid: u32,
     generation: Generation,
@@ -119,7 +120,7 @@ pub(crate) struct WorkerProcess<L: Link> {
 }
 
 impl<L: Link> WorkerProcess<L> {
-    /// Takes the process over. `report` is called from a task of its own and must not block.
+    /// Takes over a spawned process. `report` is called from a separate task and must not block.
     pub(crate) fn attach(
         started: SpawnedWorker,
         generation: Generation,
@@ -138,7 +139,8 @@ impl<L: Link> WorkerProcess<L> {
         tokio::spawn(async move {
             let listener = MessageReader::<L>::new(reader, generation, hello);
             let cause = run_until_exit(listener, &exit, ending, &report).await;
-            // Before it is waited for: until then its number is nobody else's.
+            // The cgroup is cleaned up before the process is reaped: until then its pid cannot be
+            // reused.
             let sweep = async || {
                 if let Some(cgroup) = cgroup.clone() {
                     let sweep = move || sandbox::remove_cgroup_of(&cgroup, pid);
@@ -160,14 +162,15 @@ impl<L: Link> WorkerProcess<L> {
         Ok(Self { pid, generation, outbox, end, link: std::marker::PhantomData })
     }
 
-    /// Sends a word without waiting. A full queue ends the worker: it is its fault.
+    /// Queues a message without waiting. If the queue is full, the worker is killed: it does not
+    /// read.
     pub(crate) fn send(&self, word: &L::To) {
         if let Some(bytes) = self.encode(word) {
             self.enqueue(OutgoingFrame::Bytes(bytes));
         }
     }
 
-    /// Sends words of somebody who is not heard further until this worker has taken them.
+    /// Queues messages whose sender may send more once this worker has read them.
     pub(crate) fn forward(&self, words: &[L::To], heard: OwnedSemaphorePermit) {
         let framed: Option<Vec<_>> = words.iter().map(|word| self.encode(word)).collect();
         if let Some(framed) = framed {
@@ -175,21 +178,21 @@ impl<L: Link> WorkerProcess<L> {
         }
     }
 
-    /// The word as it goes over the wire. One that cannot be said ends the worker, visibly.
+    /// Encodes a message for the wire. If that fails, the worker is killed and the reason logged.
     fn encode(&self, word: &L::To) -> Option<Vec<u8>> {
         let why = match codec::encode(word) {
             Ok(body) if body.len() <= L::MESSAGE_CAP => {
                 return Some(frames(self.generation, 0, &body));
             }
-            Ok(body) => format!("a word of {} bytes is over the cap", body.len()),
+            Ok(body) => format!("a message of {} bytes is over the cap", body.len()),
             Err(error) => error.to_string(),
         };
-        tracing::error!(wire = L::NAME, why, "word not sent");
+        tracing::error!(wire = L::NAME, why, "message not sent");
         let _ = self.end.send(ExitCause::Unsendable(why));
         None
     }
 
-    /// Sends a descriptor behind the word sent last.
+    /// Sends a descriptor after the message sent last.
     pub(crate) fn send_descriptor(&self, descriptor: OwnedFd) {
         self.enqueue(OutgoingFrame::Descriptor(descriptor));
     }
@@ -199,7 +202,7 @@ impl<L: Link> WorkerProcess<L> {
         let _ = self.end.send(ExitCause::Killed);
     }
 
-    /// Kills the process because it does not answer.
+    /// Kills the process because it did not answer a ping.
     pub(crate) fn kill_unresponsive(&self) {
         let _ = self.end.send(ExitCause::NoPong);
     }
@@ -209,7 +212,7 @@ impl<L: Link> WorkerProcess<L> {
         let _ = self.end.send(ExitCause::ProtocolBreach(what.to_owned()));
     }
 
-    /// Closes the channel, which tells the worker to end, and leaves only the right to kill it.
+    /// Closes the channel, which asks the worker to end. The returned handle can only kill it.
     pub(crate) fn close(self) -> KillHandle {
         KillHandle(self.end)
     }
@@ -221,7 +224,7 @@ impl<L: Link> WorkerProcess<L> {
     }
 }
 
-/// Listens until the socket or the process ends. Returns the cause where it was ours to find; the
+/// Reads until the socket or the process ends. Returns the cause if the supervisor found it; the
 /// process is dead or dying then.
 async fn run_until_exit<L: Link>(
     mut listener: MessageReader<L>,
@@ -232,7 +235,7 @@ async fn run_until_exit<L: Link>(
     let told = async {
         match ending.recv().await {
             Some(cause) => cause,
-            // The hold was dropped; the closed channel tells the worker.
+            // The handle was dropped; the closed channel asks the worker to end.
             None => std::future::pending().await,
         }
     };
@@ -241,14 +244,15 @@ async fn run_until_exit<L: Link>(
         cause = told => { kill(exit); Some(cause) }
         cause = listener.read_all(report) => {
             match cause {
-                // End of file: it is leaving by itself; give it the time to.
+                // End of file: the worker is exiting by itself, and gets time for it.
                 None if timeout(DRAIN_TIMEOUT, exit.readable()).await.is_ok() => None,
-                None => { kill(exit); Some(ExitCause::ProtocolBreach("closed its channel and stayed".into())) }
+                None => { kill(exit); Some(ExitCause::ProtocolBreach("closed its channel but did \
+                                                                      not exit".into())) }
                 Some(cause) => { kill(exit); Some(cause) }
             }
         }
         _ = exit.readable() => {
-            // What it said last is still in the socket.
+            // Its last messages are still in the socket.
             let _ = timeout(DRAIN_TIMEOUT, listener.read_all(report)).await;
             None
         }
@@ -277,10 +281,10 @@ struct MessageReader<L: Link> {
     hello: Option<Duration>,
     joiner: Joiner,
     permits: Arc<Semaphore>,
-    /// A word that waits for its permit. It stands here, not in the waiting, because that is given
-    /// up when the process ends, and a last word counts.
+    /// A message that waits for its permit. It is kept here and not in the waiting future, because
+    /// that is dropped when the process ends, and the last message must not be lost.
     next: Option<IncomingMessage<L>>,
-    /// Descriptors that came, and whose frames are not read yet.
+    /// Descriptors received whose frames are not read yet.
     descriptors: VecDeque<OwnedFd>,
 }
 
@@ -302,7 +306,7 @@ impl<L: Link> MessageReader<L> {
         }
     }
 
-    /// Until end of file (`None`) or a breach.
+    /// Reads until end of file (`None`) or a protocol breach.
     async fn read_all(
         &mut self,
         report: &(impl Fn(ProcessEvent<L>) + Send + Sync),
@@ -393,11 +397,11 @@ impl<L: Link> MessageReader<L> {
                     IncomingMessage::Descriptor(came.ok_or(ChannelError::OutOfTurn)?)
                 }
             };
-            // Generation 0 is a worker that has not been spoken to yet.
+            // Generation 0 is a worker that has not received a message yet.
             if message.generation == self.generation || message.generation == Generation(0) {
                 return Ok(Some(word));
             }
-            tracing::warn!(wire = L::NAME, "a word of an earlier life was dropped");
+            tracing::warn!(wire = L::NAME, "a message of an earlier process was dropped");
         }
         Ok(None)
     }
@@ -423,7 +427,7 @@ async fn write_all(
                 let _ = end.send(ExitCause::SendStalled);
                 return;
             }
-            // The reader sees the end of file; that is where it is dealt with.
+            // The reader sees the end of file and handles it.
             Err(_) => return,
         }
     }

@@ -135,7 +135,7 @@ async fn garbage_half_a_frame_and_a_channel_closed_too_early_are_breaches() {
         (format!("{garbage}; sleep 60"), "agentd's protocol"),
         (format!("{hello}; {garbage}; sleep 60"), "frame"),
         (format!("{hello}; printf half >&0"), "in the middle"),
-        (format!("{hello}; exec 0<&-; sleep 60"), "closed its channel and stayed"),
+        (format!("{hello}; exec 0<&-; sleep 60"), "closed its channel but did not exit"),
     ] {
         let (_life, mut said) = begin(&script);
         let (words, cause) = all(&mut said).await;

@@ -1,37 +1,40 @@
-//! When a worker that died is started again: a pure decision over a clock that is handed in.
+//! Decides if and when a dead worker is restarted. Pure: the clock is an argument.
 //!
-//! At once, then after waits that double up to a longest one, with jitter. Two limits end it:
-//! crashes without progress (no accepted word after Hello), and crashes of any kind. A worker that
-//! cannot work here at all is not tried again. Used by the worker actor.
+//! The first restart is immediate; later waits double up to a maximum, with jitter. Two limits stop
+//! the restarts: crashes without progress (no message of its work after Hello), and crashes in
+//! total. A worker that cannot run on this machine is not retried. Used by the worker actor.
 
 use crate::worker::process::ExitCause;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The exit code of a worker whose cage cannot be made: another start finds the same machine.
+/// Exit code of a worker whose cage cannot be built. Another start would fail the same way.
 const NO_CAGE: i32 = 11;
 
-/// The two limits and the waits, from `daemon.restart_*`.
+/// Limits and waits, from `daemon.restart_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartLimits {
-    /// So many crashes without progress within the window, and the slot has failed.
+    /// The worker has failed after this many crashes without progress within the window.
     pub no_progress: usize,
-    /// Their window.
+    /// Window of `no_progress`.
     pub no_progress_window: Duration,
-    /// So many of them within this time too, of lives that were told something.
+    /// A second limit on crashes without progress: count and window. Only processes that received
+    /// input count.
     pub replay: Option<(usize, Duration)>,
-    /// More crashes of any kind than this within the window, and the slot has failed.
+    /// The worker has failed after more crashes than this within the window, with progress or
+    /// without.
     pub total: usize,
-    /// Their window.
+    /// Window of `total`.
     pub total_window: Duration,
     /// The wait before the second restart; the first is at once.
     pub first_wait: Duration,
-    /// The longest wait.
+    /// The maximum wait.
     pub longest_wait: Duration,
 }
 
 impl Default for RestartLimits {
-    /// 5 in 10 s stops a worker that cannot work at all; 30 in 60 s one that dies under load.
+    /// 5 in 10 s stops a worker that cannot work at all. 30 in 60 s stops a worker that crashes
+    /// under load.
     fn default() -> Self {
         Self {
             no_progress: 5,
@@ -45,36 +48,36 @@ impl Default for RestartLimits {
     }
 }
 
-/// How a life ended, as far as restarting goes.
+/// How a process ended, as far as restarts are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKind {
-    /// It said something useful first.
+    /// It made progress first.
     Progressed,
-    /// It did not.
+    /// It received input and made no progress.
     NoProgress,
-    /// It was told nothing yet, so that what it was to do did not end it.
+    /// It received no input, so its work cannot have crashed it.
     NoInput,
-    /// It did not even say Hello in time. Starts that hang are far apart, so that no window holds
-    /// several; they are counted in a row.
+    /// It did not send Hello in time. Such starts are too far apart for a window to hold several,
+    /// so they are counted in a row.
     HelloTimeout,
-    /// Another build, no cage on this machine: trying again cannot help.
+    /// Another build, or no cage on this machine: a retry cannot help.
     Unrecoverable,
 }
 
-/// What a worker said in its life.
+/// How far a process got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerProgress {
-    /// Nothing that counts, nor was it told anything.
+    /// It received no input and sent no message of its work.
     NoInput,
-    /// Nothing that counts: no word after Hello, or lines for the log only.
+    /// It received input, but sent no message of its work: nothing after Hello, or log lines only.
     NoProgress,
-    /// A word of its work.
+    /// It sent a message of its work.
     Progressed,
 }
 
 impl ExitKind {
-    /// What a cause means for restarting. An exit without a reason is a crash as any other: no
-    /// worker leaves by itself while its channel is open.
+    /// Classifies a cause. A clean exit counts as a crash too: no worker exits by itself while its
+    /// channel is open.
     pub(crate) fn of(cause: &ExitCause, said: WorkerProgress) -> Self {
         match cause {
             ExitCause::BuildMismatch(_) | ExitCause::Exited(NO_CAGE) => Self::Unrecoverable,
@@ -95,16 +98,16 @@ impl ExitKind {
     }
 }
 
-/// What to do about it.
+/// The decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestartDecision {
-    /// Start it again after this wait.
+    /// Restart after this wait.
     Restart(Duration),
-    /// Leave it; the slot has failed, and why.
+    /// Do not restart; the worker has failed for this reason.
     Fail(String),
 }
 
-/// The memory of one slot.
+/// Recent crashes of one worker.
 #[derive(Debug, Clone)]
 pub struct RestartHistory {
     limits: RestartLimits,
@@ -116,7 +119,7 @@ pub struct RestartHistory {
 }
 
 impl RestartHistory {
-    /// Nothing has happened yet.
+    /// An empty history.
     #[must_use]
     pub fn new(limits: RestartLimits) -> Self {
         let (fruitless, replays, any) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
@@ -130,8 +133,8 @@ impl RestartHistory {
         }
     }
 
-    /// A life ended at `now` (time since any fixed point). `jitter` in 0..=1 spreads the wait over
-    /// its upper half, so that workers that died together do not come back together.
+    /// A process ended at `now` (time since any fixed point). `jitter` in 0..=1 spreads the wait
+    /// over its upper half, so that workers that died together do not restart together.
     pub fn on_exit(&mut self, life: ExitKind, now: Duration, jitter: f64) -> RestartDecision {
         self.consecutive_hello_timeouts =
             if life == ExitKind::HelloTimeout { self.consecutive_hello_timeouts + 1 } else { 0 };
@@ -161,7 +164,7 @@ impl RestartHistory {
     }
 
     fn exceeded_limit(&mut self, now: Duration) -> Option<String> {
-        // A crash of another kind may be long after the last of these.
+        // The last crash without progress may be outside its window by now.
         drop_expired(&mut self.no_progress, now, self.limits.no_progress_window);
         let RestartLimits {
             no_progress: fruitless,
@@ -171,26 +174,24 @@ impl RestartHistory {
             ..
         } = self.limits;
         if self.consecutive_hello_timeouts >= fruitless {
-            return Some(format!("{} starts in a row that hung", self.consecutive_hello_timeouts));
+            return Some(format!("{} starts in a row timed out", self.consecutive_hello_timeouts));
         }
         if self.no_progress.len() >= fruitless {
             let count = self.no_progress.len();
-            return Some(format!(
-                "{count} crashes without doing anything within {fruitless_window:?}"
-            ));
+            return Some(format!("{count} crashes without progress within {fruitless_window:?}"));
         }
         if let Some((most, window)) = self.limits.replay {
             drop_expired(&mut self.replays, now, window);
             let count = self.replays.len();
             if count >= most {
-                return Some(format!("{count} crashes without doing anything within {window:?}"));
+                return Some(format!("{count} crashes without progress within {window:?}"));
             }
         }
         let count = self.crashes.len();
         (count > any).then(|| format!("{count} crashes within {any_window:?}"))
     }
 
-    /// A person asked for another try: the past is forgotten.
+    /// A person asked for another try: forget the history.
     pub fn reset(&mut self) {
         *self = Self::new(self.limits);
     }

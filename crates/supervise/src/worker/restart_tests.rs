@@ -151,9 +151,9 @@ fn each_failure_says_what_there_was_too_much_of() {
         let RestartDecision::Fail(why) = last else { panic!("{last:?}") };
         why
     };
-    assert_eq!(said(vec![ExitKind::NoProgress; 5]), "5 crashes without doing anything within 10s");
+    assert_eq!(said(vec![ExitKind::NoProgress; 5]), "5 crashes without progress within 10s");
     assert_eq!(said(vec![ExitKind::Progressed; 31]), "31 crashes within 60s");
-    assert_eq!(said(vec![ExitKind::HelloTimeout; 5]), "5 starts in a row that hung");
+    assert_eq!(said(vec![ExitKind::HelloTimeout; 5]), "5 starts in a row timed out");
     assert!(said(vec![ExitKind::Unrecoverable]).contains("would not help"));
 }
 

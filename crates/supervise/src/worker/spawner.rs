@@ -1,8 +1,8 @@
-//! Starts worker processes: the only file of the supervisor that does.
+//! Starts worker and runner processes. No other file of the supervisor starts any.
 //!
-//! One thread that lives as long as the process starts them all, because PR_SET_PDEATHSIG follows
-//! the thread that started a child, not the process. A worker's channel is its standard input, so
-//! that nothing needs to run between fork and exec and `spawn` stays a cheap `posix_spawn`.
+//! One thread starts them all and lives as long as the supervisor, because PR_SET_PDEATHSIG follows
+//! the thread that started a child, not the process. A worker's channel is its standard input. So
+//! nothing has to run between fork and exec, and `spawn` stays a cheap `posix_spawn`.
 
 use crate::grant::Grant;
 use protocol::confinement::{FilePath, Profile};
@@ -17,17 +17,16 @@ use std::sync::{Arc, mpsc};
 use tokio::sync::oneshot;
 use tools::RunnerProgram;
 
-/// Workers that live longer than a call. There is no variant for tools: those start from a
-/// `Grant` only.
+/// Workers that outlive a call. Runners have no variant: they start from a `Grant` only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WorkerKind {
-    /// One conversation.
+    /// The conversation of a session.
     Session,
-    /// One model's stream.
+    /// Talks to one model API.
     Provider,
-    /// The judge of calls.
+    /// Judges calls.
     Broker,
-    /// What a session and its project keep.
+    /// The stored data of a session and its project.
     Store,
 }
 
@@ -57,20 +56,20 @@ pub enum WorkerSpawnError {
         /// Where it should be.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The system refused to start it.
     #[error("cannot start {}: {reason}", path.display())]
     Refused {
-        /// What was to be started.
+        /// The executable.
         path: PathBuf,
-        /// In the system's words.
+        /// The system's error.
         reason: String,
     },
 }
 
-/// Whether every executable is in this directory, before anything depends on it.
+/// Checks that this directory has every executable, before anything depends on it.
 ///
 /// # Errors
-/// [`WorkerSpawnError::Missing`] for the first that is not.
+/// [`WorkerSpawnError::Missing`] for the first missing one.
 pub fn check_workers(directory: &Path) -> Result<(), WorkerSpawnError> {
     let permanent =
         [WorkerKind::Session, WorkerKind::Provider, WorkerKind::Broker, WorkerKind::Store];
@@ -82,13 +81,13 @@ pub fn check_workers(directory: &Path) -> Result<(), WorkerSpawnError> {
     }
 }
 
-/// A process that was just started, and our end of its channel.
+/// A process that was just started, and the supervisor's end of its channel.
 #[derive(Debug)]
 pub(crate) struct SpawnedWorker {
     pub(crate) child: Child,
     pub(crate) socket: UnixStream,
     pub(crate) pidfd: OwnedFd,
-    /// Where its command gets a cgroup that is to be removed after its end.
+    /// The directory in which its command gets a cgroup, which is removed after the command's end.
     pub(crate) cgroup: Option<PathBuf>,
 }
 
@@ -106,8 +105,8 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    /// Starts the thread. Workers are looked for in `directory`; what they write to standard
-    /// error, a panic at most, goes to `log`.
+    /// Starts the thread. Workers are looked up in `directory`. Their standard error, which a panic
+    /// at most writes to, goes to `log`.
     pub(crate) fn start(
         directory: PathBuf,
         log: File,
@@ -125,7 +124,7 @@ impl Spawner {
         Ok(Self { requests: orders, env: env.into() })
     }
 
-    /// The same thread, for workers that also see these variables.
+    /// The same thread, for workers with these additional variables.
     pub(crate) fn with_env(&self, more: &[(String, String)]) -> Self {
         let env = self.env.iter().chain(more).cloned().collect();
         Self { requests: self.requests.clone(), env }
@@ -138,7 +137,7 @@ impl Spawner {
         self.request(worker.executable()).await
     }
 
-    /// The grant is shown: what the runner may do is sent to it as a frame.
+    /// A runner starts only from a grant, whose permissions are then sent to it in a frame.
     pub(crate) async fn spawn_runner(
         &self,
         grant: &Grant,
@@ -146,7 +145,7 @@ impl Spawner {
     ) -> Result<SpawnedWorker, WorkerSpawnError> {
         let started = self.request(runner.executable()).await?;
         let confinement = grant.confinement();
-        // Only a command gets one.
+        // Only commands get a cgroup.
         let runs = matches!(
             confinement.profile,
             Profile::Command | Profile::Verify | Profile::Git | Profile::GitLook

@@ -1,24 +1,25 @@
-//! Numbers a slot works with, from `daemon.*`. Used by the worker actor and by whoever owns one.
+//! Timeouts and limits of workers, from `daemon.*`. Used by the worker actor and by the actors that
+//! own workers.
 
 use crate::worker::restart::RestartLimits;
 use config::DaemonConfig;
 use std::time::Duration;
 
-/// Times and limits of one worker.
+/// Timeouts and limits of one worker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkerTimeouts {
     pub(crate) hello: Duration,
-    /// From a question for a sign of life to the answer.
+    /// From a ping to its pong.
     pub(crate) ping: Duration,
     pub(crate) shutdown: Duration,
     pub(crate) limits: RestartLimits,
-    /// For a conversation, whose first word comes when its journal is replayed: so many crashes on
-    /// the way there within this time, and its session is set apart.
+    /// For a conversation, whose first message comes after its journal is replayed: after this many
+    /// crashes during replay within this time, its session is degraded.
     pub(crate) replay: (usize, Duration),
 }
 
 impl WorkerTimeouts {
-    /// What holds for a conversation.
+    /// The limits of a conversation.
     pub(crate) fn replaying(self) -> Self {
         Self { limits: RestartLimits { replay: Some(self.replay), ..self.limits }, ..self }
     }
@@ -50,8 +51,8 @@ impl From<DaemonConfig> for WorkerTimeouts {
 
 impl Default for WorkerTimeouts {
     /// For the broker, which belongs to no session and so to no project's configuration. A start
-    /// takes milliseconds, 5 s is a machine in trouble; an answer takes less than one, 2 s is a
-    /// process that is stopped; 2 s from TERM to KILL is what people wait.
+    /// takes milliseconds: after 5 s the machine is in trouble. A pong takes less than 1 ms: after
+    /// 2 s the process is stopped. 2 s from TERM to KILL is how long people wait.
     fn default() -> Self {
         Self {
             hello: Duration::from_secs(5),

@@ -1,4 +1,4 @@
-//! A connection to a server, and how many bytes went each way.
+//! A connection to a server that counts bytes in both directions.
 
 use crate::decision_log::ByteCounts;
 use std::io;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connection whose bytes are counted.
+/// A counted connection.
 pub(super) struct Counted {
     pub(super) stream: TcpStream,
     pub(super) carried: Arc<ByteCounts>,

@@ -1,8 +1,8 @@
-//! Headers that are said of one hop: neither requests nor answers keep them past the proxy.
+//! Removes hop-by-hop headers, which a proxy must not forward.
 
 use hyper::header::{CONNECTION, HeaderMap, HeaderName};
 
-/// What is said of one hop, and not handed on.
+/// Hop-by-hop headers.
 const OF_ONE_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -15,7 +15,7 @@ const OF_ONE_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Takes out what is said of this hop alone.
+/// Removes hop-by-hop headers, including those that `connection` names.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)

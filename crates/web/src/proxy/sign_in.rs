@@ -1,5 +1,6 @@
-//! Tunnels to hosts that the proxy has a key for: TLS ends here, each request is sent on by itself, and
-//! those that read are sent with the key. The server is verified as the tools of the web verify theirs.
+//! Tunnels to hosts for which the proxy has a key. TLS ends here; each request is forwarded
+//! separately, and requests that only read get the key. The server is verified in the same way as
+//! by the web tools.
 
 use super::{
     ConnectionPermits, Counted, PLAIN_REQUEST, Proxy, ProxyBody, ProxyTarget, for_server, requests,
@@ -30,25 +31,25 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// The one protocol that is spoken inside, on both sides.
+/// The protocol inside TLS, on both sides.
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// How often a request is sent that its server took nothing of.
+/// Attempts for a request that its server did not accept.
 const MAX_ATTEMPTS: usize = 3;
 
 /// The keys of one proxy.
 pub struct Credentials {
     all: Vec<HostCredential>,
     acceptor: TlsAcceptor,
-    /// Or why no server can be verified.
+    /// The reason if no server can be verified.
     connector: Result<TlsConnector, String>,
 }
 
 impl Credentials {
-    /// Reads the keys, one descriptor for each account in their order.
+    /// Reads the keys, one descriptor for each account in order.
     ///
     /// # Errors
-    /// Why the identity is none.
+    /// Why the identity is invalid.
     pub fn read(sign_in: SignIn, keys: Vec<OwnedFd>) -> Result<Self, String> {
         let SignIn { identity, accounts } = sign_in;
         let failed = |error: rustls::Error| format!("no TLS: {error}");
@@ -58,7 +59,7 @@ impl Credentials {
         Ok(Self { all: accounts.into_iter().zip(keys).map(read).collect(), acceptor, connector })
     }
 
-    /// The position of the one for this host.
+    /// Index of the credential for this host.
     fn find(&self, name: &str, port: u16) -> Option<usize> {
         self.all.iter().position(|credential| credential.is_for(name, port))
     }
@@ -83,7 +84,7 @@ fn connector() -> Result<TlsConnector, rustls::Error> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// One tunnel, and the connection that its requests are sent over.
+/// A tunnel, and the connection that forwards its requests.
 struct Tunnel {
     proxy: Proxy,
     credentials: Arc<Credentials>,
@@ -92,23 +93,23 @@ struct Tunnel {
     upstream: Mutex<Upstream>,
 }
 
-/// The way to the server.
+/// The connection to the server.
 enum Upstream {
-    /// Dialled, and nothing was said yet.
+    /// Connected, nothing sent yet.
     Dialled(Counted, SocketAddr),
     Open(SendRequest<Incoming>, SocketAddr),
     Closed,
 }
 
 impl Proxy {
-    /// Which credential a tunnel there is for.
+    /// The credential for a tunnel to this host.
     pub(super) fn credential_of(&self, target: &ProxyTarget) -> Option<(Arc<Credentials>, usize)> {
         let credentials = self.credentials.clone()?;
         let at = credentials.find(&target.name, target.port)?;
         Some((credentials, at))
     }
 
-    /// Answers the requests inside a tunnel in the host's name.
+    /// Answers the requests inside a tunnel in place of the host.
     pub(super) async fn sign_in(
         &self,
         command: impl AsyncRead + AsyncWrite + Send + 'static,
@@ -152,7 +153,8 @@ impl Tunnel {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 let why = format!(
-                    "the command and the proxy, which signs in to this host, agreed on no TLS: {error}"
+                    "the TLS handshake between the command and the proxy, which signs in to this \
+                     host, failed: {error}"
                 );
                 self.proxy.record(place, Passage::Failed { why });
                 return;
@@ -174,8 +176,7 @@ impl Tunnel {
         let signed = match credential.apply((&what.0, &what.1), request.headers_mut()) {
             Ok(signed) => signed,
             Err(why) => {
-                let why =
-                    format!("{why}; a person can look at net.credentials in their config.toml");
+                let why = format!("{why}; a person can check net.credentials in their config.toml");
                 return self.failed(why);
             }
         };
@@ -185,7 +186,7 @@ impl Tunnel {
                 Ok(made) => made,
                 Err(why) => return self.failed(why),
             };
-            // Before it is sent: where no answer comes, the key has been there all the same.
+            // Recorded before it is sent: the server gets the key even if no answer comes.
             if signed == SignedIn::Yes {
                 self.proxy.record(place, Passage::SignedIn { address: address.to_string() });
             }
@@ -196,7 +197,7 @@ impl Tunnel {
                     signed.strip(response.headers_mut());
                     return response.map(|body| body.boxed());
                 }
-                // The server closed just then, and has nothing of it.
+                // The server closed the connection just then, without reading the request.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
                     None => return self.failed(format!("{address}: {}", error.error())),
@@ -206,7 +207,7 @@ impl Tunnel {
         self.failed("its server closes every connection at once".to_owned())
     }
 
-    /// A connection that takes a request: the last one, or where its server has closed that a new one.
+    /// A usable connection: the present one, or a new one if the server closed it.
     async fn sender(
         &self,
         upstream: &mut Upstream,
@@ -224,7 +225,7 @@ impl Tunnel {
         let stream = match timeout(super::HEAD_TIMEOUT, connector.connect(name, stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(format!("TLS with {address}: {error}")),
-            Err(_) => return Err(format!("{address} says nothing inside TLS")),
+            Err(_) => return Err(format!("{address} did not answer the TLS handshake")),
         };
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(|error| format!("{address}: {error}"))?;

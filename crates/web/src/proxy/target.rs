@@ -1,23 +1,23 @@
-//! What a request to the proxy is for, by nothing but its target. Pure.
+//! Parses the destination of a proxy request from its target. Pure.
 
 use hyper::http::uri::Scheme;
 use hyper::{Method, Request};
 use protocol::hosts::host_name;
 
-/// What a request is for.
+/// The destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProxyTarget {
-    /// The name with its port, in one spelling.
+    /// Host name and port in normalized spelling.
     pub(crate) place: String,
     pub(crate) name: String,
     pub(crate) port: u16,
 }
 
-/// Why a request is for nothing.
+/// Why a request has no valid destination.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TargetError {
     Refused(String, String),
-    /// Meant for a server: its target is a path.
+    /// A request for a server, not for a proxy: its target is a path.
     NotProxyRequest,
 }
 
@@ -31,25 +31,25 @@ pub(super) fn parse_target<B>(request: &Request<B>) -> Result<ProxyTarget, Targe
         (true, _) => None,
         (false, Some(scheme)) if *scheme == Scheme::HTTP => Some(80),
         (false, _) => {
-            let why = "only http:// is asked for in words; TLS takes CONNECT".to_owned();
+            let why = "only http:// URLs can be requested directly; use CONNECT for TLS".to_owned();
             return Err(TargetError::Refused(authority.to_string(), why));
         }
     };
     let refused = |why: &str| TargetError::Refused(authority.to_string(), why.to_owned());
     if authority.as_str().contains('@') {
-        return Err(refused("a user's name does not belong in front of a host"));
+        return Err(refused("the host must not be preceded by a user name"));
     }
-    // `port_u16` forgets what is no port.
+    // `port_u16` returns `None` for an invalid port.
     let port = match (authority.port(), authority.port_u16().or(usual)) {
-        (Some(_), None) | (None, None) => return Err(refused("it names no port")),
+        (Some(_), None) | (None, None) => return Err(refused("the port is missing")),
         (_, Some(port)) => port,
     };
     let place = format!("{}:{port}", authority.host());
     let Some(name) = host_name(authority.host()) else {
-        let why = "an address is on no allow-list; hosts are reached by their names".to_owned();
+        let why = "IP addresses cannot be on the allow-list; use the host name".to_owned();
         return Err(TargetError::Refused(place, why));
     };
-    // One spelling, so that a host is one line of the record however often it is respelled.
+    // Normalized, so that each host has one row in the log however it is spelled.
     let place = format!("{name}:{port}");
     Ok(ProxyTarget { place, name, port })
 }
