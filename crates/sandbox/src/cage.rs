@@ -1,30 +1,21 @@
 //! The two doors: locking this process, and preparing a command's cage. For workers and `tools`.
 
 use crate::error::{CageError, CageStep};
-use crate::grants::{GrantVia, Grants};
-use crate::guarantees;
-use crate::landlock::ruleset;
-use crate::launch;
 use crate::notify::NotifySupervisor;
-use crate::policy::{self, ConfinementPolicy, ExecRule, GrantTarget, SocketRule};
-use crate::privileges;
 use crate::proc_stat;
 use crate::process_tree::ProcessTree;
 use crate::protected::Baseline;
 use crate::running::RunningCommand;
-use crate::seccomp::{CompiledFilter, FilterSpec};
 use crate::spawn::exec_child::Program;
 use crate::spawn::setup_channel::SetupChannel;
-use crate::unsandboxed;
 use crate::usage::limit_watcher::LimitWatcher;
 use crate::usage::shared_memory::SharedMemory;
-use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Tier};
+use protocol::confinement::{Limits, Network};
 use protocol::tool::Keeper;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A cage that stands, with the command's process in it, locked and waiting for its program.
@@ -54,115 +45,6 @@ pub struct Cage {
 }
 
 impl Cage {
-    /// Locks this process for good, by an in-process profile: files by Landlock, no programs, no
-    /// capabilities, sockets only for the provider. Refused calls get their errno; nothing is
-    /// recorded.
-    ///
-    /// # Errors
-    /// Where a thread besides this one exists, where the profile is `Command`, and where any part
-    /// of the lock does not hold. The caller must not go on then.
-    pub fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
-        Self::enter_with_policy(wanted, policy::of(wanted.profile), GrantVia::Landlock)
-    }
-
-    fn enter_with_policy(
-        wanted: &Confinement,
-        policy: &ConfinementPolicy,
-        means: GrantVia,
-    ) -> Result<Enforced, CageError> {
-        single_threaded()?;
-        if wanted.level == Level::Uncaged {
-            return unsandboxed::enter(wanted, policy);
-        }
-        let abi = ruleset::abi()?;
-        refuse_tier_c(wanted)?;
-        if policy.exec == ExecRule::Allowed {
-            return Err(CageError::new(
-                CageStep::Program,
-                "this profile is for commands; a process cannot lock itself into it",
-            ));
-        }
-        let grants = Grants::open_all(wanted, policy, means)?;
-        let network = effective_network(policy, wanted);
-        // Looked at before the lock, from which most of the home cannot be seen.
-        let mut limits = guarantees::keys(&grants);
-        if policy.grants.iter().any(|rule| matches!(rule.at, GrantTarget::Project)) {
-            limits.extend(guarantees::home(wanted));
-        }
-        privileges::drop_all()?;
-        let rules = ruleset::rules(&grants.list, launch::tcp(Tier::B, network))?;
-        ruleset::enforce(rules)?;
-        CompiledFilter::new(&FilterSpec::in_process(network, abi))
-            .and_then(|filter| filter.install())
-            .map_err(CageError::from)?;
-        limits.extend(guarantees::in_process_limits(abi));
-        Ok(Enforced {
-            tier: Tier::B,
-            profile: wanted.profile.name().to_owned(),
-            landlock_abi: abi,
-            network: guarantees::network(Tier::B, network).to_owned(),
-            namespaces: Vec::new(),
-            seccomp: true,
-            refusals_observable: false,
-            dropped: ruleset::missing_rights(abi),
-            limits,
-            missing: grants.missing,
-            cgroup: Vec::new(),
-        })
-    }
-
-    /// Locks this process as the runner of a command of this confinement is: it may read and write
-    /// what that command might, and starts nothing. To put right what such a command changed.
-    ///
-    /// # Errors
-    /// As [`Cage::enter`].
-    pub fn enter_to_repair(wanted: &Confinement) -> Result<Enforced, CageError> {
-        let policy = policy::of(wanted.profile);
-        let policy = ConfinementPolicy {
-            exec: ExecRule::Refused,
-            sockets: SocketRule::None,
-            protected: &[],
-            ..*policy
-        };
-        // In tier A a project may hold what is withheld, which only the command's root leaves out.
-        let means = match wanted.highest_tier {
-            Tier::A => GrantVia::MountedRoot,
-            Tier::B | Tier::C => GrantVia::Landlock,
-        };
-        Self::enter_with_policy(wanted, &policy, means)
-    }
-
-    /// Builds the cage of a command: everything but the program itself. This process becomes its
-    /// runner and is locked too, outside the command's domain: it may afterwards read and write
-    /// what the command may and what the policy's `runner` says beyond that, start nothing, and it
-    /// has no privileges left.
-    ///
-    /// `mounted` is one of what an earlier cage with these overlays gave by [`Cage::take_mounted`]. Nobody
-    /// else may mount them at the same time.
-    ///
-    /// # Errors
-    /// The step that failed. Nothing was run, and this process must end: it may be locked.
-    pub fn prepare(
-        wanted: &Confinement,
-        mounted: Option<OwnedFd>,
-    ) -> Result<(Self, Enforced), CageError> {
-        single_threaded()?;
-        if wanted.level == Level::Uncaged {
-            return launch::prepare_unsandboxed(wanted, policy::of(wanted.profile));
-        }
-        let abi = ruleset::abi()?;
-        refuse_tier_c(wanted)?;
-        let policy = policy::of(wanted.profile);
-        if policy.exec == ExecRule::Refused {
-            return Err(CageError::new(
-                CageStep::Program,
-                "this profile runs no programs; the process locks itself",
-            ));
-        }
-        let network = effective_network(policy, wanted);
-        launch::prepare(&Confinement { network, ..wanted.clone() }, mounted, policy, abi)
-    }
-
     /// Writes what the protected names hold to this file, for [`crate::repair`], and waits until
     /// the disk has it. Nothing is written where the policy protects none.
     ///
@@ -270,36 +152,5 @@ impl Cage {
             before: self.baseline,
             limits: bounds,
         })
-    }
-}
-
-/// The network that a policy leaves of the one that was asked for.
-pub(crate) fn effective_network(policy: &ConfinementPolicy, wanted: &Confinement) -> Network {
-    match policy.sockets {
-        SocketRule::None => Network::Off,
-        SocketRule::All => Network::On,
-        SocketRule::ByNetwork => wanted.network,
-    }
-}
-
-/// A second thread would stay outside the lock.
-fn single_threaded() -> Result<(), CageError> {
-    let tasks = std::fs::metadata("/proc/self/task")
-        .map_err(|error| CageError::os(CageStep::Threads, "/proc/self/task", error))?;
-    // A directory's links are itself, its entry above, and each directory within.
-    match tasks.nlink().saturating_sub(2) {
-        1 => Ok(()),
-        threads => Err(CageError::new(CageStep::Threads, format!("{threads} threads are running"))),
-    }
-}
-
-/// Tier C is no cage.
-fn refuse_tier_c(wanted: &Confinement) -> Result<(), CageError> {
-    match wanted.highest_tier {
-        Tier::A | Tier::B => Ok(()),
-        Tier::C => Err(CageError::new(
-            CageStep::Landlock,
-            "this host allows no cage (tier C), and nothing is run without one",
-        )),
     }
 }

@@ -10,6 +10,7 @@
 
 mod cage;
 mod cgroup;
+mod enter;
 mod error;
 mod git_config_file;
 mod grants;
@@ -17,6 +18,7 @@ mod guarantees;
 mod host_probe;
 mod landlock;
 mod launch;
+mod lock;
 mod mounts;
 mod namespaces;
 mod notify;

@@ -1,12 +1,11 @@
 //! A process that goes on without a cage: where this host can make none, and a person accepted that
 //! for a session. What can be locked is locked, and nothing of it is claimed. For `cage` only.
 
-use crate::cage::effective_network;
 use crate::error::CageError;
 use crate::grants::{GrantVia, Grants};
 use crate::guarantees::{self, TreeEndedBy};
 use crate::landlock::ruleset;
-use crate::launch;
+use crate::lock;
 use crate::policy::ConfinementPolicy;
 use crate::privileges;
 use crate::seccomp::{CompiledFilter, FilterSpec};
@@ -30,12 +29,12 @@ pub(crate) fn enter(
     wanted: &Confinement,
     policy: &ConfinementPolicy,
 ) -> Result<Enforced, CageError> {
-    let network = effective_network(policy, wanted);
+    let network = lock::effective_network(policy, wanted);
     privileges::drop_all()?;
     // Each that fails is one that this host does not have, and the record claims none.
     let _ = ruleset::abi()
         .and_then(|_| Grants::open_all(wanted, policy, GrantVia::Landlock))
-        .and_then(|grants| ruleset::rules(&grants.list, launch::tcp(Tier::C, network)))
+        .and_then(|grants| ruleset::rules(&grants.list, lock::tcp(Tier::C, network)))
         .and_then(ruleset::enforce);
     let _ = CompiledFilter::new(&FilterSpec::in_process(network, ruleset::abi().unwrap_or(0)))
         .and_then(|filter| filter.install());

@@ -1,0 +1,76 @@
+//! The record of the restrictions that hold for a command.
+
+use crate::cage::Cage;
+use crate::cgroup::Controller;
+use crate::guarantees::{self, CageFacts, LimitedBy, NotifyWait, RefusalsObserved, RunsAsRoot};
+use crate::landlock::ruleset;
+use crate::seccomp;
+use nix::unistd::getuid;
+use protocol::confinement::{Confinement, Enforced};
+
+/// The record of what holds.
+pub(super) fn enforced(
+    wanted: &Confinement,
+    ground: CageFacts,
+    namespaces: Vec<String>,
+    missing: Vec<String>,
+) -> Enforced {
+    Enforced {
+        tier: ground.tier,
+        profile: wanted.profile.name().to_owned(),
+        landlock_abi: ground.abi,
+        network: guarantees::network(ground.tier, ground.network).to_owned(),
+        namespaces,
+        seccomp: true,
+        refusals_observable: ground.observed == RefusalsObserved::Yes,
+        dropped: ruleset::missing_rights(ground.abi),
+        limits: guarantees::git_settings(wanted.git)
+            .into_iter()
+            .chain(guarantees::home(wanted))
+            .chain(guarantees::limits(ground))
+            .collect(),
+        missing,
+        cgroup: Vec::new(),
+    }
+}
+
+/// What is to be said of protected names: where there are very many, and where they lead.
+pub(super) fn protection_limits(cage: &Cage) -> Vec<String> {
+    let Some(before) = &cage.baseline else { return Vec::new() };
+    let crowded = before.is_incomplete().then(|| guarantees::TOO_MANY_PROTECTED.to_owned());
+    crowded.into_iter().chain(before.limits().iter().cloned()).collect()
+}
+
+/// Who keeps a bound that is the cgroup's, or else this process's; zero is none.
+pub(super) fn bounded(cage: &Cage, controller: Controller, most: u64) -> LimitedBy {
+    match cage.tree.group() {
+        Some(group) if group.enforces(controller) => LimitedBy::Kernel,
+        Some(_) | None if most > 0 => LimitedBy::Runner,
+        Some(_) | None => LimitedBy::Nothing,
+    }
+}
+
+/// The same for one that the kernel keeps.
+pub(super) fn by_kernel(most: u64) -> LimitedBy {
+    if most > 0 { LimitedBy::Kernel } else { LimitedBy::Nothing }
+}
+
+/// Whether the command is root by number.
+pub(super) fn root_powers() -> RunsAsRoot {
+    if getuid().is_root() { RunsAsRoot::Yes } else { RunsAsRoot::No }
+}
+
+pub(super) fn observed(cage: &Cage) -> RefusalsObserved {
+    match cage.listener {
+        Some(_) => RefusalsObserved::Yes,
+        None => RefusalsObserved::No,
+    }
+}
+
+pub(super) fn waits() -> NotifyWait {
+    if seccomp::supports_killable_wait() {
+        NotifyWait::UntilAnswered
+    } else {
+        NotifyWait::UntilSignal
+    }
+}
