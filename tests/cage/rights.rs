@@ -297,7 +297,7 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
 
 #[test]
 fn keys_that_are_kept_in_the_project_are_told_when_it_is_opened_and_in_each_record() {
-    for (tier, how) in [("A", "were taken out"), ("B", "as readable")] {
+    for (tier, how) in [("A", "are hidden"), ("B", "can read and write them")] {
         let desk = Desk::new();
         desk.write("own/config.json", "key-words");
         let script = json!({ "command": "cat own/config.json; echo over" });

@@ -362,8 +362,9 @@ fn git_works_with_submodules_and_in_one() {
 fn more_protected_names_than_can_be_watched_are_said() {
     for tier in TIERS {
         let yard = Yard::new();
-        let crowded =
-            |told: &Told| told.all("limit").iter().any(|limit| limit.contains("More is protected"));
+        let crowded = |told: &Told| {
+            told.all("limit").iter().any(|limit| limit.contains("more protected files than"))
+        };
         // Of a repository within, which no mount holds.
         std::fs::create_dir_all(yard.project.join("inner/.git/hooks")).unwrap();
         let hook = yard.project.join("inner/.git/hooks/pre-commit");

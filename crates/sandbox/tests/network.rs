@@ -220,7 +220,7 @@ fn a_socket_in_a_place_that_is_only_readable_is_not_reached_or_named() {
         let listener = UnixListener::bind(&path).unwrap();
         let said = yard.caged(tier, &["unix", path.to_str().unwrap()]);
         let limits = yard.shell(tier, ":");
-        let named = limits.all("limit").iter().any(|limit| limit.contains("readable places"));
+        let named = limits.all("limit").iter().any(|limit| limit.contains("readable directories"));
         assert_eq!(said.starts_with("done"), named, "{tier}: {said} {limits:?}");
         assert_eq!(arrived(&listener), usize::from(named), "{tier}");
     }

@@ -62,7 +62,7 @@ fn keys_in_the_project_are_taken_out_where_the_tier_can_and_said_where_it_cannot
                 .is_some_and(|limit| !limit.contains(".aws") && !limit.contains(".kube"))
         };
         assert_eq!(
-            (says("were taken out"), says("as readable")),
+            (says("are hidden"), says("can read and write them")),
             (tier == "a", tier == "b"),
             "{said:?}"
         );
@@ -93,7 +93,8 @@ fn a_tool_that_locks_itself_says_which_keys_it_can_read() {
     let options: Vec<&str> = keys.iter().map(String::as_str).collect();
     for (profile, says) in [("query", true), ("mutate", true), ("web", false)] {
         let told = yard.entered_with(profile, &options, &act);
-        let named = |limit: &&str| limit.contains("as readable") && limit.contains("/.ssh");
+        let named =
+            |limit: &&str| limit.contains("can read and write them") && limit.contains("/.ssh");
         assert_eq!(told.all("limit").into_iter().any(|limit| named(&limit)), says, "{told:?}");
         assert_eq!(told.one("read").contains("pass-words"), says, "as it says: {told:?}");
     }

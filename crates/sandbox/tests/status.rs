@@ -130,7 +130,7 @@ fn the_record_says_where_they_are_kept() {
         let limits = told.all("limit");
         assert!(limits.iter().any(|limit| limit.contains(words)), "{profile}: {limits:?}");
     };
-    let kept = "Mode, owner and times can be changed within the grants alone";
+    let kept = "Mode, owner and times can be changed only within the grants";
     says("verify", &["true"], kept);
     says("format", &["true"], kept);
     says("git-look", &["git", "--version"], kept);
