@@ -6,7 +6,8 @@
 
 use crate::error::ConfigError;
 use crate::origin::Layer;
-use crate::text::{self, Entries, FileSource};
+use crate::source_text::FileSource;
+use crate::text::{self, Entries};
 use crate::value::ConfigValue;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

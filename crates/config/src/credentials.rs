@@ -1,14 +1,13 @@
 //! Keys for hosts that commands reach through the proxy: the `[net.credentials."HOST"]` tables of the
 //! person's own file, or of the administrator's.
 
-use crate::config::key_path;
 use crate::did_you_mean::nearest;
 use crate::error::{ConfigError, SourceLine};
-use crate::load::Sources;
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::KeyFile;
 use crate::schema::names_a_key;
-use crate::text::{IndexedSource, kind_of};
+use crate::source_text::{IndexedSource, kind_of};
+use crate::sources::{Sources, key_path};
 use crate::value::ValueError;
 use protocol::hosts::{HostPort, HostRule};
 use std::path::PathBuf;

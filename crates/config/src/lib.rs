@@ -7,7 +7,7 @@
 //! [`granted_path_dirs`] also inspect the user's home, for keys and for programs.
 //!
 //! Who calls it: the supervisor for each session it opens, and the command line for `config`,
-//! `init` and `doctor`. [`allow`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
+//! `init` and `doctor`. [`append_allow_rule`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
 
 mod address;
 mod append_rule;
@@ -20,6 +20,7 @@ mod duration;
 mod edit_hooks;
 mod environment;
 mod error;
+mod from_settings;
 mod init;
 mod load;
 mod model_catalog;
@@ -31,11 +32,14 @@ mod project;
 mod proxy;
 mod schema;
 mod settings;
+mod source_text;
+mod sources;
 mod text;
 mod trust;
 mod value;
 mod variables;
 mod vendors;
+mod warning;
 
 pub use address::{is_sign_in, names_token};
 pub use append_rule::{AppendRuleError, append_allow_rule};
@@ -54,13 +58,14 @@ pub use environment::{
 };
 pub use error::{ConfigError, SourceLine};
 pub use init::{InitError, init_project, init_text};
-pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
+pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};
 pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};
-pub use project::ConfigWarning;
+pub use sources::{Sources, Trust};
 pub use trust::{TrustError, TrustStore};
 pub use vendors::{
     KEY_VARIABLES, KeySource, KeyVariable, NeedsKey, ProviderName, VENDORS, Vendor,
     names_server_or_model,
 };
+pub use warning::ConfigWarning;

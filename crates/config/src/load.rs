@@ -1,23 +1,24 @@
 //! The story of loading: layer by layer, the lowest first.
 
-use crate::config::{Config, ConfigRow, key_path};
+use crate::config::{Config, ConfigRow};
 use crate::credentials::{self, WrittenCredential};
-use crate::environment::Environment;
 use crate::error::{ConfigError, SourceLine};
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::{KeyFile, user_file_is_own};
-use crate::project::{self, ConfigWarning, ProjectTrust};
+use crate::project::{self, ProjectTrust};
 use crate::settings::{LayeredSettings, SettingEntry};
-use crate::text::{self, Entries, FileSource};
-use crate::trust::TrustStore;
+use crate::source_text::FileSource;
+use crate::sources::{Sources, Trust, key_path};
+use crate::text::{self, Entries};
 use crate::value::ConfigValue;
 use crate::variables;
 use crate::vendors::{NONE, ProviderName, Vendor};
+use crate::warning::ConfigWarning;
 use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The administrator's file.
 pub const MANAGED_FILE: &str = "/etc/agentd/config.toml";
@@ -28,32 +29,6 @@ pub const PROJECT_LOCAL_FILE: &str = ".agentd/config.local.toml";
 const KEY_FILE: &str = "provider.key_file";
 /// Largest configuration file in bytes. Stops a huge file in a foreign project from filling memory.
 const FILE_CAP: u64 = 1 << 20;
-
-/// Everything that configuration is made from.
-#[derive(Debug, Clone)]
-pub struct Sources {
-    /// The administrator's file, `/etc/agentd/config.toml`.
-    pub managed: PathBuf,
-    /// The user's file, [`crate::Dirs::user_file`].
-    pub user: Option<PathBuf>,
-    /// The project directory, a real path.
-    pub project: PathBuf,
-    /// The calling client's environment.
-    pub environment: Environment,
-    /// Configuration key and value of each flag that sets one.
-    pub flags: Vec<(String, String)>,
-    /// Which of the project's files may loosen restrictions.
-    pub trust: Trust,
-}
-
-/// Trust in the project's files. Only trusted files may loosen restrictions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
-    /// Yes: the caller said so for this run.
-    Trusted,
-    /// Files are trusted if the user's record holds their present content.
-    AsRecorded(TrustStore),
-}
 
 impl Config {
     /// Reads all layers. The only IO is reading the files that `sources` names.

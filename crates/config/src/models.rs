@@ -4,7 +4,7 @@ use crate::error::ConfigError;
 use crate::model_catalog;
 use crate::schema::{self, ConfigKey};
 use crate::settings::{LayeredSettings, SettingEntry};
-use crate::text::{IndexedSource, kind_of};
+use crate::source_text::{IndexedSource, kind_of};
 use crate::value::{ConfigValue, ValueError};
 use crate::vendors::{NONE, VENDORS_OWN};
 use protocol::client::ModelFacts;

@@ -2,7 +2,6 @@
 //! restricts them, and must not be able to read a key file. For `load`, and for the supervisor when
 //! a directory is added.
 
-use crate::config::Config;
 use crate::error::ConfigError;
 use crate::origin::ValueOrigin;
 use std::path::{Path, PathBuf};
@@ -43,36 +42,34 @@ pub fn user_file_is_own<P: AsRef<Path>>(
     }
 }
 
-impl Config {
-    /// Looks where the keys' files lie, by their names and where these lead.
-    ///
-    /// # Errors
-    /// One lies in one of these directories, which calls may read.
-    pub fn key_files_are_apart<P: AsRef<Path>>(
-        &self,
-        readable: impl IntoIterator<Item = P>,
-    ) -> Result<(), ConfigError> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let readable: Vec<PathBuf> = readable.into_iter().map(|dir| real(dir.as_ref())).collect();
-        for key in &self.key_files {
-            let name = key.path.file_name().unwrap_or_default();
-            let named = key.path.parent().map(|dir| real(dir).join(name));
-            let withheld = key.withheld.as_deref().map(real);
-            for place in named.into_iter().chain([real(&key.path)]) {
-                let reaches = |dir: &&PathBuf| {
-                    let kept = withheld.as_ref().filter(|kept| place.starts_with(kept));
-                    place.starts_with(dir) && !kept.is_some_and(|kept| kept.starts_with(dir))
-                };
-                if let Some(within) = readable.iter().find(reaches) {
-                    return Err(ConfigError::KeyInReach {
-                        origin: key.origin.clone(),
-                        setting: key.setting.clone(),
-                        file: key.path.clone(),
-                        within: within.clone(),
-                    });
-                }
+/// Looks where the keys' files lie, by their names and where these lead.
+///
+/// # Errors
+/// One lies in one of these directories, which calls may read.
+pub(crate) fn key_files_are_apart<P: AsRef<Path>>(
+    key_files: &[KeyFile],
+    readable: impl IntoIterator<Item = P>,
+) -> Result<(), ConfigError> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let readable: Vec<PathBuf> = readable.into_iter().map(|dir| real(dir.as_ref())).collect();
+    for key in key_files {
+        let name = key.path.file_name().unwrap_or_default();
+        let named = key.path.parent().map(|dir| real(dir).join(name));
+        let withheld = key.withheld.as_deref().map(real);
+        for place in named.into_iter().chain([real(&key.path)]) {
+            let reaches = |dir: &&PathBuf| {
+                let kept = withheld.as_ref().filter(|kept| place.starts_with(kept));
+                place.starts_with(dir) && !kept.is_some_and(|kept| kept.starts_with(dir))
+            };
+            if let Some(within) = readable.iter().find(reaches) {
+                return Err(ConfigError::KeyInReach {
+                    origin: key.origin.clone(),
+                    setting: key.setting.clone(),
+                    file: key.path.clone(),
+                    within: within.clone(),
+                });
             }
         }
-        Ok(())
     }
+    Ok(())
 }

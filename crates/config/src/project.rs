@@ -2,28 +2,10 @@
 
 use crate::error::ConfigError;
 use crate::models::NamedModel;
-use crate::origin::ValueOrigin;
 use crate::schema::UntrustedMay;
 use crate::settings::{LayeredSettings, SettingEntry};
+use crate::warning::ConfigWarning;
 use std::cmp::Ordering;
-use std::fmt;
-
-/// Something that was set aside, or that people should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigWarning {
-    /// Where it stands.
-    pub origin: ValueOrigin,
-    /// Which key.
-    pub key: String,
-    /// In plain words, with a way on.
-    pub text: String,
-}
-
-impl fmt::Display for ConfigWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: `{}` {}", self.origin, self.key, self.text)
-    }
-}
 
 /// The warning about a loosening setting in an untrusted file.
 const IGNORED: &str = "loosens what holds for you and is ignored, since you have not said that you \

@@ -3,11 +3,11 @@
 use crate::environment::Environment;
 use crate::error::{ConfigError, SourceLine};
 use crate::origin::{Layer, ValueOrigin};
-use crate::project::ConfigWarning;
 use crate::schema::{self, ConfigKey, ValueKind};
 use crate::settings::SettingEntry;
 use crate::value::{self, ConfigValue, ListItem, RawValue};
 use crate::vendors::Vendor;
+use crate::warning::ConfigWarning;
 use protocol::provider::Api;
 
 /// Settings from the environment: only the variables of the vendor in use. Variables with secrets,

@@ -53,9 +53,9 @@ fn decoding(vendor: Vendor, letters: usize, target: f64) {
     let times = 4_000_000 / (letters + 200);
     let text = vendor.repeats(&words, times).body();
     let time = best(9, || {
-        let mut intake = StreamDecoder::new(api);
+        let mut decoder = StreamDecoder::new(api);
         for chunk in text.as_bytes().chunks(16 << 10) {
-            drop(black_box(intake.read(chunk).unwrap()));
+            drop(black_box(decoder.read(chunk).unwrap()));
         }
     });
     let plain = rate(text.len(), best(9, || as_json(&text)));

@@ -116,7 +116,7 @@ impl AnswerDecoder {
     /// true if the event is progress, which a ping is not.
     ///
     /// # Errors
-    /// [`Misfit`] when the stream cannot be trusted any more.
+    /// [`FormatError`] when the stream cannot be trusted any more.
     pub fn event(
         &mut self,
         name: &str,
@@ -135,7 +135,7 @@ impl AnswerDecoder {
     /// out.
     ///
     /// # Errors
-    /// [`Misfit`].
+    /// [`FormatError`].
     pub fn body_ended(&mut self, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
         match self {
             Self::Anthropic(_) | Self::Responses(_) | Self::Gemini(_) => Ok(()),

@@ -64,7 +64,7 @@ pub struct HttpRefusal<'a> {
     pub now: Timestamp,
 }
 
-/// The headers of a [`Refusal`] that say something to us.
+/// The headers of a [`HttpRefusal`] that say something to us.
 pub const HEADERS: [&str; 6] =
     ["retry-after-ms", "retry-after", "x-should-retry", "request-id", "location", "x-request-id"];
 
@@ -144,15 +144,15 @@ impl From<SseError> for AttemptFault {
 }
 
 impl From<FormatError> for AttemptFault {
-    fn from(misfit: FormatError) -> Self {
-        let cause = match misfit {
+    fn from(format_error: FormatError) -> Self {
+        let cause = match format_error {
             FormatError::TooLarge => FaultCause::TooLarge,
             FormatError::Format { .. }
             | FormatError::Lacks { .. }
             | FormatError::OutOfPlace { .. }
             | FormatError::NoReason => FaultCause::Broken,
         };
-        Self::new(cause, misfit.to_string())
+        Self::new(cause, format_error.to_string())
     }
 }
 

@@ -72,34 +72,34 @@ impl Provider {
 
     /// Handles one request: emits the stream, then `Ended` or `Failed`. If the future is dropped,
     /// the connection is closed; call [`Self::cancelled`] to record that.
-    pub async fn answer(&mut self, request: &ModelRequest, say: Emit<'_>) {
+    pub async fn answer(&mut self, request: &ModelRequest, emit: Emit<'_>) {
         let secrets = match &self.origin {
             Ok(AnswerSource::Server(endpoint)) => endpoint.secrets(),
             Ok(AnswerSource::Recording(..)) | Err(_) => Arc::new(Secrets::none()),
         };
-        let mut blanked = Redactor::new(&secrets, say);
-        let mut say = |word| blanked.say(word);
-        let mut telling = Emitter {
+        let mut redacted = Redactor::new(&secrets, emit);
+        let mut emit = |word| redacted.emit(word);
+        let mut emitter = Emitter {
             round: request.round,
             attempt: 1,
             of: self.patience.tries,
             any: false,
-            emit: &mut say,
+            emit: &mut emit,
         };
         match &mut self.origin {
-            Err(fault) => telling.give_up(fault, &self.patience),
+            Err(fault) => emitter.give_up(fault, &self.patience),
             Ok(AnswerSource::Recording(recording, speed)) => {
-                if let Err(fault) = replay((&*recording, *speed), request, &mut telling).await {
-                    telling.give_up(&fault, &self.patience);
+                if let Err(fault) = replay((&*recording, *speed), request, &mut emitter).await {
+                    emitter.give_up(&fault, &self.patience);
                 }
             }
             Ok(AnswerSource::Server(endpoint)) => {
-                send_request(endpoint, request, &self.patience, &mut self.recorder, &mut telling)
+                send_request(endpoint, request, &self.patience, &mut self.recorder, &mut emitter)
                     .await;
             }
         }
         if let Some(error) = self.recorder.as_mut().and_then(Recorder::take_failure) {
-            (telling.emit)(FromProvider::Log(LogLine {
+            (emitter.emit)(FromProvider::Log(LogLine {
                 level: LogLevel::Error,
                 text: format!("recording stopped, the file is incomplete: {error}"),
             }));

@@ -23,11 +23,11 @@ struct HeldText {
 }
 
 impl<'a> Redactor<'a> {
-    pub(crate) fn new(secrets: &'a Secrets, say: Emit<'a>) -> Self {
-        Self { secrets, held: BTreeMap::new(), emit: say }
+    pub(crate) fn new(secrets: &'a Secrets, emit: Emit<'a>) -> Self {
+        Self { secrets, held: BTreeMap::new(), emit: emit }
     }
 
-    pub(crate) fn say(&mut self, word: FromProvider) {
+    pub(crate) fn emit(&mut self, word: FromProvider) {
         match word {
             FromProvider::Delta { round, index, delta } => self.delta((round, index), delta),
             FromProvider::Retrying { round, attempt, of, wait_ms, reason } => {

@@ -12,38 +12,38 @@ use tokio::time::{Instant, sleep_until};
 pub(crate) async fn replay(
     (recording, speed): (&Recording, ReplaySpeed),
     request: &ModelRequest,
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
 ) -> Result<(), AttemptFault> {
     let departed = |words: String| AttemptFault::new(FaultCause::Departed, words);
     let round = recording.answer_to(request).map_err(departed)?;
-    telling.of = round.tries.unwrap_or(telling.of);
-    let mut intake = Some(StreamDecoder::new(round.api));
+    emitter.of = round.tries.unwrap_or(emitter.of);
+    let mut decoder = Some(StreamDecoder::new(round.api));
     let begun = Instant::now();
-    for beat in &round.beats {
-        match (speed, begun.checked_add(beat.at)) {
+    for timed in &round.events {
+        match (speed, begun.checked_add(timed.at)) {
             (ReplaySpeed::Recorded, Some(then)) => sleep_until(then).await,
             // A time that no clock has was never recorded.
             (ReplaySpeed::Recorded, None) | (ReplaySpeed::Full, _) => {}
         }
-        match &beat.happened {
+        match &timed.event {
             RecordedEvent::Bytes(bytes) => {
-                let Some(taken) = intake.as_mut().map(|intake| intake.read(bytes)) else {
+                let Some(outcome) = decoder.as_mut().map(|decoder| decoder.read(bytes)) else {
                     continue;
                 };
-                match taken.and_then(|taken| telling.steps(taken.steps)) {
+                match outcome.and_then(|outcome| emitter.steps(outcome.steps)) {
                     Ok(true) => return Ok(()),
                     Ok(false) => {}
                     // This error ended the attempt in the recording too. The next event shows the
                     // consequence; if there is none, the recording stops here.
-                    Err(_) => intake = None,
+                    Err(_) => decoder = None,
                 }
             }
             RecordedEvent::Retrying(retry) => {
-                telling.retrying(retry.clone());
-                intake = Some(StreamDecoder::new(round.api));
+                emitter.retrying(retry.clone());
+                decoder = Some(StreamDecoder::new(round.api));
             }
             RecordedEvent::Failed { kind, message } => {
-                telling.failed(*kind, message.clone());
+                emitter.failed(*kind, message.clone());
                 return Ok(());
             }
             RecordedEvent::Cancelled => {
@@ -54,7 +54,7 @@ pub(crate) async fn replay(
             }
         }
     }
-    let last = intake.map(|intake| intake.finish().and_then(|steps| telling.steps(steps)));
+    let last = decoder.map(|decoder| decoder.finish().and_then(|steps| emitter.steps(steps)));
     match last {
         Some(Ok(true)) => Ok(()),
         Some(Ok(false) | Err(_)) | None => Err(departed(format!(

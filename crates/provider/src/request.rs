@@ -18,18 +18,18 @@ pub(crate) async fn send_request(
     request: &ModelRequest,
     patience: &Patience,
     recorder: &mut Option<Recorder>,
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
 ) {
     let encoded = |endpoint: &Endpoint| encode(endpoint.server(), request, endpoint.old_thinking());
     let mut body = match encoded(endpoint) {
         Ok(body) => body,
-        Err(error) => return telling.give_up(&error.into(), patience),
+        Err(error) => return emitter.give_up(&error.into(), patience),
     };
     if let Some(recorder) = recorder {
-        recorder.request(request, endpoint.server().api, telling.of, &body);
+        recorder.request(request, endpoint.server().api, emitter.of, &body);
     }
     loop {
-        let Err(fault) = attempt(endpoint, (&request.model, body.clone()), recorder, telling).await
+        let Err(fault) = attempt(endpoint, (&request.model, body.clone()), recorder, emitter).await
         else {
             return;
         };
@@ -41,19 +41,19 @@ pub(crate) async fn send_request(
             endpoint.leave_old_thinking_out();
             match encoded(endpoint) {
                 Ok(anew) => body = anew,
-                Err(error) => return telling.give_up(&error.into(), patience),
+                Err(error) => return emitter.give_up(&error.into(), patience),
             }
-            telling.notice(
+            emitter.notice(
                 "what the model thought earlier is left out from now on: what stood before it has \
                  changed, and this model takes its thinking back only behind what it came behind",
             );
             continue;
         }
-        match decide(&fault, telling.attempt, patience, random()) {
+        match decide(&fault, emitter.attempt, patience, random()) {
             RetryDecision::Again { wait } => {
                 let retry = RecordedRetry {
-                    attempt: telling.attempt + 1,
-                    of: telling.of,
+                    attempt: emitter.attempt + 1,
+                    of: emitter.of,
                     // Rounded down; the wait itself is exact.
                     wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
                     reason: fault.message(),
@@ -62,14 +62,14 @@ pub(crate) async fn send_request(
                     recorder.retrying(&retry);
                 }
                 let wait = Duration::from_millis(retry.wait_ms);
-                telling.retrying(retry);
+                emitter.retrying(retry);
                 tokio::time::sleep(wait).await;
             }
             RetryDecision::GiveUp { kind, words } => {
                 if let Some(recorder) = recorder {
                     recorder.failed(kind, &words);
                 }
-                return telling.failed(kind, words);
+                return emitter.failed(kind, words);
             }
         }
     }
@@ -80,7 +80,7 @@ async fn attempt(
     endpoint: &Endpoint,
     (model, body): (&str, String),
     recorder: &mut Option<Recorder>,
-    telling: &mut Emitter<'_>,
+    emitter: &mut Emitter<'_>,
 ) -> Result<(), AttemptFault> {
     let mut stream = endpoint.post(model, body).await?;
     let request_id = stream.request_id.clone();
@@ -89,22 +89,22 @@ async fn attempt(
         ..fault
     };
     let secrets = endpoint.secrets();
-    let mut intake = StreamDecoder::new(endpoint.server().api);
+    let mut decoder = StreamDecoder::new(endpoint.server().api);
     while let Some(bytes) = stream.next().await.map_err(named)? {
         if let Some(recorder) = recorder {
             recorder.chunk(&secrets.redact_bytes(&bytes));
         }
-        let taken = intake.read(&bytes).map_err(named)?;
-        if taken.progress {
+        let outcome = decoder.read(&bytes).map_err(named)?;
+        if outcome.progress {
             stream.progressed();
         }
-        if telling.steps(taken.steps).map_err(named)? {
+        if emitter.steps(outcome.steps).map_err(named)? {
             stream.let_go();
             return Ok(());
         }
     }
-    let steps = intake.finish().map_err(named)?;
-    telling.steps(steps).map_err(named)?;
+    let steps = decoder.finish().map_err(named)?;
+    emitter.steps(steps).map_err(named)?;
     Ok(())
 }
 

@@ -39,7 +39,7 @@ struct SecretSpelling {
 
 /// All spellings of all secrets of a server.
 pub(crate) struct Secrets {
-    forms: Vec<SecretSpelling>,
+    spellings: Vec<SecretSpelling>,
     /// For each byte: true if a spelling begins with it.
     begins: [bool; 256],
 }
@@ -72,7 +72,7 @@ enum SpellingMatch {
 impl Secrets {
     /// Of a recording.
     pub(crate) fn none() -> Self {
-        Self { forms: Vec::new(), begins: [false; 256] }
+        Self { spellings: Vec::new(), begins: [false; 256] }
     }
 
     /// Of a server that is reached like this.
@@ -98,11 +98,11 @@ impl Secrets {
             }
         }
         // The longest that fits is blanked.
-        all.forms.sort_by_key(|form| std::cmp::Reverse(form.bytes.len()));
-        for form in &all.forms {
+        all.spellings.sort_by_key(|form| std::cmp::Reverse(form.bytes.len()));
+        for form in &all.spellings {
             all.begins[usize::from(form.bytes[0])] = true;
         }
-        if !all.forms.is_empty() {
+        if !all.spellings.is_empty() {
             all.begins[usize::from(b'%')] = true;
             all.begins[usize::from(b'\\')] = true;
         }
@@ -115,7 +115,7 @@ impl Secrets {
         }
         let in_answers = secret.len() >= SHORTEST_IN_ANSWER;
         let mut form = |bytes: Zeroizing<Vec<u8>>| {
-            self.forms.push(SecretSpelling { bytes, blank: blank.to_owned(), in_answers });
+            self.spellings.push(SecretSpelling { bytes, blank: blank.to_owned(), in_answers });
         };
         form(Zeroizing::new(secret.as_bytes().to_vec()));
         for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
@@ -169,7 +169,7 @@ impl Secrets {
     fn found(&self, text: &[u8], within: SecretContext) -> (SpellingMatch, &str) {
         let mut begun = SpellingMatch::Not;
         for form in
-            self.forms.iter().filter(|form| form.in_answers || within == SecretContext::Words)
+            self.spellings.iter().filter(|form| form.in_answers || within == SecretContext::Words)
         {
             match form.compare(text) {
                 SpellingMatch::Whole(length) => return (SpellingMatch::Whole(length), &form.blank),
@@ -276,7 +276,7 @@ mod tests {
     fn a_key_is_found_in_every_spelling() {
         let secrets = secrets(KEY, &[], "http://a/");
         let percent: String = KEY.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        for (text, blanked) in [
+        for (text, redacted) in [
             (format!("no: {KEY}."), "no: [the key]."),
             (format!("{KEY}{KEY}"), "[the key][the key]"),
             ("?k=sk-ant%2F1%2bx%3F4f1c&".into(), "?k=[the key]&"),
@@ -285,7 +285,7 @@ mod tests {
             ("é sk-ant/1+x?4f1".into(), "é sk-ant/1+x?4f1"),
             ("100 % of \\ sk".into(), "100 % of \\ sk"),
         ] {
-            assert_eq!(secrets.redact(&text), blanked, "{text}");
+            assert_eq!(secrets.redact(&text), redacted, "{text}");
         }
     }
 
@@ -299,10 +299,10 @@ mod tests {
                         "Basic {} is refused",
                         engine.encode(format!("{before}{KEY}{after}"))
                     );
-                    let blanked = secrets.redact(&text);
-                    assert!(blanked.contains("[the key]"), "{before:?} {after:?}: {blanked}");
+                    let redacted = secrets.redact(&text);
+                    assert!(redacted.contains("[the key]"), "{before:?} {after:?}: {redacted}");
                     // One letter may remain: it also encodes bits of a neighbour.
-                    assert!(blanked.len() < 60, "{before:?} {after:?}: {blanked}");
+                    assert!(redacted.len() < 60, "{before:?} {after:?}: {redacted}");
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! [`crate::stream`].
 //!
 //! Accepted: LF, CRLF and lone CR, cut anywhere; a byte order mark; comments; several `data:` lines;
-//! no space after the colon; a last event without its blank line (see [`Decoder::finish`]).
+//! no space after the colon; a last event without its blank line (see [`SseDecoder::finish`]).
 
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ pub struct SseDecoder {
     name: String,
     data: String,
     has_data: bool,
-    taken: usize,
+    outcome: usize,
     event_cap: usize,
     answer_cap: usize,
 }
@@ -73,7 +73,7 @@ impl SseDecoder {
             name: String::new(),
             data: String::new(),
             has_data: false,
-            taken: 0,
+            outcome: 0,
             event_cap,
             answer_cap,
         }
@@ -88,7 +88,7 @@ impl SseDecoder {
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
                 rest = &rest[1..];
-                self.taken += 1;
+                self.outcome += 1;
                 continue;
             }
             let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
@@ -97,7 +97,7 @@ impl SseDecoder {
                 return Ok(());
             };
             self.admit(end)?;
-            self.taken += 1;
+            self.outcome += 1;
             self.after_cr = rest[end] == b'\r';
             if self.line.is_empty() {
                 // The common case copies nothing: the bytes just read contain the whole line.
@@ -130,8 +130,8 @@ impl SseDecoder {
     /// Counts bytes of a line before they are stored. The result does not depend on how the bytes
     /// were split.
     fn admit(&mut self, bytes: usize) -> Result<(), SseError> {
-        self.taken += bytes;
-        if self.taken > self.answer_cap {
+        self.outcome += bytes;
+        if self.outcome > self.answer_cap {
             return Err(SseError::AnswerTooLarge { cap: self.answer_cap });
         }
         if self.data.len() + self.line.len() + bytes > self.event_cap {

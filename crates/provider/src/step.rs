@@ -112,7 +112,7 @@ pub(crate) fn with_cache_apart(prompt: Option<u64>, cache: (Option<u64>, Option<
 /// The rest of [`CONTENT_CAP`]; every piece of an answer is counted against it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ContentBudget {
-    taken: usize,
+    outcome: usize,
 }
 
 impl ContentBudget {
@@ -130,8 +130,8 @@ impl ContentBudget {
 
     /// Takes room for bytes that are kept here and said later.
     pub(crate) fn admit(&mut self, bytes: usize) -> Result<(), FormatError> {
-        self.taken += bytes;
-        match self.taken > CONTENT_CAP {
+        self.outcome += bytes;
+        match self.outcome > CONTENT_CAP {
             true => Err(FormatError::TooLarge),
             false => Ok(()),
         }

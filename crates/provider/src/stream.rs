@@ -48,24 +48,24 @@ impl StreamDecoder {
     pub fn read(&mut self, bytes: &[u8]) -> Result<ReadOutcome, AttemptFault> {
         let Self { sse, decoder, scratch, any, over } = self;
         *any |= !bytes.is_empty();
-        let mut taken = ReadOutcome::default();
-        let mut misfit: Option<FormatError> = None;
+        let mut outcome = ReadOutcome::default();
+        let mut format_error: Option<FormatError> = None;
         sse.push(bytes, &mut |event| {
-            if *over || misfit.is_some() {
+            if *over || format_error.is_some() {
                 return;
             }
             match decoder.event(&event.name, &event.data, scratch) {
-                Ok(progress) => taken.progress |= progress,
-                Err(why) => misfit = Some(why),
+                Ok(progress) => outcome.progress |= progress,
+                Err(why) => format_error = Some(why),
             }
             for step in scratch.drain(..) {
                 *over |= is_terminal(&step);
-                join(&mut taken.steps, step);
+                join(&mut outcome.steps, step);
             }
         })?;
-        match misfit {
+        match format_error {
             Some(why) => Err(why.into()),
-            None => Ok(taken),
+            None => Ok(outcome),
         }
     }
 
@@ -134,25 +134,25 @@ mod tests {
 
     #[test]
     fn one_read_is_one_piece_and_nothing_follows_the_end() {
-        let mut intake = StreamDecoder::new(Api::Anthropic);
+        let mut decoder = StreamDecoder::new(Api::Anthropic);
         let stream = format!("{STREAM}data: {{torn\n\n");
-        let taken = intake.read(stream.as_bytes()).unwrap();
-        assert!(taken.progress);
-        assert_eq!(taken.steps.len(), 3);
+        let outcome = decoder.read(stream.as_bytes()).unwrap();
+        assert!(outcome.progress);
+        assert_eq!(outcome.steps.len(), 3);
         assert_eq!(
-            taken.steps[0],
+            outcome.steps[0],
             AnswerStep::Piece { index: 0, delta: Delta::Text("abé".into()) }
         );
-        assert_eq!(intake.read(b"data: more\n\n").unwrap(), ReadOutcome::default());
+        assert_eq!(decoder.read(b"data: more\n\n").unwrap(), ReadOutcome::default());
     }
 
     #[test]
     fn pings_and_comments_are_no_progress() {
-        let mut intake = StreamDecoder::new(Api::Anthropic);
+        let mut decoder = StreamDecoder::new(Api::Anthropic);
         for bytes in ["data: {\"type\":\"ping\"}\n\n", ": KEEP ALIVE\n\n", "\n"] {
-            assert!(!intake.read(bytes.as_bytes()).unwrap().progress);
+            assert!(!decoder.read(bytes.as_bytes()).unwrap().progress);
         }
-        assert!(intake.read(STREAM.as_bytes()).unwrap().progress);
+        assert!(decoder.read(STREAM.as_bytes()).unwrap().progress);
     }
 
     #[test]
@@ -163,15 +163,15 @@ mod tests {
             (STREAM.len() - 30, "the stream ended before the answer did"),
         ];
         for (cut, words) in cases {
-            let mut intake = StreamDecoder::new(Api::Anthropic);
-            intake.read(&STREAM.as_bytes()[..cut]).unwrap();
-            assert_eq!(intake.finish().unwrap_err().words, words, "{cut}");
+            let mut decoder = StreamDecoder::new(Api::Anthropic);
+            decoder.read(&STREAM.as_bytes()[..cut]).unwrap();
+            assert_eq!(decoder.finish().unwrap_err().words, words, "{cut}");
         }
         // The control: only blank line and line feed are missing.
         for cut in [1, 2] {
-            let mut intake = StreamDecoder::new(Api::Anthropic);
-            intake.read(&STREAM.as_bytes()[..STREAM.len() - cut]).unwrap();
-            assert!(matches!(intake.finish().unwrap().as_slice(), [AnswerStep::Ended(_)]));
+            let mut decoder = StreamDecoder::new(Api::Anthropic);
+            decoder.read(&STREAM.as_bytes()[..STREAM.len() - cut]).unwrap();
+            assert!(matches!(decoder.finish().unwrap().as_slice(), [AnswerStep::Ended(_)]));
         }
     }
 
@@ -181,9 +181,9 @@ mod tests {
             let mut cuts = cuts;
             cuts.push(STREAM.len());
             cuts.sort_unstable();
-            let (mut intake, mut steps, mut from) = (StreamDecoder::new(Api::Anthropic), Vec::new(), 0);
+            let (mut decoder, mut steps, mut from) = (StreamDecoder::new(Api::Anthropic), Vec::new(), 0);
             for cut in cuts {
-                for step in intake.read(&STREAM.as_bytes()[from..cut]).unwrap().steps {
+                for step in decoder.read(&STREAM.as_bytes()[from..cut]).unwrap().steps {
                     join(&mut steps, step);
                 }
                 from = cut;

@@ -49,8 +49,8 @@ struct OpenQuestion {
 
 impl Broker {
     /// Takes a word and answers it.
-    pub fn step(&mut self, word: ToBroker) -> Vec<FromBroker> {
-        match word {
+    pub fn step(&mut self, message: ToBroker) -> Vec<FromBroker> {
+        match message {
             ToBroker::Rules { session, rules } => self.set_rules(session, &rules),
             ToBroker::Judge(case) => self.submit(case).into_iter().collect(),
             ToBroker::Answer { call, digest, answer, by } => {
@@ -70,18 +70,18 @@ impl Broker {
     /// Takes a session's rules. Open questions that they deny are settled at once; others stay
     /// open, since only the person asked may say yes.
     fn set_rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
-        let mut said = Vec::new();
-        let standing = match SessionRules::new(set) {
+        let mut out = Vec::new();
+        let rules_state = match SessionRules::new(set) {
             Ok(rules) => BrokerSession::Rules(Box::new(rules)),
             Err(error) => {
                 let text = format!(
                     "the rules of session {session} are invalid, so all its calls are refused: {error}"
                 );
-                said.push(FromBroker::Log(LogLine { level: LogLevel::Error, text }));
+                out.push(FromBroker::Log(LogLine { level: LogLevel::Error, text }));
                 BrokerSession::Broken(error.to_string())
             }
         };
-        self.sessions.insert(session.clone(), standing);
+        self.sessions.insert(session.clone(), rules_state);
         let open: Vec<CallId> =
             self.open.keys().filter(|call| call.session == session).cloned().collect();
         for call in open {
@@ -91,15 +91,15 @@ impl Broker {
             if matches!(verdict, Verdict::Deny(..)) {
                 self.open.remove(&call);
                 self.settle(call.clone(), "new rules settled it".into());
-                said.push(FromBroker::Verdict { call, verdict });
+                out.push(FromBroker::Verdict { call, verdict });
             }
         }
         let (ready, waiting) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition::<BTreeMap<_, _>, _>(|(call, _)| call.session == session);
         self.waiting = waiting;
-        said.extend(ready.into_values().map(|case| self.judge(case)));
-        said
+        out.extend(ready.into_values().map(|case| self.judge(case)));
+        out
     }
 
     /// Takes a case: judged at once, or when the rules of its session come.
@@ -181,14 +181,14 @@ impl Broker {
             Answer::Stop => {
                 Verdict::Deny(Basis::Person(by), "Not run: the user stopped the turn.".into())
             }
-            Answer::Deny(words) if words.trim().is_empty() => Verdict::Deny(
+            Answer::Deny(reason) if reason.trim().is_empty() => Verdict::Deny(
                 Basis::Person(by),
                 "Not run: the user refused this call. Find another way, or ask what they want."
                     .into(),
             ),
-            Answer::Deny(words) => Verdict::Deny(
+            Answer::Deny(reason) => Verdict::Deny(
                 Basis::Person(by),
-                format!("Not run: the user refused this call: {}", words.trim()),
+                format!("Not run: the user refused this call: {}", reason.trim()),
             ),
         };
         FromBroker::Verdict { call, verdict }

@@ -37,8 +37,8 @@ fn run() -> anyhow::Result<ExitCode> {
     sandbox::harden().context("this process cannot be hardened")?;
     ipc::step!("broker: up");
     let caged = enter_cage();
-    let (mut words, say) = ipc::worker::<BrokerLink>()?;
-    let log = say.clone();
+    let (mut messages, outbox) = ipc::worker::<BrokerLink>()?;
+    let log = outbox.clone();
     ipc::log::start("broker", move |line| drop(log.send(&FromBroker::Log(line))));
     let enforced = match caged {
         Ok(enforced) => enforced,
@@ -52,19 +52,19 @@ fn run() -> anyhow::Result<ExitCode> {
         Tier::C => tracing::warn!(%profile, landlock, "runs without a cage"),
         Tier::A | Tier::B => tracing::debug!(%profile, landlock, "confined"),
     }
-    say.send(&FromBroker::Ready { cage: enforced.tier })?;
+    outbox.send(&FromBroker::Ready { cage: enforced.tier })?;
     let mut broker = Broker::default();
     loop {
-        let about = match words.recv_about() {
+        let about = match messages.recv_about() {
             Ok(about) => about,
             Err(ChannelError::Closed) => return Ok(ExitCode::SUCCESS),
             Err(error) => return Err(error.into()),
         };
         ipc::step!("broker: judge in", if matches!(about.word, ToBroker::Judge(_)));
-        for said in broker.step(about.word) {
-            ipc::step!("broker: before verdict", if matches!(said, FromBroker::Verdict { .. }));
-            note(&said);
-            say.send_about(about.correlation, &said)?;
+        for out in broker.step(about.word) {
+            ipc::step!("broker: before verdict", if matches!(out, FromBroker::Verdict { .. }));
+            note(&out);
+            outbox.send_about(about.correlation, &out)?;
         }
     }
 }
@@ -96,8 +96,8 @@ fn enter_cage() -> Result<Enforced, CageError> {
 }
 
 /// Logs a verdict.
-fn note(said: &FromBroker) {
-    match said {
+fn note(out: &FromBroker) {
+    match out {
         FromBroker::Verdict { call, verdict } => {
             let verdict = match verdict {
                 Verdict::Allow(_) => "allow",

@@ -39,11 +39,11 @@ pub fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
     ipc::step!("provider: up");
-    let (mut words, say) = ipc::worker::<ProviderLink>()?;
-    let log = say.clone();
+    let (mut messages, outbox) = ipc::worker::<ProviderLink>()?;
+    let log = outbox.clone();
     ipc::log::start("provider", move |line| drop(log.send(&FromProvider::Log(line))));
     let setup = loop {
-        match words.recv() {
+        match messages.recv() {
             Ok(ToProvider::Configure { source, patience, proxy, papers }) => {
                 let blank = ProviderSetup {
                     source,
@@ -53,10 +53,10 @@ fn run() -> anyhow::Result<()> {
                     replay: None,
                     record: None,
                 };
-                break with_papers(blank, &papers, &mut words)?;
+                break with_papers(blank, &papers, &mut messages)?;
             }
             // Pings may arrive before the configuration.
-            Ok(ToProvider::Ping(number)) => say.send(&FromProvider::Pong(number))?,
+            Ok(ToProvider::Ping(number)) => outbox.send(&FromProvider::Pong(number))?,
             Ok(ToProvider::Ask(_) | ToProvider::Cancel) => {
                 bail!("a word came before Configure")
             }
@@ -67,18 +67,18 @@ fn run() -> anyhow::Result<()> {
     // Reads key, certificates and recording. From here on only the resolver needs files.
     let provider = Provider::new(setup);
     lock()?;
-    say.send(&FromProvider::Ready)?;
-    serve::run(provider, words, say)
+    outbox.send(&FromProvider::Ready)?;
+    serve::run(provider, messages, outbox)
 }
 
 /// Takes the descriptors that ride behind the configuration.
 fn with_papers(
     mut setup: ProviderSetup,
     papers: &[Paper],
-    words: &mut Receiver<ToProvider>,
+    messages: &mut Receiver<ToProvider>,
 ) -> anyhow::Result<ProviderSetup> {
     for paper in papers {
-        let file = File::from(words.recv_fd()?);
+        let file = File::from(messages.recv_fd()?);
         let place = match paper {
             Paper::Key => &mut setup.key,
             Paper::Replay => &mut setup.replay,

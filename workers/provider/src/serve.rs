@@ -15,8 +15,8 @@ type Inbox = UnboundedReceiver<Result<ToProvider, ChannelError>>;
 /// Answers until the supervisor closes the channel.
 pub(crate) fn run(
     provider: Provider,
-    words: Receiver<ToProvider>,
-    say: Sender<FromProvider>,
+    messages: Receiver<ToProvider>,
+    outbox: Sender<FromProvider>,
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -26,19 +26,22 @@ pub(crate) fn run(
     let (post, inbox) = unbounded_channel();
     std::thread::Builder::new()
         .name("channel".into())
-        .spawn(move || read(words, &post))
+        .spawn(move || read(messages, &post))
         .context("no thread for the channel")?;
-    let done = runtime.block_on(serve(provider, inbox, &say));
+    let done = runtime.block_on(serve(provider, inbox, &outbox));
     // A DNS lookup in progress delays no other task.
     runtime.shutdown_background();
     done
 }
 
-fn read(mut words: Receiver<ToProvider>, post: &UnboundedSender<Result<ToProvider, ChannelError>>) {
+fn read(
+    mut messages: Receiver<ToProvider>,
+    post: &UnboundedSender<Result<ToProvider, ChannelError>>,
+) {
     loop {
-        let word = words.recv();
-        let last = word.is_err();
-        if post.send(word).is_err() || last {
+        let message = messages.recv();
+        let last = message.is_err();
+        if post.send(message).is_err() || last {
             return;
         }
     }
@@ -48,16 +51,16 @@ fn read(mut words: Receiver<ToProvider>, post: &UnboundedSender<Result<ToProvide
 async fn serve(
     mut provider: Provider,
     mut inbox: Inbox,
-    say: &Sender<FromProvider>,
+    outbox: &Sender<FromProvider>,
 ) -> anyhow::Result<()> {
-    while let Some(word) = inbox.recv().await {
-        match word {
+    while let Some(message) = inbox.recv().await {
+        match message {
             Ok(ToProvider::Ask(request)) => {
-                if answer(&mut provider, &request, &mut inbox, say).await?.is_break() {
+                if answer(&mut provider, &request, &mut inbox, outbox).await?.is_break() {
                     return Ok(());
                 }
             }
-            Ok(ToProvider::Ping(number)) => say.send(&FromProvider::Pong(number))?,
+            Ok(ToProvider::Ping(number)) => outbox.send(&FromProvider::Pong(number))?,
             // Its request had just ended.
             Ok(ToProvider::Cancel) => {}
             Ok(ToProvider::Configure { .. }) => bail!("a second Configure came"),
@@ -73,29 +76,29 @@ async fn answer(
     provider: &mut Provider,
     request: &ModelRequest,
     inbox: &mut Inbox,
-    say: &Sender<FromProvider>,
+    outbox: &Sender<FromProvider>,
 ) -> anyhow::Result<ControlFlow<()>> {
     let round = request.round;
     tracing::info!(round, "request begins");
     let mut lost: Option<ChannelError> = None;
-    let mut tell = |word| {
-        ipc::step!("provider: mid-stream", if matches!(word, FromProvider::Delta { .. }));
-        ipc::step!("provider: before ended", if matches!(word, FromProvider::Ended { .. }));
+    let mut tell = |message| {
+        ipc::step!("provider: mid-stream", if matches!(message, FromProvider::Delta { .. }));
+        ipc::step!("provider: before ended", if matches!(message, FromProvider::Ended { .. }));
         if lost.is_none() {
-            note(&word);
-            lost = say.send(&word).err();
+            note(&message);
+            lost = outbox.send(&message).err();
         }
     };
     let cancelled = {
         let mut open = std::pin::pin!(provider.answer(request, &mut tell));
         loop {
-            let word = tokio::select! {
+            let message = tokio::select! {
                 biased;
-                word = inbox.recv() => word,
+                message = inbox.recv() => message,
                 () = &mut open => break false,
             };
-            match word {
-                Some(Ok(ToProvider::Ping(number))) => say.send(&FromProvider::Pong(number))?,
+            match message {
+                Some(Ok(ToProvider::Ping(number))) => outbox.send(&FromProvider::Pong(number))?,
                 Some(Ok(ToProvider::Cancel)) => break true,
                 Some(Ok(ToProvider::Ask(_))) => bail!("a second Ask came while one was open"),
                 Some(Ok(ToProvider::Configure { .. })) => bail!("a second Configure came"),
@@ -110,16 +113,16 @@ async fn answer(
     if cancelled {
         // The request and its connection were dropped before this message is sent.
         provider.cancelled();
-        let word = FromProvider::Cancelled { round };
-        note(&word);
-        say.send(&word)?;
+        let message = FromProvider::Cancelled { round };
+        note(&message);
+        outbox.send(&message)?;
     }
     Ok(ControlFlow::Continue(()))
 }
 
 /// Logs the steps of a request, never its content.
-fn note(word: &FromProvider) {
-    match word {
+fn note(message: &FromProvider) {
+    match message {
         FromProvider::Retrying { round, attempt, of, wait_ms, reason } => {
             tracing::warn!(round, attempt, of, wait_ms, reason, "request broke off; tries again");
         }

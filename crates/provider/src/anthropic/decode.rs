@@ -51,7 +51,7 @@ impl AnthropicDecoder {
     /// true if the event is progress, which a ping is not.
     ///
     /// # Errors
-    /// [`Misfit`] when the stream cannot be trusted any more.
+    /// [`FormatError`] when the stream cannot be trusted any more.
     pub fn event(
         &mut self,
         name: &str,
@@ -111,14 +111,14 @@ impl AnthropicDecoder {
                 let text = start.text.unwrap_or_default();
                 let opened = !text.is_empty();
                 if opened {
-                    self.say(index, Delta::Text(text), out)?;
+                    self.emit(index, Delta::Text(text), out)?;
                 }
                 AnthropicBlockState::Text { opened }
             }
             "thinking" => {
                 let text = start.thinking.unwrap_or_default();
                 if !text.is_empty() {
-                    self.say(index, Delta::Thinking(text.clone()), out)?;
+                    self.emit(index, Delta::Thinking(text.clone()), out)?;
                 }
                 let signature = start.signature.unwrap_or_default();
                 AnthropicBlockState::Thinking { text, signature }
@@ -131,7 +131,7 @@ impl AnthropicDecoder {
             "tool_use" => {
                 let id = start.id.ok_or_else(|| FormatError::lacks(&event.kind, "id"))?;
                 let name = start.name.ok_or_else(|| FormatError::lacks(&event.kind, "name"))?;
-                self.say(index, Delta::ToolStart { id, name }, out)?;
+                self.emit(index, Delta::ToolStart { id, name }, out)?;
                 AnthropicBlockState::Tool {
                     at_start: start.input.map(RawValue::get).map(str::to_owned),
                     pieces: false,
@@ -183,7 +183,7 @@ impl AnthropicDecoder {
             (Some(_), _) => None,
         };
         match said {
-            Some(delta) if size(&delta) > 0 => self.say(index, delta, out),
+            Some(delta) if size(&delta) > 0 => self.emit(index, delta, out),
             Some(_) | None => Ok(()),
         }
     }
@@ -210,12 +210,12 @@ impl AnthropicDecoder {
             Some(AnthropicBlockState::Tool { at_start, pieces }) => {
                 if !pieces {
                     let input = at_start.unwrap_or_else(|| "{}".to_owned());
-                    self.say(index, Delta::ToolInput(input), out)?;
+                    self.emit(index, Delta::ToolInput(input), out)?;
                 }
                 Delta::BlockDone
             }
         };
-        self.say(index, done, out)
+        self.emit(index, done, out)
     }
 
     fn message_delta(&mut self, event: AnthropicEvent<'_>) {
@@ -251,7 +251,7 @@ impl AnthropicDecoder {
         })
     }
 
-    fn say(
+    fn emit(
         &mut self,
         index: u32,
         delta: Delta,

@@ -280,7 +280,7 @@ fn content_is_bounded() {
         out.clear();
         match decoder.event("", &big, &mut out) {
             Ok(_) => fed += 1,
-            Err(misfit) => break misfit,
+            Err(format_error) => break format_error,
         }
     };
     assert!(matches!(refused, FormatError::TooLarge));

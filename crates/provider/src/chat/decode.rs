@@ -63,7 +63,7 @@ impl ChatDecoder {
     /// Decodes one chunk and appends its steps. Returns true if it is progress.
     ///
     /// # Errors
-    /// [`Misfit`] when the stream cannot be trusted any more.
+    /// [`FormatError`] when the stream cannot be trusted any more.
     pub fn event(
         &mut self,
         name: &str,

@@ -34,7 +34,7 @@ impl GeminiDecoder {
     /// Decodes one piece and appends its steps. Returns true if it is progress.
     ///
     /// # Errors
-    /// [`Misfit`] when the stream cannot be trusted any more.
+    /// [`FormatError`] when the stream cannot be trusted any more.
     pub fn event(&mut self, data: &str, out: &mut Vec<AnswerStep>) -> Result<bool, FormatError> {
         if matches!(data.trim(), "" | "[DONE]") {
             return Ok(false);

@@ -31,7 +31,7 @@ pub(crate) struct RecordedRound {
     /// Tries there were.
     pub(crate) tries: Option<u32>,
     /// The recorded events in order.
-    pub(crate) beats: Vec<TimedEvent>,
+    pub(crate) events: Vec<TimedEvent>,
 }
 
 /// One thing that happened while an answer came.
@@ -39,7 +39,7 @@ pub(crate) struct RecordedRound {
 pub(crate) struct TimedEvent {
     /// Since the request.
     pub(crate) at: Duration,
-    pub(crate) happened: RecordedEvent,
+    pub(crate) event: RecordedEvent,
 }
 
 /// A recorded event.
@@ -141,8 +141,8 @@ impl Recording {
             if matches!(line, RecordingLine::Say(_)) && answer.api != Api::Anthropic {
                 return Err(wrong("`say` in a request with an `api` of its own"));
             }
-            let beat = beat(line, *round).map_err(wrong)?;
-            answer.beats.push(beat);
+            let timed = timed(line, *round).map_err(wrong)?;
+            answer.events.push(timed);
         }
         rounds.extend(open);
         Ok(Self { rounds })
@@ -175,20 +175,20 @@ impl Recording {
 fn opened(request: Option<RequestLine<'_>>, last: u32) -> (u32, RecordedRound) {
     let Some(request) = request else {
         let any =
-            RecordedRound { api: Api::Anthropic, shape: None, tries: None, beats: Vec::new() };
+            RecordedRound { api: Api::Anthropic, shape: None, tries: None, events: Vec::new() };
         return (last.saturating_add(1), any);
     };
     let round = RecordedRound {
         api: request.api.into(),
         shape: Some(request.shape),
         tries: request.tries,
-        beats: Vec::new(),
+        events: Vec::new(),
     };
     (request.round, round)
 }
 
-fn beat(line: RecordingLine<'_>, round: u32) -> Result<TimedEvent, &'static str> {
-    let (ms, happened) = match line {
+fn timed(line: RecordingLine<'_>, round: u32) -> Result<TimedEvent, &'static str> {
+    let (ms, event) = match line {
         RecordingLine::Chunk(chunk) => (chunk.ms, RecordedEvent::Bytes(bytes(chunk)?)),
         RecordingLine::Say(said) => {
             (0, RecordedEvent::Bytes(scripted::stream(&said, round).into_bytes()))
@@ -205,7 +205,7 @@ fn beat(line: RecordingLine<'_>, round: u32) -> Result<TimedEvent, &'static str>
         // Taken before.
         RecordingLine::Request(_) => return Err("a request in a request"),
     };
-    Ok(TimedEvent { at: Duration::from_millis(ms), happened })
+    Ok(TimedEvent { at: Duration::from_millis(ms), event })
 }
 
 fn bytes(chunk: ChunkLine<'_>) -> Result<Vec<u8>, &'static str> {
@@ -255,10 +255,10 @@ mod tests {
         let recording = Recording::parse(HAND).unwrap();
         assert!(recording.answer_to(&request(1, "anything")).is_ok());
         assert_eq!(
-            recording.answer_to(&request(2, "go")).unwrap().beats,
+            recording.answer_to(&request(2, "go")).unwrap().events,
             [(3, b"da"), (0, b"ta")].map(|(ms, bytes)| TimedEvent {
                 at: Duration::from_millis(ms),
-                happened: RecordedEvent::Bytes(bytes.to_vec()),
+                event: RecordedEvent::Bytes(bytes.to_vec()),
             })
         );
         assert_eq!(

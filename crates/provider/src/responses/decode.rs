@@ -47,7 +47,7 @@ impl ResponsesDecoder {
     /// true if the event is progress.
     ///
     /// # Errors
-    /// [`Misfit`] when the stream cannot be trusted any more.
+    /// [`FormatError`] when the stream cannot be trusted any more.
     pub fn event(
         &mut self,
         name: &str,

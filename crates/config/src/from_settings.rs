@@ -1,0 +1,331 @@
+//! Builds the typed configuration from the merged settings.
+
+use crate::config::{
+    BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
+    SandboxConfig, ToolsConfig, UiConfig,
+};
+use crate::duration;
+use crate::edit_hooks;
+use crate::error::{ConfigError, SourceLine};
+use crate::model_catalog;
+use crate::models::ModelExtras;
+use crate::origin::{Layer, ValueOrigin};
+use crate::schema::{KEYS, ValueKind};
+use crate::settings::LayeredSettings;
+use crate::sources::{Sources, key_path};
+use crate::value::{ConfigValue, ListItem, RuleExample};
+use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
+use crate::warning::ConfigWarning;
+use crate::{proxy, variables};
+use protocol::client::ModelFacts;
+use protocol::confinement::{Level, Limits, Network, Tier};
+use protocol::hosts::HostRule;
+use protocol::judgement::{Example, Mode, Rule, RuleEffect};
+use protocol::provider::{Auth, Patience, ReplaySpeed};
+use protocol::web::{PrivateNetworks, WebSettings};
+use std::path::{Path, PathBuf};
+
+impl Config {
+    pub(crate) fn from_settings(
+        settings: &LayeredSettings,
+        extras: ModelExtras,
+        sources: &Sources,
+        mut warnings: Vec<ConfigWarning>,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            provider: provider(settings, extras, sources, &mut warnings)?,
+            permissions: permissions(settings)?,
+            sandbox: sandbox(settings)?,
+            network: Network::parse(settings.text("net.mode")?)
+                .ok_or(ConfigError::Incomplete { key: "net.mode" })?,
+            hosts: allowed_hosts(settings, &mut warnings)?,
+            web: WebSettings {
+                search_url: settings.text("web.search_url")?.to_owned(),
+                private: match settings.text("web.private_networks")? {
+                    "allow" => PrivateNetworks::Reached,
+                    _ => PrivateNetworks::Refused,
+                },
+            },
+            tools: ToolsConfig {
+                max_result_chars: narrow(settings, "tools.max_result_chars")?,
+                max_read_chars: narrow(settings, "tools.max_read_chars")?,
+                timeout_ms: settings.number("tools.timeout_ms")?,
+                add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
+            },
+            verify: edit_hooks::read_hooks(
+                settings,
+                ("verify.mode", "verify.commands", "verify.timeout_ms"),
+            )?,
+            format: edit_hooks::read_hooks(
+                settings,
+                ("format.mode", "format.commands", "format.timeout_ms"),
+            )?,
+            context: ContextConfig {
+                files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
+            },
+            budget: BudgetConfig {
+                rounds: narrow(settings, "budget.rounds")?,
+                calls: narrow(settings, "budget.calls")?,
+                session_calls: Some(narrow(settings, "budget.session_calls")?)
+                    .filter(|calls| *calls > 0),
+            },
+            ui: UiConfig { leader: settings.text("ui.leader")?.to_owned() },
+            daemon: daemon(settings)?,
+            credentials: Vec::new(),
+            key_files: Vec::new(),
+            warnings,
+            rows: rows(settings)?,
+        })
+    }
+}
+
+fn provider(
+    settings: &LayeredSettings,
+    extras: ModelExtras,
+    sources: &Sources,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<ProviderConfig, ConfigError> {
+    // The paths of the interfaces begin with a slash.
+    let base_url = settings.text("provider.base_url")?.trim_end_matches('/').to_owned();
+    let name = ProviderName::parse(settings.text("provider.name")?)
+        .ok_or(ConfigError::Incomplete { key: "provider.name" })?;
+    let key = key(settings, sources, name.vendor())?;
+    let model = settings.text("provider.model")?;
+    let model = (model != VENDORS_OWN).then(|| model.to_owned());
+    let known = model.as_deref().map(model_catalog::facts).unwrap_or_default();
+    if key.is_some() && base_url.starts_with("http://") && !proxy::is_loopback(&base_url) {
+        warnings.push(ConfigWarning {
+            origin: settings.get("provider.base_url")?.1.clone(),
+            key: "provider.base_url".into(),
+            text: format!(
+                "is {base_url}: your key and your files travel there unencrypted. Use https"
+            ),
+        });
+    }
+    let variable = |upper: &str, lower: &str| match variables::text_of(&sources.environment, upper)?
+    {
+        Some(text) => Ok(Some(text)),
+        None => variables::text_of(&sources.environment, lower),
+    };
+    let https_proxy = variable("HTTPS_PROXY", "https_proxy")?;
+    let no_proxy = variable("NO_PROXY", "no_proxy")?;
+    Ok(ProviderConfig {
+        name,
+        local: proxy::is_loopback(&base_url),
+        facts: ModelFacts {
+            context: extras.facts.context.or(known.context),
+            prices: extras.facts.prices.or(known.prices),
+        },
+        model,
+        headers: extras.headers,
+        effort: extras.effort,
+        max_tokens: narrow(settings, "provider.max_tokens")?,
+        patience: Patience {
+            tries: narrow(settings, "provider.tries")?,
+            max_wait_ms: settings.number("provider.max_wait")?,
+            byte_timeout_ms: settings.number("provider.byte_timeout")?,
+            progress_timeout_ms: settings.number("provider.progress_timeout")?,
+            connect_timeout_ms: settings.number("provider.connect_timeout")?,
+        },
+        replay_speed: match settings.text("provider.replay_speed")? {
+            "recorded" => ReplaySpeed::Recorded,
+            _ => ReplaySpeed::Full,
+        },
+        key,
+        proxy: proxy::proxy_for(&base_url, https_proxy.as_deref(), no_proxy.as_deref()),
+        base_url,
+    })
+}
+
+/// Most rules of a session, and most examples. People write tens. The bound keeps the broker's
+/// `Rules` message below its cap, and the time to parse it below a second.
+const RULES_CAP: usize = 10_000;
+
+/// Where the key comes from: a file or a command that is named comes before the environment.
+fn key(
+    settings: &LayeredSettings,
+    sources: &Sources,
+    vendor: &Vendor,
+) -> Result<Option<KeySource>, ConfigError> {
+    let named = |key: &'static str| -> Result<Option<(&str, &ValueOrigin)>, ConfigError> {
+        let (_, origin) = settings.get(key)?;
+        Ok(Some(settings.text(key)?).filter(|text| *text != NONE).map(|text| (text, origin)))
+    };
+    let auth = vendor.keys.first().map_or(Auth::ApiKey, |key| key.auth);
+    let bad = |key: &str, found: &str, origin: &ValueOrigin, wanted: &str| ConfigError::BadValue {
+        place: SourceLine { file: origin.file.clone(), line: origin.line, column: 0 },
+        key: key.into(),
+        found: format!("{found:?}"),
+        wanted: wanted.into(),
+    };
+    Ok(match (named("provider.key_file")?, named("provider.key_command")?) {
+        (Some(_), Some((line, origin))) => {
+            let wanted = "\"none\" where provider.key_file names a file: a key has one source";
+            return Err(bad("provider.key_command", line, origin, wanted));
+        }
+        (Some((path, origin)), None) => {
+            let wanted = "an absolute path, or one that begins with ~/ where HOME is set";
+            let path = key_path(path, sources)
+                .ok_or_else(|| bad("provider.key_file", path, origin, wanted))?;
+            Some(KeySource::File { path, auth })
+        }
+        (None, Some((line, _))) => Some(KeySource::Command { line: line.to_owned(), auth }),
+        (None, None) => {
+            let mut keys = vendor.keys.iter().copied();
+            let set = keys.find(|key| sources.environment.get(key.name).is_some());
+            set.map(KeySource::Variable)
+        }
+    })
+}
+
+fn permissions(settings: &LayeredSettings) -> Result<Permissions, ConfigError> {
+    let key = "permissions.mode";
+    let mode = Mode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
+    let (mut rules, mut examples) = (Vec::new(), Vec::new());
+    for (key, effect) in [
+        ("permissions.deny", RuleEffect::Deny),
+        ("permissions.ask", RuleEffect::Ask),
+        ("permissions.allow", RuleEffect::Allow),
+    ] {
+        for ListItem { text, origin, examples: beside } in settings.list(key)? {
+            let (text, file, line) = (text.clone(), origin.file.clone(), origin.line);
+            let rule = Rule { effect, text, file, line };
+            examples.extend(beside.iter().map(|RuleExample { said, what, line }| Example {
+                rule: rule.clone(),
+                what: what.clone(),
+                said: *said,
+                line: *line,
+            }));
+            rules.push(rule);
+        }
+    }
+    let place = |file: &String, line| SourceLine { file: file.clone(), line, column: 0 };
+    let too_many = match (rules.get(RULES_CAP), examples.get(RULES_CAP)) {
+        (None, None) => return Ok(Permissions { mode, rules, examples }),
+        (Some(rule), _) => ("rule", place(&rule.file, rule.line)),
+        (None, Some(example)) => ("example", place(&example.rule.file, example.line)),
+    };
+    let (what, place) = too_many;
+    Err(ConfigError::TooManyRules { what, place, cap: RULES_CAP })
+}
+
+fn sandbox(settings: &LayeredSettings) -> Result<SandboxConfig, ConfigError> {
+    Ok(SandboxConfig {
+        level: match settings.text("sandbox.level")? {
+            "best-effort" => Level::BestEffort,
+            _ => Level::Required,
+        },
+        highest_tier: if settings.text("sandbox.tier")? == "b" { Tier::B } else { Tier::A },
+        limits: Limits {
+            processes: settings.number("sandbox.limits.processes")?,
+            memory_bytes: settings.number("sandbox.limits.memory_bytes")?,
+            cpu_seconds: settings.number("sandbox.limits.cpu_seconds")?,
+            file_bytes: settings.number("sandbox.limits.file_bytes")?,
+            open_files: settings.number("sandbox.limits.open_files")?,
+        },
+        env: settings.list("sandbox.env")?.iter().map(|item| item.text.clone()).collect(),
+    })
+}
+
+fn daemon(settings: &LayeredSettings) -> Result<DaemonConfig, ConfigError> {
+    Ok(DaemonConfig {
+        question_deadline_ms: settings.number("daemon.question_deadline")?,
+        idle_exit_ms: settings.number("daemon.idle_exit")?,
+        idle_provider_ms: settings.number("daemon.idle_provider")?,
+        hello_ms: settings.number("daemon.hello_ms")?,
+        ping_ms: settings.number("daemon.ping_ms")?,
+        shutdown_ms: settings.number("daemon.shutdown_ms")?,
+        restart_crashes: narrow(settings, "daemon.restart_crashes")?,
+        restart_crash_window_ms: settings.number("daemon.restart_crash_window_ms")?,
+        restart_total: narrow(settings, "daemon.restart_total")?,
+        restart_window_ms: settings.number("daemon.restart_window_ms")?,
+        restart_delay_ms: settings.number("daemon.restart_delay_ms")?,
+        restart_delay_cap_ms: settings.number("daemon.restart_delay_cap_ms")?,
+        replay_crashes: narrow(settings, "daemon.replay_crashes")?,
+        replay_crash_window_ms: settings.number("daemon.replay_crash_window_ms")?,
+    })
+}
+
+/// The hosts of `net.allow`. Warns where they have no effect because a file switches the network off; a
+/// flag that does so is the user's choice for one run. Each host was parsed when its file was read.
+fn allowed_hosts(
+    settings: &LayeredSettings,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<Vec<HostRule>, ConfigError> {
+    let bad = |_| ConfigError::Incomplete { key: "net.allow" };
+    let items = settings.list("net.allow")?;
+    let (_, mode) = settings.get("net.mode")?;
+    let is_off = settings.text("net.mode")? == "off" && mode.layer != Layer::Flag;
+    if let (true, Some(first)) = (is_off, items.first()) {
+        warnings.push(ConfigWarning {
+            origin: first.origin.clone(),
+            key: "net.allow".into(),
+            text: format!(
+                "has no effect: net.mode is \"off\" ({mode}), so commands reach no host. These \
+                 hosts need net.mode = \"allow\""
+            ),
+        });
+    }
+    let mut found: Vec<HostRule> = Vec::new();
+    for item in items {
+        let rule = item.text.parse().map_err(bad)?;
+        if !found.contains(&rule) {
+            found.push(rule);
+        }
+    }
+    Ok(found)
+}
+
+/// Absolute directories: `~/` is the caller's home, and a project's file may say it relative to the
+/// project. Elsewhere a relative path would mean another directory in every shell.
+fn directories(items: &[ListItem], sources: &Sources) -> Result<Vec<PathBuf>, ConfigError> {
+    let mut found = Vec::new();
+    for ListItem { text, origin, .. } in items {
+        let absolute = match text.strip_prefix("~/") {
+            Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
+            None if Path::new(text).is_absolute() => Some(PathBuf::from(text)),
+            None if matches!(origin.layer, Layer::Project | Layer::Local) => {
+                Some(sources.project.join(text))
+            }
+            None => None,
+        };
+        found.push(absolute.ok_or_else(|| ConfigError::BadValue {
+            place: SourceLine { file: origin.file.clone(), line: origin.line, column: 0 },
+            key: "tools.add_dirs".into(),
+            found: format!("{text:?}"),
+            wanted: "an absolute path, or one that begins with ~/ where HOME is set".into(),
+        })?);
+    }
+    Ok(found)
+}
+
+fn rows(settings: &LayeredSettings) -> Result<Vec<ConfigRow>, ConfigError> {
+    let mut rows = Vec::new();
+    for key in KEYS {
+        let (value, origin) = settings.get(key.name)?;
+        let row = |value: String, origin: &ValueOrigin| ConfigRow {
+            key: key.name,
+            value,
+            origin: origin.clone(),
+        };
+        match (value, key.kind) {
+            (ConfigValue::Text(text), _) => rows.push(row(format!("{text:?}"), origin)),
+            (ConfigValue::Number(ms), ValueKind::Time(..)) => {
+                rows.push(row(format!("{:?}", duration::written(*ms)), origin))
+            }
+            (ConfigValue::Number(number), _) => rows.push(row(number.to_string(), origin)),
+            (ConfigValue::List(items), _) if items.is_empty() => {
+                rows.push(row("[]".into(), origin))
+            }
+            (ConfigValue::List(items), _) => {
+                rows.extend(items.iter().map(|item| row(format!("{:?}", item.text), &item.origin)));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The table's bounds keep these below 2^32.
+fn narrow(settings: &LayeredSettings, key: &'static str) -> Result<u32, ConfigError> {
+    u32::try_from(settings.number(key)?).map_err(|_| ConfigError::Incomplete { key })
+}
