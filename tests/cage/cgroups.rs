@@ -87,7 +87,11 @@ fn held(tier: &str, settings: &str, command: &str) -> Held {
         "{}",
         held.explain()
     );
-    assert!(held.shown.contains("memory and processes held by a cgroup"), "{}", held.shown);
+    assert!(
+        held.shown.contains("memory and processes enforced by its own cgroup"),
+        "{}",
+        held.shown
+    );
     assert_eq!(unit.below(), ["agentd-own"], "calls leave none behind");
     held
 }
@@ -320,7 +324,7 @@ fn one_controller_alone_is_used_and_the_other_bound_is_watched() {
     assert!(over.words.contains("above the 64"), "it was counted: {}", over.words);
     let doctor = doctor(&part, "exec \"$@\"");
     assert!(
-        doctor.out.contains("the kernel holds its processes; its memory are watched"),
+        doctor.out.contains("the kernel enforces its processes; its memory are counted"),
         "{}",
         doctor.out
     );
@@ -342,7 +346,7 @@ fn doctor(unit: &Unit, shell: &str) -> Run {
 fn doctor_and_the_record_say_what_is_held_and_what_is_not() {
     let unit = Unit::delegated();
     let said = doctor(&unit, "exec \"$@\"").out;
-    assert!(said.contains("the kernel holds its memory and processes"), "{said}");
+    assert!(said.contains("the kernel enforces its memory and processes"), "{said}");
     assert_eq!(unit.below(), Vec::<String>::new(), "a look changes nothing");
     println!("{}", said.lines().find(|line| line.contains("cgroup")).unwrap());
 
@@ -353,7 +357,7 @@ fn doctor_and_the_record_say_what_is_held_and_what_is_not() {
     // This user's, and nobody said that it may be arranged: bounds are watched, as on other machines.
     let unit = Unit::new();
     let said = doctor(&unit, "exec \"$@\"").out;
-    assert!(said.contains("was not delegated; their memory and processes are watched"), "{said}");
+    assert!(said.contains("was not delegated; their memory and processes are counted"), "{said}");
     let over = held_in(&unit, "A", PROCESSES, &bomb());
     assert_eq!(over.ended["enforced"].get("cgroup"), None, "{}", over.explain());
     assert_eq!(over.outcome()["what"], "the process limit", "{}", over.explain());

@@ -69,7 +69,7 @@ fn doctor_finds_a_cage_that_does_not_hold() {
     };
     let ran = run(lying);
     assert_eq!(ran.code, 11, "{}\n{}", ran.out, ran.err);
-    assert!(ran.out.contains("writing outside: claimed: prevented, but found"), "{}", ran.out);
+    assert!(ran.out.contains("writing outside: guaranteed: prevented, but found"), "{}", ran.out);
     assert_eq!(run(plain).code, 0, "the positive control");
 }
 
@@ -428,7 +428,7 @@ fn the_record_says_what_a_program_can_hide_from_it() {
         assert!(tried.words.contains("refused"), "{}", tried.explain());
         assert_eq!(std::fs::read_to_string(&canary).unwrap(), "whole");
         let unseen = tried.shown.split("not seen").nth(1).unwrap_or_default();
-        let named = unseen.contains("memory cannot be read");
+        let named = unseen.contains("memory is unreadable");
         assert!(tried.shown.contains("canary for writing") || named, "{}", tried.explain());
     }
 }

@@ -148,9 +148,9 @@ fn the_doctor_names_directories_that_commands_do_not_get() {
         crate::support::run(command).out
     };
     let text = said(&[".gnupg/bin", "own", "missing"]);
-    let line = format!("commands do not get {}: keys", home.join(".gnupg/bin").display());
+    let line = format!("commands are not granted {}: keys", home.join(".gnupg/bin").display());
     assert!(text.contains(&line) && text.contains("--add-dir"), "{text}");
-    assert_eq!(text.matches("do not get").count(), 1, "{text}");
+    assert_eq!(text.matches("are not granted").count(), 1, "{text}");
     let text = said(&["own"]);
     assert!(text.contains("programs of all its directories"), "{text}");
 }

@@ -139,8 +139,7 @@ fn a_person_gives_a_right_for_one_call_and_the_record_says_so() {
         assert!(question.reason.contains(words), "{}", question.reason);
     }
     assert!(other.join("made").exists() && settings(&desk).contains("[remote"), "{shown}");
-    for words in ["allowed by a person", "network, directory ", "git-admin", "for this call alone"]
-    {
+    for words in ["allowed by a person", "network, directory ", "git-admin", "for this call only"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(shown.contains(".git/config was changed, as the call was allowed to"), "{shown}");

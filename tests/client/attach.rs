@@ -43,7 +43,7 @@ fn detach(terminal: &Terminal<'_>) -> String {
     terminal.shows("d detaches");
     terminal.press(&["d"]);
     assert_eq!(terminal.ends(), 3, "{}", terminal.screen());
-    terminal.shows("comes back")
+    terminal.shows("` returns")
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_streamed_answer_is_seen_as_it_comes_and_stopped_with_the_session_left() {
     one.shows("the turn was stopped");
     one.shows("ready");
     one.press(&["C-c"]);
-    one.shows("nothing runs here");
+    one.shows("no turn is running");
     one.press(&["C-c"]);
     is_as_kept_without("stopped", &one.shows("to leave:"), &desk, "line ");
     one.enters("still there?");
@@ -331,7 +331,7 @@ fn words_that_a_dying_daemon_did_not_take_come_back_to_the_line() {
     one.press(&["Enter"]);
     one.shows_no_more("> are you there?");
     crate::support::send(daemon.pid, Signal::SIGKILL);
-    one.shows("perhaps not taken: look above, then Enter sends it");
+    one.shows("perhaps not received: check above, then press Enter to send it");
     one.shows("> are you there?");
     assert_eq!(server.requests().len(), 1, "it is for the person to say");
     one.press(&["Enter"]);
@@ -349,9 +349,9 @@ fn who_sees_a_session_ended_elsewhere_is_told_that_it_ended() {
     let id = run(desk.agentd(&["ls", "--json"])).json()["session_id"].as_str().unwrap().to_owned();
     assert_eq!(run(desk.agentd(&["stop", &id])).code, 0);
     assert_eq!(one.ends(), 0, "{}", one.screen());
-    let screen = one.shows("comes back");
+    let screen = one.shows("` returns");
     assert!(screen.contains("the session was ended"), "{screen}");
-    assert!(!screen.contains("goes on"), "{screen}");
+    assert!(!screen.contains("continues"), "{screen}");
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn who_watches_a_lost_daemon_ends_no_turn_and_sees_it_go_on() {
     let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
     one.shows("y once");
     let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
-    watching.shows("waits for an answer at another terminal");
+    watching.shows("another terminal has to answer");
     detach(&one);
     crate::support::send(daemon.pid, Signal::SIGKILL);
     watching.shows("the connection is lost");
@@ -386,7 +386,7 @@ fn one_answer_counts_and_every_terminal_sees_whose() {
     two.shows("y once");
     let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
     watching.shows("WATCHING");
-    watching.shows("waits for an answer at another terminal");
+    watching.shows("another terminal has to answer");
     watching.press(&["y"]);
     is_as_kept("watching", &watching.shows("attach without -r"), &desk);
     assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "who watches answers nothing");
@@ -447,7 +447,7 @@ fn who_attaches_alone_sends_the_others_away() {
     let two = tmux.run("two", &typed(&desk, &server, &["attach", "-d"]), SIZE);
     two.shows("y once");
     assert_eq!(one.ends(), 3, "{}", one.screen());
-    one.shows("comes back");
+    one.shows("` returns");
 }
 #[test]
 fn what_is_typed_meanwhile_waits_its_turn_and_can_be_taken_back() {
@@ -502,7 +502,7 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     one.enters(":audit");
     one.shows("DECIDED");
     one.enters(":model another-model");
-    one.shows("model another-model from the next request on");
+    one.shows("model another-model, starting with the next request");
     one.enters("what now");
     one.shows("Third.");
     assert_eq!(server.requests().last().unwrap().body["model"], "another-model");
@@ -540,7 +540,7 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     let before = one.shows("$0.0");
     assert!(!before.contains("40.0k left"), "{before}");
     one.enters(":model cheap");
-    one.shows("model cheap from the next request on");
+    one.shows("model cheap, starting with the next request");
     // The room is that of the new model, as soon as it is asked and before it answers.
     one.shows("40.0k left");
     one.enters("and now");
@@ -615,7 +615,7 @@ fn a_file_that_cannot_be_shown_is_told_at_once_and_is_not_pinned() {
         one.shows(why);
     }
     one.enters(":add notes.md");
-    let screen = one.shows("notes.md is pinned from the next request on");
+    let screen = one.shows("notes.md is pinned, starting with the next request");
     assert_eq!(screen.matches("is pinned").count(), 1, "{screen}");
     one.enters("now");
     one.shows("Answer 2.");

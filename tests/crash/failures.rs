@@ -425,7 +425,7 @@ fn restart_names_what_it_does_not_find() {
     let desk = Desk::new();
     let nobody = run(desk.agentd(&["restart", "3f2a"]));
     assert_eq!(nobody.code, 2, "{nobody:?}");
-    assert!(nobody.err.contains("no supervisor holds a session"), "{nobody:?}");
+    assert!(nobody.err.contains("no supervisor runs a session"), "{nobody:?}");
     let server = Server::scripted([]);
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();

@@ -168,7 +168,7 @@ fn a_log_of_several_files_is_read_as_one() {
     assert!(ran.out.starts_with("audit verify: ok ("), "{}", ran.out);
     assert!(ran.out.contains("the log begins at record "), "{}", ran.out);
     assert!(ran.out.contains("were removed because it was full"), "{}", ran.out);
-    assert!(ran.out.contains("which the log itself says and a session confirms"), "{}", ran.out);
+    assert!(ran.out.contains("as the log itself records and a session confirms"), "{}", ran.out);
     // Without a session nobody can say so.
     fs::remove_dir_all(desk.state().join("sessions")).unwrap();
     let ran = run(desk.agentd(&["audit", "verify"]));

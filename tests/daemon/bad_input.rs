@@ -67,7 +67,7 @@ fn failure_06_one_corrupt_record_stops_the_recovery_of_all_sessions() {
     assert!(blobs.map(|blob| fs::remove_file(blob.path()).unwrap()).count() > 0);
 
     let told = run(desk.with_server(&server, &["-p", "on", "--resume", &damaged.0]));
-    assert!(told.err.contains("fork") && !told.err.contains("fault of agentd"), "{told:?}");
+    assert!(told.err.contains("fork") && !told.err.contains("bug in agentd"), "{told:?}");
     let supervisor = Supervisor::start(&desk);
     for (id, words) in [
         (damaged, &["journal.jsonl", "checksum", "fork"][..]),

@@ -126,7 +126,7 @@ fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
     // What nobody can tell is not said.
     for unknown in [stopped, watched] {
         assert_eq!(unknown.code, 15, "{unknown:?}");
-        assert!(unknown.err.contains("runs is not known"), "{unknown:?}");
+        assert!(unknown.err.contains("it is unknown if session"), "{unknown:?}");
         assert!(unknown.err.contains("kill -CONT"), "{unknown:?}");
     }
     let ran = run(desk.agentd(&stop));

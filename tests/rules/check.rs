@@ -70,7 +70,7 @@ fn it_says_the_same_in_words() {
     let desk = desk();
     let ran = run(desk.agentd(&["rules", "check", "bash:cargo test | tee x"]));
     assert_eq!(ran.code, 0, "{}", ran.err);
-    for words in ["ask: ", "  cargo test\n", "  tee x\n", "bash:tee x", "it is refused"] {
+    for words in ["ask: ", "  cargo test\n", "  tee x\n", "bash:tee x", "refuse this call"] {
         assert!(ran.out.contains(words), "{words:?} is not in {}", ran.out);
     }
     let project = desk.project();

@@ -96,10 +96,13 @@ fn what_was_asked_before_is_answered_again_without_a_process_and_on_record() {
     assert_eq!(record["outcome"]["how"], "done", "{record}");
     let session = record["session"].as_str().unwrap();
     let shown = run(desk.agentd(&["show", session, "--calls"])).out;
-    assert!(shown.contains("12 a.rs: 1 lines (as for call 1; nothing had changed)"), "{shown}");
+    assert!(
+        shown.contains("12 a.rs: 1 lines (cached from call 1; its files are unchanged)"),
+        "{shown}"
+    );
     assert_eq!(shown.matches("nothing had changed").count(), 12, "{shown}");
     let shown = run(desk.agentd(&["audit", "show", &format!("{session}.12")])).out;
-    assert!(shown.contains("as for call 1 of the session"), "{shown}");
+    assert!(shown.contains("cached from call 1 of the session"), "{shown}");
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(verified.code, 0, "{}", verified.err);
 }

@@ -386,7 +386,8 @@ impl AttachLoop<'_> {
             }
             Ok(None) if Instant::now() < until => None,
             Ok(None) => Some(LeaveReason::Lost(format!(
-                "nobody goes on with session {session}, and who only watches does not either"
+                "session {session} is not running, and a read-only client cannot resume it; \
+                 attach without -r"
             ))),
             Err(error) => Some(LeaveReason::Lost(error.to_string())),
         }

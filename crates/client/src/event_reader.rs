@@ -20,8 +20,8 @@ pub(crate) const PING_AFTER: Duration = Duration::from_secs(2);
 pub(crate) const MAX_PINGS: u32 = 2;
 
 /// Note to the user, printed once while a daemon gets more time.
-pub(crate) const SLOW_NOTE: &str = "agentd-supervisor does not answer; it serves other sessions too, so it is \
-                               given more time before another takes its place";
+pub(crate) const SLOW_NOTE: &str = "agentd-supervisor does not answer; it serves other sessions \
+                                    too, so agentd waits longer before it starts another";
 
 /// Inputs that a loop receives from a supervisor.
 pub(crate) trait SupervisorInput: Send + 'static {

@@ -59,7 +59,7 @@ impl LineView {
             }
             ScreenItem::Text(text) => ended(&sanitize(text)),
             ScreenItem::Struck(reason) => {
-                let struck = format!("what was shown of this answer is void: {reason}");
+                let struck = format!("the shown part of this answer is void: {reason}");
                 self.dim_line(&struck)
             }
             ScreenItem::Proposed(call) => match self.live_area {
@@ -180,13 +180,13 @@ impl LineView {
         match (end, fault_of(end)) {
             (TurnEnd::Interrupted, _) => self.dim_line("the turn was stopped"),
             (TurnEnd::ProcessDied(_), Some(fault)) => {
-                let way_on = "nobody stopped it: what you type next goes on";
+                let way_on = "your next prompt continues the session";
                 format!("{}\n", self.trouble(&format!("{fault}; {way_on}")))
             }
             (_, Some(fault)) => format!("{}\n", self.trouble(&fault)),
             (_, None) => match self.live_area {
                 LiveArea::Shown => "\n".to_owned(),
-                LiveArea::Absent => self.dim_line("the turn is over; type what comes next"),
+                LiveArea::Absent => self.dim_line("the turn is over; type the next prompt"),
             },
         }
     }
@@ -195,19 +195,19 @@ impl LineView {
 /// A right beyond the session's, in plain words.
 pub(crate) fn describe_widening(widening: &Widening) -> String {
     match widening {
-        Widening::Network => "network, for this call alone".to_owned(),
+        Widening::Network => "network, for this call only".to_owned(),
         Widening::Hosts(hosts) => {
             let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
-            format!("network to {}, for this call alone", hosts.join(", "))
+            format!("network to {}, for this call only", hosts.join(", "))
         }
         Widening::Directory(dir) => {
-            format!("{}, for this call alone", sanitize(&dir.to_path().display().to_string()))
+            format!("{}, for this call only", sanitize(&dir.to_path().display().to_string()))
         }
         Widening::GitAdmin => {
-            "what .git/config, hooks and their like hold, for this call alone".to_owned()
+            "git's settings and hooks (.git/config, .git/hooks), for this call only".to_owned()
         }
         Widening::GitSign => {
-            "signatures of git commits and tags by your ssh agent, for this call alone".to_owned()
+            "signatures of git commits and tags by your ssh agent, for this call only".to_owned()
         }
     }
 }
@@ -229,20 +229,18 @@ fn without_summary(result: &ToolResult) -> &str {
 
 fn changed(change: &Change) -> String {
     match change {
-        Change::Network(Network::On) => "network on for the commands that start from now on".into(),
-        Change::Network(Network::Off) => {
-            "network off for the commands that start from now on".into()
+        Change::Network(Network::On) => "network on for new commands".into(),
+        Change::Network(Network::Off) => "network off for new commands".into(),
+        Change::Network(Network::Listed) => "network to the allowed hosts for new commands".into(),
+        Change::Host(host) => {
+            format!("network to {host} and the other allowed hosts for new commands")
         }
-        Change::Network(Network::Listed) => {
-            "network to the allowed hosts for the commands that start from now on".into()
-        }
-        Change::Host(host) => format!(
-            "network to {host}, beside the other hosts of the list, for the commands that start from now on"
-        ),
         Change::Mode(mode) => format!("mode {}", mode.name()),
-        Change::Model(name) => format!("model {name} from the next request on"),
-        Change::Pin(file) => format!("{} is pinned from the next request on", sanitize(file)),
-        Change::Unpin(file) => format!("{} is pinned no more", sanitize(file)),
+        Change::Model(name) => format!("model {name}, starting with the next request"),
+        Change::Pin(file) => {
+            format!("{} is pinned, starting with the next request", sanitize(file))
+        }
+        Change::Unpin(file) => format!("{} is no longer pinned", sanitize(file)),
         Change::AddDirectory(dir) => {
             format!("tools may use {}", dir.to_path().display())
         }

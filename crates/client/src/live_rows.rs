@@ -105,7 +105,7 @@ pub(crate) fn key_hint(screen: &Screen) -> Option<String> {
     };
     let name = format!("{} {}{more}", sanitize(&question.tool), question.call.number);
     if screen.options.rights == Rights::ReadOnly {
-        return Some(format!("{name}: waits for an answer at another terminal"));
+        return Some(format!("{name}: another terminal has to answer"));
     }
     Some(match screen.focus {
         Focus::Question => {
@@ -118,10 +118,10 @@ pub(crate) fn key_hint(screen: &Screen) -> Option<String> {
         Focus::Rule(offer) => {
             let rule = question.offers.get(offer).map(|rule| sanitize(rule)).unwrap_or_default();
             format!(
-                "write `{rule}` into your configuration, to hold from now on? y yes, Tab next, n no"
+                "add `{rule}` to your configuration, for all sessions? y yes, Tab next rule, n no"
             )
         }
-        Focus::Reason => format!("{name}: Enter denies it with these words for the model"),
+        Focus::Reason => format!("{name}: Enter denies it with this reason for the model"),
         Focus::Line => format!("{name} waits; Tab to answer"),
     })
 }
@@ -177,7 +177,7 @@ fn settings(screen: &Screen) -> String {
         Network::Off => "net off".to_owned(),
         Network::On => "net ON".to_owned(),
         Network::Listed => match facts.hosts.as_slice() {
-            [] => "net no host".to_owned(),
+            [] => "net: no host".to_owned(),
             [only] => format!("net {only}"),
             several => format!("net {} hosts", several.len()),
         },

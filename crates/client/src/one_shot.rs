@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(4);
 /// dies each time at the same step has a bug that a restart does not fix.
 const LOSSES: u32 = 3;
 /// Where a supervisor was lost that had another one's session to open.
-const REOPENED: &str = "while the session was opened again";
+const REOPENED: &str = "while the session was reopened";
 
 /// Runs one prompt to its end. `signals` is given the sender into which signals go.
 ///
@@ -392,14 +392,14 @@ impl OneShot<'_> {
         error: ChannelError,
     ) -> Result<(), ClientError> {
         let place = match transcript.open_calls() {
-            0 => "while the model was asked",
-            _ => "while a call ran",
+            0 => "during a request to the model",
+            _ => "during a call",
         };
         self.lose(error.to_string(), place)?;
         if self.prompt == PromptState::Sent {
             self.prompt = PromptState::Unsent;
         }
-        let reason = "the supervisor was lost; another one goes on with the session".to_owned();
+        let reason = "the supervisor was lost; another one continues the session".to_owned();
         self.happened(transcript, &Event::Struck { reason });
         let session = transcript.opened().session.clone();
         let start = Start::Resume { session, open_turn: OpenTurn::GoesOn };
@@ -480,7 +480,7 @@ fn detached_error(parting: Parting, session: &SessionId, reason: &str) -> Client
         Parting::Failed => FailedKind::Internal,
     };
     let message =
-        format!("{reason}. `agentd show {session}` reads it, `--resume {session}` goes on");
+        format!("{reason}. `agentd show {session}` prints it, `--resume {session}` continues it");
     ClientError::Failed { kind, message }
 }
 
@@ -488,6 +488,6 @@ fn why(stop: RunStop) -> &'static str {
     match stop {
         RunStop::Signal(_) => "interrupted by a signal",
         RunStop::TimeLimit => "the time limit of --timeout was reached",
-        RunStop::OutputClosed => "nobody reads the output any more",
+        RunStop::OutputClosed => "the reader of the output closed it",
     }
 }

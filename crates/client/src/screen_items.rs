@@ -199,13 +199,13 @@ impl ScreenItems {
                 let place = if rule.line == 0 { "in this session" } else { "from now on" };
                 let mut text = format!("{place} `{}` is allowed (by {by})", rule.text);
                 if rule.line > 0 {
-                    text.push_str(&format!("; it stands in {}:{}", rule.file, rule.line));
+                    text.push_str(&format!("; written to {}:{}", rule.file, rule.line));
                 }
                 let mut items = vec![ScreenItem::Note(text)];
                 items.extend(unwritten.as_ref().map(|why| {
                     ScreenItem::Error(format!(
                         "the rule `{}` could not be written and ends with this session: {why}. \
-                         Put it under permissions.allow yourself, or answer so again",
+                         Add it to permissions.allow yourself, or give the same answer again",
                         rule.text
                     ))
                 }));
@@ -216,7 +216,7 @@ impl ScreenItems {
             }
             Event::Compacted { dropped } => vec![ScreenItem::Note(compacted(*dropped))],
             Event::NotCompacted { reason } => {
-                vec![ScreenItem::Note(format!("no room was made: {reason}"))]
+                vec![ScreenItem::Note(format!("the context was not shrunk: {reason}"))]
             }
             Event::Notice { text } => vec![ScreenItem::Note(text.clone())],
             Event::Degraded { reason } => vec![ScreenItem::Error(reason.clone())],
@@ -283,9 +283,12 @@ impl ScreenItems {
 
 fn compacted(dropped: u32) -> String {
     let what = match dropped {
-        0 => "is sent the longest results of calls shortened".to_owned(),
-        1 => "is no longer sent the first message of this conversation".to_owned(),
-        more => format!("is no longer sent the first {more} messages of this conversation"),
+        0 => "gets the longest call results shortened".to_owned(),
+        1 => "no longer gets the first message of this conversation".to_owned(),
+        more => format!("no longer gets the first {more} messages of this conversation"),
     };
-    format!("from the next request on the model {what}, to make room; nothing is lost on disk")
+    format!(
+        "to shrink its context, the model {what}, starting with the next request; everything \
+             stays on disk"
+    )
 }

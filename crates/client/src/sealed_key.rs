@@ -41,8 +41,8 @@ pub enum KeyFileError {
     },
     /// Others may read or write it.
     #[error(
-        "the key file {} has mode {mode:04o}: others than its owner may get at the key in it. Run \
-         `chmod 600 {}`, and think of replacing the key",
+        "the key file {} has mode {mode:04o}: other users may read or change the key. Run `chmod \
+         600 {}`, and consider replacing the key",
         path.display(), path.display()
     )]
     Open {
@@ -52,7 +52,7 @@ pub enum KeyFileError {
         mode: u32,
     },
     /// Another user owns it.
-    #[error("the key file {} belongs to somebody else. Copy the key into a file of your own", path.display())]
+    #[error("the key file {} belongs to another user. Copy the key into a file of your own", path.display())]
     Foreign {
         /// Which.
         path: PathBuf,

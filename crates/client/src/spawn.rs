@@ -133,9 +133,7 @@ pub enum StartError {
         path: PathBuf,
     },
     /// The path of this executable is unknown.
-    #[error(
-        "where agentd's executables lie cannot be found out, for which /proc has to be mounted"
-    )]
+    #[error("the directory of agentd's executables is unknown; mount /proc")]
     Nowhere(#[source] io::Error),
     /// The system refused to start it.
     #[error("cannot start {}", path.display())]
@@ -147,7 +145,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// It ended, or said nothing sensible, before it said where its socket is.
-    #[error("agentd-supervisor did not come up: {why}")]
+    #[error("agentd-supervisor did not start: {why}")]
     NotUp {
         /// The reason.
         why: String,
@@ -298,7 +296,9 @@ fn startup_message(
         Ok(StartupMessage::Down { error: StartupError { kind, message } }) => {
             Err(StartError::Cannot { kind, message })
         }
-        Err(error) => Err(StartError::NotUp { why: format!("its first word is no word: {error}") }),
+        Err(error) => {
+            Err(StartError::NotUp { why: format!("its first message is invalid: {error}") })
+        }
     }
 }
 
@@ -312,13 +312,13 @@ fn first_line(lifeline: &UnixStream, child: &mut Child) -> Result<String, String
         match limited.read(&mut byte) {
             Ok(0) => {
                 let ended = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
-                return Err(format!("it ended by itself ({ended}); its log says why"));
+                return Err(format!("it exited ({ended}); `agentd logs` shows the reason"));
             }
             Ok(_) if byte[0] == b'\n' => break,
             Ok(_) => bytes.push(byte[0]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(format!("it said nothing within {} s", START_TIMEOUT.as_secs()));
+                return Err(format!("it sent no message within {} s", START_TIMEOUT.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
         }
@@ -395,7 +395,7 @@ mod tests {
         );
         assert_eq!(said, "no place for state");
         assert!(said_by("exit 3").contains("exit status: 3"));
-        assert!(said_by("echo nonsense >&0; sleep 0.1").contains("no word"));
+        assert!(said_by("echo nonsense >&0; sleep 0.1").contains("invalid"));
         let missing = start(Path::new("/nonexistent")).unwrap_err();
         assert!(matches!(missing, StartError::Refused { .. }), "{missing}");
     }

@@ -32,7 +32,8 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// A process listens there, but sends nothing.
-    #[error("the supervisor at {} does not answer; `ps` shows it, and `kill -CONT` or `kill` on agentd-supervisor helps", socket.display())]
+    #[error("the supervisor at {} does not answer; `ps` shows it, and `kill -CONT` or `kill` on \
+             agentd-supervisor helps", socket.display())]
     Silent {
         /// The socket.
         socket: PathBuf,
@@ -51,7 +52,8 @@ pub enum ConnectError {
     },
     /// It is of another build, which never speaks with this one.
     #[error(
-        "the daemon that runs is build {theirs}, this is build {ours}; they do not speak with each other"
+        "the running daemon is build {theirs}, this is build {ours}; different builds cannot \
+         communicate"
     )]
     OtherBuild {
         /// The daemon's.
@@ -69,7 +71,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// The supervisor broke the protocol.
-    #[error("the supervisor said something else than Welcome")]
+    #[error("the supervisor sent an unexpected message in place of Welcome")]
     OutOfTurn,
 }
 

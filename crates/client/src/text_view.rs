@@ -104,9 +104,9 @@ impl TextView {
         if let Some(first) = conclusion.unapproved.first() {
             let count = conclusion.unapproved.len();
             shown.err.push_str(&format!(
-                "agentd: {count} call(s) needed an approval and nobody could be asked, the first \
-                 of them {}: {}\n  allow them by a rule or by --permission-mode; see `agentd audit \
-                 ls --session {session} --denied`\n",
+                "agentd: {count} call(s) needed an approval, but this run is non-interactive; \
+                 the first is {}: {}\n  allow them by a rule or by --permission-mode; see \
+                 `agentd audit ls --session {session} --denied`\n",
                 sanitize(&first.tool),
                 one_line(&gist(first), LINE),
             ));

@@ -269,8 +269,8 @@ impl Transcript {
 #[must_use]
 pub fn resume_hint(session: &SessionId) -> String {
     format!(
-        "`agentd show {session}` reads the session, `agentd -p PROMPT --resume {session}` goes on \
-         with it"
+        "`agentd show {session}` prints the session, `agentd -p PROMPT --resume {session}` \
+         continues it"
     )
 }
 
@@ -285,7 +285,8 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
             Some(format!("the turn used up its {calls} tool calls; see budget.calls"))
         }
         TurnEnd::CallsUsedUp { calls, of: Span::Session } => Some(format!(
-            "the session used up its {calls} tool calls; raise budget.session_calls and resume it, or start another"
+            "the session used up its {calls} tool calls; raise budget.session_calls and resume \
+             it, or start another"
         )),
         TurnEnd::Declined { explanation } if explanation.trim().is_empty() => {
             Some("the model declined the request".to_owned())
@@ -294,7 +295,7 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
             Some(format!("the model declined the request: {explanation}"))
         }
         TurnEnd::Truncated => {
-            Some("the answer was cut at its token limit, or the context is full".to_owned())
+            Some("the answer was truncated at its token limit, or the context is full".to_owned())
         }
         TurnEnd::Interrupted => Some("the turn was interrupted".to_owned()),
         TurnEnd::ProviderFailed { kind: _, message } => Some(message.clone()),

@@ -169,7 +169,7 @@ fn text_puts_the_answer_on_one_stream_and_the_way_on_the_other() {
     assert!(err.contains("bash exit code 1\n"), "{err}");
     assert!(err.contains("refused: openat /etc/x: EACCES"), "{err}");
     assert!(err.ends_with("session 0123456789ab\n"), "{err}");
-    assert!(err.contains("nobody could be asked") && err.contains("--permission-mode"), "{err}");
+    assert!(err.contains("non-interactive") && err.contains("--permission-mode"), "{err}");
     assert!(!err.contains('\u{1b}'), "no colour, no foreign codes");
     assert_eq!(conclusion.unapproved.len(), 1);
 

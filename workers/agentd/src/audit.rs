@@ -28,7 +28,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
             match json {
                 true => print(&lines(&calls)?),
                 false if calls.is_empty() => {
-                    eprintln!("agentd: no call in the audit log {} fits", dir.display());
+                    eprintln!("agentd: no call in the audit log {} matches", dir.display());
                 }
                 false => print(&table(&calls)),
             }
@@ -78,7 +78,7 @@ fn never_began(place: &CliContext, session: &str, error: &ReadError) -> bool {
 
 fn verdict(found: &Verification) -> String {
     let counts = format!(
-        "{} records, {} anchors in session journals, {} kept texts",
+        "{} records, {} anchors in session journals, {} stored texts",
         found.lines, found.anchors, found.texts
     );
     let begins =
@@ -93,8 +93,8 @@ fn verdict(found: &Verification) -> String {
 /// Where a log begins whose oldest records were removed as its bounds say.
 fn begins(removed: &Removed, anchors: usize) -> String {
     format!(
-        "the log begins at record {}: those before it, all older than {} UTC, were removed because {}, \
-         which the log itself says{}\n",
+        "the log begins at record {}: earlier records, all older than {} UTC, were removed \
+         because {}, as the log itself records{}\n",
         removed.to + 1,
         record_text::time(removed.before),
         match removed.bound {
@@ -135,7 +135,7 @@ fn since(text: &str, now: Timestamp) -> Result<u64, CliError> {
     };
     let time = text.is_ascii().then(ago).flatten().or_else(|| text.parse::<Timestamp>().ok());
     time.and_then(|time| u64::try_from(time.as_millisecond()).ok()).ok_or_else(|| {
-        CliError::user(format!("--since {text:?} is no time"))
+        CliError::user(format!("--since {text:?} is not a time"))
             .hint("write a span such as 30m, 2h or 7d, or a time such as 2026-11-01T08:00:00Z")
     })
 }
@@ -143,19 +143,20 @@ fn since(text: &str, now: Timestamp) -> Result<u64, CliError> {
 /// The one call of that name.
 fn one(dir: &Path, name: &str) -> Result<AuditedCall, CliError> {
     let unknown = |message: String| {
-        CliError::user(message).hint("a call is named <session>.<number>, see `agentd audit ls`")
+        CliError::user(message)
+            .hint("write a call as <session>.<number>; `agentd audit ls` lists them")
     };
     let parts = name
         .rsplit_once('.')
         .and_then(|(session, number)| Some((session.to_owned(), number.parse::<u32>().ok()?)));
     let Some((session, number)) = parts else {
-        return Err(unknown(format!("{name:?} is no name of a call")));
+        return Err(unknown(format!("{name:?} is not a call")));
     };
     let filter = Filter { session: Some(session), call: Some(number), ..Filter::default() };
     let mut found = journal::calls(dir, &filter).map_err(|error| unreadable(&error))?;
     match (found.pop(), found.len()) {
         (Some(call), 0) => Ok(call),
-        (Some(_), more) => Err(unknown(format!("{} calls are named so", more + 1))),
+        (Some(_), more) => Err(unknown(format!("{} calls match", more + 1))),
         (None, _) => Err(unknown(format!("there is no call {name} in the audit log"))),
     }
 }
@@ -174,7 +175,7 @@ fn lines(calls: &[AuditedCall]) -> Result<String, CliError> {
 fn unreadable(error: &ListError) -> CliError {
     CliError::config(chain(error))
         .exit(CliExit::Failed)
-        .hint("`agentd audit verify` names every line that is not as it was written")
+        .hint("`agentd audit verify` lists every changed line")
 }
 
 #[cfg(test)]

@@ -100,7 +100,11 @@ impl fmt::Display for CliError {
         match (&self.hint, self.source) {
             (Some(hint), _) => write!(f, "\nhint: {hint}"),
             (None, ErrorSource::Internal) => {
-                write!(f, "\nhint: this is a fault of agentd; `agentd doctor` shows its setting")
+                write!(
+                    f,
+                    "\nhint: this is a bug in agentd; attach the output of `agentd doctor` \
+                           to a report"
+                )
             }
             (None, ErrorSource::User | ErrorSource::Config) => Ok(()),
         }
@@ -141,7 +145,7 @@ impl From<StartError> for CliError {
         match error {
             StartError::Missing { .. } => {
                 Self::config(message).exit(CliExit::SupervisorUnreachable).hint(
-                    "every executable of agentd stands in one directory; build them all with \
+                    "all executables of agentd must be in one directory; build them with \
                      `cargo build --workspace`, or install them with `cargo install --locked \
                      --path .`",
                 )
@@ -170,8 +174,8 @@ impl From<ConnectError> for CliError {
             }
             ConnectError::OtherBuild { .. } => {
                 Self::config(message).exit(CliExit::SupervisorUnreachable).hint(
-                    "`agentd daemon restart --force` puts this build in its place and interrupts \
-                     what runs there; every session stays on disk",
+                    "`agentd daemon restart --force` replaces it with this build and interrupts \
+                     running turns; every session stays on disk",
                 )
             }
             ConnectError::Silent { .. }

@@ -137,7 +137,7 @@ pub(crate) fn real_dir(named: &Path, what: &str) -> Result<PathBuf, CliError> {
         Ok((false, _)) => Err(CliError::user(format!("{what} {shown} is not a directory"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(CliError::user(format!("{what} {shown} does not exist"))
-                .hint("give an existing directory, or make it first"))
+                .hint("give an existing directory, or create it first"))
         }
         Err(error) => Err(CliError::user(format!("{what} {shown} cannot be used: {error}"))),
     }

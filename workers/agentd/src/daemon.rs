@@ -25,7 +25,7 @@ pub(crate) fn main(command: &DaemonCommand) -> Result<CliExit, CliError> {
         DaemonCommand::Start => {
             place.writable_state()?;
             let connection = of(&place, &executable)?.find_or_start()?;
-            eprintln!("agentd: the daemon runs (process {})", connection.supervisor_pid());
+            eprintln!("agentd: the daemon is running (process {})", connection.supervisor_pid());
             Ok(CliExit::Done)
         }
         DaemonCommand::Stop { force } => stop(&of(&place, &executable)?, unfinished(*force)),
@@ -33,7 +33,7 @@ pub(crate) fn main(command: &DaemonCommand) -> Result<CliExit, CliError> {
             let daemon = of(&place, &executable)?;
             stop(&daemon, unfinished(*force))?;
             let connection = daemon.find_or_start()?;
-            eprintln!("agentd: the daemon runs (process {})", connection.supervisor_pid());
+            eprintln!("agentd: the daemon is running (process {})", connection.supervisor_pid());
             Ok(CliExit::Done)
         }
         DaemonCommand::Status { json } => status(&of(&place, &executable)?, *json),
@@ -69,13 +69,13 @@ fn stop(daemon: &DaemonSource<'_>, unfinished: Unfinished) -> Result<CliExit, Cl
             Unfinished::Interrupt,
         ) => {
             return daemon.terminate(END).map(|()| CliExit::Done).map_err(|error| {
-                CliError::internal(format!("the daemon cannot be ended: {error}"))
+                CliError::internal(format!("the daemon cannot be stopped: {error}"))
             });
         }
         (found, _) => found?,
     };
     let Some(mut connection) = found else {
-        eprintln!("agentd: no daemon runs");
+        eprintln!("agentd: no daemon is running");
         return Ok(CliExit::Done);
     };
     let _ = connection.send(&FromClient::Shutdown { unfinished }, &[]);
@@ -89,9 +89,9 @@ fn stop(daemon: &DaemonSource<'_>, unfinished: Unfinished) -> Result<CliExit, Cl
             Err(_) => break,
         }
     }
-    daemon.wait_for_end(END).map_err(|error| {
-        CliError::internal(format!("the daemon was asked to end and did not: {error}"))
-    })?;
+    daemon
+        .wait_for_end(END)
+        .map_err(|error| CliError::internal(format!("the daemon did not end: {error}")))?;
     eprintln!("agentd: the daemon has ended; its sessions are on disk");
     Ok(CliExit::Done)
 }
@@ -101,7 +101,7 @@ fn status(daemon: &DaemonSource<'_>, json: bool) -> Result<CliExit, CliError> {
         if json {
             print(&format!("{}\n", json!({ "running": false })));
         } else {
-            eprintln!("agentd: no daemon runs; `agentd daemon start` starts one");
+            eprintln!("agentd: no daemon is running; `agentd daemon start` starts one");
         }
         return Ok(CliExit::SupervisorUnreachable);
     };

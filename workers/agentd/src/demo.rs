@@ -36,8 +36,8 @@ use view::{DemoView, in_words};
 /// The model's side of the conversation.
 const RECORDING: &str = include_str!("demo/recording.jsonl");
 /// A note on the refusals that the audit table cannot show.
-const NOT_OBSERVABLE: &str = "not observable: refused reads, here that of the secret; the command's \
-    output shows it\n";
+const NOT_OBSERVABLE: &str = "not observable: refused reads, here of the secret; the command's \
+                              output shows it\n";
 /// Longest run. An emulated machine takes longer than the usual seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 
@@ -122,7 +122,7 @@ fn play(
     view: &mut DemoView,
 ) -> Result<Played, CliError> {
     let signals = BlockedSignals::block()
-        .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))?;
+        .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let executable = sibling_executable("agentd-supervisor")?;
     let variables = scene.variables();
     let launch = SupervisorLaunch {
@@ -207,7 +207,7 @@ fn conversation(finished: &Finished) -> DemoCheck {
         (_, Some(fault)) => Err(fault.clone()),
         (_, None) => Err("it has no end".to_owned()),
     };
-    DemoCheck { claim: "the conversation came to its end", found }
+    DemoCheck { claim: "the conversation ended normally", found }
 }
 
 /// Prints the records, the refusals and the result of `audit verify`, and checks that the records
@@ -223,18 +223,15 @@ fn record(scene: &DemoScene, view: &DemoView, colour: Colour) -> Result<[DemoChe
     print(&text);
     let verified = if exit == CliExit::Done { Ok("verified".to_owned()) } else { Err(text) };
     Ok([
-        DemoCheck {
-            claim: "the record names what was refused",
-            found: checks::recorded(&calls, view),
-        },
-        DemoCheck { claim: "the record is whole", found: verified },
+        DemoCheck { claim: "the record lists the refusals", found: checks::recorded(&calls, view) },
+        DemoCheck { claim: "the record is complete", found: verified },
     ])
 }
 
 /// True if every process of the run is gone.
 fn nothing_left(played: &Played) -> DemoCheck {
     let found = match alive(played.supervisor) {
-        true => Err(format!("process {} still lives", played.supervisor)),
+        true => Err(format!("process {} is still alive", played.supervisor)),
         false => Ok(format!("the supervisor, process {}, is gone", played.supervisor)),
     };
     DemoCheck { claim: "the supervisor left with the run", found }

@@ -215,7 +215,7 @@ fn cage(host: &HostProbe, forced: Option<&ValueOrigin>) -> Vec<DoctorFinding> {
             findings
         }
         Tier::C => {
-            let text = "none can be made, so no tool call runs here";
+            let text = "none can be made, so no tool call runs on this machine";
             let hint = "agentd needs Linux 5.13 or newer with Landlock and seccomp; --unsafe-no-sandbox \
                         runs calls without any, and every screen says NONE then";
             let mut findings =
@@ -230,12 +230,12 @@ fn cage(host: &HostProbe, forced: Option<&ValueOrigin>) -> Vec<DoctorFinding> {
 
 /// Enforcement of a command's total memory and processes: by the kernel, or by counting.
 fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
-    const WATCHED: &str = "watched ten times a second";
+    const WATCHED: &str = "counted ten times a second";
     match delegation {
         Delegation::Available { base, .. } if cage == Tier::C => {
             let text = format!(
-                "delegated: a command that runs without a cage begins in one of its own in {}, and \
-                 nothing keeps it from leaving",
+                "delegated: a command without a cage starts in its own cgroup in {}, but can \
+                 leave it",
                 base.display()
             );
             DoctorFinding::note("cgroup", text)
@@ -248,7 +248,7 @@ fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
                 list.into_iter().map(Controller::label).collect::<Vec<_>>().join(" and ")
             };
             let text = format!(
-                "delegated: each command gets its own in {}; the kernel holds its {}",
+                "delegated: each command gets its own in {}; the kernel enforces its {}",
                 base.display(),
                 named(held)
             );
@@ -273,16 +273,16 @@ fn executables() -> Vec<DoctorFinding> {
     let missing: Vec<&str> =
         EXECUTABLES.iter().copied().filter(|name| sibling_executable(name).is_err()).collect();
     if let Err(error) = std::env::current_exe() {
-        let text = format!("where they are cannot be found out: {error}");
-        let hint = "/proc has to be mounted, and readable";
+        let text = format!("their directory is unknown: {error}");
+        let hint = "mount /proc, readable for you";
         return vec![
             DoctorFinding::missing("executables", text, CliExit::SupervisorUnreachable).hint(hint),
         ];
     }
     if missing.is_empty() {
-        return vec![DoctorFinding::ok("executables", "all of them stand beside this one")];
+        return vec![DoctorFinding::ok("executables", "all are in the directory of this one")];
     }
-    let text = format!("{} not beside this executable", missing.join(", "));
+    let text = format!("{} missing in the directory of this executable", missing.join(", "));
     let hint = "build them with `cargo build --workspace`, or install all with `cargo install \
                 --locked --path .`";
     vec![DoctorFinding::missing("executables", text, CliExit::SupervisorUnreachable).hint(hint)]
@@ -332,9 +332,9 @@ fn of_place(place: &CliContext) -> Vec<DoctorFinding> {
         Ok(config) => {
             let warnings = config.warnings.len();
             findings.push(match warnings {
-                0 => DoctorFinding::ok("configuration", format!("good for {}", here.display())),
+                0 => DoctorFinding::ok("configuration", format!("valid for {}", here.display())),
                 count => {
-                    DoctorFinding::note("configuration", format!("good, with {count} warnings"))
+                    DoctorFinding::note("configuration", format!("valid, with {count} warnings"))
                 }
             });
             findings.push(match &config.provider.key {

@@ -14,10 +14,11 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
     match init_project(&project, &store) {
         Ok(file) => {
             print(&format!(
-                "wrote {} and recorded your trust in it\nedit it as you like; after a change, run \
-                 with --trust-project or it may only tighten\nyour trust also lets what `verify.commands` \
-                 and `format.commands` say run behind edits: unless you configured others, `cargo check` \
-                 behind those of *.rs files, and with it build scripts\n",
+                "wrote {} and recorded your trust in it\nyou may edit it; after a change it can \
+                 only tighten settings until you run with --trust-project\nyour trust also lets \
+                 agentd run the commands of `verify.commands` and `format.commands` after edits; \
+                 by default that is `cargo check` after edits of *.rs files, which runs build \
+                 scripts\n",
                 file.display()
             ));
             Ok(CliExit::Done)

@@ -26,8 +26,8 @@ use std::path::Path;
 pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
     if !is_terminal() {
         return Err(CliError::user("there is no prompt, no command and no terminal").hint(
-            "`agentd -p 'What is here?'` runs one prompt, `agentd demo` shows everything, `agentd \
-             --help` lists the commands",
+            "`agentd -p 'What is here?'` runs one prompt, `agentd demo` shows an example, \
+             `agentd --help` lists the commands",
         ));
     }
     let place = CliContext::of_process()?;
@@ -72,10 +72,10 @@ pub(crate) fn attach(
     // A read-only client does not start a supervisor.
     if rights == Rights::ReadOnly && sessions::holder(&place, &session)?.is_none() {
         return Err(CliError::user(format!(
-            "session {session} does not run, so there is nothing to watch"
+            "session {session} is not running, so there is nothing to watch"
         ))
         .hint(format!(
-            "`agentd show {session}` reads it, `agentd attach {session}` goes on with it"
+            "`agentd show {session}` prints it, `agentd attach {session}` continues it"
         )));
     }
     let project = journal::header(&sessions::directory(&place, &session));
@@ -143,7 +143,7 @@ fn run_attached(
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
     entrance.leader = place.load(&project(flags)?, &[], trust)?.ui.leader;
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
-        CliError::config(format!("ui.leader is {:?}, which is no free key", entrance.leader))
+        CliError::config(format!("ui.leader is {:?}, which is not a free key", entrance.leader))
             .hint("write it as \"Ctrl-\\\\\" or with a letter that is free, such as \"Ctrl-b\"")
     })?;
     let (opening, papers) = open_request(place, flags, start, Audience::Person, need)?;
@@ -161,7 +161,7 @@ fn run_attached(
     // A daemon that refuses this client fails here, with the full reason.
     drop(daemon.find_or_start()?);
     let signals = BlockedSignals::block()
-        .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))?;
+        .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let records = |session: &SessionId| records(place, session);
     let left = client::attach(&mut daemon, visit, &records, |inputs| {
         signals.deliver_as(inputs, ScreenInput::Signal);
@@ -184,10 +184,10 @@ fn records(place: &CliContext, session: &SessionId) -> String {
 fn ended(left: AttachEnd) -> Result<CliExit, CliError> {
     let back = left.session.map_or_else(
         || "no session was opened".to_owned(),
-        |session| format!("session {session}: `agentd attach {session}` comes back"),
+        |session| format!("session {session}: `agentd attach {session}` returns"),
     );
     for text in &left.unconfirmed {
-        eprintln!("perhaps not taken by the session: {text}");
+        eprintln!("the session may not have received: {text}");
     }
     match left.reason {
         LeaveReason::Quit => {
@@ -196,7 +196,7 @@ fn ended(left: AttachEnd) -> Result<CliExit, CliError> {
         }
         LeaveReason::Detached(why) => {
             let why = why.map_or_else(|| "detached".to_owned(), |why| format!("detached: {why}"));
-            eprintln!("{why}; the session goes on\n{back}");
+            eprintln!("{why}; the session continues\n{back}");
             Ok(CliExit::Detached)
         }
         LeaveReason::Ended(why) => {

@@ -16,7 +16,7 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
     match json {
         true => print(&rows.iter().map(line).collect::<String>()),
         false if rows.is_empty() => {
-            eprintln!("agentd: there is no session yet; `agentd` in a project begins one");
+            eprintln!("agentd: there is no session yet; `agentd` in a project starts one");
         }
         false => {
             let head = ["SESSION", "STATE", "TURNS", "LAST", "PROJECT", "TITLE"].map(str::to_owned);

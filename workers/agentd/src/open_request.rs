@@ -50,9 +50,8 @@ pub(crate) fn open_request(
     let config = place.load(&project, &settings, trust)?;
     if config.provider.model.is_none() {
         let words = config.provider.name.vendor().no_model();
-        return Err(CliError::config(words).hint(
-            "a vendor's newest models stand in its documentation; `[models]` names your own",
-        ));
+        return Err(CliError::config(words)
+            .hint("see the vendor's documentation for its models; `[models]` names your own"));
     }
     let key = match (key(&config), need) {
         (Err(_), KeyNeed::WhereSet) => None,
@@ -130,7 +129,7 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
                 "--replay plays a recording in place of --provider {}",
                 provider.as_str()
             ))
-            .hint("leave one of the two out"));
+            .hint("remove one of the two"));
         }
         (Some(provider), None) => set("provider.name", provider.as_str()),
         (None, None) => {}

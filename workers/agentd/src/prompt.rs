@@ -26,7 +26,7 @@ pub(crate) fn read(given: Option<&str>) -> Result<String, CliError> {
     let prompt = join(given, &piped);
     if prompt.trim().is_empty() {
         return Err(CliError::user("there is no prompt").hint(
-            "say it on the command line, as in `agentd -p 'What is here?'`, or on standard input",
+            "give it on the command line, as in `agentd -p 'What is here?'`, or on standard input",
         ));
     }
     Ok(prompt)
@@ -45,7 +45,7 @@ pub(crate) fn none(given: Option<&str>) -> Result<(), CliError> {
     match given {
         Some(given) if !given.trim().is_empty() => {
             Err(CliError::user("--input-format stream-json takes its prompts from standard input")
-                .hint("leave the prompt on the command line out"))
+                .hint("remove the prompt from the command line"))
         }
         Some(_) | None => Ok(()),
     }
@@ -84,7 +84,7 @@ fn next_of_stream(read: &mut u64) -> Option<Result<String, String>> {
 
 /// The text of a user message.
 fn message(line: &[u8]) -> Result<String, String> {
-    let said: Value = serde_json::from_slice(line).map_err(|error| format!("no JSON: {error}"))?;
+    let said: Value = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
     if said["type"] != "user" {
         return Err(format!("its type is {} and not \"user\"", said["type"]));
     }
@@ -96,7 +96,7 @@ fn message(line: &[u8]) -> Result<String, String> {
                 Some(_) | None => None,
             };
             let texts: Option<Vec<String>> = blocks.iter().map(text).collect();
-            texts.ok_or("only text is understood in a message")?.join("\n\n")
+            texts.ok_or("a message may contain only text")?.join("\n\n")
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
             return Err("it has no message.content".to_owned());
@@ -120,7 +120,7 @@ fn is_silent_pipe(given: &str) -> Result<bool, CliError> {
         .map_err(|error| CliError::user(format!("cannot read standard input: {error}")))?;
     if ready == 0 {
         eprintln!(
-            "agentd: nothing came on standard input within {} s, going on without it; close it \
+            "agentd: standard input sent nothing within {} s; continuing without it; close it \
              with </dev/null",
             PATIENCE_MS / 1000
         );
@@ -133,7 +133,7 @@ fn piped() -> Result<String, CliError> {
     match io::stdin().lock().take(CAP + 1).read_to_end(&mut bytes) {
         Ok(length) if length as u64 > CAP => {
             Err(CliError::user(format!("standard input is larger than {} MiB", CAP >> 20))
-                .hint("put it into a file of the project and name the file in the prompt"))
+                .hint("put the text into a file of the project and name the file in the prompt"))
         }
         Ok(_) => {
             String::from_utf8(bytes).map_err(|_| CliError::user("standard input is not UTF-8 text"))

@@ -29,7 +29,7 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
     } else if !rows.is_empty() {
         print(&table(&rows));
     } else if exit == CliExit::Done {
-        eprintln!("agentd: no supervisor runs; `agentd -p` brings up one for each run");
+        eprintln!("agentd: no supervisor is running; `agentd -p` starts one for each run");
     }
     Ok(exit)
 }

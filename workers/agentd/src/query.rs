@@ -65,7 +65,7 @@ fn connect(socket: &Path) -> Result<SupervisorConnection, ConnectError> {
 
 /// A supervisor gave no answer; others may.
 pub(crate) fn warn_no_answer(failure: &CliError) {
-    eprintln!("agentd: {}; what it does is not known here", failure.message());
+    eprintln!("agentd: {}; its sessions are not listed", failure.message());
 }
 
 /// Sends a request and waits for its answer, without a time limit.
@@ -117,9 +117,9 @@ fn no_answer(pid: u32, error: &ChannelError) -> CliError {
     let silent =
         matches!(error, ChannelError::Io(error) if error.kind() == io::ErrorKind::WouldBlock);
     if silent {
-        CliError::internal(format!("the supervisor (process {pid}) gives no answer"))
+        CliError::internal(format!("the supervisor (process {pid}) does not answer"))
             .exit(CliExit::SupervisorUnreachable)
-            .hint("`agentd daemon stop --force` ends one that is stopped or stuck")
+            .hint("`agentd daemon stop --force` ends a stopped or stuck daemon")
     } else {
         lost(error)
     }
@@ -165,7 +165,7 @@ pub(crate) fn ask_done(
 
 /// An answer to another question.
 pub(crate) fn unexpected(word: &ToClient) -> CliError {
-    CliError::internal(format!("the supervisor answered something else: {word:?}"))
+    CliError::internal(format!("the supervisor sent an unexpected answer: {word:?}"))
 }
 
 /// The error of a failed request, by who can fix it.

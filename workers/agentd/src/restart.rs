@@ -28,12 +28,14 @@ pub(crate) fn main(beginning: &str) -> Result<CliExit, CliError> {
         (Some((id, at)), None) if !beginning.is_empty() => {
             restart(running.swap_remove(at), SessionId(id))
         }
-        (None, _) => Err(CliError::user(format!("no supervisor holds a session {beginning:?}"))
-            .hint("a session that is on disk only needs no restart: opening it starts its workers anew")),
+        (None, _) => Err(CliError::user(format!("no supervisor runs a session {beginning:?}"))
+            .hint(
+                "a session that is only on disk needs no restart: opening it starts its workers",
+            )),
         (Some((one, _)), other) => {
             let other = other.map_or(String::new(), |(id, _)| format!(" and {id}"));
-            Err(CliError::user(format!("{beginning:?} names more than one session"))
-                .hint(format!("say more of its name, for example of {one}{other}")))
+            Err(CliError::user(format!("{beginning:?} matches more than one session"))
+                .hint(format!("give a longer prefix, for example of {one}{other}")))
         }
     }
 }
@@ -45,7 +47,7 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
     connection.send(&FromClient::Restart { session: session.clone() }, &[]).map_err(lost)?;
     match connection.recv().map_err(lost)? {
         ToClient::Done => {
-            eprintln!("agentd: what had failed of session {session} is started again");
+            eprintln!("agentd: the failed processes of session {session} are restarted");
             Ok(CliExit::Done)
         }
         ToClient::Failed { kind: FailedKind::NotFound, message } => Err(CliError::user(message)),
@@ -63,7 +65,7 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
         | ToClient::Event { .. }
         | ToClient::Pong(_)
         | ToClient::Processes(_) => {
-            Err(CliError::internal("the supervisor answered something else"))
+            Err(CliError::internal("the supervisor sent an unexpected answer"))
         }
     }
 }

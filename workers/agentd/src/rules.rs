@@ -54,7 +54,7 @@ struct CheckedCall {
 impl CheckedCall {
     fn of(call: &str, project: &Path) -> Result<Self, CliError> {
         let named = NamedCall::parse(call)
-            .map_err(|fault| CliError::user(format!("{call:?} names no call: {fault}")))?;
+            .map_err(|fault| CliError::user(format!("{call:?} is not a call: {fault}")))?;
         let config = settings::sound(project)?;
         let rules = SessionRules::new(&config.rule_set(project, Audience::Person))
             .map_err(|error| CliError::config(chain(&error)))?;
@@ -67,7 +67,7 @@ impl CheckedCall {
                     (_, Some(url)) => url,
                     (tool, None) => {
                         let way =
-                            format!("say which page, for example `{tool}:https://docs.rs/serde`");
+                            format!("give a page, for example `{tool}:https://docs.rs/serde`");
                         return Err(CliError::user(way));
                     }
                 };
@@ -116,10 +116,13 @@ impl CheckedCall {
         let mut text = format!("{word}: {why}\n");
         match &self.programs {
             Some(Ok(programs)) => {
-                text.push_str("it would run, and each was judged:\n");
+                text.push_str("it would run these programs, and each was judged:\n");
                 text.extend(programs.iter().map(|program| format!("  {program}\n")));
             }
-            Some(Err(why)) => text.push_str(&format!("what it would run is not known: {why}\n")),
+            Some(Err(why)) => text.push_str(&format!(
+                "the programs that it would run are \
+                                                      unknown: {why}\n"
+            )),
             None => {}
         }
         if let Verdict::Ask(question) = &self.verdict {
@@ -127,7 +130,7 @@ impl CheckedCall {
                 text.push_str("rules that would allow it:\n");
                 text.extend(question.offers.iter().map(|offer| format!("  {offer}\n")));
             }
-            text.push_str("where nobody can be asked, as with -p, it is refused\n");
+            text.push_str("non-interactive runs (-p) refuse this call\n");
         }
         text
     }
@@ -178,16 +181,16 @@ impl CheckedCall {
                     let each = rules.iter().map(|rule| format!("`{}` ({})", rule.text, at(rule)));
                     format!("the rules {}", each.collect::<Vec<_>>().join(", "))
                 }
-                Basis::Mode(Mode::Plan) => "in the mode `plan` nothing is changed".to_owned(),
+                Basis::Mode(Mode::Plan) => "the mode `plan` refuses every change".to_owned(),
                 Basis::Mode(mode) => {
-                    format!("no rule speaks of it, and the mode is `{}`", mode.name())
+                    format!("no rule matches it, and the mode is `{}`", mode.name())
                 }
                 Basis::Opaque(mode) => format!(
-                    "the mode is `{}`; no rule can see the program in it whose name is only known when \
-                     it runs",
+                    "the mode is `{}`; no rule can match a program in it whose name is known \
+                     only at run time",
                     mode.name()
                 ),
-                Basis::Query => "it only looks, and no rule denies it".to_owned(),
+                Basis::Query => "it only reads, and no rule denies it".to_owned(),
                 Basis::Unjudgeable(why) | Basis::NobodyToAsk(why) => why.clone(),
                 Basis::Person(who) => format!("answered by {who}"),
             },
@@ -203,13 +206,13 @@ fn probe(
     config: &Config,
 ) -> Result<ProbedPath, CliError> {
     let real = real_path(&project.join(named)).ok_or_else(|| {
-        CliError::user(format!("{named} cannot be looked up: a directory in it does not exist"))
+        CliError::user(format!("{named} cannot be resolved: a directory in it does not exist"))
     })?;
     let added = config.tools.add_dirs.iter().filter_map(|dir| dir.canonicalize().ok());
     let in_scope =
         std::iter::once(project.to_owned()).chain(added).any(|dir| real.starts_with(dir));
     let digest = (kind == ToolKind::Mutation && real.is_file()).then(String::new);
-    let real = real.to_str().ok_or_else(|| CliError::user(format!("{named} is no UTF-8")))?;
+    let real = real.to_str().ok_or_else(|| CliError::user(format!("{named} is not UTF-8")))?;
     Ok(ProbedPath { named: named.to_owned(), real: real.to_owned(), in_scope, digest })
 }
 

@@ -56,7 +56,7 @@ fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, CliError>
 
 fn held_signals() -> Result<BlockedSignals, CliError> {
     BlockedSignals::block()
-        .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))
+        .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))
 }
 
 /// Starts a private supervisor, runs the task on it, and ends the supervisor in any case.
@@ -70,7 +70,7 @@ pub(crate) fn drive(task: Task, view: &mut dyn RunView) -> Result<Finished, CliE
     let ended = supervisors.end();
     let finished = ran.map_err(|failed| failure(&failed))?;
     ended.map_err(|error| {
-        CliError::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
+        CliError::internal(format!("cannot determine how agentd-supervisor ended: {error}"))
     })?;
     Ok(finished)
 }
@@ -94,7 +94,7 @@ pub(crate) fn failure(failed: &RunFailure) -> CliError {
                 Some(session) => format!("{message}; {}", resume_hint(session)),
                 None => message,
             };
-            CliError::internal(message).hint("`agentd logs` says how the supervisors ended")
+            CliError::internal(message).hint("`agentd logs` shows how the supervisors ended")
         }
         ClientError::Stopped(_) => CliError::user(message),
     };

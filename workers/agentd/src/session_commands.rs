@@ -25,9 +25,11 @@ pub(crate) fn end(beginning: &str, ending: Ending) -> Result<CliExit, CliError> 
             if answer != ToClient::Done {
                 return Err(query::unexpected(&answer));
             }
-            eprintln!("agentd: session {session} has ended; `agentd attach {session}` goes on");
+            eprintln!(
+                "agentd: session {session} has ended; `agentd attach {session}` continues it"
+            );
         }
-        None => eprintln!("agentd: session {session} does not run"),
+        None => eprintln!("agentd: session {session} is not running"),
     }
     Ok(CliExit::Done)
 }
@@ -52,7 +54,7 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
                 .map_err(CliError::from)
                 .and_then(|mut connection| query::ask_done(&mut connection, &word));
             own.end().map_err(|error| {
-                CliError::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
+                CliError::internal(format!("cannot determine how agentd-supervisor ended: {error}"))
             })?;
             removed?;
         }

@@ -65,7 +65,7 @@ pub(crate) fn holder(
         }
     }
     let unknown =
-        |it: CliError| it.preceded_by(&format!("whether session {session} runs is not known"));
+        |it: CliError| it.preceded_by(&format!("it is unknown if session {session} is running"));
     silent.map_or(Ok(None), |failure| Err(unknown(failure)))
 }
 
@@ -86,12 +86,12 @@ pub(crate) fn named(place: &CliContext, beginning: &str) -> Result<SessionId, Cl
     match found.as_slice() {
         [one] if !beginning.is_empty() => Ok(SessionId(one.clone())),
         [] => Err(CliError::user(format!("there is no session {beginning:?}"))
-            .hint("`agentd ls` names them")),
+            .hint("`agentd ls` lists them")),
         several => {
             let some = several.iter().take(5).map(|id| candidate(place, id)).collect::<Vec<_>>();
             let more = if several.len() > some.len() { "\n  …" } else { "" };
             Err(CliError::user(format!("{} sessions begin with {beginning:?}", several.len()))
-                .hint(format!("say more of the name:\n  {}{more}", some.join("\n  "))))
+                .hint(format!("give a longer prefix:\n  {}{more}", some.join("\n  "))))
         }
     }
 }
@@ -138,7 +138,7 @@ pub(crate) fn newest_here(place: &CliContext, flags: &SessionFlags) -> Result<Se
     let project = real_dir(named, "the project directory")?;
     newest_of(place, &project).map(|row| row.session).ok_or_else(|| {
         CliError::user(format!("there is no session of {}", project.display()))
-            .hint("`agentd ls` names all sessions, `agentd new` begins one")
+            .hint("`agentd ls` lists all sessions, `agentd new` starts one")
     })
 }
 

@@ -26,10 +26,11 @@ pub(crate) fn main(command: &ConfigCommand) -> Result<CliExit, CliError> {
                 config.credentials.iter().filter(|one| !one.is_listed(&config.hosts))
             {
                 eprintln!(
-                    "agentd: {origin}: `net.credentials.\"{host}\"` is not used here: net.allow lacks {host}"
+                    "agentd: {origin}: `net.credentials.\"{host}\"` is not used here: net.allow \
+                     lacks {host}"
                 );
             }
-            print(&format!("good, with {} warnings\n", config.warnings.len()));
+            print(&format!("valid, with {} warnings\n", config.warnings.len()));
         }
     }
     Ok(CliExit::Done)

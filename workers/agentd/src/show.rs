@@ -50,7 +50,7 @@ fn each(
     let session = sessions::named(&place, beginning)?;
     let unreadable = |error: &journal::ReadError| {
         CliError::config(chain(error)).exit(CliExit::Failed).hint(format!(
-            "`agentd fork {session}` begins a new session from the records that are good"
+            "`agentd fork {session}` starts a new session from the undamaged records"
         ))
     };
     let directory = sessions::directory(&place, &session);
@@ -109,7 +109,7 @@ fn cut_short_words(cut: &CutShort) -> String {
     if let Some(deaths) = &cut.turn {
         text.push_str(&format!("   the turn was cut short: {}\n", describe_deaths(deaths)));
     }
-    format!("{text}   `agentd -p PROMPT --resume {}` goes on\n", cut.session)
+    format!("{text}   `agentd -p PROMPT --resume {}` continues\n", cut.session)
 }
 
 fn cut_short_markdown(cut: &CutShort) -> String {
@@ -181,10 +181,11 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
         Record::Denied { call, message, .. } => {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
         }
-        Record::Expired { call } => format!("   {call} nobody answered in time\n"),
+        Record::Expired { call } => format!("   {call} was not answered in time\n"),
         Record::Result { call, summary, text, full, recalled, .. } => {
-            let again = recalled
-                .map_or(String::new(), |by| format!(" (as for call {by}; nothing had changed)"));
+            let again = recalled.map_or(String::new(), |by| {
+                format!(" (cached from call {by}; its files are unchanged)")
+            });
             match calls {
                 CallDetail::Line => format!("   {call} {}{again}\n", one_line(summary, LINE)),
                 // The model got only a part of a long text.
@@ -206,7 +207,7 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
             let added = added.as_ref().map(|path| format!("added {}", path.0.display()));
             let model = model.as_ref().map(|name| format!("model {name}"));
             let pinned = pinned.as_ref().map(|file| format!("pinned {file}"));
-            let unpinned = unpinned.as_ref().map(|file| format!("{file} pinned no more"));
+            let unpinned = unpinned.as_ref().map(|file| format!("{file} unpinned"));
             let what = network.or(mode).or(added).or(model).or(pinned).or(unpinned);
             let what = what.unwrap_or_default();
             format!("   {what} (by {by})\n")
@@ -233,8 +234,8 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
 /// The protected files that you are asked about before the next command.
 fn tampered(names: &[String]) -> String {
     match names {
-        [] => "\n   the protected names that are not as they were were accepted\n".to_owned(),
-        names => format!("\n   not as it was: {}\n", names.join("; ")),
+        [] => "\n   the changed protected files were accepted\n".to_owned(),
+        names => format!("\n   changed protected files: {}\n", names.join("; ")),
     }
 }
 
@@ -263,7 +264,7 @@ fn as_markdown(entry: &Entry) -> String {
         Record::Denied { call, message, .. } => {
             format!("\nCall {call} was not allowed: {message}\n")
         }
-        Record::Expired { call } => format!("\nCall {call}: nobody answered in time.\n"),
+        Record::Expired { call } => format!("\nCall {call} was not answered in time.\n"),
         Record::Result { call, outcome: how, text, .. } => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
         }
@@ -321,8 +322,8 @@ fn ending(end: &TurnEnd) -> String {
             format!("the session used up its {calls} calls")
         }
         TurnEnd::Declined { explanation } => format!("the model declined: {explanation}"),
-        TurnEnd::Truncated => "the answer was cut at its limit".to_owned(),
-        TurnEnd::Interrupted => "the turn was stopped before its end".to_owned(),
+        TurnEnd::Truncated => "the answer was truncated at its token limit".to_owned(),
+        TurnEnd::Interrupted => "the turn was stopped".to_owned(),
         TurnEnd::ProviderFailed { failure: _, message } => message.clone(),
         TurnEnd::ProcessDied(died) => format!("the turn was cut short: {}", describe_deaths(died)),
     }

@@ -26,43 +26,37 @@ pub(crate) enum ColonCommand {
 
 /// Each command and its use.
 const COMMANDS: &[(&str, &str)] = &[
-    (":q", "leave; the session goes on"),
-    (":net on, :net off", "network of the commands that start from now on"),
-    (":net allow HOST", "crates.io, *.crates.io: only those are reached"),
+    (":q", "leave; the session continues"),
+    (":net on, :net off", "network of new commands"),
+    (":net allow HOST", "only listed hosts: crates.io, *.crates.io"),
     (
         ":mode MODE",
-        "what happens to calls that no rule speaks of:\n\
+        "how to treat calls that match no rule:\n\
          ask, accept-edits, plan, auto, dont-ask",
     ),
-    (":model MODEL", "the model that is asked from the next request on"),
-    (":add-dir DIR", "one more directory that tools may use"),
-    (
-        ":compact",
-        "room for the model: the beginning is left out of what\nit is sent, not of the disk",
-    ),
-    (
-        ":add FILE",
-        "pin a file: the model sees it, and what changes in it,\nfrom the next request on",
-    ),
-    (":drop FILE", "pin it no more"),
+    (":model MODEL", "use this model, starting with the next request"),
+    (":add-dir DIR", "grant tools one more directory"),
+    (":compact", "shrink the model's context: stop sending the oldest\nmessages (kept on disk)"),
+    (":add FILE", "pin a file: each request contains its current text"),
+    (":drop FILE", "unpin a file"),
     (
         ":undo",
-        "take back what file tools changed last, all of that turn;\nagain: what they changed before",
+        "revert the changes of the last turn that changed\nfiles; again: those of the turn before",
     ),
-    (":clear", "a new session here; attach comes back to this one"),
-    (":fork", "a copy of this session, and go on there"),
-    (":earlier", "events before those shown"),
-    (":audit", "what each call did, and what it was refused"),
+    (":clear", "start a new session; attach returns to this one"),
+    (":fork", "copy this session and continue in the copy"),
+    (":earlier", "show earlier events"),
+    (":audit", "show the audit records of this session"),
     (":help", "this"),
 ];
 
 /// The keys, for the same page.
 const KEYS: &[(&str, &str)] = &[
-    ("Enter, Alt-Enter", "send; a new line"),
+    ("Enter, Alt-Enter", "send; insert a new line"),
     ("Esc, Ctrl-C", "stop the turn"),
-    ("Up, Down", "take back what is queued; earlier input"),
-    ("Ctrl-A E W U K", "beginning, end, erase a word, to the beginning, the end"),
-    ("Tab", "from a question to the input line and back"),
+    ("Up, Down", "take back a queued prompt; earlier input"),
+    ("Ctrl-A E W U K", "go to start, end; erase a word, to start, to end"),
+    ("Tab", "switch between a question and the input line"),
 ];
 
 /// Parses `text`, which begins with a colon. The error is a message for the user.
@@ -71,7 +65,7 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
     let name = words.next().unwrap_or_default();
     let rest = words.collect::<Vec<_>>().join(" ");
     let none = |command: ColonCommand| {
-        if rest.is_empty() { Ok(command) } else { Err(format!(":{name} takes no further words")) }
+        if rest.is_empty() { Ok(command) } else { Err(format!(":{name} takes no arguments")) }
     };
     match name {
         "q" | "quit" => none(ColonCommand::Quit),
@@ -96,18 +90,16 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "mode" => Mode::parse(&rest)
             .map(ColonCommand::Mode)
             .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned()),
-        "model" if rest.is_empty() => {
-            Err("name a model, as its vendor does, after :model".to_owned())
-        }
+        "model" if rest.is_empty() => Err("give a model, as in :model NAME".to_owned()),
         "model" if rest.contains(' ') || rest.chars().any(char::is_control) => {
-            Err("the name of a model is one word".to_owned())
+            Err("the name of a model has no spaces".to_owned())
         }
         "model" => Ok(ColonCommand::Model(rest)),
-        "add" if rest.is_empty() => Err("name a file, as in :add src/lib.rs".to_owned()),
+        "add" if rest.is_empty() => Err("give a file, as in :add src/lib.rs".to_owned()),
         "add" => Ok(ColonCommand::Pin(rest)),
-        "drop" if rest.is_empty() => Err("name a file that is pinned, after :drop".to_owned()),
+        "drop" if rest.is_empty() => Err("give a pinned file, as in :drop src/lib.rs".to_owned()),
         "drop" => Ok(ColonCommand::Unpin(rest)),
-        "add-dir" if rest.is_empty() => Err("name a directory, as in :add-dir ../lib".to_owned()),
+        "add-dir" if rest.is_empty() => Err("give a directory, as in :add-dir ../lib".to_owned()),
         "add-dir" => Ok(ColonCommand::AddDirectory(rest)),
         other => Err(format!("there is no command :{other}; :help lists them")),
     }
@@ -121,7 +113,7 @@ pub(crate) fn help(leave: &str) -> String {
     };
     let commands: String = COMMANDS.iter().map(line).collect();
     let keys: String = KEYS.iter().map(line).collect();
-    format!("{commands}{keys}{}", line(&(leave, "detach; the session goes on")))
+    format!("{commands}{keys}{}", line(&(leave, "detach; the session continues")))
 }
 
 #[cfg(test)]
@@ -148,12 +140,12 @@ mod tests {
             (":net allow https://x.org", "is a URL"),
             (":mode yolo", "accept-edits"),
             (":add-dir", "directory"),
-            (":add", "name a file"),
-            (":drop", "name a file"),
-            (":model", "name a model"),
-            (":model a b", "one word"),
-            (":undo 3", "no further"),
-            (":q now", "no further"),
+            (":add", "give a file"),
+            (":drop", "give a pinned file"),
+            (":model", "give a model"),
+            (":model a b", "no spaces"),
+            (":undo 3", "no arguments"),
+            (":q now", "no arguments"),
             (":frok", "no command :frok"),
         ] {
             let error = parse(wrong).unwrap_err();

@@ -12,7 +12,7 @@ use protocol::judgement::{Answer, Question};
 /// Events of one page of earlier ones.
 const PAGE: u32 = 100;
 /// Hint of a read-only terminal.
-const WATCHING: &str = "this terminal only watches; attach without -r to type or answer";
+const WATCHING: &str = "this terminal is read-only; attach without -r to type or answer";
 /// Hint of the keys that answer a question.
 const ANSWERS: &str = "y once, s session, a always, n deny, r deny with a reason, x stop the turn; \
     Tab to type a message first";
@@ -58,7 +58,7 @@ impl Screen {
             (Pending::Leader, _) => self.say_hint("after the leader key, d detaches"),
             (_, KeyPress::Leader) => {
                 self.pending = Pending::Leader;
-                self.say_hint("d detaches; the session goes on")
+                self.say_hint("d detaches; the session continues")
             }
             (_, KeyPress::Redraw) => vec![ScreenEffect::Repaint],
             (pending, KeyPress::Interrupt) => self.interrupt(pending),
@@ -126,12 +126,12 @@ impl Screen {
             }
             Focus::Line | Focus::Question if pending == Pending::Interrupted => {
                 let leader = &self.options.leader;
-                let hint = format!("to leave: Ctrl-D, :q, or {leader} d; the session stays");
+                let hint = format!("to leave: Ctrl-D, :q, or {leader} d; the session continues");
                 self.say_hint(&hint)
             }
             Focus::Line | Focus::Question => {
                 self.pending = Pending::Interrupted;
-                self.say_hint("nothing runs here")
+                self.say_hint("no turn is running")
             }
         }
     }
@@ -247,7 +247,7 @@ impl Screen {
             ColonCommand::Pin(file) => self.change(Change::Pin(file)),
             ColonCommand::Unpin(file) => self.change(Change::Unpin(file)),
             ColonCommand::Undo if self.connection != ConnectionState::Live => {
-                self.say_hint("not connected yet; say it again in a moment")
+                self.say_hint("not connected yet; try again in a moment")
             }
             // It waits its turn as words for the model do, and is one of the session's turns.
             ColonCommand::Undo => self.prompt(":undo".to_owned()),

@@ -107,11 +107,10 @@ impl Screen {
                 effects.push(ScreenEffect::Send(detach));
                 let note = match self.switch_to {
                     SwitchTo::Copy => {
-                        format!("this is session {session} now, a copy of {before}")
+                        format!("you are now in session {session}, a copy of {before}")
                     }
                     SwitchTo::New => format!(
-                        "this is the new session {session}; `agentd attach {before}` goes back to \
-                         {before}"
+                        "this is the new session {session}; `agentd attach {before}` returns to {before}"
                     ),
                 };
                 effects.push(ScreenEffect::Show(ScreenItem::Note(note)));
@@ -154,7 +153,8 @@ impl Screen {
         let lost = std::mem::take(&mut self.prompts.unsure);
         if !lost.is_empty() {
             self.give_back(lost);
-            self.hint = Some("perhaps not taken: look above, then Enter sends it".to_owned());
+            self.hint =
+                Some("perhaps not received: check above, then press Enter to send it".to_owned());
         }
         match self.options.prompt.take() {
             Some(text) => {
@@ -324,7 +324,7 @@ impl Screen {
 
     fn page(&mut self, events: &[Numbered]) -> Vec<ScreenEffect> {
         let Some(first) = events.first() else {
-            self.hint = Some("this is the beginning".to_owned());
+            self.hint = Some("this is the start of the session".to_owned());
             return Vec::new();
         };
         self.seqs.first = Some(first.seq);

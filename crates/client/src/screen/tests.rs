@@ -218,7 +218,7 @@ fn the_turn_is_stopped_and_the_session_stays() {
     let mut screen = screen();
     let interrupt = |screen: &mut Screen| screen.update(ScreenInput::Key(KeyPress::Interrupt));
     assert_eq!(interrupt(&mut screen), []);
-    assert_eq!(screen.hint.as_deref(), Some("nothing runs here"));
+    assert_eq!(screen.hint.as_deref(), Some("no turn is running"));
     assert_eq!(interrupt(&mut screen), []);
     assert!(screen.hint.as_ref().unwrap().contains("Ctrl-\\ d"), "{:?}", screen.hint);
     screen.update(event(1, Event::Prompt { text: "go".to_owned() }));
@@ -430,7 +430,10 @@ fn earlier_events_are_asked_for_before_the_first_one_seen() {
     assert_eq!(effects, [ScreenEffect::ShowEarlier(vec![ScreenItem::Prompt("first".to_owned())])]);
     let effects =
         screen.update(ScreenInput::Message(ToClient::Page { session: session(), events: vec![] }));
-    assert_eq!((effects, screen.hint.as_deref()), (vec![], Some("this is the beginning")));
+    assert_eq!(
+        (effects, screen.hint.as_deref()),
+        (vec![], Some("this is the start of the session"))
+    );
 }
 
 #[test]
@@ -492,7 +495,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
     };
     let mut lost = said();
     assert_eq!(back(&mut lost, None), "second\ntyped");
-    assert!(lost.hint.is_some_and(|hint| hint.contains("Enter sends it")));
+    assert!(lost.hint.is_some_and(|hint| hint.contains("press Enter to send it")));
     let kept = Event::Prompt { text: "second".to_owned() };
     let queued = Event::Queue { texts: vec!["second".to_owned()] };
     for on_disk in [event(2, kept), event(1, queued)] {

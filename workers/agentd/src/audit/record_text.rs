@@ -31,13 +31,15 @@ pub(super) fn basis(basis: &Basis) -> String {
         }
         Basis::Rule(rule) => format!("by the rule {} ({})", rule.text, rule.file),
         Basis::Mode { mode } => format!("by the mode {mode}"),
-        Basis::Query => "because the tool only looks".to_owned(),
+        Basis::Query => "because the tool only reads".to_owned(),
         Basis::Person { who } => format!("by a person at {who}"),
-        Basis::NobodyToAsk { why } => format!("because nobody could be asked: {why}"),
+        Basis::NobodyToAsk { why } => {
+            format!("because approval is required, but the session is non-interactive: {why}")
+        }
         Basis::Unjudgeable { why } => format!("because the call cannot be judged: {why}"),
         Basis::Opaque { mode } => format!(
-            "by the mode {mode}; the command runs a program whose name was not known before it ran, so \
-             no rule about programs could see it"
+            "by the mode {mode}; the command runs a program whose name is known only at run \
+             time, so no rule about programs could match it"
         ),
     }
 }
@@ -58,13 +60,13 @@ pub(crate) fn outcome(outcome: &Outcome) -> String {
         Outcome::Exited { code } => format!("exit code {code}"),
         Outcome::Signalled { signal } => format!("ended by signal {signal}"),
         Outcome::TimedOut => "timed out".to_owned(),
-        Outcome::Denied => "denied by a person".to_owned(),
+        Outcome::Denied => "denied by you".to_owned(),
         Outcome::Refused { rule } => format!("refused ({rule})"),
         Outcome::Confined { what } => format!("stopped by the cage ({what})"),
         Outcome::OutOfMemory => "out of memory".to_owned(),
         Outcome::Crashed => "crashed".to_owned(),
         Outcome::Interrupted => "interrupted: may have run".to_owned(),
-        Outcome::Invalid => "no valid call".to_owned(),
+        Outcome::Invalid => "invalid call".to_owned(),
     }
 }
 

@@ -9,19 +9,19 @@ use std::path::Path;
 
 /// Refusals that no record shows, on any kernel.
 const READS: &str = "refused reads of paths (a secret in HOME, another user's file): the kernel \
-    refuses them without telling anybody; whoever tried sees the errno, and so does the output";
+                     reports them only to the program, as an errno; the output may show it";
 /// The same for changes of metadata.
 const METADATA: &str =
     "refused changes of metadata (chmod, utime, extended attributes) that are not listed above";
 /// With a network namespace of its own, loopback and abstract sockets are the command's.
-const OWN_NETWORK: &str = "what is sent without connect (datagrams, TCP fast open) and connections \
-    to abstract sockets: they end in a network of the command's own";
+const OWN_NETWORK: &str = "data sent without connect (datagrams, TCP fast open) and connections \
+                           to abstract sockets: they end in the command's private network";
 /// Paths and addresses are read from the caller's memory.
-const HIDDEN: &str = "what the kernel refused to a program whose memory cannot be read (not \
-    dumpable, or executable and not readable): only refusals by the filter are listed for it";
+const HIDDEN: &str = "refusals of a program whose memory is unreadable (not dumpable, or \
+                      executable and not readable): for it, only refusals by the filter are listed";
 /// The loss without a notify supervisor.
-const NO_LISTENER: &str = "refused system calls: this process had no listener, so the filter \
-    refused them without a record";
+const NO_LISTENER: &str = "refused system calls: this process had no notify supervisor, so the \
+                           filter refused them without a record";
 
 /// The page of `agentd audit show`.
 pub(super) fn page(dir: &Path, call: &AuditedCall) -> String {
@@ -87,17 +87,17 @@ impl CallPage {
             self.line("requested", &requested(policy));
         }
         if !decided.rights.is_empty() {
-            self.line("asked for", &format!("{}, for this call alone", decided.rights.join(", ")));
+            self.line("asked for", &format!("{}, for this call only", decided.rights.join(", ")));
         }
     }
 
     fn ended(&mut self, ended: &Ended, decided: Option<&Decided>) {
         match &ended.enforced {
             Some(cage) => self.cage(cage),
-            None => self.line("enforced", "nothing: no cage was made, and nothing was run"),
+            None => self.line("enforced", "nothing: no cage was made, and nothing ran"),
         }
         if let Some(by) = ended.recalled {
-            let text = format!("as for call {by} of the session: nothing it was made from changed");
+            let text = format!("cached from call {by} of the session: its files are unchanged");
             self.line("answer", &text);
         }
         let code = ended.code.as_ref().map_or_else(String::new, |code| format!(" [{code}]"));
@@ -128,13 +128,13 @@ impl CallPage {
 
     fn cage(&mut self, cage: &Enforced) {
         let namespaces = match cage.namespaces.as_slice() {
-            [] if cage.in_process => "no namespaces, which are for programs".to_owned(),
+            [] if cage.in_process => "no namespaces, because it starts no program".to_owned(),
             [] => "no namespaces of its own".to_owned(),
             own => format!("own namespaces: {}", own.join(", ")),
         };
         let cgroup = match cage.cgroup.as_slice() {
             [] => String::new(),
-            held => format!(", {} held by a cgroup of its own", held.join(" and ")),
+            held => format!(", {} enforced by its own cgroup", held.join(" and ")),
         };
         let seccomp = if cage.seccomp { "seccomp filter" } else { "no seccomp filter" };
         self.line(
@@ -157,7 +157,7 @@ impl CallPage {
         let Some(cage) = &ended.enforced else { return };
         let mut refused: Vec<String> = ended.refusals.iter().map(record_text::refusal).collect();
         if ended.refusals_uncounted > 0 {
-            refused.push(format!("and {} more, not kept one by one", ended.refusals_uncounted));
+            refused.push(format!("and {} more, not recorded one by one", ended.refusals_uncounted));
         }
         if refused.is_empty() {
             refused.push("nothing that can be observed".to_owned());
@@ -188,7 +188,7 @@ impl CallPage {
 fn connections(ended: &Ended) -> Vec<String> {
     let mut lines: Vec<String> = ended.connections.iter().map(record_text::connection).collect();
     if ended.connections_uncounted > 0 {
-        lines.push(format!("and {} more, not kept one by one", ended.connections_uncounted));
+        lines.push(format!("and {} more, not recorded one by one", ended.connections_uncounted));
     }
     lines.extend(ended.connections_cut.clone());
     lines
@@ -203,12 +203,13 @@ fn requested(policy: &Policy) -> String {
         }
     };
     let level = match policy.level {
-        Level::Required => "all of it required",
-        Level::BestEffort => "losses accepted and named",
+        Level::Required => "full enforcement required",
+        Level::BestEffort => "losses accepted and recorded",
     };
     let git = if policy.git_settings { ", git's settings writable" } else { "" };
     format!(
-        "policy {}, project {}{added}, temporary directory {}, network {}{git}, tier {} at most, {level}",
+        "policy {}, project {}{added}, temporary directory {}, network {}{git}, tier {} at most, \
+         {level}",
         policy.profile,
         policy.project.0.display(),
         policy.temp.0.display(),

@@ -159,7 +159,7 @@ fn providers() -> impl TypedValueParser<Value = ProviderName> {
     let recording =
         PossibleValue::new(ProviderName::Replay.as_str()).help("A recording, with --replay");
     PossibleValuesParser::new(vendors.chain([recording]))
-        .try_map(|name| ProviderName::parse(&name).ok_or("there is no such provider"))
+        .try_map(|name| ProviderName::parse(&name).ok_or("unknown provider"))
 }
 
 /// Speeds of a recording.

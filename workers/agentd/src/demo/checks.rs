@@ -48,12 +48,13 @@ pub(super) fn all(evidence: &DemoEvidence<'_>) -> Vec<DemoCheck> {
                 found: killed_nothing(evidence),
             },
             false => DemoCheck {
-                claim: "not tried: killing the supervisor, which this kernel lets calls do in tier B",
+                claim: "not tried: killing the supervisor, which this kernel lets calls do in \
+                        tier B",
                 found: Ok("each record says so".to_owned()),
             },
         },
         DemoCheck {
-            claim: "the turn went on when its processes were killed",
+            claim: "the turn continued when its processes were killed",
             found: evidence.view.accidents.all(),
         },
     ]
@@ -63,7 +64,7 @@ fn worked(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     let project = evidence.scene.project();
     let script = text(&project.join("greet.sh"))?;
     if script.contains("TODO") || !script.contains("echo \"Hello") {
-        return Err("greet.sh is not as the edit left it".to_owned());
+        return Err("greet.sh differs from the edit".to_owned());
     }
     let greeting = text(&project.join("greeting.txt"))?;
     if !greeting.starts_with("Hello from process") {
@@ -75,7 +76,7 @@ fn worked(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     if caged && !evidence.view.cages.is_empty() {
         Ok(greeting.trim().to_owned())
     } else {
-        Err("no call of the script ended well".to_owned())
+        Err("no call of the script succeeded".to_owned())
     }
 }
 
@@ -119,7 +120,9 @@ fn reached_nothing(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     let attempt = attempt(evidence, &here)?;
     let strangers = evidence.listener.visitors().saturating_sub(evidence.own_visits);
     if evidence.own_visits == 0 {
-        return Err("the listener counted nobody, not even from outside a cage".to_owned());
+        return Err(
+            "the listener counted no connection, not even one from outside a cage".to_owned()
+        );
     }
     match strangers {
         0 => Ok(format!("the listener counted 0 of its connections; {attempt}")),
@@ -140,7 +143,7 @@ fn killed_nothing(evidence: &DemoEvidence<'_>) -> Result<String, String> {
 /// signal. Without a notify supervisor the record has to say that refusals are not observable.
 pub(super) fn recorded(calls: &[AuditedCall], view: &DemoView) -> Result<String, String> {
     if !view.cages.iter().any(|cage| cage.refusals_observable) {
-        return Ok("this kernel lets nothing be observed, and the record says so".to_owned());
+        return Ok("refusals are not observable on this kernel, and the record says so".to_owned());
     }
     let mut named = Vec::new();
     for entry in calls.iter().flat_map(|call| &call.entries) {
@@ -171,7 +174,7 @@ fn attempt(evidence: &DemoEvidence<'_>, begins: &str) -> Result<String, String> 
         return Err(format!("the attempt was not made: no line {begins:?} in the output"));
     };
     if line.ends_with("exit 0") {
-        return Err(format!("the attempt went well: {line}"));
+        return Err(format!("the attempt succeeded: {line}"));
     }
     Ok(line.to_owned())
 }

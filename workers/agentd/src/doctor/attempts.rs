@@ -26,10 +26,10 @@ pub(super) fn findings(tried: &Tried) -> Vec<DoctorFinding> {
     match tried {
         Ok(tried) => tried.iter().map(finding).collect(),
         Err(why) => {
-            let text = format!("nothing could be tried: {why}");
+            let text = format!("no attack could be tried: {why}");
             vec![
                 DoctorFinding::missing("attempts", text, CliExit::SandboxUnavailable)
-                    .hint("TMPDIR must name a directory that you may write and run programs in"),
+                    .hint("set TMPDIR to a directory in which you may write and run programs"),
             ]
         }
     }
@@ -41,9 +41,9 @@ fn finding(attempt: &AttackResult) -> DoctorFinding {
     let what = format!("{row:>2} {name}: ");
     let title = if tier == "A" { "tier A" } else { "tier B" };
     if !attempt.matches_claim() {
-        let text = format!("{what}claimed: {}, but found: {}", words(*claimed), words(*found));
+        let text = format!("{what}guaranteed: {}, but found: {}", words(*claimed), words(*found));
         return DoctorFinding::missing(title, text, CliExit::SandboxUnavailable).hint(
-            "this cage does not do what it says: run no call here, and report it with this output",
+            "this cage does not keep its guarantees: run no calls here, and report this output",
         );
     }
     match found {
@@ -53,7 +53,7 @@ fn finding(attempt: &AttackResult) -> DoctorFinding {
         }
         AttackOutcome::NotTested => DoctorFinding::note(
             title,
-            format!("{what}{}; claimed: {} ({why})", words(*found), words(*claimed)),
+            format!("{what}{}; guaranteed: {} ({why})", words(*found), words(*claimed)),
         ),
     }
 }
@@ -90,8 +90,8 @@ fn letter(tier: Tier) -> &'static str {
 fn words(stand: AttackOutcome) -> &'static str {
     match stand {
         AttackOutcome::Prevented => "prevented",
-        AttackOutcome::Undone => "put right after the call",
-        AttackOutcome::NotPrevented => "not prevented, and records say so",
+        AttackOutcome::Undone => "restored after the call",
+        AttackOutcome::NotPrevented => "not prevented; records name it",
         AttackOutcome::NotTested => "not tried",
     }
 }

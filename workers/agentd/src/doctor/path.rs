@@ -34,11 +34,11 @@ pub(super) fn findings(place: &CliContext, here: &Path) -> Vec<DoctorFinding> {
     if refused.is_empty() {
         return vec![DoctorFinding::ok(
             "PATH",
-            "commands find the programs of all its directories",
+            "commands can use the programs of all its directories",
         )];
     }
     let text =
-        |(dir, why): &(PathBuf, &str)| format!("commands do not get {}: {why}", dir.display());
+        |(dir, why): &(PathBuf, &str)| format!("commands are not granted {}: {why}", dir.display());
     refused.iter().map(|one| DoctorFinding::note("PATH", text(one)).hint(WAY_ON)).collect()
 }
 

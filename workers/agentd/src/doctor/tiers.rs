@@ -51,7 +51,7 @@ pub(super) fn lowered(host: &HostProbe, by: &ValueOrigin) -> DoctorFinding {
         host.landlock_abi
     );
     DoctorFinding::note("cage", text)
-        .hint(format!("take that setting out to have namespaces too. {}", missing_in_b()))
+        .hint(format!("remove that setting to use namespaces too. {}", missing_in_b()))
 }
 
 /// The losses in tier B, as one sentence: the last column of the table in `agentd help sandbox`.
@@ -71,9 +71,9 @@ pub(super) fn missing_in_b() -> String {
 pub(super) fn dropped(host: &HostProbe) -> Option<DoctorFinding> {
     let told = host.tier != Tier::C && !host.dropped.is_empty();
     told.then(|| {
-        let text = format!("this kernel's Landlock does not know: {}", host.dropped.join(", "));
+        let text = format!("this kernel's Landlock lacks: {}", host.dropped.join(", "));
         DoctorFinding::note("dropped", text)
-            .hint("a newer kernel does; what it leaves open stands in each call's record")
+            .hint("a newer kernel has them; each call's record names the consequences")
     })
 }
 
@@ -81,8 +81,8 @@ pub(super) fn dropped(host: &HostProbe) -> Option<DoctorFinding> {
 pub(super) fn way_to_a() -> String {
     switched_off(|file| std::fs::read_to_string(file).ok()).map_or_else(
         || {
-            "nothing in this kernel's settings forbids namespaces, so a container or a service manager \
-             does: let it allow unshare and mount; until then calls run in tier B"
+            "this kernel's settings allow namespaces, so a container or a service manager \
+             forbids them: allow unshare and mount there; until then calls run in tier B"
                 .to_owned()
         },
         |way| format!("{way}; until then calls run in tier B"),
