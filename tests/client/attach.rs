@@ -608,8 +608,8 @@ fn a_file_that_cannot_be_shown_is_told_at_once_and_is_not_pinned() {
         ("nowhere.md", "nowhere.md cannot be pinned: No such file"),
         ("sub", "sub cannot be pinned: it is not a regular file"),
         ("large", "large cannot be pinned: it has 2000000 bytes"),
-        ("bytes", "bytes cannot be pinned: it is no text"),
-        ("link", "link cannot be pinned: it lies outside"),
+        ("bytes", "bytes cannot be pinned: it is not a text file"),
+        ("link", "link cannot be pinned: tools have no access"),
     ] {
         one.enters(&format!(":add {named}"));
         one.shows(why);

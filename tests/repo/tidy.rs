@@ -142,8 +142,13 @@ fn a_tool_starts_from_a_grant_only() {
     for (name, text) in sources("crates/supervise/src") {
         let makes = text.contains("Self { confinement") || text.contains("Grant { confinement");
         assert!(!makes || name.ends_with("/grant.rs"), "{name} makes a grant of its own");
-        let asks = text.contains("Grant::of(") || text.contains("Grant::probe(");
+        let asks = !is_test(&name)
+            && (shipped(&text).contains("Grant::of(") || shipped(&text).contains("Grant::probe("));
         assert!(!asks || name.ends_with("/call_actor.rs"), "{name} asks for a grant");
+        // `Grant::go` compares the call. A session's certificate belongs to no call.
+        let goes = text.contains("ToTool::Go(");
+        let allowed = ["/grant.rs", "/sign_in.rs"].into_iter().any(|file| name.ends_with(file));
+        assert!(!goes || allowed || is_test(&name), "{name} makes a `Go` of its own");
     }
 }
 

@@ -62,7 +62,7 @@ fn an_edit_of_what_somebody_else_changed_is_refused_until_it_is_read_again() {
         let refused = matches!(at, 3 | 4 | 10);
         assert_eq!(results[at].contains("Error [stale]"), refused, "{at} {tool}: {}", results[at]);
         if refused {
-            assert!(results[at].contains("was changed by somebody else since you last read"));
+            assert!(results[at].contains("changed on disk since you last read"));
             assert_eq!(desk.ended(at as u64 + 1)["code"], "stale");
         } else {
             assert!(!results[at].contains("Error ["), "{at} {tool}: {}", results[at]);

@@ -1,4 +1,4 @@
-//! The audit actor: the one that writes the audit log.
+//! The audit actor: the only writer of the audit log.
 
 use crate::error_chain::chain;
 use journal::{Audit, AuditRecord, Decided, Digest, Ended, Head};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// What the log is told.
+/// Messages to the audit actor.
 pub(crate) enum AuditMsg {
     /// A decision, with the script it is about; answered when it is on disk.
     Decided {
@@ -25,7 +25,8 @@ pub(crate) enum AuditMsg {
         ended: Box<Ended>,
         done: oneshot::Sender<Result<Head, String>>,
     },
-    /// Does the log take records? One that a full or failing disk has closed is opened again first.
+    /// Asks whether the log can be written. A log that was closed by a full or failing disk is
+    /// opened again first.
     Check(oneshot::Sender<Result<(), String>>),
 }
 
@@ -41,8 +42,8 @@ pub(crate) struct AuditLog {
     owed: Vec<(AuditRecord, Option<String>)>,
 }
 
-/// Most records that are kept for a disk to come back: what the calls of many sessions leave between the
-/// first failure and the refusal of everything that follows.
+/// Most records that wait for the disk. The calls of many sessions produce them between the first
+/// failure and the refusal of all later calls.
 const OWED: usize = 256;
 
 /// The actor.
@@ -77,7 +78,7 @@ impl Actor for AuditActor {
     }
 }
 
-/// Whoever asked may be gone by now; the record stands all the same.
+/// A sender may have ended by now; the record is written all the same.
 fn write(log: &Mutex<AuditLog>, message: AuditMsg) {
     let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
     let ready = log.ready();
@@ -106,7 +107,7 @@ fn write(log: &Mutex<AuditLog>, message: AuditMsg) {
 }
 
 impl AuditLog {
-    /// Opens a log that the disk has closed, and writes what it owes.
+    /// Reopens a log that the disk closed, and writes the waiting records.
     fn ready(&mut self) -> Result<(), String> {
         self.audit.reopen().map_err(|error| chain(&error))?;
         while let Some((record, script)) = self.owed.first().cloned() {
@@ -119,8 +120,8 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Writes a record, or keeps it for the time when the disk takes it. One that is in the file and
-    /// was not confirmed is in the log's own care.
+    /// Writes a record, or keeps it until the disk takes it. The log itself writes a record again
+    /// that is in the file and was not confirmed.
     fn take(
         &mut self,
         ready: Result<(), String>,
@@ -164,7 +165,7 @@ impl AuditLog {
 /// A record that is not durable, and why. The log's head does not tell which: another supervisor
 /// moves it, too.
 enum Unwritten {
-    /// Nothing of it counts.
+    /// The record is not in the log.
     NotInFile(String),
     /// The log writes it again when it is opened anew.
     Unconfirmed(String),

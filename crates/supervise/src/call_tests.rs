@@ -1,39 +1,45 @@
-//! The life of a call, case by case.
+//! The machine of a call, case by case.
 
 use super::cache::MAX_CACHED_BYTES;
+use super::results::failed;
 use super::*;
 use crate::file_versions::FileVersions;
 use protocol::call::ProcessUsage;
+use protocol::call::{Call, Outcome, Probe, Report, Tampered, ToolResult};
+use protocol::confinement::Enforced;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{Basis, Question, ToolKind, Verdict, Widening};
 use protocol::judgement::{Mode, Rule, RuleEffect};
+use protocol::store::{Changed, KeptFile, Recalled};
+use protocol::tool::{Errand, JudgedPath};
 
-fn life(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
+fn machine(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
     CallMachine::new(facts(kind, probed))
 }
 
 fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallFacts {
-        answerer: Executor::Runner,
+        executor: Executor::Runner,
         undo: UndoBy::Nothing,
         protects: Protects::Nothing,
-        known: CachePolicy::Unused,
+        cache: CachePolicy::Unused,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
         judged_as: kind,
         page: None,
         web: None,
         command: Some("true".into()),
-        probed,
+        needs_probe: probed,
         confinement: "may write: this project; network: off".into(),
         widens: Vec::new(),
         signing: None,
         env: Vec::new(),
         timeout_ms: 1000,
         max_result_chars: 30_000,
-        standing: None,
-        seen: FileVersions::default(),
+        pending_question: None,
+        file_versions: FileVersions::default(),
         configured: None,
         tampered: Vec::new(),
         note: None,
@@ -95,18 +101,18 @@ fn conclusion(effects: &[CallEffect]) -> &CallConclusion {
 
 #[test]
 fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
-    let effects = life.step(allow());
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
+    let effects = machine.step(allow());
     let [CallEffect::AuditDecided(_), CallEffect::Start(_), CallEffect::Record(facts)] =
         &effects[..]
     else {
         panic!("{effects:?}")
     };
     assert!(matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start]));
-    assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
-    assert!(life.step(CallInput::Done(report("fine"))).is_empty(), "not final before its end");
-    let effects = life.step(CallInput::RunnerEnded { cause: "exited with code 0".into() });
+    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    assert!(machine.step(CallInput::Done(report("fine"))).is_empty(), "not final before its end");
+    let effects = machine.step(CallInput::RunnerEnded { cause: "exited with code 0".into() });
     assert_eq!(conclusion(&effects).result.text, "fine");
     assert_eq!(conclusion(&effects).cut, Cut::No);
 }
@@ -114,17 +120,17 @@ fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
 #[test]
 fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
     let facts = facts(ToolKind::Mutation, NeedsProbe::No);
-    let mut life = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
-    life.step(CallInput::Begin);
-    life.step(allow());
-    life.step(caged());
-    assert_eq!(life.step(ended()), [CallEffect::Repair]);
+    let mut machine = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine.step(caged());
+    assert_eq!(machine.step(ended()), [CallEffect::Repair]);
     for meanwhile in [CallInput::Cancel, CallInput::Overdue, ended()] {
-        assert_eq!(life.step(meanwhile), [], "the process for it goes on");
+        assert_eq!(machine.step(meanwhile), [], "the process for it goes on");
     }
     let why = "no room".to_owned();
     let left = Tampered { path: ".envrc".into(), remedy: protocol::call::Remedy::Left { why } };
-    let effects = life.step(CallInput::Repaired(vec![left.clone()]));
+    let effects = machine.step(CallInput::Repaired(vec![left.clone()]));
     let found = conclusion(&effects);
     assert_eq!(found.tampered(), [left]);
     assert!(found.result.text.contains(".envrc is not as it was: no room"), "{:?}", found.result);
@@ -132,47 +138,61 @@ fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
 }
 
 #[test]
+fn a_runner_with_the_grant_of_another_call_is_killed_and_nothing_has_run() {
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    let effects = machine.step(CallInput::WrongGrant("its grant was made for call 7".into()));
+    assert_eq!(effects.first(), Some(&CallEffect::KillRunner));
+    let CallConclusion { result, cut, enforced, .. } = conclusion(&effects);
+    assert_eq!((result.code.as_deref(), cut, enforced), (Some("wrong_grant"), &Cut::No, &None));
+    assert!(result.text.contains("made for call 7"), "{result:?}");
+    assert!(machine.step(ended()).is_empty());
+}
+
+#[test]
 fn a_command_that_was_never_let_go_has_nothing_to_put_right() {
     let facts = facts(ToolKind::Mutation, NeedsProbe::No);
-    let mut life = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
-    life.step(CallInput::Begin);
-    life.step(allow());
-    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]), "it is started again");
-    life.step(CallInput::Cancel);
-    assert!(matches!(conclusion(&life.step(ended())).cut, Cut::BeforeGo { .. }));
+    let mut machine = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]), "it is started again");
+    machine.step(CallInput::Cancel);
+    assert!(matches!(conclusion(&machine.step(ended())).cut, Cut::BeforeGo { .. }));
 }
 
 #[test]
 fn a_mutation_lost_after_go_is_interrupted_and_never_started_again() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(allow());
-    life.step(caged());
-    let effects = life.step(ended());
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine.step(caged());
+    let effects = machine.step(ended());
     assert_eq!(effects.len(), 1);
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
     assert!(matches!(conclusion(&effects).cut, Cut::AfterGo { .. }));
-    assert!(life.step(allow()).is_empty() && life.step(caged()).is_empty());
+    assert!(machine.step(allow()).is_empty() && machine.step(caged()).is_empty());
 }
 
 #[test]
 fn a_query_lost_after_go_runs_once_more_and_no_more() {
-    let mut life = life(ToolKind::Query, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(allow());
-    life.step(caged());
-    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
-    assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), _]));
-    assert!(matches!(life.step(ended())[..], [CallEffect::Conclude(_)]));
+    let mut machine = machine(ToolKind::Query, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine.step(caged());
+    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), _]));
+    assert!(matches!(machine.step(ended())[..], [CallEffect::Conclude(_)]));
 }
 
 #[test]
 fn a_runner_lost_before_go_is_tried_once_more_silently() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(allow());
-    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
-    let effects = life.step(ended());
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+    let effects = machine.step(ended());
     assert_eq!(conclusion(&effects).result.outcome, Outcome::Crashed);
     assert_eq!(conclusion(&effects).cut, Cut::No, "it never ran, and nobody is told it may have");
 }
@@ -181,15 +201,15 @@ fn a_runner_lost_before_go_is_tried_once_more_silently() {
 fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_go() {
     let lost = || CallInput::CageLost { why: "killed".into() };
     for kind in [ToolKind::Mutation, ToolKind::Query] {
-        let mut life = life(kind, NeedsProbe::No);
-        life.step(CallInput::Begin);
-        life.step(allow());
-        life.step(caged());
-        assert!(life.step(lost()).is_empty(), "its runner has not ended");
-        assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
-        assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), _]));
-        life.step(lost());
-        let effects = life.step(ended());
+        let mut machine = machine(kind, NeedsProbe::No);
+        machine.step(CallInput::Begin);
+        machine.step(allow());
+        machine.step(caged());
+        assert!(machine.step(lost()).is_empty(), "its runner has not ended");
+        assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+        assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), _]));
+        machine.step(lost());
+        let effects = machine.step(ended());
         let CallConclusion { result, cut, enforced, .. } = conclusion(&effects);
         assert_eq!((result.outcome.clone(), cut), (Outcome::Crashed, &Cut::No));
         assert_eq!(result.code.as_deref(), Some("runner_lost"));
@@ -197,24 +217,24 @@ fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_
         assert_eq!(*enforced, None, "nothing ran in it");
     }
     // The same before it was let go; and what a person stopped is not tried again.
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(allow());
-    life.step(lost());
-    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
-    life.step(caged());
-    life.step(CallInput::Cancel);
-    life.step(lost());
-    let effects = life.step(ended());
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine.step(lost());
+    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+    machine.step(caged());
+    machine.step(CallInput::Cancel);
+    machine.step(lost());
+    let effects = machine.step(ended());
     assert!(matches!(conclusion(&effects).cut, Cut::BeforeGo { .. }), "{effects:?}");
 }
 
 #[test]
 fn a_denied_call_starts_nothing() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
     let deny = Verdict::Deny(Basis::NobodyToAsk("mode ask".into()), "not now".into());
-    let effects = life.step(CallInput::Verdict(deny));
+    let effects = machine.step(CallInput::Verdict(deny));
     assert!(!effects.iter().any(|effect| matches!(effect, CallEffect::Start(_))));
     let conclusion = conclusion(&effects);
     assert_eq!(conclusion.result.code.as_deref(), Some("nobody_to_ask"));
@@ -223,9 +243,12 @@ fn a_denied_call_starts_nothing() {
 
 #[test]
 fn a_call_with_paths_is_judged_by_what_was_found_there() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::Yes);
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Probe(Errand::Probe { .. })]));
-    assert!(life.step(allow()).is_empty(), "no verdict counts before the look");
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::Yes);
+    assert!(matches!(
+        machine.step(CallInput::Begin)[..],
+        [CallEffect::Probe(Errand::Probe { .. })]
+    ));
+    assert!(machine.step(allow()).is_empty(), "no verdict counts before the look");
     let path = protocol::call::ProbedPath {
         named: "a".into(),
         real: "/p/a".into(),
@@ -233,11 +256,11 @@ fn a_call_with_paths_is_judged_by_what_was_found_there() {
         digest: Some("d".into()),
     };
     let probe = Probe { paths: vec![path], diff: String::new() };
-    let effects = life.step(CallInput::Probed(Ok(probe.clone())));
+    let effects = machine.step(CallInput::Probed(Ok(probe.clone())));
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.probe, Some(probe));
-    life.step(allow());
-    let effects = life.step(caged());
+    machine.step(allow());
+    let effects = machine.step(caged());
     let [CallEffect::Go(Errand::Run { judged, .. }), _] = &effects[..] else {
         panic!("{effects:?}")
     };
@@ -250,9 +273,9 @@ fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
     for (digest, refused) in [(now, true), (then, false)] {
         let mut facts = facts(ToolKind::Mutation, NeedsProbe::Yes);
         let files = vec![journal::SeenFile { path: "/p/a".into(), digest: then }];
-        facts.seen.take_in(&journal::Record::Seen { files });
-        let mut life = CallMachine::new(facts);
-        life.step(CallInput::Begin);
+        facts.file_versions.apply(&journal::Record::Seen { files });
+        let mut machine = CallMachine::new(facts);
+        machine.step(CallInput::Begin);
         let path = protocol::call::ProbedPath {
             named: "a".into(),
             real: "/p/a".into(),
@@ -260,7 +283,7 @@ fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
             digest: Some(digest.to_string()),
         };
         let probe = Probe { paths: vec![path], diff: String::new() };
-        let effects = life.step(CallInput::Probed(Ok(probe)));
+        let effects = machine.step(CallInput::Probed(Ok(probe)));
         if refused {
             assert_eq!(conclusion(&effects).result.code.as_deref(), Some("stale"));
         } else {
@@ -271,25 +294,26 @@ fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
 
 #[test]
 fn a_cage_that_cannot_be_made_refuses_the_call() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(allow());
-    let effects = life.step(CallInput::Uncaged { step: "landlock".into(), reason: "off".into() });
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    let effects =
+        machine.step(CallInput::Uncaged { step: "landlock".into(), reason: "off".into() });
     let conclusion = conclusion(&effects);
     assert_eq!(conclusion.result.outcome, Outcome::Confined { what: "landlock".into() });
     assert_eq!(conclusion.result.code.as_deref(), Some("sandbox_unavailable"));
-    assert!(life.step(ended()).is_empty(), "one end only");
+    assert!(machine.step(ended()).is_empty(), "one end only");
 }
 
 /// A run ends with 11 for the one above, and goes on after this one.
 #[test]
 fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(allow());
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
     let (step, reason) =
         (sandbox::CageStep::Grants.name().to_owned(), "/p reaches /p/state; move it");
-    let effects = life.step(CallInput::Uncaged { step, reason: reason.into() });
+    let effects = machine.step(CallInput::Uncaged { step, reason: reason.into() });
     let result = &conclusion(&effects).result;
     assert_eq!(result.outcome, Outcome::Confined { what: "grants".into() });
     assert_eq!((result.code.as_deref(), result.is_error), (Some("not_granted"), true));
@@ -298,36 +322,36 @@ fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
 
 #[test]
 fn a_broker_that_comes_back_is_asked_again_only_while_it_matters() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    assert!(matches!(life.step(CallInput::BrokerBack)[..], [CallEffect::Judge(_)]));
-    life.step(allow());
-    assert!(life.step(CallInput::BrokerBack).is_empty());
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    assert!(matches!(machine.step(CallInput::BrokerBack)[..], [CallEffect::Judge(_)]));
+    machine.step(allow());
+    assert!(machine.step(CallInput::BrokerBack).is_empty());
 }
 
 #[test]
 fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
-    let mut early = life(ToolKind::Mutation, NeedsProbe::No);
+    let mut early = machine(ToolKind::Mutation, NeedsProbe::No);
     early.step(CallInput::Begin);
     let effects = early.step(CallInput::Cancel);
     assert!(matches!(effects[..], [CallEffect::ForgetQuestion, CallEffect::Conclude(_)]));
     assert!(conclusion(&effects).result.text.contains("never started"));
 
-    let mut starting = life(ToolKind::Mutation, NeedsProbe::No);
+    let mut starting = machine(ToolKind::Mutation, NeedsProbe::No);
     starting.step(CallInput::Begin);
     starting.step(allow());
     assert_eq!(starting.step(CallInput::Cancel), [CallEffect::KillRunner]);
     assert!(matches!(conclusion(&starting.step(ended())).cut, Cut::BeforeGo { .. }));
 
     // What the runner said before it could be ended is heard after the cancel.
-    let mut caged_already = life(ToolKind::Mutation, NeedsProbe::No);
+    let mut caged_already = machine(ToolKind::Mutation, NeedsProbe::No);
     caged_already.step(CallInput::Begin);
     caged_already.step(allow());
     assert_eq!(caged_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
     assert_eq!(caged_already.step(caged()), [], "it is let go all the same");
     assert!(matches!(conclusion(&caged_already.step(ended())).cut, Cut::BeforeGo { .. }));
 
-    let mut looked_already = life(ToolKind::Mutation, NeedsProbe::Yes);
+    let mut looked_already = machine(ToolKind::Mutation, NeedsProbe::Yes);
     looked_already.step(CallInput::Begin);
     assert_eq!(looked_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
     let probe = Probe { paths: Vec::new(), diff: String::new() };
@@ -335,7 +359,7 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
     assert!(matches!(conclusion(&effects).cut, Cut::BeforeGo { .. }));
     assert!(looked_already.step(allow()).is_empty(), "it runs after it was stopped");
 
-    let mut late = life(ToolKind::Mutation, NeedsProbe::No);
+    let mut late = machine(ToolKind::Mutation, NeedsProbe::No);
     late.step(CallInput::Begin);
     late.step(allow());
     late.step(caged());
@@ -346,29 +370,29 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
 
 #[test]
 fn a_journal_that_fails_lets_nothing_start() {
-    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(allow());
-    let effects = life.step(CallInput::DiskFailed("no space".into()));
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    let effects = machine.step(CallInput::DiskFailed("no space".into()));
     assert_eq!(effects[0], CallEffect::KillRunner);
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("disk"));
-    assert!(life.step(caged()).is_empty());
+    assert!(machine.step(caged()).is_empty());
 }
 
 #[test]
 fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
     let failed = || CallInput::BrokerFailed("agentd-broker exited with code 3".into());
-    let mut waiting = life(ToolKind::Mutation, NeedsProbe::No);
+    let mut waiting = machine(ToolKind::Mutation, NeedsProbe::No);
     waiting.step(CallInput::Begin);
     let effects = waiting.step(failed());
     assert!(matches!(effects[..], [_, CallEffect::Record(_), CallEffect::Conclude(_)]));
-    let mut looking = life(ToolKind::Mutation, NeedsProbe::Yes);
+    let mut looking = machine(ToolKind::Mutation, NeedsProbe::Yes);
     looking.step(CallInput::Begin);
     assert!(looking.step(failed()).is_empty(), "its turn to be judged has not come");
     let probe = Probe { paths: Vec::new(), diff: String::new() };
     let effects = looking.step(CallInput::Probed(Ok(probe)));
     assert!(conclusion(&effects).result.text.contains("nothing can judge it"));
-    let mut running = life(ToolKind::Mutation, NeedsProbe::No);
+    let mut running = machine(ToolKind::Mutation, NeedsProbe::No);
     running.step(CallInput::Begin);
     running.step(allow());
     running.step(caged());
@@ -380,14 +404,14 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
 fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
     let widened = |basis| {
         let widens = vec![Widening::Network];
-        let mut life =
+        let mut machine =
             CallMachine::new(CallFacts { widens, ..facts(ToolKind::Mutation, NeedsProbe::No) });
-        let put = life.step(CallInput::Begin);
+        let put = machine.step(CallInput::Begin);
         assert!(
             matches!(&put[..], [CallEffect::Judge(case)] if case.widens == [Widening::Network]),
             "{put:?}"
         );
-        let effects = life.step(CallInput::Verdict(Verdict::Allow(basis)));
+        let effects = machine.step(CallInput::Verdict(Verdict::Allow(basis)));
         effects.iter().any(|effect| matches!(effect, CallEffect::Start(_)))
     };
     assert!(widened(Basis::Person("pts/1".into())));
@@ -411,12 +435,12 @@ fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
 fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
     let answer = failed("read", Outcome::Done, "x", "the answer".into());
     let own = || {
-        let answerer = Executor::Conversation(answer.clone());
-        CallMachine::new(CallFacts { answerer, ..facts(ToolKind::Query, NeedsProbe::No) })
+        let executor = Executor::Conversation(answer.clone());
+        CallMachine::new(CallFacts { executor, ..facts(ToolKind::Query, NeedsProbe::No) })
     };
-    let mut life = own();
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
-    let effects = life.step(allow());
+    let mut machine = own();
+    assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
+    let effects = machine.step(allow());
     assert!(
         matches!(
             &effects[..],
@@ -426,23 +450,23 @@ fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
         "{effects:?}"
     );
     assert_eq!(conclusion(&effects).result, answer);
-    let mut life = own();
-    life.step(CallInput::Begin);
+    let mut machine = own();
+    machine.step(CallInput::Begin);
     let deny = Verdict::Deny(Basis::NobodyToAsk("no".into()), "no".into());
-    assert_ne!(conclusion(&life.step(CallInput::Verdict(deny))).result, answer);
+    assert_ne!(conclusion(&machine.step(CallInput::Verdict(deny))).result, answer);
 }
 
 fn at_store(kind: ToolKind) -> CallMachine {
     let facts = CallFacts {
-        answerer: Executor::Store,
+        executor: Executor::Store,
         judged_as: ToolKind::Query,
         ..facts(kind, NeedsProbe::No)
     };
-    let mut life = CallMachine::new(facts);
-    let effects = life.step(CallInput::Begin);
+    let mut machine = CallMachine::new(facts);
+    let effects = machine.step(CallInput::Begin);
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.kind, ToolKind::Query, "nobody is asked about it");
-    life
+    machine
 }
 
 fn lost(will_restart: WillRestart) -> CallInput {
@@ -451,38 +475,38 @@ fn lost(will_restart: WillRestart) -> CallInput {
 
 #[test]
 fn a_call_of_the_store_is_on_disk_before_it_is_asked_for() {
-    let mut life = at_store(ToolKind::Mutation);
-    let effects = life.step(allow());
+    let mut machine = at_store(ToolKind::Mutation);
+    let effects = machine.step(allow());
     let [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::AskStore(_)] =
         &effects[..]
     else {
         panic!("{effects:?}")
     };
     assert!(matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start]));
-    let effects = life.step(CallInput::Stored(report("kept").result));
+    let effects = machine.step(CallInput::Stored(report("kept").result));
     assert_eq!(conclusion(&effects).result.text, "kept");
 }
 
 #[test]
 fn a_store_that_dies_is_asked_once_more_and_then_nobody_knows() {
-    let mut life = at_store(ToolKind::Mutation);
-    life.step(allow());
-    assert!(life.step(lost(WillRestart::Yes)).is_empty());
-    assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::AskStore(_)]));
-    let effects = life.step(lost(WillRestart::Yes));
+    let mut machine = at_store(ToolKind::Mutation);
+    machine.step(allow());
+    assert!(machine.step(lost(WillRestart::Yes)).is_empty());
+    assert!(matches!(machine.step(CallInput::StoreBack)[..], [CallEffect::AskStore(_)]));
+    let effects = machine.step(lost(WillRestart::Yes));
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
-    let mut life = at_store(ToolKind::Query);
-    life.step(allow());
-    let effects = life.step(lost(WillRestart::No));
+    let mut machine = at_store(ToolKind::Query);
+    machine.step(allow());
+    let effects = machine.step(lost(WillRestart::No));
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
 }
 
 #[test]
 fn a_call_that_finds_no_store_is_not_begun() {
     for kind in [ToolKind::Query, ToolKind::Mutation] {
-        let mut life = at_store(kind);
-        assert!(life.step(lost(WillRestart::No)).is_empty());
-        let effects = life.step(allow());
+        let mut machine = at_store(kind);
+        assert!(machine.step(lost(WillRestart::No)).is_empty());
+        let effects = machine.step(allow());
         assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
         let started = |effect: &CallEffect| match effect {
             CallEffect::Record(facts) => facts.contains(&CallRecord::Start),
@@ -513,10 +537,10 @@ fn a_call_that_finds_no_store_is_not_begun() {
 
 #[test]
 fn a_call_of_the_store_can_be_stopped_only_while_its_store_is_away() {
-    let mut life = at_store(ToolKind::Mutation);
-    life.step(allow());
-    assert!(life.step(CallInput::Cancel).is_empty(), "it is a matter of moments");
-    let effects = life.step(lost(WillRestart::Yes));
+    let mut machine = at_store(ToolKind::Mutation);
+    machine.step(allow());
+    assert!(machine.step(CallInput::Cancel).is_empty(), "it is a matter of moments");
+    let effects = machine.step(lost(WillRestart::Yes));
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
 }
 
@@ -546,17 +570,17 @@ fn found() -> Probe {
 
 #[test]
 fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
-    let mut life = restoring();
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::FetchRestore(_)]));
-    let effects = life.step(CallInput::RestoreFetched(Ok(vec![kept_file()])));
+    let mut machine = restoring();
+    assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::FetchRestore(_)]));
+    let effects = machine.step(CallInput::RestoreFetched(Ok(vec![kept_file()])));
     let [CallEffect::Probe(Errand::ProbeRestore(files))] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!(files, &[kept_file()]);
-    let effects = life.step(CallInput::Probed(Ok(found())));
+    let effects = machine.step(CallInput::Probed(Ok(found())));
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.kind, ToolKind::Mutation, "it is judged as a change");
-    let effects = life.step(allow());
+    let effects = machine.step(allow());
     let [
         CallEffect::AuditDecided(_),
         CallEffect::BackUp(paths),
@@ -567,22 +591,22 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
         panic!("{effects:?}")
     };
     assert_eq!(paths, &["/p/a"]);
-    let effects = life.step(caged());
+    let effects = machine.step(caged());
     let [CallEffect::Go(Errand::Restore { files, judged, .. }), _] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!((files.len(), judged[0].digest.as_deref()), (1, Some("ab")));
-    let effects = life.step(ended());
+    let effects = machine.step(ended());
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
 }
 
 #[test]
 fn a_store_that_cannot_say_what_is_to_be_put_back_ends_the_call_before_it_began() {
-    let mut life = restoring();
-    life.step(CallInput::Begin);
-    assert!(life.step(lost(WillRestart::Yes)).is_empty());
-    assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::FetchRestore(_)]));
-    let effects = life.step(lost(WillRestart::Yes));
+    let mut machine = restoring();
+    machine.step(CallInput::Begin);
+    assert!(machine.step(lost(WillRestart::Yes)).is_empty());
+    assert!(matches!(machine.step(CallInput::StoreBack)[..], [CallEffect::FetchRestore(_)]));
+    let effects = machine.step(lost(WillRestart::Yes));
     assert_eq!(effects.len(), 1, "nothing was decided: {effects:?}");
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
     assert_eq!(conclusion(&effects).cut, Cut::No);
@@ -592,10 +616,10 @@ fn a_store_that_cannot_say_what_is_to_be_put_back_ends_the_call_before_it_began(
 fn what_a_call_changes_is_kept_and_what_it_only_reads_is_not() {
     for (undo, kept) in [(UndoBy::Copy, true), (UndoBy::Nothing, false)] {
         let facts = CallFacts { undo, ..facts(ToolKind::Mutation, NeedsProbe::Yes) };
-        let mut life = CallMachine::new(facts);
-        life.step(CallInput::Begin);
-        life.step(CallInput::Probed(Ok(found())));
-        let effects = life.step(allow());
+        let mut machine = CallMachine::new(facts);
+        machine.step(CallInput::Begin);
+        machine.step(CallInput::Probed(Ok(found())));
+        let effects = machine.step(allow());
         assert_eq!(matches!(effects[1], CallEffect::BackUp(_)), kept, "{effects:?}");
     }
 }
@@ -603,13 +627,13 @@ fn what_a_call_changes_is_kept_and_what_it_only_reads_is_not() {
 #[test]
 fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_judged() {
     let facts = CallFacts { undo: UndoBy::Snapshot, ..facts(ToolKind::Mutation, NeedsProbe::No) };
-    let mut life = CallMachine::new(facts);
-    let effects = life.step(CallInput::Begin);
+    let mut machine = CallMachine::new(facts);
+    let effects = machine.step(CallInput::Begin);
     assert!(
         matches!(effects[..], [CallEffect::PrepareSnapshot, CallEffect::Judge(_)]),
         "{effects:?}"
     );
-    let effects = life.step(allow());
+    let effects = machine.step(allow());
     let [
         CallEffect::AuditDecided(_),
         CallEffect::TakeSnapshot(command),
@@ -624,7 +648,7 @@ fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_jud
 
 fn asked_before(probed: NeedsProbe) -> CallMachine {
     let facts = facts(ToolKind::Query, probed);
-    CallMachine::new(CallFacts { known: CachePolicy::Lookup, command: None, ..facts })
+    CallMachine::new(CallFacts { cache: CachePolicy::Lookup, command: None, ..facts })
 }
 
 fn question() -> Question {
@@ -655,13 +679,13 @@ fn known() -> CallInput {
 
 #[test]
 fn a_known_answer_is_judged_and_then_given_without_a_process() {
-    let mut life = asked_before(NeedsProbe::Yes);
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::CacheGet(_)]));
-    let effects = life.step(known());
+    let mut machine = asked_before(NeedsProbe::Yes);
+    assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::CacheGet(_)]));
+    let effects = machine.step(known());
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     let looked = case.probe.as_ref().map(|probe| probe.paths[0].real.as_str());
     assert_eq!(looked, Some("/p/a"), "judged by where it leads");
-    let effects = life.step(allow());
+    let effects = machine.step(allow());
     let [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::Conclude(_)] =
         &effects[..]
     else {
@@ -669,51 +693,51 @@ fn a_known_answer_is_judged_and_then_given_without_a_process() {
     };
     assert!(matches!(facts[..], [CallRecord::Approved(_)]), "nothing was started");
     assert_eq!(conclusion(&effects).result.text, "known");
-    assert_eq!(conclusion(&effects).recalled, Some(1));
+    assert_eq!(conclusion(&effects).cached_from, Some(1));
 }
 
 #[test]
 fn a_known_answer_is_denied_as_any_other() {
-    let mut life = asked_before(NeedsProbe::Yes);
-    life.step(CallInput::Begin);
-    life.step(known());
+    let mut machine = asked_before(NeedsProbe::Yes);
+    machine.step(CallInput::Begin);
+    machine.step(known());
     let deny = Verdict::Deny(Basis::NobodyToAsk("a rule".into()), "no".into());
-    let effects = life.step(CallInput::Verdict(deny));
+    let effects = machine.step(CallInput::Verdict(deny));
     assert_eq!(conclusion(&effects).result.text, "Error [nobody_to_ask] bash: no");
-    assert_eq!(conclusion(&effects).recalled, None);
+    assert_eq!(conclusion(&effects).cached_from, None);
 }
 
 #[test]
 fn what_is_not_known_or_not_in_time_is_looked_up() {
     let lost = || CallInput::StoreLost { cause: "died".into(), will_restart: WillRestart::Yes };
     for nothing in [CallInput::CacheAnswer(None), lost()] {
-        let mut life = asked_before(NeedsProbe::Yes);
-        life.step(CallInput::Begin);
-        assert!(matches!(life.step(nothing)[..], [CallEffect::Probe(_)]));
+        let mut machine = asked_before(NeedsProbe::Yes);
+        machine.step(CallInput::Begin);
+        assert!(matches!(machine.step(nothing)[..], [CallEffect::Probe(_)]));
         // The store's word comes too late.
-        assert!(life.step(known()).is_empty());
+        assert!(machine.step(known()).is_empty());
     }
     // Nobody is asked who is not there.
-    let mut life = asked_before(NeedsProbe::No);
-    life.step(CallInput::StoreLost { cause: "failed".into(), will_restart: WillRestart::No });
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
+    let mut machine = asked_before(NeedsProbe::No);
+    machine.step(CallInput::StoreLost { cause: "failed".into(), will_restart: WillRestart::No });
+    assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
 }
 
 #[test]
 fn a_known_answer_does_not_outlive_a_wait() {
     // While the broker is away, or a person thinks, the files may change.
-    let mut life = asked_before(NeedsProbe::No);
-    life.step(CallInput::Begin);
-    life.step(known());
-    let effects = life.step(CallInput::BrokerBack);
+    let mut machine = asked_before(NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(known());
+    let effects = machine.step(CallInput::BrokerBack);
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.probe, None);
-    assert!(life.step(allow()).iter().any(|effect| matches!(effect, CallEffect::Start(_))));
+    assert!(machine.step(allow()).iter().any(|effect| matches!(effect, CallEffect::Start(_))));
 
-    let mut life = asked_before(NeedsProbe::Yes);
-    life.step(CallInput::Begin);
-    life.step(known());
-    let effects = life.step(CallInput::Verdict(Verdict::Ask(question())));
+    let mut machine = asked_before(NeedsProbe::Yes);
+    machine.step(CallInput::Begin);
+    machine.step(known());
+    let effects = machine.step(CallInput::Verdict(Verdict::Ask(question())));
     assert!(
         matches!(effects[..], [CallEffect::ForgetQuestion, CallEffect::Probe(_)]),
         "{effects:?}"
@@ -723,43 +747,43 @@ fn a_known_answer_does_not_outlive_a_wait() {
 #[test]
 fn an_answer_with_evidence_is_kept_and_one_that_is_large_is_not() {
     let evidence = protocol::call::Evidence { began: 1, parts: Vec::new() };
-    let ends = |known, report: Report| {
+    let ends = |cache, report: Report| {
         let facts = facts(ToolKind::Query, NeedsProbe::No);
-        let mut life = CallMachine::new(CallFacts { known, ..facts });
-        life.step(CallInput::Begin);
-        life.step(CallInput::CacheAnswer(None));
-        life.step(allow());
-        life.step(caged());
-        life.step(CallInput::Done(report));
-        life.step(ended())
+        let mut machine = CallMachine::new(CallFacts { cache, ..facts });
+        machine.step(CallInput::Begin);
+        machine.step(CallInput::CacheAnswer(None));
+        machine.step(allow());
+        machine.step(caged());
+        machine.step(CallInput::Done(report));
+        machine.step(ended())
     };
     let proven = Report { evidence: Some(evidence), ..report("fine") };
     let effects = ends(CachePolicy::Lookup, proven.clone());
     assert!(matches!(effects[..], [CallEffect::CachePut(_), CallEffect::Conclude(_)]));
     let large = Report { full: Some("x".repeat(MAX_CACHED_BYTES)), ..proven.clone() };
-    for (known, report) in [
+    for (cache, report) in [
         (CachePolicy::Lookup, report("fine")),
         (CachePolicy::Lookup, large),
         (CachePolicy::Unused, proven),
     ] {
-        assert!(matches!(ends(known, report)[..], [CallEffect::Conclude(_)]));
+        assert!(matches!(ends(cache, report)[..], [CallEffect::Conclude(_)]));
     }
 }
 
 #[test]
 fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
-    let outdates = |known, last: Vec<CallInput>| {
+    let outdates = |cache, last: Vec<CallInput>| {
         let facts = facts(ToolKind::Mutation, NeedsProbe::Yes);
-        let mut life = CallMachine::new(CallFacts { known, ..facts });
-        life.step(CallInput::Begin);
+        let mut machine = CallMachine::new(CallFacts { cache, ..facts });
+        machine.step(CallInput::Begin);
         let path = protocol::call::ProbedPath {
             named: "a".into(),
             real: "/p/a".into(),
             in_scope: true,
             digest: None,
         };
-        life.step(CallInput::Probed(Ok(Probe { paths: vec![path], diff: String::new() })));
-        let effects = last.into_iter().map(|input| life.step(input)).last().unwrap_or_default();
+        machine.step(CallInput::Probed(Ok(Probe { paths: vec![path], diff: String::new() })));
+        let effects = last.into_iter().map(|input| machine.step(input)).last().unwrap_or_default();
         assert!(matches!(effects.last(), Some(CallEffect::Conclude(_))), "{effects:?}");
         let mut outdated = None;
         for effect in effects {

@@ -182,7 +182,7 @@ impl ClientState {
                 });
             }
             FromClient::Restart { session } => self.restart(session).await,
-            // GivenAnswer where it was heard.
+            // The reader task has answered it.
             FromClient::Ping(_) => {}
             FromClient::Status => {
                 let (reply, status) = oneshot::channel();

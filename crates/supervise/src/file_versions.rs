@@ -1,6 +1,6 @@
-//! What the model knows of files: the digest of each as a call last read or wrote it. Kept in the
-//! journal, so that it outlives the supervisor. Used by the session actor and by a call's life, which
-//! refuses an edit of what somebody else changed meanwhile.
+//! The file versions that the model knows: the digest of each file as a call last read or wrote it.
+//! The journal holds them, so they outlive the supervisor. The call machine refuses an edit of a
+//! file that has changed since.
 
 use journal::{Digest, Entry, Record, SeenFile};
 use protocol::call::{Probe, Report};
@@ -11,24 +11,24 @@ use std::collections::HashMap;
 pub(crate) struct FileVersions(HashMap<String, Digest>);
 
 impl FileVersions {
-    /// What a journal's records say.
+    /// The versions that a journal's records give.
     pub(crate) fn of(entries: &[Entry]) -> Self {
         let mut seen = Self::default();
         for entry in entries {
-            seen.take_in(&entry.record);
+            seen.apply(&entry.record);
         }
         seen
     }
 
     /// A record that was written.
-    pub(crate) fn take_in(&mut self, record: &Record) {
+    pub(crate) fn apply(&mut self, record: &Record) {
         if let Record::Seen { files } = record {
             self.0.extend(files.iter().map(|file| (file.path.clone(), file.digest)));
         }
     }
 
-    /// The first path of a call that is not as the model knows it. What is gone is another error.
-    pub(crate) fn changed<'a>(&self, probe: &'a Probe) -> Option<&'a str> {
+    /// The first path of a call whose file has changed since. A deleted file fails elsewhere.
+    pub(crate) fn first_changed<'a>(&self, probe: &'a Probe) -> Option<&'a str> {
         let differs = |real: &str, now: &Option<String>| match (self.0.get(real), now) {
             (Some(known), Some(now)) => known.to_string() != *now,
             (None, _) | (_, None) => false,
@@ -38,7 +38,7 @@ impl FileVersions {
     }
 }
 
-/// What a call read or wrote, for the journal.
+/// The record of the files that a call read or wrote.
 pub(crate) fn record(report: Option<&Report>) -> Option<Record> {
     let files: Vec<SeenFile> = report?
         .seen
@@ -67,13 +67,13 @@ mod tests {
         let [one, two] = [b"1", b"2"].map(|bytes| Digest::of(bytes));
         let saw = |digest| Record::Seen { files: vec![SeenFile { path: "/p/a".into(), digest }] };
         let mut seen = FileVersions::default();
-        assert_eq!(seen.changed(&probe(Some(one))), None, "never read");
-        seen.take_in(&saw(one));
-        assert_eq!(seen.changed(&probe(Some(one))), None);
-        assert_eq!(seen.changed(&probe(Some(two))), Some("a"));
-        assert_eq!(seen.changed(&probe(None)), None, "it is gone");
-        seen.take_in(&saw(two));
-        assert_eq!(seen.changed(&probe(Some(two))), None);
-        assert_eq!(seen.changed(&probe(Some(one))), Some("a"));
+        assert_eq!(seen.first_changed(&probe(Some(one))), None, "never read");
+        seen.apply(&saw(one));
+        assert_eq!(seen.first_changed(&probe(Some(one))), None);
+        assert_eq!(seen.first_changed(&probe(Some(two))), Some("a"));
+        assert_eq!(seen.first_changed(&probe(None)), None, "it is gone");
+        seen.apply(&saw(two));
+        assert_eq!(seen.first_changed(&probe(Some(two))), None);
+        assert_eq!(seen.first_changed(&probe(Some(one))), Some("a"));
     }
 }

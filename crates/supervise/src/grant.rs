@@ -1,25 +1,28 @@
-//! The right to start one tool process. Its field is private and only the call's life makes one:
-//! from the broker's verdict, as a probe, or to put right what such a call left; and a session's opening
-//! makes one for a certificate. Nothing else can start a tool.
+//! The right to start one runner, and to send it `Go`. Its fields are private. A call's actor makes one
+//! from the broker's verdict, or for a probe; a repair process and the certificate of a session's
+//! proxies have one, too. Nothing else can start a runner.
 
 use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
+use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
-use protocol::tool::ToTool;
+use protocol::tool::{Errand, ToTool};
 
-/// What a runner may be told to do, and in which cage.
+/// The right to start one runner: for which call, in which cage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     confinement: Confinement,
     purpose: GrantPurpose,
+    /// Absent for processes that execute no call.
+    call: Option<CallId>,
 }
 
-/// What the process is for.
+/// The work of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GrantPurpose {
-    /// It is told with `Go`.
+    /// The job that `Go` names.
     Job,
-    /// Putting right what a call changed of the protected names.
+    /// To restore the protected files that a call changed.
     Repair,
 }
 
@@ -28,11 +31,19 @@ enum GrantPurpose {
 #[error("the verdict does not allow the call")]
 pub struct NotAllowed;
 
+/// A refused `Go`: the grant was made for another call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("its grant was made for {}, not for call {call}", made_for(.granted.as_ref()))]
+pub struct OtherCall {
+    granted: Option<CallId>,
+    call: CallId,
+}
+
 impl Grant {
-    /// For the look before a verdict: the same directories, nothing writable, nothing executable.
-    pub(crate) fn probe(of: &Confinement) -> Self {
+    /// For the probe of a call: the call's directories, nothing writable, nothing executable.
+    pub(crate) fn probe(call: &Call, of: &Confinement) -> Self {
         let confinement = Confinement { profile: Profile::Probe, cgroup: None, ..of.clone() };
-        Self { confinement, purpose: GrantPurpose::Job }
+        Self { confinement, purpose: GrantPurpose::Job, call: Some(call.id.clone()) }
     }
 
     /// For a call that was allowed.
@@ -40,29 +51,31 @@ impl Grant {
     /// # Errors
     /// [`NotAllowed`] for every other verdict.
     pub(crate) fn of(
-        _call: &Call,
+        call: &Call,
         verdict: &Verdict,
         confinement: Confinement,
     ) -> Result<(Self, Basis), NotAllowed> {
         match verdict {
             Verdict::Allow(basis) => {
-                Ok((Self { confinement, purpose: GrantPurpose::Job }, basis.clone()))
+                let call = Some(call.id.clone());
+                Ok((Self { confinement, purpose: GrantPurpose::Job, call }, basis.clone()))
             }
             Verdict::Deny(..) | Verdict::Ask(_) => Err(NotAllowed),
         }
     }
 
-    /// For the proxy of the command that this grant is for: network, and nothing else of it.
+    /// For the proxy of the command that this grant is for: it has the network and none of the
+    /// command's other rights.
     pub(crate) fn proxy(&self) -> Self {
-        Self::web(&self.confinement)
+        Self::web(&self.confinement, self.call.clone())
     }
 
-    /// For the process that makes the certificate which a session's proxies sign in with.
+    /// For the process that makes the certificate of a session's proxies.
     pub(crate) fn certificate(of: &Confinement) -> Self {
-        Self::web(of)
+        Self::web(of, None)
     }
 
-    fn web(of: &Confinement) -> Self {
+    fn web(of: &Confinement, call: Option<CallId>) -> Self {
         let confinement = Confinement {
             profile: Profile::Web,
             network: Network::On,
@@ -71,17 +84,17 @@ impl Grant {
             cgroup: None,
             ..of.clone()
         };
-        Self { confinement, purpose: GrantPurpose::Job }
+        Self { confinement, purpose: GrantPurpose::Job, call }
     }
 
-    /// To put right what a call of this confinement changed that was allowed and let go: as its
-    /// runner would have, it starts nothing.
+    /// For the repair after a call with this confinement whose runner died. The process has the
+    /// runner's confinement and starts nothing.
     pub(crate) fn repair(of: &Confinement) -> Self {
         let confinement = Confinement { cgroup: None, ..of.clone() };
-        Self { confinement, purpose: GrantPurpose::Repair }
+        Self { confinement, purpose: GrantPurpose::Repair, call: None }
     }
 
-    /// The word that has the process lock itself.
+    /// The message that has the process lock itself in.
     pub(crate) fn begin(&self) -> ToTool {
         match self.purpose {
             GrantPurpose::Job => ToTool::Confine(self.confinement.clone()),
@@ -89,9 +102,80 @@ impl Grant {
         }
     }
 
-    /// The cage it is for.
+    /// `Go` with a job of this call.
+    ///
+    /// # Errors
+    /// [`OtherCall`] unless the grant was made for this call.
+    pub(crate) fn go(&self, call: &CallId, job: Errand) -> Result<ToTool, OtherCall> {
+        match &self.call {
+            Some(granted) if granted == call => Ok(ToTool::Go(job)),
+            granted => Err(OtherCall { granted: granted.clone(), call: call.clone() }),
+        }
+    }
+
+    /// The cage that it allows.
     #[must_use]
     pub fn confinement(&self) -> &Confinement {
         &self.confinement
+    }
+}
+
+fn made_for(granted: Option<&CallId>) -> String {
+    granted.map_or_else(|| "no call".to_owned(), |call| format!("call {call}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::confinement::{FilePath, GitSettings, Level, Limits, Tier};
+    use protocol::ids::SessionId;
+    use protocol::judgement::Mode;
+
+    fn call(number: u32) -> Call {
+        let id = CallId { session: SessionId("0123456789ab".into()), number };
+        Call { id, use_id: String::new(), tool: "bash".into(), input: "{}".into() }
+    }
+
+    fn job() -> Errand {
+        Errand::Probe { tool: "bash".into(), input: "{}".into() }
+    }
+
+    #[test]
+    fn go_is_given_only_for_the_call_that_the_grant_was_made_for() {
+        let [one, two] = [call(1), call(2)];
+        let at = |path: &str| FilePath::from(std::path::Path::new(path));
+        let confinement = Confinement {
+            profile: Profile::Command,
+            project: at("/project"),
+            added: Vec::new(),
+            temp: at("/temp"),
+            private: Vec::new(),
+            caches: None,
+            overlays: None,
+            home: None,
+            tool_homes: Vec::new(),
+            keys: Vec::new(),
+            withheld: Vec::new(),
+            network: Network::Off,
+            hosts: Vec::new(),
+            git: GitSettings::Kept,
+            highest_tier: Tier::A,
+            level: Level::Required,
+            cgroup: None,
+            limits: Limits::NONE,
+        };
+        let allow = Verdict::Allow(Basis::Mode(Mode::Auto));
+        let (grant, _) = Grant::of(&one, &allow, confinement.clone()).unwrap();
+        for grant in [grant.proxy(), grant, Grant::probe(&one, &confinement)] {
+            assert_eq!(grant.go(&one.id, job()), Ok(ToTool::Go(job())));
+            let error = grant.go(&two.id, job()).unwrap_err().to_string();
+            assert!(error.contains("made for call") && error.contains("not for call"), "{error}");
+        }
+        for grant in [Grant::repair(&confinement), Grant::certificate(&confinement)] {
+            assert!(grant.go(&one.id, job()).unwrap_err().to_string().contains("for no call"));
+        }
+        let deny = Verdict::Deny(Basis::Mode(Mode::Auto), String::new());
+        assert_eq!(Grant::of(&one, &deny, confinement), Err(NotAllowed));
     }
 }

@@ -1,5 +1,5 @@
-//! The session's journal, off the event loop: a sync may take as long as the disk likes without
-//! holding anybody else up. Used by the session actor, its only writer.
+//! Writes a session's journal outside the event loop: a slow sync delays no other actor. The
+//! session actor is its only user.
 
 use crate::error_chain::chain;
 use journal::{Journal, Record};
@@ -14,8 +14,8 @@ impl JournalWriter {
         Self(Arc::new(Mutex::new(journal)))
     }
 
-    /// Appends the records in one write; on disk when this returns, if one of them is a barrier.
-    /// Returns the number of the last.
+    /// Appends the records in one write. If one of them is a barrier, they are durable when this
+    /// returns. Returns the number of the last record.
     pub(crate) async fn append(&self, records: Vec<Record>) -> Result<u64, String> {
         if !records.iter().any(Record::barrier) {
             return append(&self.0, &records);

@@ -1,31 +1,40 @@
-//! Actors, routing, restarts, and what is audited: the supervisor.
+//! The supervisor: actors, routing, restarts, audit.
 //!
 //! | Actor | File | Owns |
 //! |---|---|---|
-//! | supervisor | `root` (`opening`, `roll`) | the broker, the sessions, the way out |
-//! | session | `session_actor` | one journal, its workers, calls and watchers |
-//! | worker | `slot` | one worker process that is started again when it dies |
+//! | supervisor | `root` | the broker, the sessions, the shutdown |
+//! | session | `session_actor` | one journal, its workers, calls and clients |
+//! | worker | `worker::actor` | one worker process, restarted when it dies |
 //! | call | `call_actor` | one call's runner, from proposal to result |
 //! | client | `client_actor` | one connected terminal or script |
 //! | audit | `audit_actor` | the audit log |
 //!
-//! What they decide is pure and stands apart: `route` (where words go), `call` (a call's life),
-//! `restart` (when a worker comes back), `pulse` (whether it still answers), `plan` (what a session is to be), `mend` (what a journal
-//! left in the middle needs), `sign` (what a word says of a worker's life). `life` holds one process
-//! and its channel, `hold` the lock on a session that its runners share, `keeper` the end of a cage
-//! behind its runner, `temp` and `remover` the directory that its calls fill, `leftover` processes of calls that outlived their supervisor, `spawn` is the only file that starts one, `grant` the only right to start a
-//! tool.
+//! `messages` declares the actors' messages. Decisions are pure and apart from the actors:
+//!
+//! | File | Decides |
+//! |---|---|
+//! | `route` | where each message of a session's workers goes |
+//! | `call` | the machine of one call |
+//! | `proxy_machine` | the machine of one command's allow-list proxy |
+//! | `session_spec` | the settings of a session |
+//! | `worker::restart`, `worker::heartbeat`, `progress` | restarts of workers, pings, which messages are progress |
+//! | `journal_repair` | the records that close what a cut journal left open |
+//!
+//! Only `worker::spawner` starts processes, and only a `grant` lets it start a runner.
+//! `worker::process` holds one process and its channel. `session_lock` is the lock that a session
+//! shares with its runners, `orphans` finds runners that outlived their supervisor, and
+//! `cage_cleanup` ends the processes of a cage whose runner died.
 //!
 //! # Tried first: a ractor actor that owns a child and its channel
 //!
-//! A socket pair as the child's standard input keeps `std::process::Command` on `posix_spawn`
-//! (also with `process_group(0)` and a cleared environment), so one spawner thread suffices. The
-//! actor must not await the child anywhere: reading, writing and waiting for the end are tasks
-//! beside it that send it messages, and the end is sent only after the pidfd is readable, the
-//! child reaped and the socket read to its end; otherwise last words are lost. Mailboxes are
-//! unbounded, so each word read from a worker carries a permit that the owner drops when it is
-//! dealt with. ractor stops the parent when a child fails unless `handle_supervisor_evt` says
-//! otherwise, so every parent here says otherwise.
+//! A socket pair as the child's standard input keeps `std::process::Command` on `posix_spawn` (also
+//! with `process_group(0)` and a cleared environment), so one spawner thread suffices. The actor
+//! must not await the child anywhere: separate tasks read, write and wait for the end, and send it
+//! messages. The end is sent only after the pidfd is readable, the child is reaped and the socket
+//! is read to its end; otherwise its last messages are lost. Mailboxes are unbounded, so each
+//! message of a worker carries a permit, which the owner drops when it has handled the message. By
+//! default ractor stops the parent of a child that fails; every parent here overrides that in
+//! `handle_supervisor_evt`.
 
 mod audit_actor;
 mod cage_cleanup;
@@ -83,7 +92,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a supervisor is started with.
+/// The settings of a supervisor.
 #[derive(Debug)]
 pub struct SupervisorSettings {
     /// State, run-time and configuration directories.
@@ -96,13 +105,13 @@ pub struct SupervisorSettings {
     pub cgroup: Option<PathBuf>,
     /// Where sessions' temporary directories are made.
     pub temp_root: PathBuf,
-    /// Takes what workers write to standard error.
+    /// Receives the workers' standard error.
     pub log: File,
-    /// How long it stays when nobody is attached and nothing runs or waits; for ever where absent.
+    /// The supervisor ends after this time without clients and without work; never, if absent.
     pub idle_exit: Option<Duration>,
     /// The workers' environment.
     pub worker_env: Vec<(String, String)>,
-    /// What the broker has besides: it judges all sessions, also those without a cage.
+    /// More variables for the broker, which judges all sessions, also those without a cage.
     pub broker_env: Vec<(String, String)>,
 }
 
@@ -134,8 +143,9 @@ pub enum SupervisorError {
 pub struct Supervisor;
 
 impl Supervisor {
-    /// Runs a supervisor until `lifeline` completes, a client ends it, or a signal does.
-    /// `opened` is called once the door is open. When this returns, every process of it has ended.
+    /// Runs a supervisor until `lifeline` completes, a client shuts it down, or a signal does.
+    /// `opened` is called once the control socket is open. When this returns, all its processes
+    /// have ended.
     ///
     /// # Errors
     /// See [`SupervisorError`]; nothing runs then.
@@ -157,7 +167,7 @@ impl Supervisor {
             socket: door.socket.clone(),
             token_file: door.token_file.clone(),
         });
-        // It is open: whoever waits for the right to open it finds it taken.
+        // The control socket is open: other processes that wait for the daemon lock find it taken.
         drop(way);
         let over = async {
             tokio::select! {
@@ -181,7 +191,7 @@ struct ShutdownSignals {
     term: Signal,
     int: Signal,
     hup: Signal,
-    /// What the end of a terminal, or a logout, is to this supervisor.
+    /// The effect of SIGHUP, which the end of a terminal or a logout sends.
     hangup: Hangup,
 }
 
@@ -205,7 +215,7 @@ impl ShutdownSignals {
         })
     }
 
-    /// Waits for one of them.
+    /// Waits for a signal that ends the supervisor.
     async fn end(&mut self) -> &'static str {
         loop {
             tokio::select! {
@@ -220,12 +230,12 @@ impl ShutdownSignals {
     }
 }
 
-/// Lets peers in, each checked in a task of its own so that a slow one holds nobody up.
-async fn serve(door: &ControlSocket, root: &ActorRef<RootMsg>) {
+/// Accepts connections. Each is authenticated in its own task, so a slow peer delays no other.
+async fn serve(socket: &ControlSocket, root: &ActorRef<RootMsg>) {
     loop {
-        match door.accept().await {
+        match socket.accept().await {
             Ok(stream) => {
-                let (token, root) = (door.token(), root.clone());
+                let (token, root) = (socket.token(), root.clone());
                 tokio::spawn(async move {
                     if let Some(client) = control_socket::admit(stream, &token).await {
                         let _ = root.send_message(RootMsg::ClientConnected(client));

@@ -1,4 +1,4 @@
-//! What a worker's word says of its life. Used by the worker actor.
+//! Which messages of a worker count as progress. Used by the worker actor.
 
 use crate::worker::restart::WorkerProgress;
 use protocol::broker::FromBroker;
@@ -6,7 +6,7 @@ use protocol::provider::FromProvider;
 use protocol::session::FromSession;
 use protocol::store::FromStore;
 
-/// What a word says of the worker's life: lines for the log are no work.
+/// Progress resets the count of failures; log lines do not count.
 pub(crate) trait Progress {
     fn said(&self) -> WorkerProgress;
 }

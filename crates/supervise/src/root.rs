@@ -199,7 +199,7 @@ impl Actor for RootActor {
                 state.on_retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
                 // Without the audit log or the broker no call may run.
-                if [state.audit.get_id(), state.broker.slot().get_id()].contains(&who.get_id()) {
+                if [state.audit.get_id(), state.broker.actor().get_id()].contains(&who.get_id()) {
                     state.begin_shutdown(&myself, None);
                 }
             }
@@ -279,7 +279,7 @@ impl RootState {
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
         let cage = self.broker_cage;
         let (row, broker) = oneshot::channel();
-        let _ = self.broker.slot().send_message(WorkerMsg::Describe(row));
+        let _ = self.broker.actor().send_message(WorkerMsg::Describe(row));
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (rows, answer) = oneshot::channel();
             let _ = session.send_message(RootToSession::Describe(rows).into());

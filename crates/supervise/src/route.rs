@@ -1,5 +1,6 @@
-//! Where each word of a session's workers goes: pure, without wildcard arms, so that a new word
-//! does not compile until somebody says where it goes. The session actor carries the steps out.
+//! The routing of a session: each message of its workers to the steps that follow, pure. No match
+//! has a wildcard arm, so a new message does not compile until it has a route. The session actor
+//! carries the steps out.
 
 use crate::call::Executor;
 use protocol::call::Call;
@@ -13,14 +14,14 @@ use std::collections::VecDeque;
 
 use crate::records::encode::TurnRound;
 
-/// What to do with a word, in this order.
+/// A step of the session actor; carried out in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RouteStep {
-    /// On disk before anything after it; the screens see what the record says.
+    /// On disk before anything after it; clients are shown the record.
     Record(Happened),
     ToSession(ToSession),
     ToProvider(ToProvider),
-    /// With what its result is to say of its arguments.
+    /// The call, its place, its executor, and a note for its result about its arguments.
     StartCall(Call, TurnRound, Executor, Option<String>),
     /// Answered with the files' stamps.
     StatPinned {
@@ -30,13 +31,13 @@ pub(crate) enum RouteStep {
     CancelCall(CallId),
     /// All that run.
     CancelCalls,
-    /// For the screens; not kept.
+    /// Show clients this; it is not recorded.
     Show(Event),
     /// For the log.
     Log(&'static str, LogLine),
 }
 
-/// What is known of one session's traffic.
+/// The state of one session's traffic.
 #[derive(Debug, Default)]
 pub(crate) struct Router {
     /// The conversation is replayed and takes prompts.
@@ -47,21 +48,21 @@ pub(crate) struct Router {
     asked: Option<ModelRequest>,
     /// Prompts that wait for the running turn to end, on disk.
     queue: VecDeque<String>,
-    /// Whether the prompt that is not confirmed stands on disk among those that wait.
-    kept: QueuedOnDisk,
-    /// Requests that were given up and whose end the provider has not said yet. A conversation
-    /// that was replayed counts its requests as the one before it did, so that a late word could
-    /// pass for one about the request that is open now.
+    /// The unconfirmed prompt is on disk, among the queued ones.
+    queued_on_disk: QueuedOnDisk,
+    /// Cancelled requests whose end the provider has not sent yet. A replayed conversation numbers
+    /// its requests as the process before it did, so a late message could pass for one about the
+    /// open request.
     cancelled_requests: u32,
-    /// Provider lives lost over that request.
-    lost: u32,
+    /// Deaths of the provider during that request.
+    provider_deaths: u32,
     /// A person wants the turn to stop, and its end is not on disk: said again to a conversation
     /// that was started anew.
     stopping: bool,
-    /// A person wants room in the context, and the conversation has not answered yet: said again to
-    /// one that was started anew.
+    /// A person asked to shrink the context and the conversation has not answered yet: sent again
+    /// to a new process.
     compacting: bool,
-    /// What people were told of how the model is asked.
+    /// Notices of the provider that people were shown.
     shown_notices: Vec<String>,
     /// A prompt is on disk and the end of its turn is not.
     turn_open: bool,
@@ -75,40 +76,41 @@ pub(crate) struct Router {
     cut_short: Option<Deaths>,
 }
 
-/// Whether words that the conversation has not put on disk are there already.
+/// The prompt that the conversation has not recorded is on disk already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum QueuedOnDisk {
     #[default]
     No,
-    /// As a prompt that waits.
     Yes,
 }
 
-/// Provider lives that one request may cost before it fails. The slot's own limits hold besides.
-const LIVES_PER_REQUEST: u32 = 5;
-/// Deaths of the conversation's process without progress that end a turn: what kills it three times
-/// at the same place will kill it again, and each try awaits_answer the model anew.
+/// Deaths of the provider that one request may cost before it fails. The limits on restarts apply, too.
+const PROVIDER_DEATHS_PER_REQUEST: u32 = 5;
+/// A turn ends after so many deaths of the conversation's process without progress. A cause that
+/// killed it three times at the same place will kill it again, and each try is a new request to the
+/// model.
 const DEATHS_WITHOUT_PROGRESS: u32 = 3;
 
 impl Router {
-    /// Continues after so many turns on disk, the last of them ended, cut short or to go on.
+    /// Continues a session with so many turns on disk. The last of them has ended, was cut short,
+    /// or goes on.
     pub(crate) fn resumed(turns: u32, last: OpenTurn, cut_short: Option<Deaths>) -> Self {
         let turn_open = last == OpenTurn::GoesOn;
         let place = TurnRound { turn: turns, round: 0 };
         Self { place, turn_open, cut_short, ..Self::default() }
     }
 
-    /// Whether somebody waits for something.
+    /// A turn is open, or a prompt is on its way to the conversation.
     pub(crate) fn is_busy(&self) -> bool {
         self.turn_open || !self.unconfirmed.is_empty()
     }
 
-    /// Whether a turn has no end yet.
+    /// The last turn has not ended.
     pub(crate) fn turn_is_open(&self) -> bool {
         self.turn_open
     }
 
-    /// Whether the provider owes an answer.
+    /// The provider has not answered the last request.
     pub(crate) fn awaits_answer(&self) -> bool {
         self.asked.is_some()
     }
@@ -129,7 +131,7 @@ impl Router {
         self
     }
 
-    /// Whether a prompt would have to wait.
+    /// A new prompt must wait.
     pub(crate) fn must_queue(&self) -> bool {
         self.is_busy() || !self.queue.is_empty()
     }
@@ -139,10 +141,11 @@ impl Router {
         self.queue.iter().cloned().collect()
     }
 
-    /// What is to be put on disk for these words to wait there: the prompt before them too, where
-    /// it is not yet. A prompt takes the place of the oldest that waits, and must not take theirs.
+    /// The records that put this prompt on disk as a queued one. An unconfirmed prompt that is not
+    /// on disk goes first: when the conversation records a prompt, the oldest queued one is
+    /// dropped, and that must not be this one.
     pub(crate) fn queued_with(&mut self, text: &str) -> Vec<String> {
-        let before = match std::mem::replace(&mut self.kept, QueuedOnDisk::Yes) {
+        let before = match std::mem::replace(&mut self.queued_on_disk, QueuedOnDisk::Yes) {
             QueuedOnDisk::Yes => None,
             QueuedOnDisk::No => self.unconfirmed.front().cloned(),
         };
@@ -154,32 +157,32 @@ impl Router {
         self.queue.push_back(text);
     }
 
-    /// The person wants to change what waits; that they took it back is on disk.
+    /// A person takes the queued prompts back to edit them; the record of that is on disk.
     pub(crate) fn take_back(&mut self) -> Vec<String> {
-        self.kept = QueuedOnDisk::No;
+        self.queued_on_disk = QueuedOnDisk::No;
         std::mem::take(&mut self.queue).into()
     }
 
-    /// These wait instead of those that did; that is on disk.
+    /// Replaces the queued prompts; the record of that is on disk.
     pub(crate) fn requeue(&mut self, texts: Vec<String>) {
-        self.kept = QueuedOnDisk::No;
+        self.queued_on_disk = QueuedOnDisk::No;
         self.queue = texts.into();
     }
 
-    /// The next of those that wait, if its turn has come.
+    /// Sends the oldest queued prompt, if no turn is open.
     pub(crate) fn next_queued(&mut self) -> Option<Vec<RouteStep>> {
         if !self.ready || self.is_busy() {
             return None;
         }
         let text = self.queue.pop_front()?;
         let steps = self.prompt(text);
-        self.kept = QueuedOnDisk::Yes;
+        self.queued_on_disk = QueuedOnDisk::Yes;
         Some(steps)
     }
 
     /// A person's words. QueuedOnDisk until the conversation has put them on disk, however often it dies.
     pub(crate) fn prompt(&mut self, text: String) -> Vec<RouteStep> {
-        self.kept = QueuedOnDisk::No;
+        self.queued_on_disk = QueuedOnDisk::No;
         self.unconfirmed.push_back(text.clone());
         match self.ready {
             true => vec![RouteStep::ToSession(ToSession::Prompt { text })],
@@ -187,9 +190,9 @@ impl Router {
         }
     }
 
-    /// A person wants the turn to stop. A conversation that is being replayed hears of it when it
-    /// is ready; one whose calls still run is not even that, so that they end at once and the turn
-    /// does not go on.
+    /// A person stops the turn. A conversation that is being replayed gets the message when it is
+    /// ready. One that waits for its calls is not replayed yet: the calls are cancelled, and the
+    /// turn does not go on.
     pub(crate) fn interrupt(&mut self) -> Vec<RouteStep> {
         self.stopping = self.is_busy();
         match self.ready {
@@ -198,8 +201,8 @@ impl Router {
         }
     }
 
-    /// A person wants room in the model's context. A conversation that is being replayed hears of it
-    /// when it is ready, before the prompts that wait.
+    /// A person shrinks the model's context. A conversation that is being replayed gets the message
+    /// when it is ready, before queued prompts.
     pub(crate) fn compact(&mut self) -> Vec<RouteStep> {
         self.compacting = true;
         match self.ready {
@@ -208,8 +211,8 @@ impl Router {
         }
     }
 
-    pub(crate) fn on_session_msg(&mut self, word: FromSession) -> Vec<RouteStep> {
-        match word {
+    pub(crate) fn on_session_msg(&mut self, message: FromSession) -> Vec<RouteStep> {
+        match message {
             FromSession::Ready => {
                 self.ready = true;
                 let room = self.compacting.then_some(ToSession::Compact);
@@ -245,7 +248,7 @@ impl Router {
             FromSession::Ask(request) => {
                 self.asked = Some(request.clone());
                 self.place.round = request.round;
-                self.lost = 0;
+                self.provider_deaths = 0;
                 vec![RouteStep::ToProvider(ToProvider::Ask(request))]
             }
             FromSession::StatPinned { check, files } => {
@@ -259,7 +262,7 @@ impl Router {
             }
             FromSession::NotCompacted => {
                 self.compacting = false;
-                let reason = "the conversation is short, and nothing can be left out".to_owned();
+                let reason = "the conversation is short: nothing can be left out".to_owned();
                 vec![RouteStep::Show(Event::NotCompacted { reason })]
             }
             FromSession::CancelAsk => self.cancel_request(),
@@ -269,9 +272,9 @@ impl Router {
         }
     }
 
-    pub(crate) fn on_provider_msg(&mut self, word: FromProvider) -> Vec<RouteStep> {
+    pub(crate) fn on_provider_msg(&mut self, message: FromProvider) -> Vec<RouteStep> {
         let open = self.asked.as_ref().map(|request| request.round);
-        match word {
+        match message {
             FromProvider::Ready | FromProvider::Pong(_) => Vec::new(),
             FromProvider::Log(line) => vec![RouteStep::Log("provider", line)],
             FromProvider::Notice { text } => self.notice(text),
@@ -291,8 +294,8 @@ impl Router {
             FromProvider::Delta { round, .. } if Some(round) != open => Vec::new(),
             FromProvider::Delta { round, index, delta } => {
                 let shown = shown(&delta);
-                let word = FromProvider::Delta { round, index, delta };
-                let forward = RouteStep::ToSession(ToSession::Stream(word));
+                let message = FromProvider::Delta { round, index, delta };
+                let forward = RouteStep::ToSession(ToSession::Stream(message));
                 std::iter::once(forward).chain(shown.map(RouteStep::Show)).collect()
             }
             FromProvider::Retrying { round, .. } if Some(round) != open => Vec::new(),
@@ -306,16 +309,16 @@ impl Router {
             {
                 Vec::new()
             }
-            word @ (FromProvider::Ended { .. }
+            message @ (FromProvider::Ended { .. }
             | FromProvider::Failed { .. }
             | FromProvider::Cancelled { .. }) => {
                 self.asked = None;
-                vec![RouteStep::ToSession(ToSession::Stream(word))]
+                vec![RouteStep::ToSession(ToSession::Stream(message))]
             }
         }
     }
 
-    /// Each provider life finds out for itself what people are told once.
+    /// Shows a notice once. Each new process of the provider sends it again.
     fn notice(&mut self, text: String) -> Vec<RouteStep> {
         if self.shown_notices.contains(&text) {
             return Vec::new();
@@ -325,25 +328,31 @@ impl Router {
         vec![RouteStep::Log("provider", line), RouteStep::Show(Event::Notice { text })]
     }
 
-    /// The provider is configured anew: what it owes is asked again.
+    /// A new provider process is configured: the open request is sent again.
     pub(crate) fn provider_up(&mut self) -> Vec<RouteStep> {
-        // It owes nothing that another life was asked.
+        // A new process has no cancelled requests.
         self.cancelled_requests = 0;
         let asked = self.asked.clone();
         asked.map(|request| RouteStep::ToProvider(ToProvider::Ask(request))).into_iter().collect()
     }
 
-    /// The provider died. What it had said of an open answer is void.
+    /// The provider died. The part of the open answer that it sent is void.
     pub(crate) fn provider_down(&mut self, cause: &str, failed: Option<&str>) -> Vec<RouteStep> {
         self.cancelled_requests = 0;
         let Some(round) = self.asked.as_ref().map(|request| request.round) else {
             return Vec::new();
         };
-        self.lost += 1;
-        if failed.is_some() || self.lost >= LIVES_PER_REQUEST {
+        self.provider_deaths += 1;
+        if failed.is_some() || self.provider_deaths >= PROVIDER_DEATHS_PER_REQUEST {
             return self.provider_gone(cause);
         }
-        strike(round, self.lost + 1, LIVES_PER_REQUEST, 0, format!("agentd-provider {cause}"))
+        strike(
+            round,
+            self.provider_deaths + 1,
+            PROVIDER_DEATHS_PER_REQUEST,
+            0,
+            format!("agentd-provider {cause}"),
+        )
     }
 
     /// No provider answers the open request any more: the turn ends.
@@ -351,7 +360,7 @@ impl Router {
         let deaths = Deaths {
             process: "agentd-provider".to_owned(),
             cause: cause.to_owned(),
-            count: self.lost,
+            count: self.provider_deaths,
             place: self.place_in_turn(&[]),
         };
         self.asked = None;
@@ -370,14 +379,14 @@ impl Router {
         }
     }
 
-    /// The turn moved on: what the conversation's process died of before is no loop.
+    /// The turn advanced: earlier deaths of the conversation's process no longer count.
     pub(crate) fn progressed(&mut self) {
         self.deaths = 0;
     }
 
-    /// The conversation died. Its open request is dropped, what was streamed of the answer is void;
-    /// its running calls go on, unless a person wanted the turn to stop: the one that was told may not
-    /// have ended them.
+    /// The conversation's process died. Its open request is dropped, and the streamed part of the
+    /// answer is void. Its calls go on, unless a person stopped the turn: the dead process may not
+    /// have cancelled them.
     pub(crate) fn session_down(&mut self, cause: &str, calls: &[u32]) -> Vec<RouteStep> {
         self.deaths += 1;
         self.last_death = Some((cause.to_owned(), self.place_in_turn(calls)));
@@ -401,7 +410,7 @@ impl Router {
         }
     }
 
-    /// The conversation is about to be replayed: whether a turn that is open goes on.
+    /// The fate of an open turn, for a conversation that is about to be replayed.
     pub(crate) fn open_turn(&self) -> OpenTurn {
         match self.turn_open && !self.stopping && self.deaths < DEATHS_WITHOUT_PROGRESS {
             true => OpenTurn::GoesOn,
@@ -435,8 +444,8 @@ impl Router {
     }
 }
 
-/// Whether a record moves the turn on. The read of a pinned file does not: each new process of a
-/// conversation makes it again. Nor does a turn's end, which no death after it is part of.
+/// A record that advances the turn. The read of a pinned file does not, since each new conversation
+/// process repeats it. Nor does a turn's end, which no later death is part of.
 pub(crate) fn is_progress(happened: &Happened) -> bool {
     match happened {
         Happened::Called { call } => !is_pinned_read(&call.tool, &call.use_id),
@@ -446,17 +455,17 @@ pub(crate) fn is_progress(happened: &Happened) -> bool {
     }
 }
 
-/// Whether a call reads a pinned file: no model asked for it.
+/// A call that reads a pinned file; the conversation makes it, not the model.
 pub(crate) fn is_pinned_read(tool: &str, use_id: &str) -> bool {
     use_id.is_empty() && tool == "read"
 }
 
 fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<RouteStep> {
-    let told = format!("{reason}; retrying {attempt}/{of} in {:.1} s", wait_ms as f64 / 1000.0);
-    let word = FromProvider::Retrying { round, attempt, of, wait_ms, reason };
+    let text = format!("{reason}; retrying {attempt}/{of} in {:.1} s", wait_ms as f64 / 1000.0);
+    let message = FromProvider::Retrying { round, attempt, of, wait_ms, reason };
     vec![
-        RouteStep::ToSession(ToSession::Stream(word)),
-        RouteStep::Show(Event::Struck { reason: told }),
+        RouteStep::ToSession(ToSession::Stream(message)),
+        RouteStep::Show(Event::Struck { reason: text }),
     ]
 }
 

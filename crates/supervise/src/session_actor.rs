@@ -15,6 +15,7 @@
 //! | `pinning`, `remembered_rules`, `tampered_files` | pinned files, "always allow" rules, changed protected files |
 
 mod answers;
+mod args;
 mod backlog;
 mod calls;
 mod clients;
@@ -34,18 +35,13 @@ mod tampered_files;
 mod unjudged;
 mod wishes;
 
-use crate::audit_actor::AuditMsg;
-use crate::call::{CallInput, PendingQuestion};
-use crate::file_versions::FileVersions;
+pub(crate) use args::{OpenedJournal, SessionArgs};
+
+use crate::call::CallInput;
 use crate::journal_writer::JournalWriter;
-use crate::messages::{
-    BrokerToSession, CallToSession, ClientToSession, RootMsg, RootToSession, SessionMsg,
-    SessionTimer,
-};
-use crate::project_caches::CacheLease;
+use crate::messages::{BrokerToSession, CallToSession, RootToSession, SessionMsg, SessionTimer};
 use crate::records::encode;
 use crate::route::{RouteStep, Router, is_progress};
-use crate::session_lock::SessionLock;
 use crate::session_spec::{SessionSpec, tool_kind};
 use crate::worker::actor::{WorkerActor, WorkerArgs, WorkerEvent, WorkerMsg};
 use crate::worker::log_lines;
@@ -53,25 +49,18 @@ use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use journal::Record;
-use protocol::broker::{BrokerLink, ToBroker};
-use protocol::client::{Change, Event};
-use protocol::judgement::Rule;
-#[cfg(agentd_hooks)]
-use protocol::provider::FromProvider;
-use protocol::provider::{Paper, ProviderLink, ToProvider};
-use protocol::session::{Deaths, Happened, OpenTurn, SessionLink, ToSession};
+use protocol::broker::ToBroker;
+use protocol::client::Event;
+use protocol::provider::{ProviderLink, ToProvider};
+use protocol::session::{Happened, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
-use protocol::tool::Identity;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
     PendingAnswers, Problems, ProviderState, ReplayState, SessionActorState, SessionCalls,
     SessionClients, SessionJournal, SessionResources, SessionTimers, SessionTurn, SessionWorkers,
     StoreState, Unjudged,
 };
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -79,51 +68,6 @@ use tokio::sync::OwnedSemaphorePermit;
 /// How long the end of a session waits for its last journal record. With a slower disk the open turn
 /// counts as cut short.
 const CLOSING: Duration = Duration::from_secs(1);
-
-/// Arguments of a session actor.
-pub(crate) struct SessionArgs {
-    pub(crate) plan: SessionSpec,
-    /// That the package caches of its project stay.
-    pub(crate) caches: Option<CacheLease>,
-    /// That cleaners of `/tmp` leave its private directories alone.
-    pub(crate) private: Option<File>,
-    pub(crate) opened: OpenedJournal,
-    pub(crate) passed_fds: Vec<(Paper, OwnedFd)>,
-    /// What its proxies show commands in place of hosts that they sign in to.
-    pub(crate) identity: Option<Arc<Identity>>,
-    pub(crate) spawner: Spawner,
-    pub(crate) times: WorkerTimeouts,
-    pub(crate) broker: WorkerRef<BrokerLink>,
-    pub(crate) audit: ActorRef<AuditMsg>,
-    pub(crate) root: ActorRef<RootMsg>,
-}
-
-/// A session's journal, new or mended.
-pub(crate) struct OpenedJournal {
-    pub(crate) journal: journal::Journal,
-    pub(crate) hold: SessionLock,
-    pub(crate) directory: PathBuf,
-    /// How many turns it holds.
-    pub(crate) turns: u32,
-    /// Whether the last of them is open and goes on.
-    pub(crate) last: OpenTurn,
-    /// How it was cut short, where it was and does not go on.
-    pub(crate) cut_short: Option<Deaths>,
-    /// Questions that were put and have no answer, by their calls.
-    pub(crate) open: Vec<(u32, PendingQuestion)>,
-    /// Prompts that wait.
-    pub(crate) queue: VecDeque<String>,
-    /// Settings that people changed.
-    pub(crate) changes: Vec<Change>,
-    /// Rules that people gave for as long as the session lasts.
-    pub(crate) learned: Vec<Rule>,
-    /// What the model knows of files.
-    pub(crate) seen: FileVersions,
-    /// Protected names that are not as they were, and that no person has accepted.
-    pub(crate) tampered: Vec<String>,
-    /// What was done about them while the session was opened.
-    pub(crate) put_right: Vec<String>,
-}
 
 /// The actor.
 pub(crate) struct SessionActor;
@@ -220,8 +164,8 @@ impl Actor for SessionActor {
             calls: SessionCalls {
                 running: HashMap::new(),
                 unjudged: Unjudged::default(),
-                pending_questions: opened.open.into_iter().collect(),
-                file_versions: opened.seen,
+                pending_questions: opened.pending_questions.into_iter().collect(),
+                file_versions: opened.file_versions,
                 tampered: opened.tampered,
                 tier: plan.confinement.highest_tier,
             },
@@ -276,7 +220,7 @@ impl Actor for SessionActor {
     ) -> Result<(), ActorProcessingErr> {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.plan.id, %error, "an actor of the session failed");
-            // Its answers never come. Opening the session again closes what is open.
+            // Senders wait in vain for its answers. Opening the session again closes what is open.
             state.enter_read_only(format!("a part of it failed: {error}"));
         }
         Ok(())
@@ -305,65 +249,6 @@ impl Actor for SessionActor {
 }
 
 impl SessionActorState {
-    async fn on_conversation_event(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        event: WorkerEvent<SessionLink>,
-    ) {
-        match event {
-            WorkerEvent::Up(generation) => {
-                self.workers.conversation.up(generation);
-                self.workers.replay = ReplayState::NotStarted;
-                self.replay_if_quiet(myself).await;
-            }
-            WorkerEvent::Message { message: word, permit: _permit } => {
-                let steps = self.turn.router.on_session_msg(word);
-                self.carry_out(myself, steps).await;
-                self.start_next_turn(myself).await;
-            }
-            WorkerEvent::Down { cause, failed } => {
-                self.workers.replay = ReplayState::NoProcess;
-                let calls: Vec<_> = self.calls.running.keys().map(|call| call.number).collect();
-                let steps = self.turn.router.session_down(&cause, &calls);
-                self.carry_out(myself, steps).await;
-                if let Some(why) = failed {
-                    self.conversation_failed(myself, why).await;
-                }
-                tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
-            }
-        }
-    }
-
-    async fn on_provider_event(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        event: WorkerEvent<ProviderLink>,
-    ) {
-        match event {
-            WorkerEvent::Up(generation) => {
-                self.workers.provider.up(generation);
-                self.configure_provider();
-                let steps = self.turn.router.provider_up();
-                self.carry_out(myself, steps).await;
-                self.suspend_later(myself);
-            }
-            WorkerEvent::Message { message: word, permit: heard } => {
-                ipc::step!("supervisor: route", if matches!(word, FromProvider::Delta { .. }));
-                let steps = self.turn.router.on_provider_msg(word);
-                self.forward_to_conversation(myself, steps, heard).await;
-                self.suspend_later(myself);
-            }
-            WorkerEvent::Down { cause, failed } => {
-                self.workers.provider_state = ProviderState::Down;
-                let steps = self.turn.router.provider_down(&cause, failed.as_deref());
-                self.carry_out(myself, steps).await;
-                if let Some(why) = failed {
-                    self.provider_failed(why);
-                }
-            }
-        }
-    }
-
     async fn on_broker_msg(&mut self, myself: &ActorRef<SessionMsg>, message: BrokerToSession) {
         match message {
             BrokerToSession::Verdict(call, verdict) => self.on_verdict(myself, call, verdict).await,
@@ -391,32 +276,6 @@ impl SessionActorState {
             }
             CallToSession::Asked(question) => self.on_question(question),
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
-        }
-    }
-
-    async fn on_client_msg(&mut self, myself: &ActorRef<SessionMsg>, message: ClientToSession) {
-        match message {
-            ClientToSession::Attach(request) => self.attach(myself, request).await,
-            ClientToSession::Detach(client) => {
-                self.remove_client(&client);
-                self.retire_if_unused();
-            }
-            ClientToSession::Page { client, before, most } => self.page(client, before, most),
-            ClientToSession::Prompt(text) => self.prompt(myself, text).await,
-            ClientToSession::TakeBack(client) => self.take_back(&client).await,
-            ClientToSession::Withdraw { client, text } => self.withdraw(&client, &text).await,
-            ClientToSession::Change { client, change, by } => {
-                self.change(&client, change, by).await;
-            }
-            ClientToSession::Answer(answer) => self.answer(answer),
-            ClientToSession::Interrupt => {
-                let steps = self.turn.router.interrupt();
-                self.carry_out(myself, steps).await;
-            }
-            ClientToSession::Compact => {
-                let steps = self.turn.router.compact();
-                self.carry_out(myself, steps).await;
-            }
         }
     }
 
@@ -488,23 +347,27 @@ impl SessionActorState {
                         return;
                     }
                     if progress {
-                        let _ =
-                            self.workers.conversation.slot().send_message(WorkerMsg::ResetFailures);
+                        let _ = self
+                            .workers
+                            .conversation
+                            .actor()
+                            .send_message(WorkerMsg::ResetFailures);
                     }
                     if answered {
-                        let _ = self.workers.provider.slot().send_message(WorkerMsg::ResetFailures);
+                        let _ =
+                            self.workers.provider.actor().send_message(WorkerMsg::ResetFailures);
                     }
                     if ended {
                         self.show_failed_workers();
                     }
                 }
-                RouteStep::ToSession(word) => self.send_conversation(word),
+                RouteStep::ToSession(message) => self.send_conversation(message),
                 RouteStep::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
                     let steps =
                         self.turn.router.provider_gone("has failed and is not started again");
                     Box::pin(self.carry_out(myself, steps)).await;
                 }
-                RouteStep::ToProvider(word) => self.send_provider(word),
+                RouteStep::ToProvider(message) => self.send_provider(message),
                 RouteStep::StartCall(call, place, answerer, note) => {
                     self.start_call(myself, call, place, answerer, note).await;
                 }

@@ -1,8 +1,8 @@
-//! How an owner sends to a worker: through its slot, bound to the generation that the owner last heard of.
+//! An owner's address of a worker: the worker's actor, and the generation that the owner knows.
 //!
-//! An owner that waits for a disk may not have heard yet that its worker died and that another
-//! process took its place. The slot drops what is meant for the dead one. The owner repeats what
-//! still matters once it hears of the new one.
+//! While an owner waits for a disk, its worker may die and be restarted before the owner handles
+//! that event. The worker's actor drops messages for the dead process. The owner sends again what
+//! still matters once it knows the new generation.
 
 use crate::worker::actor::{ToWorker, WorkerMsg};
 use protocol::Link;
@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 /// A worker as one of its owners knows it.
 pub(crate) struct WorkerRef<L: Link> {
     actor: ActorRef<WorkerMsg<L>>,
-    /// 0 until the first process is heard of: nothing that is sent then arrives.
+    /// 0 until the first process is known: nothing that is sent until then arrives.
     generation: Generation,
 }
 
@@ -26,11 +26,11 @@ impl<L: Link> Clone for WorkerRef<L> {
 }
 
 impl<L: Link + 'static> WorkerRef<L> {
-    pub(crate) fn new(slot: ActorRef<WorkerMsg<L>>) -> Self {
-        Self { actor: slot, generation: Generation(0) }
+    pub(crate) fn new(actor: ActorRef<WorkerMsg<L>>) -> Self {
+        Self { actor, generation: Generation(0) }
     }
 
-    /// The owner heard of this process: what it sends from now on is for that one.
+    /// The owner knows this process: it sends to it from now on.
     pub(crate) fn up(&mut self, generation: Generation) {
         self.generation = generation;
     }
@@ -39,8 +39,8 @@ impl<L: Link + 'static> WorkerRef<L> {
         self.generation
     }
 
-    /// The slot itself, for what concerns no single process.
-    pub(crate) fn slot(&self) -> &ActorRef<WorkerMsg<L>> {
+    /// The worker's actor, for messages that concern no single process.
+    pub(crate) fn actor(&self) -> &ActorRef<WorkerMsg<L>> {
         &self.actor
     }
 

@@ -84,7 +84,7 @@ impl Feed {
     }
 }
 
-/// Whether the client is still connected.
+/// The client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FeedStatus {
     Open,
@@ -98,7 +98,7 @@ pub(crate) struct Broadcast {
     bytes: Bytes,
 }
 
-/// Whether a slow client may miss a message.
+/// The treatment of a message for a slow client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     /// It may: its text comes again, whole, with the answer or the result that it belongs to.
@@ -107,7 +107,7 @@ enum Delivery {
     Required,
 }
 
-/// What became of a message for a client.
+/// The outcome of queueing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FeedResult {
     /// It is queued, or was dropped on purpose, or the client has disconnected.

@@ -8,7 +8,7 @@ use protocol::ids::Generation;
 use protocol::tool::ToolLink;
 use tokio::sync::oneshot;
 
-/// What happens to a call.
+/// Messages to a call actor.
 pub(crate) enum CallMsg {
     Input(CallInput),
     /// The broker restarted as this process, which does not know the call.

@@ -6,7 +6,7 @@ use protocol::provider::Paper;
 use std::os::fd::OwnedFd;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// What happens to a client's connection.
+/// Messages to a client actor.
 #[expect(
     clippy::large_enum_variant,
     reason = "most are messages to send, so a box would only add an allocation"

@@ -12,7 +12,7 @@ use ractor::{ActorId, ActorRef};
 use std::collections::HashSet;
 use tokio::sync::oneshot;
 
-/// What happens to the supervisor as a whole.
+/// Messages to the supervisor actor.
 pub(crate) enum RootMsg {
     BrokerEvent(WorkerEvent<BrokerLink>),
     /// From the control socket: a connection that was authenticated.

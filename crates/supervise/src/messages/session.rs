@@ -1,4 +1,4 @@
-//! Messages to a session actor, by sender, and what they carry.
+//! Messages to a session actor, by sender, and their contents.
 
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
@@ -18,7 +18,7 @@ use ractor::{ActorId, ActorRef};
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
 
-/// What happens to a session, by sender.
+/// Messages to a session actor, by sender.
 pub(crate) enum SessionMsg {
     Conversation(WorkerEvent<SessionLink>),
     Provider(WorkerEvent<ProviderLink>),
@@ -45,7 +45,8 @@ pub(crate) enum BrokerToSession {
 
 /// From a call of this session.
 pub(crate) enum CallToSession {
-    /// Keep a copy of what it may change. Answered when that is done, dropped if it cannot be.
+    /// Copy the files that the call may change. Answered when that is done, dropped if it cannot
+    /// be.
     BackUp { call: CallId, tool: String, what: BackupOf, done: oneshot::Sender<()> },
     /// Write these records. Answered when they are on disk.
     Record { records: Vec<Record>, done: oneshot::Sender<Result<(), String>> },
@@ -177,7 +178,7 @@ pub(crate) struct GivenAnswer {
     pub(crate) client: ActorRef<ClientMsg>,
 }
 
-/// What a call may change, and the store keeps a copy of.
+/// The files that a call may change, of which the store keeps copies.
 pub(crate) enum BackupOf {
     /// The files at these real paths.
     Paths(Vec<String>),
@@ -199,16 +200,16 @@ pub(crate) struct FinishedCall {
     /// Its last record in the journal.
     pub(crate) record: Record,
     /// The record of the file versions that it read or wrote.
-    pub(crate) seen: Option<Record>,
+    pub(crate) file_versions: Option<Record>,
     /// The changes to files that it reported.
-    pub(crate) did: Option<Did>,
+    pub(crate) effects: Option<Did>,
     pub(crate) call: CallId,
     pub(crate) tool: String,
     pub(crate) result: ToolResult,
-    /// What its cage and its proxy refused, as clients show it.
-    pub(crate) refused: Vec<String>,
+    /// The refusals of its cage and its proxy, as clients show them.
+    pub(crate) refusals: Vec<String>,
     /// Protected files that it changed and that could not be restored.
-    pub(crate) left: Vec<String>,
+    pub(crate) tampered: Vec<String>,
     /// Why the audit log could not take its end.
-    pub(crate) unaudited: Option<String>,
+    pub(crate) audit_failure: Option<String>,
 }

@@ -124,7 +124,7 @@ pub(crate) fn call_end(
                 summary: result.summary,
                 is_error: result.is_error,
                 code: result.code,
-                recalled: conclusion.recalled,
+                recalled: conclusion.cached_from,
                 audit,
             }
         }
@@ -254,7 +254,7 @@ pub(crate) fn audit_end(
         connections: ran.decided.connections.iter().map(connection).collect(),
         connections_uncounted: ran.decided.uncounted,
         connections_cut: ran.decided.cut.clone(),
-        recalled: conclusion.recalled,
+        recalled: conclusion.cached_from,
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
     }
 }

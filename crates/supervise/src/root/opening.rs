@@ -240,8 +240,8 @@ impl SessionOpener {
         let mut plan = plan.await?;
         make_withheld_dirs(&plan.confinement);
         let mut opened = self.open_journal(&plan, begin).await?;
-        plan.notes.extend(protected_restore::restored_note(&opened.put_right));
-        plan.rules.rules.extend(opened.learned.iter().cloned());
+        plan.notes.extend(protected_restore::restored_note(&opened.repaired));
+        plan.rules.rules.extend(opened.remembered_rules.iter().cloned());
         let (kept, changes) = (plan.forbidden.clone(), opened.changes.clone());
         let still = blocking(move || Ok(filter_changes(changes, &kept)));
         let (changes, refused) = still.await?;
@@ -356,13 +356,13 @@ impl SessionOpener {
                     turns,
                     last,
                     cut_short: None,
-                    open: Vec::new(),
+                    pending_questions: Vec::new(),
                     queue: VecDeque::new(),
                     changes: Vec::new(),
-                    learned: Vec::new(),
-                    seen: FileVersions::default(),
+                    remembered_rules: Vec::new(),
+                    file_versions: FileVersions::default(),
                     tampered: Vec::new(),
-                    put_right: Vec::new(),
+                    repaired: Vec::new(),
                 })
             }
             OpenMode::Fork { of, at } => {
@@ -431,13 +431,13 @@ impl SessionOpener {
                     turns,
                     last,
                     cut_short: cut_short.map(decode::deaths),
-                    open,
+                    pending_questions: open,
                     queue,
                     changes,
-                    learned,
-                    seen: FileVersions::of(entries),
+                    remembered_rules: learned,
+                    file_versions: FileVersions::of(entries),
                     tampered,
-                    put_right,
+                    repaired: put_right,
                 })
             }
         }

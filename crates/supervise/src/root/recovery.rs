@@ -30,7 +30,7 @@ impl RootState {
             return;
         };
         if self.broker_failed.take().is_some() {
-            let _ = self.broker.slot().send_message(WorkerMsg::Retry);
+            let _ = self.broker.actor().send_message(WorkerMsg::Retry);
         }
         let (audit, session) = (self.audit.clone(), session.clone());
         tokio::spawn(async move {

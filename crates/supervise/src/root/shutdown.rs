@@ -160,7 +160,7 @@ impl RootState {
         let (broker, myself) = (self.broker.clone(), myself.clone());
         tokio::spawn(async move {
             let (done, gone) = oneshot::channel();
-            let _ = broker.slot().send_message(WorkerMsg::Stop(done));
+            let _ = broker.actor().send_message(WorkerMsg::Stop(done));
             let _ = tokio::time::timeout(BROKER_TIMEOUT, gone).await;
             myself.stop(None);
         });

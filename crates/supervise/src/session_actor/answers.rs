@@ -1,5 +1,5 @@
-//! Questions to people and their answers: each open question is shown to whoever looks on, the
-//! first answer counts, and whoever was late is told so.
+//! Questions to people and their answers. Attached clients see each open question; the first answer
+//! counts, and later ones are rejected.
 
 use super::state::{PendingAnswers, SentAnswer, SessionActorState};
 use crate::call::CallInput;
@@ -37,8 +37,8 @@ impl SessionActorState {
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
         self.clients.answers.0.push_back(sent);
-        let word = ToBroker::Answer { call, digest, answer, by };
-        self.workers.broker.send(word);
+        let message = ToBroker::Answer { call, digest, answer, by };
+        self.workers.broker.send(message);
     }
 
     /// A verdict, by itself or because of an answer.
@@ -59,7 +59,7 @@ impl SessionActorState {
             if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
                 self.accept_tampered(&question).await;
             }
-            let _ = self.workers.broker.slot().send_message(WorkerMsg::ResetFailures);
+            let _ = self.workers.broker.actor().send_message(WorkerMsg::ResetFailures);
         }
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;
@@ -74,14 +74,14 @@ impl SessionActorState {
     pub(super) fn on_answer_rejected(&mut self, call: &CallId, reason: &str) {
         match self.clients.answers.settled(call) {
             Some(sent) => self.show_rejected(&sent.client, call, reason),
-            None => tracing::warn!(%call, reason, "an answer of nobody did not count"),
+            None => tracing::warn!(%call, reason, "an answer from an unknown client was rejected"),
         }
     }
 
-    /// The broker has died with what was on its way. Its questions come again.
+    /// The broker died with unsettled answers. It will ask these questions again.
     pub(super) fn reject_lost_answers(&mut self) {
         for sent in std::mem::take(&mut self.clients.answers).0 {
-            let reason = "the judge of calls was lost before it heard it; answer again";
+            let reason = "the broker restarted before it received the answer; answer again";
             self.show_rejected(&sent.client, &sent.call, reason);
         }
     }

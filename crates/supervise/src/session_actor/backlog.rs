@@ -1,5 +1,5 @@
-//! A long past, told to a client that comes: read from the disk piece by piece, each when few of those
-//! before it are unread. A client that does not read holds neither memory nor a thread.
+//! The backlog of a client that attaches: its records, read from disk batch by batch, as fast as
+//! the client reads. A slow client holds neither memory nor a thread.
 
 use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
 use crate::error_chain::chain;
@@ -10,48 +10,48 @@ use protocol::ids::SessionId;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Records of one piece at most.
+/// Records of one batch at most.
 const BATCH_RECORDS: usize = 256;
-/// A piece of so many bytes is not made longer.
+/// A batch of so many bytes is not made longer.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// What a client is shown of a record, if anything.
+/// The event that clients are shown for a record, if any.
 pub(super) fn numbered(session: &SessionId, entry: Entry) -> Option<Numbered> {
     let event = decode::client_event(session, &entry.record)?;
     Some(Numbered { seq: entry.seq, event })
 }
 
-/// Tells a client what it is shown of these records of the session in this directory.
+/// Queues the events of these records for a client.
 ///
 /// # Errors
 /// Where they cannot be read.
-pub(super) async fn tell(
+pub(super) async fn send_backlog(
     directory: &Path,
     session: &SessionId,
     records: RangeInclusive<u64>,
     feed: &Feed,
 ) -> Result<FeedStatus, String> {
     let (directory, session) = (directory.to_owned(), session.clone());
-    let mut past = blocking(move || {
+    let mut reader = blocking(move || {
         let reader = journal::read(&directory).map_err(|error| chain(&error))?;
         Ok(BacklogReader { reader, session, records })
     })
     .await?;
     loop {
-        let (rest, piece) = blocking(move || {
-            let piece = past.piece()?;
-            Ok((past, piece))
+        let (rest, batch) = blocking(move || {
+            let batch = reader.next_batch()?;
+            Ok((reader, batch))
         })
         .await?;
-        let Some(piece) = piece else { return Ok(FeedStatus::Open) };
-        if feed.put_backlog(piece).await == FeedStatus::Gone {
+        let Some(batch) = batch else { return Ok(FeedStatus::Open) };
+        if feed.put_backlog(batch).await == FeedStatus::Gone {
             return Ok(FeedStatus::Gone);
         }
-        past = rest;
+        reader = rest;
     }
 }
 
-/// Records that have yet to be told.
+/// Reads the records that are still to be sent.
 struct BacklogReader {
     reader: Reader,
     session: SessionId,
@@ -59,9 +59,9 @@ struct BacklogReader {
 }
 
 impl BacklogReader {
-    /// The next of them, ready to be written; none at their end.
-    fn piece(&mut self) -> Result<Option<Bytes>, String> {
-        let (mut words, mut length, mut read) = (Vec::new(), 0, 0);
+    /// The next batch, encoded; none at the end.
+    fn next_batch(&mut self) -> Result<Option<Bytes>, String> {
+        let (mut messages, mut length, mut read) = (Vec::new(), 0, 0);
         while read < BATCH_RECORDS && length < BATCH_BYTES {
             let Some(entry) = self.reader.next() else { break };
             let entry = entry.map_err(|error| chain(&error))?;
@@ -74,12 +74,12 @@ impl BacklogReader {
             read += 1;
             if let Some(Numbered { seq, event }) = numbered(&self.session, entry) {
                 let event = ToClient::Event { session: self.session.clone(), seq, event };
-                let word = to_bytes(&[event]).map_err(|error| chain(&error))?;
-                length += word.len();
-                words.push(word);
+                let message = to_bytes(&[event]).map_err(|error| chain(&error))?;
+                length += message.len();
+                messages.push(message);
             }
         }
-        Ok((read > 0).then(|| words.concat().into()))
+        Ok((read > 0).then(|| messages.concat().into()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The calls of a session, from the conversation's word to the result it is told.
+//! The calls of a session, from the conversation's proposal to the result.
 
 use super::rights;
 use super::rules;
@@ -25,8 +25,8 @@ use protocol::store::Did;
 use ractor::{Actor, ActorRef};
 use tools::{Caller, InterpretedCall, RunnerProgram};
 
-/// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
-/// them, and must stay below its cap; nobody judges more by eye either.
+/// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit
+/// into its message cap. People could not judge more, either.
 const LONGEST_INPUT: usize = 3 << 20;
 
 impl SessionActorState {
@@ -35,32 +35,33 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         call: Call,
         place: TurnRound,
-        answerer: Executor,
+        executor: Executor,
         note: Option<String>,
     ) {
         if !self.closing.is_empty() {
-            // The conversation does not know yet. What is proposed and never started is closed as
-            // that when the session is opened again.
+            // The conversation does not know yet that the session ends. A call that was proposed
+            // and not started is closed as such when the session is opened again.
             return;
         }
         self.calls.unjudged.begun(&call.id);
-        let standing = self.calls.pending_questions.remove(&call.id.number);
-        let (facts, confinement, runner) = match self.call_facts(call.clone(), answerer).await {
+        let pending_question = self.calls.pending_questions.remove(&call.id.number);
+        let (facts, confinement, runner) = match self.call_facts(call.clone(), executor).await {
             Ok(found) => found,
             Err(result) => {
                 let record = self.audited(&call, result.clone()).await;
                 let Call { id: call, tool, .. } = call;
-                let (seen, did, refused, left, unaudited) = (None, None, vec![], vec![], None);
+                let (file_versions, effects, audit_failure) = (None, None, None);
+                let (refusals, tampered) = (Vec::new(), Vec::new());
                 let concluded = FinishedCall {
                     record,
-                    seen,
-                    did,
+                    file_versions,
+                    effects,
                     call,
                     tool,
                     result,
-                    refused,
-                    left,
-                    unaudited,
+                    refusals,
+                    tampered,
+                    audit_failure,
                 };
                 let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
                 return;
@@ -80,7 +81,7 @@ impl SessionActorState {
             Network::Off | Network::On => None,
         };
         let plan = CallArgs {
-            facts: CallFacts { standing, note, ..facts },
+            facts: CallFacts { pending_question, note, ..facts },
             confinement,
             denied_hosts,
             sign_in,
@@ -110,11 +111,12 @@ impl SessionActorState {
         }
     }
 
-    /// What is known of a call before anything is done for it, or why it is none.
+    /// The facts of a call, its confinement and its runner; or the result of a call that is
+    /// invalid.
     pub(super) async fn call_facts(
         &self,
         call: Call,
-        answerer: Executor,
+        executor: Executor,
     ) -> Result<(CallFacts, Confinement, RunnerProgram), ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(&call.tool, call.input.len()));
@@ -122,11 +124,11 @@ impl SessionActorState {
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         // The conversation says `Run` of all that is not its own; who does it is known here.
-        let answerer = match (answerer, found.spec.profile) {
+        let executor = match (executor, found.spec.profile) {
             (Executor::Runner, Profile::Store) => Executor::Store,
-            (answerer, _) => answerer,
+            (executor, _) => executor,
         };
-        match (&answerer, found.spec.profile) {
+        match (&executor, found.spec.profile) {
             (Executor::Conversation(_), Profile::Session) | (Executor::Store, Profile::Store) => {}
             (Executor::Conversation(_) | Executor::Store, _)
             | (Executor::Runner, Profile::Session | Profile::Store) => {
@@ -153,15 +155,15 @@ impl SessionActorState {
             }
             (_, _) => UndoBy::Nothing,
         };
-        let known = match (found.spec.cacheable, found.spec.profile, found.spec.kind) {
-            // What is pinned is always read anew.
+        let cache = match (found.spec.cacheable, found.spec.profile, found.spec.kind) {
+            // Pinned files are read anew each time.
             (true, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
             (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
             (_, Profile::Command | Profile::Git, ToolKind::Mutation) => CachePolicy::InvalidatesAll,
             (_, _, _) => CachePolicy::Unused,
         };
-        // What is kept of a file is kept by what the look found.
-        let looked = !found.paths.is_empty()
+        // The store copies the files that the probe found.
+        let needs_probe = !found.paths.is_empty()
             && (undo == UndoBy::Copy
                 || approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind));
         let facts = CallFacts {
@@ -170,7 +172,7 @@ impl SessionActorState {
             judged_as: found.spec.judged_as(),
             command: found.command,
             page,
-            probed: if looked { NeedsProbe::Yes } else { NeedsProbe::No },
+            needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
             confinement: describe_confinement(&confinement),
             widens,
             env: rights::env(&self.plan, signing.as_ref()),
@@ -182,15 +184,15 @@ impl SessionActorState {
                 "read" => read_chars(&self.plan.config),
                 _ => self.plan.config.tools.max_result_chars,
             },
-            standing: None,
-            answerer,
+            pending_question: None,
+            executor,
             undo,
             protects: match sandbox::has_protected_names(found.spec.profile) {
                 true => Protects::Files,
                 false => Protects::Nothing,
             },
-            known,
-            seen: match found.spec.requires_read {
+            cache,
+            file_versions: match found.spec.requires_read {
                 true => self.calls.file_versions.clone(),
                 false => FileVersions::default(),
             },
@@ -204,7 +206,7 @@ impl SessionActorState {
         Ok((facts, confinement, found.spec.runner))
     }
 
-    /// What is configured of the kind that has this cage.
+    /// The hooks of this profile.
     fn hooks(&self, profile: Profile) -> Option<&HookConfig> {
         match profile {
             Profile::Verify => Some(&self.plan.config.verify),
@@ -223,8 +225,8 @@ impl SessionActorState {
         }
     }
 
-    /// What has a call run that the conversation makes on its own account: a person configured this
-    /// command, in such a package, for each of these files.
+    /// The configuration entry for a call that the conversation makes by itself: it must have this
+    /// command, in this package, for each of these files.
     fn configured(&self, call: &Call, found: &InterpretedCall) -> Option<Rule> {
         let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
         let (command, package) = (input["command"].as_str()?, input["package"].as_str());
@@ -244,39 +246,49 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         concluded: FinishedCall,
     ) {
-        let FinishedCall { mut record, seen, did, call, tool, result, refused, left, unaudited } =
-            concluded;
+        let FinishedCall {
+            mut record,
+            file_versions,
+            effects,
+            call,
+            tool,
+            result,
+            refusals,
+            tampered,
+            audit_failure,
+        } = concluded;
         self.calls.running.remove(&call);
-        self.name_untrusted_hooks(did.as_ref());
-        self.end_backup(&call, did);
+        self.name_untrusted_hooks(effects.as_ref());
+        self.end_backup(&call, effects);
         self.clients.questions.remove(&call);
         let pinned = matches!(&record, Record::Result { use_id, .. }
             if is_pinned_read(&tool, use_id));
         let shown = shown(&mut record, &tool, &result);
-        let event = Event::CallEnded { call: call.clone(), result: shown, refused };
-        if let Some(seen) = &seen {
-            self.calls.file_versions.take_in(seen);
+        let event = Event::CallEnded { call: call.clone(), result: shown, refused: refusals };
+        if let Some(file_versions) = &file_versions {
+            self.calls.file_versions.apply(file_versions);
         }
-        // What it saw goes first, and what it left: no result is on disk without it.
-        let mut records: Vec<_> = seen.into_iter().chain(self.add_tampered(left)).collect();
+        // File versions and tampered files go first: no result is on disk without them.
+        let mut records: Vec<_> =
+            file_versions.into_iter().chain(self.add_tampered(tampered)).collect();
         let mut events = vec![None; records.len()];
         events.push(Some(event));
         records.push(record);
         let kept = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
-        if let Some(why) = unaudited {
+        if let Some(why) = audit_failure {
             return self.enter_read_only(format!("the audit log cannot be written: {why}"));
         }
         if kept.is_ok() {
             ProtectedCopies::of(&self.journal.directory).remove(call.number);
         }
         if kept.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. }) {
-            // The next conversation finds more than the one before it had seen.
+            // The next conversation finds more than the one before it had file_versions.
             self.turn.router.progressed();
-            let _ = self.workers.conversation.slot().send_message(WorkerMsg::ResetFailures);
+            let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
         }
         if kept.is_ok() {
-            // One that was told nothing yet finds it among the records.
+            // A conversation that was not replayed yet finds the result among the records.
             self.send_conversation(ToSession::CallEnded { call, result });
         }
         self.close_failed_turn(myself).await;
@@ -309,7 +321,7 @@ impl SessionActorState {
         }
     }
 
-    /// Tells this process of the broker all that the one before it was told.
+    /// Sends the rules to a new process of the broker.
     pub(super) fn on_broker_back(&mut self, generation: Generation) {
         self.workers.broker.up(generation);
         self.workers.broker_failure = None;
@@ -333,13 +345,13 @@ impl SessionActorState {
             Some(actor) => {
                 let _ = actor.send_message(CallMsg::Input(input));
             }
-            None => tracing::debug!(%call, "a word for a call that is over"),
+            None => tracing::debug!(%call, "a message for a call that has ended"),
         }
     }
 }
 
-/// What is kept and shown of a result: of a pinned file's text a digest, since a copy of it in every
-/// round would soon be all that a journal holds.
+/// The result as it is recorded and shown. The text of a pinned file is replaced by its digest: the
+/// journal would soon hold little but copies of it.
 fn shown(record: &mut Record, tool: &str, result: &ToolResult) -> ToolResult {
     let mut shown = result.clone();
     if let Record::Result { use_id, text, full, is_error: false, .. } = record
@@ -353,9 +365,9 @@ fn shown(record: &mut Record, tool: &str, result: &ToolResult) -> ToolResult {
     shown
 }
 
-/// A conversation answers its own tools and no others: the word of one that says otherwise is none.
+/// The conversation may answer its own tools only. A result for any other tool is refused.
 fn not_its_own(tool: &str) -> ToolResult {
-    let text = "it was asked of the wrong process; nothing was run";
+    let text = "the call was sent to the wrong process; nothing was run";
     ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
 }
 

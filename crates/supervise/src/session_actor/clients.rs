@@ -1,4 +1,4 @@
-//! Those who look on: what they are told, and what they missed.
+//! Attached clients: their events, and their backlog.
 
 use super::backlog::{self, numbered};
 use super::rules;
@@ -33,10 +33,10 @@ impl AttachedClient {
         self.client.get_id() == client.get_id()
     }
 
-    fn tell(&self, session: &SessionId, told: &Result<Broadcast, ChannelError>) {
-        let message = match told {
+    fn send(&self, session: &SessionId, event: &Result<Broadcast, ChannelError>) {
+        let message = match event {
             _ if self.behind.load(Ordering::Relaxed) => return,
-            Ok(told) if told.to(&self.feed) == FeedResult::Done => return,
+            Ok(event) if event.to(&self.feed) == FeedResult::Done => return,
             Ok(_) => ClientMsg::Missed(session.clone()),
             Err(error) => ClientMsg::Gone(error.to_string()),
         };
@@ -46,35 +46,65 @@ impl AttachedClient {
 }
 
 impl SessionActorState {
+    pub(super) async fn on_client_msg(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        message: ClientToSession,
+    ) {
+        match message {
+            ClientToSession::Attach(request) => self.attach(myself, request).await,
+            ClientToSession::Detach(client) => {
+                self.remove_client(&client);
+                self.retire_if_unused();
+            }
+            ClientToSession::Page { client, before, most } => self.page(client, before, most),
+            ClientToSession::Prompt(text) => self.prompt(myself, text).await,
+            ClientToSession::TakeBack(client) => self.take_back(&client).await,
+            ClientToSession::Withdraw { client, text } => self.withdraw(&client, &text).await,
+            ClientToSession::Change { client, change, by } => {
+                self.change(&client, change, by).await;
+            }
+            ClientToSession::Answer(answer) => self.answer(answer),
+            ClientToSession::Interrupt => {
+                let steps = self.turn.router.interrupt();
+                self.carry_out(myself, steps).await;
+            }
+            ClientToSession::Compact => {
+                let steps = self.turn.router.compact();
+                self.carry_out(myself, steps).await;
+            }
+        }
+    }
+
     pub(super) fn show(&self, event: &Event) {
         if self.clients.attached.is_empty() {
             return;
         }
-        let told = Broadcast::new(&self.plan.id, self.journal.last_seq, event.clone());
-        self.clients.attached.iter().for_each(|client_feed| client_feed.tell(&self.plan.id, &told));
+        let event = Broadcast::new(&self.plan.id, self.journal.last_seq, event.clone());
+        self.clients.attached.iter().for_each(|attached| attached.send(&self.plan.id, &event));
     }
 
-    /// The same to one client, which may still be on its way through what was before.
+    /// Shows an event to one client, which may still be receiving its backlog.
     pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: Event) {
-        match self.clients.attached.iter().find(|client_feed| client_feed.is(client)) {
-            Some(client_feed) => {
-                let told = Broadcast::new(&self.plan.id, self.journal.last_seq, event);
-                client_feed.tell(&self.plan.id, &told);
+        match self.clients.attached.iter().find(|attached| attached.is(client)) {
+            Some(attached) => {
+                let event = Broadcast::new(&self.plan.id, self.journal.last_seq, event);
+                attached.send(&self.plan.id, &event);
             }
             None => {
-                let _ =
-                    client.send_message(ClientMsg::Send(self.word(self.journal.last_seq, event)));
+                let _ = client
+                    .send_message(ClientMsg::Send(self.event_msg(self.journal.last_seq, event)));
             }
         }
     }
 
-    /// What is asked now, for who looks on.
+    /// The model that is asked now, for clients.
     pub(super) fn model_event(&self) -> Event {
         let (name, facts) = (self.plan.setup.model.clone(), self.plan.config.provider.facts);
         Event::Model { name, facts }
     }
 
-    fn word(&self, seq: u64, event: Event) -> ToClient {
+    fn event_msg(&self, seq: u64, event: Event) -> ToClient {
         ToClient::Event { session: self.plan.id.clone(), seq, event }
     }
 
@@ -123,7 +153,7 @@ impl SessionActorState {
                 self.on_new_keys();
             }
         }
-        let word = ToClient::Opened {
+        let message = ToClient::Opened {
             session: self.plan.id.clone(),
             model: self.plan.setup.model.clone(),
             facts: self.plan.config.provider.facts,
@@ -147,13 +177,13 @@ impl SessionActorState {
                 .chain(self.plan.ignored_flags(&order.opening))
                 .collect(),
         };
-        // Gone already, it is told nothing.
-        if order.reply.send(Ok((self.own.clone(), word))).is_ok() {
+        // A client that has disconnected gets no answer.
+        if order.reply.send(Ok((self.own.clone(), message))).is_ok() {
             self.clients.expected.insert(order.client);
         }
     }
 
-    /// Whether a turn runs, a prompt waits, or anybody looks on.
+    /// A turn is open, a prompt waits, or a client is attached.
     pub(super) fn is_used(&self) -> bool {
         self.turn.router.must_queue() || !self.clients.attached.is_empty()
     }
@@ -165,15 +195,15 @@ impl SessionActorState {
         self.workers.broker.send(rules(&self.plan));
     }
 
-    /// Shows a client what it missed and then all that happens. What is long is read and sent
-    /// beside this actor, as fast as the client takes it.
+    /// Sends a client its backlog, and every event from then on. A long backlog is read and sent by
+    /// another task, as fast as the client reads.
     pub(super) async fn attach(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         attachment: AttachRequest,
     ) {
         let AttachRequest { client, name, from, others, feed } = attachment;
-        // It has been told its past, and left meanwhile.
+        // The client disconnected while it received its backlog.
         if matches!(client.get_status(), ActorStatus::Stopping | ActorStatus::Stopped) {
             return self.remove_client(&client);
         }
@@ -192,7 +222,7 @@ impl SessionActorState {
             let (session, myself) = (self.plan.id.clone(), myself.clone());
             self.clients.expected.insert(client.get_id());
             tokio::spawn(async move {
-                match backlog::tell(&directory, &session, from..=up_to, &feed).await {
+                match backlog::send_backlog(&directory, &session, from..=up_to, &feed).await {
                     Ok(FeedStatus::Open) => {
                         let (from, others) = (Since::Seq(up_to + 1), Others::Stay);
                         let again = AttachRequest { client, name, from, others, feed };
@@ -236,37 +266,36 @@ impl SessionActorState {
             Ok(missed) => missed,
             Err(why) => return refuse(&client, why),
         };
-        let mut words: Vec<_> =
-            missed.into_iter().map(|Numbered { seq, event }| self.word(seq, event)).collect();
+        let mut messages: Vec<_> =
+            missed.into_iter().map(|Numbered { seq, event }| self.event_msg(seq, event)).collect();
         let asked = self.clients.questions.values().cloned();
-        words.extend(
-            asked.map(|question| self.word(self.journal.last_seq, Event::Asked { question })),
+        messages.extend(
+            asked.map(|question| self.event_msg(self.journal.last_seq, Event::Asked { question })),
         );
         let texts = self.turn.router.queue();
         if !texts.is_empty() {
-            words.push(self.word(self.journal.last_seq, Event::Queue { texts }));
+            messages.push(self.event_msg(self.journal.last_seq, Event::Queue { texts }));
         }
-        words.push(self.word(self.journal.last_seq, self.model_event()));
-        words.push(ToClient::Attached { session: self.plan.id.clone() });
-        self.clients.attached.retain(|client_feed| !client_feed.is(&client));
-        let client_feed = AttachedClient { client, feed, behind: AtomicBool::new(false) };
-        client_feed.tell(&self.plan.id, &Broadcast::backlog(&words));
-        self.clients.attached.push(client_feed);
+        messages.push(self.event_msg(self.journal.last_seq, self.model_event()));
+        messages.push(ToClient::Attached { session: self.plan.id.clone() });
+        self.clients.attached.retain(|attached| !attached.is(&client));
+        let attached = AttachedClient { client, feed, behind: AtomicBool::new(false) };
+        attached.send(&self.plan.id, &Broadcast::backlog(&messages));
+        self.clients.attached.push(attached);
         self.show_degraded(self.degraded());
     }
 
     /// A client sees nothing more, or has gone before it saw anything.
     pub(super) fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
-        self.clients.attached.retain(|client_feed| !client_feed.is(client));
+        self.clients.attached.retain(|attached| !attached.is(client));
         self.clients.expected.remove(&client.get_id());
     }
 
-    /// Nobody of those who look on now sees anything more.
+    /// Detaches all clients.
     pub(super) fn detach_all(&mut self, parting: Parting, reason: &str) {
-        for client_feed in self.clients.attached.drain(..) {
+        for attached in self.clients.attached.drain(..) {
             let (session, reason) = (self.plan.id.clone(), reason.to_owned());
-            let _ =
-                client_feed.client.send_message(ClientMsg::Dismissed { session, parting, reason });
+            let _ = attached.client.send_message(ClientMsg::Dismissed { session, parting, reason });
         }
     }
 
@@ -310,13 +339,13 @@ impl SessionActorState {
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
         let mut ask = |answer| asked.push(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.workers.conversation.slot().send_message(WorkerMsg::Describe(row));
+        let _ = self.workers.conversation.actor().send_message(WorkerMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.workers.provider.slot().send_message(WorkerMsg::Describe(row));
+        let _ = self.workers.provider.actor().send_message(WorkerMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.workers.store.slot().send_message(WorkerMsg::Describe(row));
+        let _ = self.workers.store.actor().send_message(WorkerMsg::Describe(row));
         ask(answer);
         let calls = self.calls.running.values().map(|call| {
             let (rows, answer) = oneshot::channel();
@@ -338,7 +367,7 @@ impl SessionActorState {
     }
 }
 
-/// What clients are shown of these records, read from the end.
+/// The events of these records, read from the end.
 fn read_range(
     directory: &Path,
     session: &SessionId,

@@ -1,6 +1,7 @@
-//! When a session that only scripts use ends by itself: its run is over and nobody looks on. One that
-//! a person opened stays until they end it, or the daemon ends. A session that the disk has closed ends
-//! as soon as its last client leaves, so that the next client opens it anew.
+//! The end of an idle session. A session that only scripts use ends when its run is over and no
+//! client is attached. A session that a person opened stays until the person ends it, or the daemon
+//! ends. A session that the disk has made read-only ends when its last client leaves, so that the
+//! next client opens it anew.
 
 use super::state::SessionActorState;
 use crate::messages::{RootMsg, SessionMsg};
@@ -10,20 +11,20 @@ use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 impl SessionActorState {
-    /// Asks the root to let nobody in for a moment, if it looks as though nobody needed the session.
+    /// Asks the supervisor actor to let no client join for a moment, if the session looks idle.
     pub(super) fn retire_if_unused(&self) {
         if !self.is_needed() {
             let _ = self.root.send_message(RootMsg::Retire(self.plan.id.clone()));
         }
     }
 
-    /// Nobody comes in any more. Whoever did meanwhile keeps it.
+    /// No client can join any more. The session goes on if one joined meanwhile.
     pub(super) fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
         if self.is_needed() {
             let _ = self.root.send_message(RootMsg::RetireRefused(self.plan.id.clone()));
             return;
         }
-        tracing::info!(session = %self.plan.id, "its run is over, and nobody looks on");
+        tracing::info!(session = %self.plan.id, "ends: its run is over and no client is attached");
         self.close(myself, Ending::Stop, oneshot::channel().0);
     }
 

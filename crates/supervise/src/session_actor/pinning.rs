@@ -1,5 +1,5 @@
-//! Pinned files as the supervisor sees them: whether a file can be pinned, so that a wrong name is
-//! refused at once, and its stamp, so that the conversation reads a file again only when it changed.
+//! Pinned files in the supervisor. It checks whether a file can be pinned, so that a wrong name is
+//! refused at once. It stats pinned files, so that the conversation reads only changed ones.
 //! Whether the model may see a file is judged when a call reads it, as for any file.
 
 use crate::unix_time::now_ns;
@@ -19,7 +19,7 @@ const WHOLE: u64 = 1_500_000;
 /// Longest wait for `stat(2)` of all pinned files. Files without a stamp are read by calls, which know
 /// how to wait for a disk.
 const STAT: Duration = Duration::from_secs(2);
-/// So many bytes at a file's beginning tell whether it is text.
+/// The first bytes of a file that are checked for text.
 const BEGINNING: u64 = 8 << 10;
 
 /// `Ok`, or why not, in plain words.
@@ -29,19 +29,21 @@ pub(super) async fn can_be_shown(cage: &Confinement, named: &str) -> Result<(), 
         cage.added.iter().chain([&cage.temp]).map(|dir| dir.to_path()).collect();
     let path = named.to_owned();
     // A file may lie on a disk that does not answer.
-    let looked =
-        tokio::task::spawn_blocking(move || look(&project, &granted, Path::new(&path))).await;
-    looked
+    let checked =
+        tokio::task::spawn_blocking(move || check(&project, &granted, Path::new(&path))).await;
+    checked
         .unwrap_or_else(|error| Err(error.to_string()))
         .map_err(|why| format!("{named} cannot be pinned: {why}"))
 }
 
-fn look(project: &Path, granted: &[PathBuf], named: &Path) -> Result<(), String> {
+fn check(project: &Path, granted: &[PathBuf], named: &Path) -> Result<(), String> {
     let real = project.join(named).canonicalize().map_err(|error| error.to_string())?;
     if !real.starts_with(project) && !granted.iter().any(|dir| real.starts_with(dir)) {
-        return Err("it lies outside of what tools may use; `:add-dir DIR` adds its directory, \
-                    then add it again"
-            .to_owned());
+        return Err(
+            "tools have no access to its directory; add the directory with `:add-dir DIR`, \
+                    then add the file again"
+                .to_owned(),
+        );
     }
     let kind = real.metadata().map_err(|error| error.to_string())?;
     if !kind.is_file() {
@@ -50,14 +52,14 @@ fn look(project: &Path, granted: &[PathBuf], named: &Path) -> Result<(), String>
     if kind.len() > WHOLE {
         return Err(format!("it has {} bytes; the most is {WHOLE}", kind.len()));
     }
-    // What took its place since may be a pipe, which would be waited for.
+    // A pipe may have taken the file's place; opening it would block.
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(&real);
     let mut beginning = Vec::new();
     file.and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning))
         .map_err(|error| error.to_string())?;
     if beginning.contains(&0) {
-        return Err("it is no text".to_owned());
+        return Err("it is not a text file".to_owned());
     }
     Ok(())
 }

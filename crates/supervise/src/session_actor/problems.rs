@@ -1,5 +1,5 @@
-//! What keeps a session from taking anything more: its disk, its conversation, its provider. It
-//! can be read all the while; the last two are given another try by `agentd restart`.
+//! Failures that make a session read-only: its disk, its conversation, its provider. `agentd
+//! restart` starts the last two again.
 
 use super::state::{Problems, SessionActorState};
 use crate::messages::SessionMsg;
@@ -8,7 +8,7 @@ use protocol::ids::SessionId;
 use ractor::ActorRef;
 
 impl Problems {
-    /// The sentence for people: what is wrong, what still works, and the way on.
+    /// The message for people: the failure, and how to go on.
     fn reason(&self, session: &SessionId) -> Option<String> {
         let read_only = "this session can be read but takes nothing more, because";
         match (&self.disk, &self.conversation, &self.provider) {
@@ -39,7 +39,7 @@ impl SessionActorState {
         self.close_failed_turn(myself).await;
     }
 
-    /// Ends the turn of a conversation that does not come back, once its calls are over, and says so.
+    /// Ends the turn of a failed conversation once its calls have ended, and reports it.
     pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
         if self.problems.conversation.is_none() || !self.calls.running.is_empty() {
             return;
@@ -51,7 +51,8 @@ impl SessionActorState {
         }
     }
 
-    /// A turn that waits for the model ends first, as the conversation was just told.
+    /// If a turn waits for the model, the conversation ends it first; it has just been told of the
+    /// failure.
     pub(super) fn provider_failed(&mut self, why: String) {
         self.problems.provider = Some(why);
         if !self.turn.router.turn_is_open() {
@@ -64,7 +65,7 @@ impl SessionActorState {
         self.problems.provider.is_none()
     }
 
-    /// What has failed is said once the turn that it failed in has its end.
+    /// Reports failed workers once the turn in which they failed has ended.
     pub(super) fn show_failed_workers(&self) {
         if self.problems.conversation.is_some() || self.problems.provider.is_some() {
             self.show_degraded(self.degraded());
@@ -82,9 +83,9 @@ impl SessionActorState {
         }
         self.problems.conversation = None;
         self.problems.provider = None;
-        let _ = self.workers.conversation.slot().send_message(WorkerMsg::Retry);
-        let _ = self.workers.provider.slot().send_message(WorkerMsg::Retry);
-        let _ = self.workers.store.slot().send_message(WorkerMsg::Retry);
+        let _ = self.workers.conversation.actor().send_message(WorkerMsg::Retry);
+        let _ = self.workers.provider.actor().send_message(WorkerMsg::Retry);
+        let _ = self.workers.store.actor().send_message(WorkerMsg::Retry);
         Ok(())
     }
 }

@@ -1,29 +1,61 @@
-//! The session's way to its model: a provider that is there while it is needed, and rests when
-//! nobody has asked it for a while.
+//! The session's provider: started when it is needed, suspended when it was not asked for a while.
 
 use super::state::{ProviderState, SessionActorState};
 use crate::messages::{SessionMsg, SessionTimer};
-use crate::worker::actor::WorkerMsg;
-use protocol::provider::{Paper, ToProvider};
+use crate::worker::actor::{WorkerEvent, WorkerMsg};
+#[cfg(agentd_hooks)]
+use protocol::provider::FromProvider;
+use protocol::provider::{Paper, ProviderLink, ToProvider};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 impl SessionActorState {
+    pub(super) async fn on_provider_event(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        event: WorkerEvent<ProviderLink>,
+    ) {
+        match event {
+            WorkerEvent::Up(generation) => {
+                self.workers.provider.up(generation);
+                self.configure_provider();
+                let steps = self.turn.router.provider_up();
+                self.carry_out(myself, steps).await;
+                self.suspend_later(myself);
+            }
+            WorkerEvent::Message { message, permit } => {
+                ipc::step!("supervisor: route", if matches!(message, FromProvider::Delta { .. }));
+                let steps = self.turn.router.on_provider_msg(message);
+                self.forward_to_conversation(myself, steps, permit).await;
+                self.suspend_later(myself);
+            }
+            WorkerEvent::Down { cause, failed } => {
+                self.workers.provider_state = ProviderState::Down;
+                let steps = self.turn.router.provider_down(&cause, failed.as_deref());
+                self.carry_out(myself, steps).await;
+                if let Some(why) = failed {
+                    self.provider_failed(why);
+                }
+            }
+        }
+    }
+
     /// Says it to the provider, which is started for a request where it rests.
-    pub(super) fn send_provider(&mut self, word: ToProvider) {
-        if matches!(word, ToProvider::Ask(_)) {
+    pub(super) fn send_provider(&mut self, message: ToProvider) {
+        if matches!(message, ToProvider::Ask(_)) {
             if let Some(resting) = self.timers.provider_idle.take() {
                 resting.abort();
             }
             if self.workers.provider_state == ProviderState::Stale {
                 self.suspend_provider();
             }
-            let _ = self.workers.provider.slot().send_message(WorkerMsg::Resume);
+            let _ = self.workers.provider.actor().send_message(WorkerMsg::Resume);
         }
         match self.workers.provider_state {
-            ProviderState::Ready | ProviderState::Stale => self.workers.provider.send(word),
-            // What is open is asked when it is up; what was to be given up died with it.
+            ProviderState::Ready | ProviderState::Stale => self.workers.provider.send(message),
+            // An open request is sent when the process is up; a request to cancel died with the old
+            // one.
             ProviderState::Down => {}
         }
     }
@@ -35,14 +67,14 @@ impl SessionActorState {
         }
     }
 
-    /// The next request is for a process that is told anew whom to speak to.
+    /// The next request starts a new process, with the new server or key.
     pub(super) fn replace_provider(&mut self) {
         if self.workers.provider_state == ProviderState::Ready {
             self.workers.provider_state = ProviderState::Stale;
         }
     }
 
-    /// Has the provider rest after a while, if nothing is asked of it.
+    /// Suspends the provider after a while, if it is not asked.
     pub(super) fn suspend_later(&mut self, myself: &ActorRef<SessionMsg>) {
         let idle =
             self.workers.provider_state != ProviderState::Down && !self.turn.router.awaits_answer();
@@ -62,7 +94,7 @@ impl SessionActorState {
 
     fn suspend_provider(&mut self) {
         self.workers.provider_state = ProviderState::Down;
-        let _ = self.workers.provider.slot().send_message(WorkerMsg::Suspend);
+        let _ = self.workers.provider.actor().send_message(WorkerMsg::Suspend);
     }
 
     /// Where a recording is played or made, the process knows how far it is.
@@ -81,13 +113,13 @@ impl SessionActorState {
     /// Tells a provider that has just begun whom to speak to.
     pub(super) fn configure_provider(&mut self) {
         self.workers.provider_state = ProviderState::Ready;
-        let word = ToProvider::Configure {
+        let message = ToProvider::Configure {
             source: self.plan.source.clone(),
             patience: self.plan.config.provider.patience,
             proxy: self.plan.config.provider.proxy.clone(),
             papers: self.provider_fds().map(|(paper, _)| paper.clone()).collect(),
         };
-        self.workers.provider.send(word);
+        self.workers.provider.send(message);
         for (_, descriptor) in self.provider_fds() {
             match descriptor.try_clone() {
                 Ok(copy) => self.workers.provider.send_descriptor(copy),

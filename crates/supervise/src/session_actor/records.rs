@@ -1,4 +1,4 @@
-//! What a session keeps: records, on disk before anything they tell of.
+//! The session's records: on disk before anything that they report is done.
 
 use super::state::SessionActorState;
 use crate::records::decode;
@@ -6,14 +6,15 @@ use journal::Record;
 use protocol::client::Event;
 
 impl SessionActorState {
-    /// Keeps the records, then shows them. After a failure the session is read-only, and says so.
+    /// Writes the records, then shows their events. After a failure the session is read-only and
+    /// reports it.
     pub(super) async fn record(&mut self, records: Vec<Record>) -> Result<(), String> {
         let event = |record: &Record| decode::client_event(&self.plan.id, record);
         let events: Vec<_> = records.iter().map(event).collect();
         self.record_as(records, events).await
     }
 
-    /// The same, with what to show of each record.
+    /// The same, with the event of each record given.
     pub(super) async fn record_as(
         &mut self,
         records: Vec<Record>,
@@ -38,7 +39,7 @@ impl SessionActorState {
         }
     }
 
-    /// From now on the session is read-only, and says so.
+    /// Makes the session read-only and reports it.
     pub(super) fn enter_read_only(&mut self, why: String) {
         self.problems.disk = Some(why);
         self.show_degraded(self.degraded());

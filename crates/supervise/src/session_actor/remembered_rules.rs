@@ -1,6 +1,6 @@
-//! PendingAnswers that hold longer than their call. The rule is written where it shall stand, then into the
-//! journal, and the broker is given the rules anew; all of it before the decision is carried out.
-//! Other sessions read the person's file when they are opened.
+//! Answers that hold longer than their call. The rule is written to its file, then to the journal,
+//! and the broker gets the new rules; all of that before the call goes on. Other sessions read the
+//! person's file when they are opened.
 
 use super::rules;
 use super::state::SessionActorState;
@@ -39,7 +39,7 @@ impl SessionActorState {
     }
 }
 
-/// Where the rule stands in the person's file now, or why it does not.
+/// The place of the rule in the person's file, or why it could not be written.
 async fn write(file: Option<PathBuf>, rule: String) -> Result<(String, u32), String> {
     let file = file.ok_or("there is no place for a configuration of yours: HOME is not set")?;
     let written =

@@ -1,36 +1,66 @@
-//! The replay of a session to a conversation that was started anew: its records are read beside the
-//! actor, a piece at a time and as fast as the conversation takes them, so that a long journal holds
-//! up neither the actor nor the memory.
+//! The replay of the journal to a new process of the conversation. Another thread reads the records
+//! in batches, as fast as the conversation takes them, so a long journal blocks neither the actor
+//! nor much memory.
 
 use super::state::{ReplayState, RunningReplay, SessionActorState};
 use crate::error_chain::chain;
 use crate::messages::SessionMsg;
 use crate::records::decode::JournalReplay;
+use crate::worker::actor::WorkerEvent;
 use journal::ReadError;
 use protocol::ids::SessionId;
-use protocol::session::{OpenTurn, ToSession};
+use protocol::session::{OpenTurn, SessionLink, ToSession};
 use ractor::ActorRef;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Words of one piece.
+/// Messages of one batch.
 const BATCH: usize = 64;
-/// BatchSender that are read and not yet taken.
+/// Batches that are read and not yet taken.
 const BATCHES_IN_FLIGHT: usize = 4;
 
 impl SessionActorState {
-    /// Says it to the conversation that knows the past. One that does not is told the same with its
-    /// beginning, by its records or when it is ready.
+    pub(super) async fn on_conversation_event(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        event: WorkerEvent<SessionLink>,
+    ) {
+        match event {
+            WorkerEvent::Up(generation) => {
+                self.workers.conversation.up(generation);
+                self.workers.replay = ReplayState::NotStarted;
+                self.replay_if_quiet(myself).await;
+            }
+            WorkerEvent::Message { message, permit: _permit } => {
+                let steps = self.turn.router.on_session_msg(message);
+                self.carry_out(myself, steps).await;
+                self.start_next_turn(myself).await;
+            }
+            WorkerEvent::Down { cause, failed } => {
+                self.workers.replay = ReplayState::NoProcess;
+                let calls: Vec<_> = self.calls.running.keys().map(|call| call.number).collect();
+                let steps = self.turn.router.session_down(&cause, &calls);
+                self.carry_out(myself, steps).await;
+                if let Some(why) = failed {
+                    self.conversation_failed(myself, why).await;
+                }
+                tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
+            }
+        }
+    }
+
+    /// Sends a message to a replayed conversation. One that is not replayed yet gets the same
+    /// content with its first message, from the records, or when it is ready.
     pub(super) fn send_conversation(&self, message: ToSession) {
         if matches!(self.workers.replay, ReplayState::Started { .. }) {
             self.workers.conversation.send(message);
         }
     }
 
-    /// Tells a new conversation everything, once no call of the earlier one runs: their results
-    /// belong to what it is told.
+    /// Replays the journal to a new conversation, once no call of the earlier process runs: their
+    /// results belong to the replay.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
         let (ReplayState::NotStarted, true) = (&self.workers.replay, self.calls.running.is_empty())
         else {
@@ -56,8 +86,8 @@ impl SessionActorState {
             (self.workers.conversation.clone(), self.journal.directory.clone());
         let (session, last, myself) = (self.plan.id.clone(), self.journal.last_seq, myself.clone());
         tokio::task::spawn_blocking(move || {
-            let say = |words, heard| conversation.forward(words, heard);
-            match read(&directory, &session, last, then, BatchSender { in_flight, say }) {
+            let forward = |messages, permit| conversation.forward(messages, permit);
+            match read(&directory, &session, last, then, BatchSender { in_flight, forward }) {
                 Ok(()) => {}
                 Err(error) => {
                     let why = format!("its records could not be read: {}", chain(&error));
@@ -68,45 +98,45 @@ impl SessionActorState {
     }
 }
 
-/// The way of pieces to the conversation.
+/// Sends batches to the conversation.
 struct BatchSender<S> {
     in_flight: Arc<Semaphore>,
-    say: S,
+    forward: S,
 }
 
-/// Nobody is replayed to any more.
+/// The conversation's process has ended.
 struct ReplayStopped;
 
 impl<S: FnMut(Vec<ToSession>, OwnedSemaphorePermit)> BatchSender<S> {
     /// Waits until the conversation has taken enough of those before.
-    fn say(&mut self, words: Vec<ToSession>) -> Result<(), ReplayStopped> {
-        let free = Handle::current().block_on(Arc::clone(&self.in_flight).acquire_owned());
-        (self.say)(words, free.map_err(|_| ReplayStopped)?);
+    fn send(&mut self, messages: Vec<ToSession>) -> Result<(), ReplayStopped> {
+        let permit = Handle::current().block_on(Arc::clone(&self.in_flight).acquire_owned());
+        (self.forward)(messages, permit.map_err(|_| ReplayStopped)?);
         Ok(())
     }
 }
 
-/// Says the records up to this one, and what is to become of an open turn.
+/// Sends the records up to this one, and the fate of an open turn.
 fn read(
     directory: &Path,
     session: &SessionId,
     last: u64,
     then: OpenTurn,
-    mut pieces: BatchSender<impl FnMut(Vec<ToSession>, OwnedSemaphorePermit)>,
+    mut batches: BatchSender<impl FnMut(Vec<ToSession>, OwnedSemaphorePermit)>,
 ) -> Result<(), ReadError> {
     let mut replay = JournalReplay::of(session);
-    let mut words = Vec::new();
+    let mut messages = Vec::new();
     for entry in journal::read(directory)? {
         let entry = entry?;
         if entry.seq > last {
             break;
         }
-        words.extend(replay.next_event(entry.record).map(ToSession::Replay));
-        if words.len() == BATCH && pieces.say(std::mem::take(&mut words)).is_err() {
+        messages.extend(replay.next_event(entry.record).map(ToSession::Replay));
+        if messages.len() == BATCH && batches.send(std::mem::take(&mut messages)).is_err() {
             return Ok(());
         }
     }
-    words.push(ToSession::ReplayDone { then });
-    let _ = pieces.say(words);
+    messages.push(ToSession::ReplayDone { then });
+    let _ = batches.send(messages);
     Ok(())
 }

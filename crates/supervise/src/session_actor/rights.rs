@@ -1,5 +1,5 @@
-//! What a call asks for beyond its session: which of it is more than the session has, and the cage
-//! that it would have with it. For `calls`.
+//! The rights that a call asks for: which of them go beyond the session's, and its confinement with
+//! them. Used by `calls`.
 
 use crate::git_signing::AgentGrant;
 use crate::session_spec::{SessionSpec, check_allow_list, real_dir};
@@ -20,7 +20,7 @@ pub(super) async fn asked(
 ) -> Result<(Vec<Widening>, Confinement), ToolResult> {
     let (profile, git) = (found.spec.profile, found.git);
     if let Some(page) = page {
-        // Its process has the network and nothing else; whom it asks is what must be allowed.
+        // Its process has the network and nothing else; the host that it requests is judged.
         let more = approval::right_to_read(page, plan.network, &plan.confinement.hosts);
         let confinement = Confinement { profile, network: Network::On, ..plan.confinement.clone() };
         return Ok((more.into_iter().collect(), confinement));
@@ -91,7 +91,7 @@ pub(super) fn env(plan: &SessionSpec, signing: Option<&AgentGrant>) -> Vec<(Stri
     env
 }
 
-/// The page that a call of a tool of the web asks for: what it names, or the search's.
+/// The page that a call of a web tool requests: the one that it names, or the search page.
 pub(super) fn page(
     plan: &SessionSpec,
     found: &InterpretedCall,
@@ -116,7 +116,7 @@ pub(super) fn page(
     }
 }
 
-/// What a call is told that names no host, where private networks are not reached.
+/// The result of a call that names a numeric address, where private networks are refused.
 fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
     let why = format!("{page} {}", tools::NUMERIC_ADDRESS_REFUSED);
     let hint = format!(
@@ -128,7 +128,8 @@ fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
     ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, &why, &hint)
 }
 
-/// The network of a call, its hosts where it is an allow-list, and those that the session has not.
+/// The network of a call, its allow-list if it has one, and the hosts of it that the session does
+/// not have.
 fn network_of(
     plan: &SessionSpec,
     found: &InterpretedCall,
@@ -151,7 +152,7 @@ fn network_of(
     Ok((Network::Listed, hosts, more))
 }
 
-/// The directory itself, links followed: what is asked about is what is granted.
+/// The directory with links resolved: the question names the directory that is granted.
 async fn resolved(plan: &SessionSpec, tool: &str, named: &str) -> Result<PathBuf, ToolResult> {
     let confinement = &plan.confinement;
     let home = confinement.home.as_ref().map(FilePath::to_path);
@@ -170,7 +171,7 @@ fn none(tool: &str, why: &str) -> ToolResult {
     ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, why, hint)
 }
 
-/// What a call is told that asks for hosts where no list can be kept.
+/// The result of a call that asks for hosts where allow-lists are not possible.
 fn no_list(tool: &str, why: &str) -> ToolResult {
     let hint = "Leave `hosts` out, or ask for `network` on.";
     let result = ToolResult::error(Outcome::Invalid, "no_allow_list", tool, why, hint);

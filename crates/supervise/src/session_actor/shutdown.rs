@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 /// How long the end of a session waits for the repair of protected files whose runners were killed.
 const REPAIR: Duration = Duration::from_secs(3);
-/// How long runners may take to end when a person kills the session. They use a third of it.
+/// How long runners may take to end when a person kills the session; they need a third of it.
 const KILL_GRACE: Duration = Duration::from_secs(1);
 
 impl SessionActorState {
@@ -71,6 +71,6 @@ async fn wait_for(calls: &[ActorRef<CallMsg>], time: Duration) {
 
 fn stop<L: protocol::Link + 'static>(worker: &WorkerRef<L>) -> oneshot::Receiver<()> {
     let (done, stopped) = oneshot::channel();
-    let _ = worker.slot().send_message(WorkerMsg::Stop(done));
+    let _ = worker.actor().send_message(WorkerMsg::Stop(done));
     stopped
 }

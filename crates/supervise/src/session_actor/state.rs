@@ -1,4 +1,5 @@
-//! The state of a session actor, in parts. The files beside this one hold what the actor does with it.
+//! The state of a session actor, in parts. The files beside this one implement the actor's work on
+//! it.
 
 use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;

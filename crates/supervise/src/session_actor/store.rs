@@ -1,5 +1,5 @@
-//! The session's store: a worker that the session can do without. While it is away, calls that need
-//! it wait a moment or say so; nothing else does.
+//! The session's store, a worker that the session can do without. While it is away, calls that need
+//! it wait a moment or fail; nothing else does.
 
 use super::state::{BackupState, CommandState, Instructions, SessionActorState, StoreState};
 use crate::call::{CallInput, WillRestart};
@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long the conversation waits for what the project says of itself. It takes milliseconds; on a
-/// machine in trouble it is told later.
+/// How long the conversation waits for the project's instructions. The store reads them in
+/// milliseconds; on an overloaded machine they are sent later.
 const INSTRUCTIONS: Duration = Duration::from_secs(2);
 
 impl StoreState {
@@ -32,7 +32,7 @@ impl StoreState {
 }
 
 impl SessionActorState {
-    /// Whether the conversation would begin without what the store is about to say.
+    /// The conversation waits for the instructions of the store.
     pub(super) fn awaits_instructions(&self) -> bool {
         self.store.instructions == Instructions::Pending
     }
@@ -61,12 +61,12 @@ impl SessionActorState {
                 self.send_commands();
                 self.repeat_backup_requests();
                 self.send_calls(|| CallMsg::StoreBack(generation));
-                // What calls left that ended without it, somebody else may have changed meanwhile:
-                // that would pass for theirs, and be undone with it.
+                // Other processes may have changed the files of calls that ended while no store
+                // ran. Undo would attribute those changes to the calls, so it has none of them.
                 self.store.copies.retain(|_, seen| *seen == BackupState::Running);
             }
-            WorkerEvent::Message { message: word, permit: _permit } => {
-                self.on_store_msg(myself, word).await
+            WorkerEvent::Message { message, permit: _permit } => {
+                self.on_store_msg(myself, message).await
             }
             WorkerEvent::Down { cause, failed } => {
                 let will_restart =
@@ -85,19 +85,19 @@ impl SessionActorState {
         }
     }
 
-    async fn on_store_msg(&mut self, myself: &ActorRef<SessionMsg>, word: FromStore) {
-        if serves_a_call(&word) {
-            let _ = self.workers.store.slot().send_message(WorkerMsg::ResetFailures);
+    async fn on_store_msg(&mut self, myself: &ActorRef<SessionMsg>, message: FromStore) {
+        if serves_a_call(&message) {
+            let _ = self.workers.store.actor().send_message(WorkerMsg::ResetFailures);
         }
-        match word {
+        match message {
             FromStore::Ready | FromStore::Pong(_) => {}
             FromStore::Foreword(text) => {
                 if text != self.plan.instructions {
                     self.plan.set_instructions(text);
-                    // One that has not begun is told with its beginning.
+                    // A conversation that has not begun gets it with its first message.
                     let text = self.plan.setup.system.clone();
-                    let word = ToSession::System { text };
-                    self.send_conversation(word);
+                    let message = ToSession::System { text };
+                    self.send_conversation(message);
                 }
                 self.on_instructions_settled(myself).await;
             }
@@ -127,7 +127,7 @@ impl SessionActorState {
         }
     }
 
-    /// Has what a call will change kept first.
+    /// Has the store copy the files that a call will change.
     pub(super) fn back_up(
         &mut self,
         call: CallId,
@@ -138,7 +138,7 @@ impl SessionActorState {
         if self.store.failed.is_some() {
             return;
         }
-        let word = match what {
+        let message = match what {
             BackupOf::Paths(paths) => {
                 self.store.copies.insert(call.clone(), BackupState::Running);
                 ToStore::Keep { call: call.clone(), tool, paths }
@@ -151,38 +151,39 @@ impl SessionActorState {
                 ToStore::KeepAll(command)
             }
         };
-        self.store.requested.insert(call, (word.clone(), done));
-        self.workers.store.send(word);
+        self.store.requested.insert(call, (message.clone(), done));
+        self.workers.store.send(message);
     }
 
-    /// A call is over: what it left can be seen.
+    /// Reports the end of a call to the store, which then records its changes.
     pub(super) fn end_backup(&mut self, call: &CallId, did: Option<Did>) {
         if self.store.requested.remove(call).is_some() {
-            // A store that was asked and has not answered looks at the files only now.
+            // A store that has not answered yet reads the files only now, after the call.
             self.discard_backup(call);
         }
         if let Some((command, run)) = self.store.commands.get_mut(call)
             && let CommandState::Running(before) = *run
         {
             *run = CommandState::Ended(before, now_ns());
-            if let Some(word) = ran(command, *run) {
-                self.workers.store.send(word);
+            if let Some(message) = ran(command, *run) {
+                self.workers.store.send(message);
             }
         }
         if let Some(seen) = self.store.copies.get_mut(call) {
             *seen = BackupState::Ended;
-            let word = ToStore::Ended { call: call.clone(), did };
-            self.workers.store.send(word);
+            let message = ToStore::Ended { call: call.clone(), did };
+            self.workers.store.send(message);
         }
     }
 
-    /// The call went on without its copies: some of them may be what the call itself wrote.
+    /// The call went on without its copies: some of them may hold the call's own changes.
     fn discard_backup(&mut self, call: &CallId) {
         self.store.copies.remove(call);
         self.mark_snapshot_late(call);
     }
 
-    /// The store before this one may not have heard of them. Each copy is made once for a call.
+    /// Sends open requests again: the store that died may not have read them. A store copies once
+    /// for a call.
     fn repeat_backup_requests(&mut self) {
         let late = |(call, (_, done)): (&CallId, &(_, oneshot::Sender<()>))| {
             done.is_closed().then(|| call.clone())
@@ -192,24 +193,24 @@ impl SessionActorState {
             self.store.requested.remove(&call);
             self.discard_backup(&call);
         }
-        for (word, _) in self.store.requested.values() {
-            self.workers.store.send(word.clone());
+        for (message, _) in self.store.requested.values() {
+            self.workers.store.send(message.clone());
         }
     }
 
-    /// Some of what the store found before this command may be what the command did.
+    /// The snapshot before this command may hold some of the command's own changes.
     fn mark_snapshot_late(&mut self, call: &CallId) {
         if let Some((_, CommandState::Running(before))) = self.store.commands.get_mut(call) {
             *before = Before::Late;
         }
     }
 
-    /// A new life hears which commands it is to hear the end of, and of those that ended without it.
+    /// Sends a new store the running commands, and the commands that ended while no store ran.
     fn send_commands(&self) {
         let running = self.store.commands.keys().map(|call| call.number).collect();
         let ended = self.store.commands.values().filter_map(|(command, run)| ran(command, *run));
-        for word in std::iter::once(ToStore::Running(running)).chain(ended) {
-            self.workers.store.send(word);
+        for message in std::iter::once(ToStore::Running(running)).chain(ended) {
+            self.workers.store.send(message);
         }
     }
 
@@ -228,9 +229,9 @@ impl SessionActorState {
     }
 }
 
-/// Whether a word of the store is what a call waited for, or what one left.
-fn serves_a_call(word: &FromStore) -> bool {
-    match word {
+/// A message that a call waited for, or that settles an ended call.
+fn serves_a_call(message: &FromStore) -> bool {
+    match message {
         FromStore::Answered { .. }
         | FromStore::Recalled { .. }
         | FromStore::Kept(_)
@@ -240,7 +241,7 @@ fn serves_a_call(word: &FromStore) -> bool {
     }
 }
 
-/// What the store is told of a command that is over.
+/// The message to the store about an ended command.
 fn ran(command: &Command, run: CommandState) -> Option<ToStore> {
     match run {
         CommandState::Running(_) => None,

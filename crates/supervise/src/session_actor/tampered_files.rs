@@ -1,13 +1,13 @@
-//! Protected names that a call left otherwise than they were, since they could not be put right: a
-//! person is asked before the next command, with their names, until they let one run knowing that.
-//! What is to be asked about is on disk, so that it outlives the session's processes.
+//! Protected files that a call changed and that could not be restored. Before each command a person
+//! is asked, with their names, until the person lets one run. The names are on disk, so they
+//! outlive the session's processes.
 
 use super::state::SessionActorState;
 use journal::Record;
 use protocol::judgement::Question;
 
 impl SessionActorState {
-    /// What is to be kept of these besides those that are known, if that is anything.
+    /// Adds these files; returns the record of all of them, if any is new.
     pub(super) fn add_tampered(&mut self, left: Vec<String>) -> Option<Record> {
         let known = self.calls.tampered.len();
         for name in left {
@@ -19,7 +19,7 @@ impl SessionActorState {
             .then(|| Record::Tampered { names: self.calls.tampered.clone() })
     }
 
-    /// A person let this run: what they were told by the question is accepted.
+    /// A person let this call run: the files that the question named are accepted.
     pub(super) async fn accept_tampered(&mut self, question: &Question) {
         let known = self.calls.tampered.len();
         self.calls.tampered.retain(|name| !question.reason.contains(name));

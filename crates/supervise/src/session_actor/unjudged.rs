@@ -1,5 +1,5 @@
-//! Calls that end without a verdict: no tool of that name, arguments that are none, a budget that is used
-//! up. They run nothing, and the audit log has each of them all the same.
+//! Calls that end without a verdict: an unknown tool, invalid arguments, an exhausted budget. They
+//! run nothing, and the audit log records each of them.
 
 use super::state::{SessionActorState, Unjudged};
 use crate::audit_actor::AuditMsg;
@@ -15,7 +15,8 @@ use protocol::session::Happened;
 use tokio::sync::oneshot;
 
 impl Unjudged {
-    /// A word of the conversation on its way to disk; the call that it ends without a verdict.
+    /// Takes an event of the conversation on its way to disk. Returns the call that it ends without
+    /// a verdict.
     pub(super) fn take_in(&mut self, happened: &Happened) -> Option<(Call, ToolResult)> {
         match happened {
             Happened::Called { call } => {
@@ -50,7 +51,7 @@ impl SessionActorState {
             result,
             report: None,
             enforced: None,
-            recalled: None,
+            cached_from: None,
             cut: Cut::No,
             repaired: Vec::new(),
         };

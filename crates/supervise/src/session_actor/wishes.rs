@@ -1,5 +1,5 @@
-//! What people want of a session beside answers: prompts, which wait on disk while a turn runs, and
-//! changes of its settings, which hold for calls that start later.
+//! Input of people besides answers: prompts, which wait on disk while a turn runs, and changed
+//! settings, which hold for later calls.
 
 use super::pinning;
 use super::rules;
@@ -23,7 +23,7 @@ impl SessionActorState {
             return self.show_degraded(Some(why));
         }
         if self.turn.router.must_queue() || self.is_paused() {
-            // A failed disk is said to all, and the words are still the person's.
+            // All clients see a disk failure, and the person still has the text.
             let records = self.turn.router.queued_with(&text).into_iter();
             let records = records.map(|text| Record::Queued { text }).collect();
             if self.record(records).await.is_ok() {
@@ -53,7 +53,7 @@ impl SessionActorState {
         self.retire_if_unused();
     }
 
-    /// Takes back these words alone, the newest of them where they wait more than once.
+    /// Takes back this prompt alone; of several with the same text, the newest.
     pub(super) async fn withdraw(&mut self, client: &ActorRef<ClientMsg>, text: &str) {
         let mut texts = Vec::new();
         let mut rest = self.turn.router.queue();
@@ -68,8 +68,8 @@ impl SessionActorState {
                 self.show_queue();
             }
         }
-        let word = ToClient::TakenBack { session: self.plan.id.clone(), texts };
-        let _ = client.send_message(ClientMsg::Send(word));
+        let message = ToClient::TakenBack { session: self.plan.id.clone(), texts };
+        let _ = client.send_message(ClientMsg::Send(message));
     }
 
     pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
@@ -80,8 +80,8 @@ impl SessionActorState {
             texts = self.turn.router.take_back();
             self.show_queue();
         }
-        let word = ToClient::TakenBack { session: self.plan.id.clone(), texts };
-        let _ = client.send_message(ClientMsg::Send(word));
+        let message = ToClient::TakenBack { session: self.plan.id.clone(), texts };
+        let _ = client.send_message(ClientMsg::Send(message));
     }
 
     fn show_queue(&self) {
@@ -156,23 +156,23 @@ impl SessionActorState {
         match change {
             Change::Network(_) | Change::Host(_) | Change::AddDirectory(_) => {
                 let text = self.plan.setup.system.clone();
-                let word = ToSession::System { text };
-                self.send_conversation(word);
+                let message = ToSession::System { text };
+                self.send_conversation(message);
             }
             Change::Mode(_) => {
                 self.workers.broker.send(rules(&self.plan));
             }
             Change::Pin(_) | Change::Unpin(_) => {
                 let files = self.plan.setup.pinned.clone();
-                let word = ToSession::Pinned { files };
-                self.send_conversation(word);
+                let message = ToSession::Pinned { files };
+                self.send_conversation(message);
             }
             Change::Model(_) => {}
         }
     }
 
-    /// Another model, by its name in the configuration or its vendor's. It is asked from the next
-    /// request on; one that is open goes on where it is.
+    /// Changes the model, by its name in the configuration or at its vendor. The next request uses
+    /// it; an open request goes on with the old one.
     async fn change_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
         let (plan, named) = (self.plan.clone(), name.clone());
         let config = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
@@ -193,12 +193,12 @@ impl SessionActorState {
         if elsewhere {
             self.replace_provider();
         }
-        let word = self.plan.model_message();
-        self.send_conversation(word);
+        let message = self.plan.model_message();
+        self.send_conversation(message);
         self.show(&self.model_event());
     }
 
-    /// Whether there is room for one more file, and this one is none of those there.
+    /// Checks that the file is not pinned and that one more may be.
     fn may_be_pinned(&self, file: &str) -> Result<(), String> {
         let pinned = &self.plan.setup.pinned;
         if file.trim().is_empty() || file.len() > 4096 || file.contains(char::is_control) {

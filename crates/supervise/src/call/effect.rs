@@ -1,0 +1,94 @@
+//! The effects of a call's machine, and the records of a call.
+
+use protocol::call::{Call, Report, Tampered, ToolResult};
+use protocol::client::Event;
+use protocol::confinement::Enforced;
+use protocol::judgement::{Basis, Case, Question, Verdict};
+use protocol::store::Changed;
+use protocol::tool::Errand;
+
+/// An effect for the call actor to carry out; the order counts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum CallEffect {
+    /// Ask the store for a cached result.
+    CacheGet(Call),
+    /// Have the store cache this result.
+    CachePut(Box<Report>),
+    /// Have the store invalidate cached results.
+    Invalidate(Changed),
+    /// Start a runner with a probe's grant, and send it this job once its cage is complete.
+    Probe(Errand),
+    Judge(Case),
+    /// The broker can drop the question.
+    ForgetQuestion,
+    /// Make these durable together.
+    Record(Vec<CallRecord>),
+    /// Put this question to people until its deadline.
+    Ask(Question),
+    /// Write the decision to the audit log, while the next effects are carried out.
+    AuditDecided(Verdict),
+    /// Make the grant from this verdict and start the runner.
+    Start(Verdict),
+    /// Have the store copy these files, while the runner starts.
+    BackUp(Vec<String>),
+    /// Have the store prepare for a snapshot that may come.
+    PrepareSnapshot,
+    /// Have the store take a snapshot of the project before this command, while the runner starts.
+    TakeSnapshot(String),
+    /// Ask the store for the files to restore.
+    FetchRestore(Call),
+    /// Have the store execute the call.
+    AskStore(Call),
+    /// Let the caged runner begin.
+    Go(Errand),
+    CancelRunner,
+    KillRunner,
+    /// Restore the protected files in another process, in place of the runner that died.
+    Repair,
+    /// Show this to clients; it is not recorded.
+    Show(Event),
+    /// Audit the end, make the result durable with the head of the audit log, and deliver it. The
+    /// last effect.
+    Conclude(Box<CallConclusion>),
+}
+
+/// The journal's records of a call before its end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum CallRecord {
+    Asked(Question),
+    Approved(Basis),
+    Denied(Basis, String),
+    Expired,
+    Start,
+}
+
+/// The end of a call, with everything that its last record holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CallConclusion {
+    pub(crate) result: ToolResult,
+    pub(crate) report: Option<Report>,
+    pub(crate) enforced: Option<Enforced>,
+    /// The call whose cached result this is, if it is one.
+    pub(crate) cached_from: Option<u32>,
+    pub(crate) cut: Cut,
+    /// Protected files that another process restored after the runner died.
+    pub(crate) repaired: Vec<Tampered>,
+}
+
+impl CallConclusion {
+    /// The protected files that the call changed, as the runner or the repair process found them.
+    pub(crate) fn tampered(&self) -> &[Tampered] {
+        match &self.report {
+            Some(report) => &report.tampered,
+            None => &self.repaired,
+        }
+    }
+}
+
+/// The moment at which a call was cut short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cut {
+    No,
+    BeforeGo { cause: String },
+    AfterGo { cause: String },
+}

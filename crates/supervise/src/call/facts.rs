@@ -1,0 +1,108 @@
+//! The properties of a call that decide its path.
+
+use crate::file_versions::FileVersions;
+use crate::git_signing::AgentGrant;
+use protocol::call::{Call, ToolResult};
+use protocol::judgement::{Rule, RuleSet, ToolKind, Widening};
+use protocol::web::{WebAddress, WebSettings};
+
+/// The properties of a call, from its arguments and its session, before it is judged.
+#[derive(Debug, Clone)]
+pub(crate) struct CallFacts {
+    pub(crate) call: Call,
+    pub(crate) kind: ToolKind,
+    /// The kind that the rules apply to it.
+    pub(crate) judged_as: ToolKind,
+    /// The text of the command, for tools that run one.
+    pub(crate) command: Option<String>,
+    /// The web page that it requests, for tools that do.
+    pub(crate) page: Option<WebAddress>,
+    pub(crate) needs_probe: NeedsProbe,
+    /// Its confinement in plain words.
+    pub(crate) confinement: String,
+    /// Rights beyond the session's: a person must approve them, or a rule that names them.
+    pub(crate) widens: Vec<Widening>,
+    pub(crate) env: Vec<(String, String)>,
+    /// Access to the ssh agent, where it asks for signed commits and tags.
+    pub(crate) signing: Option<AgentGrant>,
+    pub(crate) timeout_ms: u64,
+    pub(crate) max_result_chars: u32,
+    /// The question that the journal has for it, from before a restart of the supervisor.
+    pub(crate) pending_question: Option<PendingQuestion>,
+    pub(crate) executor: Executor,
+    pub(crate) undo: UndoBy,
+    pub(crate) protects: Protects,
+    pub(crate) cache: CachePolicy,
+    /// The file versions that the model has read, for tools that must not act on changed files.
+    pub(crate) file_versions: FileVersions,
+    /// The person's settings for web tools, and the rules about pages.
+    pub(crate) web: Option<(WebSettings, RuleSet)>,
+    /// The configuration entry that has it run after edits.
+    pub(crate) configured: Option<Rule>,
+    /// Protected files that earlier calls changed and that could not be restored.
+    pub(crate) tampered: Vec<String>,
+    /// A note for its result: how its arguments were read, where that differs from their text.
+    pub(crate) note: Option<String>,
+    /// A line for a command's result, below its output.
+    pub(crate) hint: Option<String>,
+}
+
+/// How a call can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UndoBy {
+    /// It changes nothing that can be undone.
+    Nothing,
+    /// The store copies the files that it names first.
+    Copy,
+    /// It may change any file: the store takes a snapshot of the project before and after it.
+    Snapshot,
+    /// As `Copy`; and it restores the files of another call.
+    Restore,
+}
+
+/// Files that a runner restores after the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protects {
+    Nothing,
+    /// Protected files, once no process of the call is left.
+    Files,
+}
+
+/// A call's relation to cached results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CachePolicy {
+    Unused,
+    /// Its result may be in the cache.
+    Lookup,
+    /// It invalidates the results about its paths, however it ends.
+    InvalidatesPaths,
+    /// It invalidates all results, however it ends.
+    InvalidatesAll,
+}
+
+/// The process that executes an allowed call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Executor {
+    /// A runner of its own.
+    Runner,
+    /// The conversation, which has sent the result.
+    Conversation(ToolResult),
+    /// The session's store, which executes a call once, however often it is asked.
+    Store,
+}
+
+/// A question to a person that is not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PendingQuestion {
+    /// The digest that an answer must repeat.
+    pub(crate) digest: String,
+    /// When it expires, in milliseconds of Unix time.
+    pub(crate) deadline: u64,
+}
+
+/// A probe inspects the call's paths before it is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NeedsProbe {
+    Yes,
+    No,
+}

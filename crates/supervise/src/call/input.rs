@@ -1,0 +1,69 @@
+//! The inputs of a call's machine.
+
+use protocol::call::{Probe, Report, Tampered, ToolResult};
+use protocol::confinement::Enforced;
+use protocol::judgement::Verdict;
+use protocol::store::{KeptFile, Recalled};
+
+/// An event of a call.
+#[derive(Debug, PartialEq)]
+pub(crate) enum CallInput {
+    Begin,
+    /// The probe's findings, or why it failed.
+    Probed(Result<Probe, String>),
+    /// From the broker. A question has the deadline that it would have if it were new.
+    Verdict(Verdict),
+    /// The question's deadline has passed without an answer.
+    Expired,
+    /// The broker restarted and does not know the case.
+    BrokerBack,
+    /// The broker is not started again, and why.
+    BrokerFailed(String),
+    /// The runner's cage is complete.
+    Caged(Enforced),
+    /// The runner could not build its cage.
+    Uncaged {
+        step: String,
+        reason: String,
+    },
+    /// A process of the cage died before the call began, for this reason. The runner ends.
+    CageLost {
+        why: String,
+    },
+    Output(String),
+    Done(Report),
+    /// The runner has ended and its messages are read; or it could not be started.
+    RunnerEnded {
+        cause: String,
+    },
+    /// The protected files that the call changed, and the outcome for each.
+    Repaired(Vec<Tampered>),
+    /// From the store: the cached result, which is still current; or none, or no answer in time.
+    CacheAnswer(Option<Box<Recalled>>),
+    /// From the store: the files to restore, or the result of a call that cannot restore any.
+    RestoreFetched(Result<Vec<KeptFile>, ToolResult>),
+    /// From the store: the call's result.
+    Stored(ToolResult),
+    /// The store's process ended.
+    StoreLost {
+        cause: String,
+        will_restart: WillRestart,
+    },
+    /// The store restarted. It knows which calls it has done.
+    StoreBack,
+    /// `Go` was refused, since the runner's grant is for another call.
+    WrongGrant(String),
+    /// A person or the session cancels the call.
+    Cancel,
+    /// The runner did not end the call at its time limit; a margin has passed, too.
+    Overdue,
+    /// The journal cannot be written: nothing more may be done.
+    DiskFailed(String),
+}
+
+/// The restart of a worker that died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WillRestart {
+    Yes,
+    No,
+}

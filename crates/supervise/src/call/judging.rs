@@ -1,0 +1,240 @@
+//! From the probe to the verdict.
+
+use super::effect::{CallEffect, CallRecord, Cut};
+use super::facts::{CallFacts, Executor, PendingQuestion, UndoBy};
+use super::machine::CallMachine;
+use super::phase::CallPhase;
+use super::results::{EXPIRED, denial, failed, no_store, stale};
+use protocol::call::{Call, Outcome, Probe, ToolResult};
+use protocol::judgement::{Basis, Case, Question, Verdict};
+use protocol::store::{Changed, KeptFile};
+use protocol::tool::Errand;
+
+impl CallMachine {
+    pub(super) fn on_restore_fetched(
+        &mut self,
+        files: Result<Vec<KeptFile>, ToolResult>,
+    ) -> Vec<CallEffect> {
+        if !self.phase.is_fetching() {
+            return Vec::new();
+        }
+        match files {
+            Ok(files) => {
+                self.files = files;
+                self.phase = CallPhase::Probing;
+                vec![self.probe_effect()]
+            }
+            Err(result) => self.conclude(result, Cut::No),
+        }
+    }
+
+    pub(super) fn probe_effect(&self) -> CallEffect {
+        if self.facts.undo == UndoBy::Restore {
+            return CallEffect::Probe(Errand::ProbeRestore(self.files.clone()));
+        }
+        let Call { tool, input, .. } = self.facts.call.clone();
+        CallEffect::Probe(Errand::Probe { tool, input })
+    }
+
+    pub(super) fn on_probed(&mut self, probe: Result<Probe, String>) -> Vec<CallEffect> {
+        if !self.phase.is_probing() {
+            return Vec::new();
+        }
+        match probe {
+            // The probe was done before it could be killed.
+            Ok(_) if self.cancelled => self.conclude_never_started(),
+            Ok(probe) => {
+                if let Some(named) = self.facts.file_versions.first_changed(&probe) {
+                    let result = stale(&self.facts.call.tool, named);
+                    // The model is told to read the file again: it must not get a cached result.
+                    let paths = probe.paths.iter().map(|path| path.real.clone()).collect();
+                    let mut effects = vec![CallEffect::Invalidate(Changed::Paths(paths))];
+                    effects.extend(self.conclude(result, Cut::No));
+                    return effects;
+                }
+                self.probe = Some(probe);
+                self.judge()
+            }
+            Err(text) => self.conclude(
+                failed(&self.facts.call.tool, Outcome::Failed, "probe_failed", text),
+                Cut::No,
+            ),
+        }
+    }
+
+    pub(super) fn judge(&mut self) -> Vec<CallEffect> {
+        self.phase = CallPhase::Judging;
+        match self.broker_failure.clone() {
+            Some(why) => self.on_broker_failed(why),
+            None => vec![CallEffect::Judge(self.case())],
+        }
+    }
+
+    fn case(&self) -> Case {
+        Case {
+            call: self.facts.call.clone(),
+            kind: self.facts.judged_as,
+            command: self.facts.command.clone(),
+            page: self.facts.page.clone().map(Box::new),
+            probe: self.probe.clone(),
+            confinement: self.facts.confinement.clone(),
+            widens: self.facts.widens.clone(),
+            configured: self.facts.configured.clone(),
+            tampered: self.facts.tampered.as_slice().into(),
+        }
+    }
+
+    pub(super) fn on_broker_back(&mut self) -> Vec<CallEffect> {
+        self.broker_failure = None;
+        if !self.phase.is_judging() {
+            return Vec::new();
+        }
+        self.forget_cached().unwrap_or_else(|| self.judge())
+    }
+
+    /// Fails closed: denies the call, now or when its judgement is due.
+    pub(super) fn on_broker_failed(&mut self, why: String) -> Vec<CallEffect> {
+        let text = format!("The call was not run: nothing can judge it ({why}).");
+        self.broker_failure = Some(why.clone());
+        self.on_verdict(Verdict::Deny(Basis::Unjudgeable(why), text))
+    }
+
+    pub(super) fn on_verdict(&mut self, verdict: Verdict) -> Vec<CallEffect> {
+        if !self.phase.is_judging() {
+            return Vec::new();
+        }
+        match verdict {
+            Verdict::Allow(basis) if !gives_rights(&basis, &self.facts) => {
+                let why =
+                    "it asks for more than the session has, which neither a person nor a rule gave";
+                self.on_deny(
+                    Basis::Unjudgeable(why.to_owned()),
+                    format!("The call was not run: {why}."),
+                )
+            }
+            Verdict::Allow(basis) => self.on_allow(basis),
+            Verdict::Deny(basis, text) => self.on_deny(basis, text),
+            // A person takes time to answer, and the files may change meanwhile.
+            Verdict::Ask(question) => match self.forget_cached() {
+                Some(effects) => {
+                    std::iter::once(CallEffect::ForgetQuestion).chain(effects).collect()
+                }
+                None => self.ask(question),
+            },
+        }
+    }
+
+    fn on_allow(&mut self, basis: Basis) -> Vec<CallEffect> {
+        let verdict = Verdict::Allow(basis.clone());
+        let decided = CallEffect::AuditDecided(verdict.clone());
+        let approved = CallEffect::Record(vec![CallRecord::Approved(basis.clone())]);
+        let started = CallEffect::Record(vec![CallRecord::Approved(basis), CallRecord::Start]);
+        if let Some(found) = self.cached.take() {
+            let mut effects = vec![decided, approved];
+            effects.extend(self.conclude_cached(*found));
+            return effects;
+        }
+        match (self.facts.executor.clone(), self.store_failure.clone()) {
+            (Executor::Runner, _) => {
+                self.phase = CallPhase::Starting;
+                self.verdict = Some(verdict.clone());
+                let mut effects = vec![decided];
+                effects.extend(self.backup_effect());
+                effects.extend([CallEffect::Start(verdict), started]);
+                effects
+            }
+            (Executor::Conversation(result), _) => {
+                let mut effects = vec![decided, started];
+                effects.extend(self.conclude(result, Cut::No));
+                effects
+            }
+            (Executor::Store, Some(cause)) => {
+                let mut effects = vec![decided, approved];
+                effects.extend(self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No));
+                effects
+            }
+            (Executor::Store, None) => {
+                self.phase = CallPhase::AtStore;
+                vec![decided, started, CallEffect::AskStore(self.facts.call.clone())]
+            }
+        }
+    }
+
+    fn on_deny(&mut self, basis: Basis, text: String) -> Vec<CallEffect> {
+        let result = denial(&self.facts.call.tool, &basis, text.clone());
+        let mut effects = vec![
+            CallEffect::AuditDecided(Verdict::Deny(basis.clone(), text.clone())),
+            CallEffect::Record(vec![CallRecord::Denied(basis, text)]),
+        ];
+        effects.extend(self.conclude(result, Cut::No));
+        effects
+    }
+
+    /// Asks people. The same question keeps its deadline however often it is put, and is recorded
+    /// once.
+    fn ask(&mut self, mut question: Question) -> Vec<CallEffect> {
+        let is_recorded = match &self.pending_question {
+            Some(pending) => {
+                question.deadline = pending.deadline;
+                pending.digest == question.digest
+            }
+            None => false,
+        };
+        let Question { digest, deadline, .. } = question.clone();
+        self.pending_question = Some(PendingQuestion { digest, deadline });
+        let ask = CallEffect::Ask(question.clone());
+        match is_recorded {
+            true => vec![ask],
+            false => vec![CallEffect::Record(vec![CallRecord::Asked(question)]), ask],
+        }
+    }
+
+    pub(super) fn on_expired(&mut self) -> Vec<CallEffect> {
+        if !self.phase.is_judging() || self.pending_question.is_none() {
+            return Vec::new();
+        }
+        let basis = Basis::NobodyToAsk("nobody answered in time".to_owned());
+        let mut effects = vec![
+            CallEffect::ForgetQuestion,
+            CallEffect::AuditDecided(Verdict::Deny(basis, EXPIRED.to_owned())),
+            CallEffect::Record(vec![CallRecord::Expired]),
+        ];
+        effects.extend(self.conclude(
+            failed(&self.facts.call.tool, Outcome::Denied, "expired", EXPIRED.to_owned()),
+            Cut::No,
+        ));
+        effects
+    }
+
+    /// The backup that makes the call undoable. It runs while the runner starts and costs no time of
+    /// its own.
+    fn backup_effect(&self) -> Option<CallEffect> {
+        let paths = self.probe.iter().flat_map(|probe| &probe.paths);
+        let paths: Vec<String> =
+            paths.filter(|path| path.in_scope).map(|path| path.real.clone()).collect();
+        match self.facts.undo {
+            UndoBy::Snapshot => {
+                Some(CallEffect::TakeSnapshot(self.facts.command.clone().unwrap_or_default()))
+            }
+            UndoBy::Copy | UndoBy::Restore => {
+                (!paths.is_empty()).then_some(CallEffect::BackUp(paths))
+            }
+            UndoBy::Nothing => None,
+        }
+    }
+}
+
+/// True if this basis covers the rights beyond the session's that the call asks for.
+fn gives_rights(basis: &Basis, facts: &CallFacts) -> bool {
+    let CallFacts { call, page, widens, .. } = facts;
+    match basis {
+        Basis::Person(_) => true,
+        Basis::Rights(rules) => approval::grants_all(rules, (&call.tool, page.as_ref()), widens),
+        Basis::Rule(_)
+        | Basis::Mode(_)
+        | Basis::Query
+        | Basis::NobodyToAsk(_)
+        | Basis::Unjudgeable(_)
+        | Basis::Opaque(_) => widens.is_empty(),
+    }
+}

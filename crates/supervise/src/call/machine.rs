@@ -1,0 +1,257 @@
+//! The machine: phases and inputs to effects.
+//!
+//! | Phase | Input | Effects | Next phase |
+//! |---|---|---|---|
+//! | New | Begin; undo by Restore | FetchRestore; without a store: Conclude `store_unavailable` | FetchingRestore, Over |
+//! | New | Begin; undo by Snapshot | PrepareSnapshot, then as the next row but one | Probing, Judging |
+//! | New | Begin; result may be cached, and there is a store | CacheGet | CacheLookup |
+//! | New | Begin | Probe, if the call needs one; else Judge | Probing, Judging |
+//! | CacheLookup | CacheAnswer with a result | Judge, by the paths in the result | Judging |
+//! | CacheLookup | CacheAnswer without one, StoreLost | Probe or Judge | Probing, Judging |
+//! | FetchingRestore | RestoreFetched with files | Probe | Probing |
+//! | FetchingRestore | RestoreFetched with a result | Conclude | Over |
+//! | Probing | Probed | Judge | Judging |
+//! | Probing | Probed; a file changed since the model read it | Invalidate, Conclude `stale` | Over |
+//! | Probing | Probed with an error | Conclude `probe_failed` | Over |
+//! | Judging | Verdict Allow; runner | AuditDecided, BackUp or TakeSnapshot, Start, Record | Starting |
+//! | Judging | Verdict Allow; result cached | AuditDecided, Record, Conclude | Over |
+//! | Judging | Verdict Allow; conversation | AuditDecided, Record, Conclude | Over |
+//! | Judging | Verdict Allow; store | AuditDecided, Record, AskStore; without a store: Conclude | AtStore, Over |
+//! | Judging | Verdict Allow without the rights it asks for | as Deny | Over |
+//! | Judging | Verdict Deny | AuditDecided, Record, Conclude | Over |
+//! | Judging | Verdict Ask | Record, if the question is new; Ask | Judging |
+//! | Judging | Verdict Ask; result cached | ForgetQuestion, then Probe or Judge without the result | Probing, Judging |
+//! | Judging | Expired, with a pending question | ForgetQuestion, AuditDecided, Record, Conclude | Over |
+//! | Judging | BrokerBack | Judge again; with a cached result: Probe or Judge without it | Judging, Probing |
+//! | Judging | BrokerFailed | as Deny; in an earlier phase it is noted, and denies on Judging | Over |
+//! | Starting | Caged | Go, Show | Running |
+//! | Probing, Starting | Uncaged | Conclude `sandbox_unavailable` or `not_granted` | Over |
+//! | Starting, Running | CageLost | none: the end of the runner follows | Starting |
+//! | Probing, Starting | RunnerEnded | Probe or Start, once; then Conclude `runner_lost` | same, Over |
+//! | Running | Done | none | Reported |
+//! | Running | RunnerEnded; a query | Start, once; then as the rows below | Starting |
+//! | Running | RunnerEnded; it protects files | Repair | Repairing |
+//! | Running | RunnerEnded | Conclude `interrupted: may have run` | Over |
+//! | Repairing | Repaired | Conclude `interrupted: may have run` | Over |
+//! | Reported | RunnerEnded | Conclude with the report | Over |
+//! | AtStore | Stored | Conclude | Over |
+//! | AtStore, FetchingRestore | StoreLost, the first | none: StoreBack follows | same |
+//! | AtStore | StoreLost, the second or last | Conclude `store_unavailable`; a mutation `may have run` | Over |
+//! | FetchingRestore | StoreLost, the second or last | Conclude `store_unavailable` | Over |
+//! | AtStore, FetchingRestore | StoreBack | AskStore or FetchRestore again | same |
+//! | New, CacheLookup, FetchingRestore, Judging | Cancel | ForgetQuestion, Conclude `never started` | Over |
+//! | Probing, Starting | Cancel | KillRunner; RunnerEnded concludes `never started` | same |
+//! | Running | Cancel | CancelRunner | Running |
+//! | AtStore | Cancel, after StoreLost | as StoreLost, the last | Over |
+//! | Probing, Starting, Running, Reported | Overdue | KillRunner | same |
+//! | any | Output | Show | same |
+//! | Probing, Running | WrongGrant | KillRunner, Conclude `wrong_grant` | Over |
+//! | any | DiskFailed | KillRunner, Conclude `disk` | Over |
+//!
+//! Every other pair changes nothing. Before Conclude, the store is sent CachePut or Invalidate as the
+//! call's cache policy requires.
+
+use super::effect::{CallConclusion, CallEffect, Cut};
+use super::facts::{CachePolicy, CallFacts, NeedsProbe, PendingQuestion, UndoBy};
+use super::input::CallInput;
+use super::phase::CallPhase;
+use super::results::{failed, interruption, no_store};
+use crate::protected_restore::in_words;
+use protocol::call::{Outcome, Probe, Report, Tampered, ToolResult};
+use protocol::client::Event;
+use protocol::confinement::Enforced;
+use protocol::judgement::Verdict;
+use protocol::store::{KeptFile, Recalled};
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct CallMachine {
+    pub(super) facts: CallFacts,
+    pub(super) phase: CallPhase,
+    /// The files to restore.
+    pub(super) files: Vec<KeptFile>,
+    pub(super) probe: Option<Probe>,
+    /// The cached result, if there is one; it is delivered once the call is allowed.
+    pub(super) cached: Option<Box<Recalled>>,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) pending_question: Option<PendingQuestion>,
+    pub(super) enforced: Option<Enforced>,
+    /// Why the broker is not started again, if it is not.
+    pub(super) broker_failure: Option<String>,
+    /// Why the present runner's cage died before the call began, if it did.
+    pub(super) cage_loss: Option<String>,
+    /// Why the store is not started again, if it is not.
+    pub(super) store_failure: Option<String>,
+    pub(super) retried: Retried,
+    pub(super) cancelled: bool,
+    /// Protected files that were restored in place of its runner.
+    pub(super) repaired: Vec<Tampered>,
+}
+
+/// The retries that were used. Each is given once.
+#[derive(Debug, Default)]
+pub(super) struct Retried {
+    pub(super) probe: bool,
+    /// Of a runner that ended before `Go`.
+    pub(super) start: bool,
+    /// Of a query that ended after `Go`.
+    pub(super) run: bool,
+    pub(super) store: bool,
+}
+
+impl CallMachine {
+    pub(crate) fn new(facts: CallFacts) -> Self {
+        Self {
+            pending_question: facts.pending_question.clone(),
+            facts,
+            phase: CallPhase::New,
+            files: Vec::new(),
+            probe: None,
+            cached: None,
+            verdict: None,
+            enforced: None,
+            broker_failure: None,
+            cage_loss: None,
+            store_failure: None,
+            retried: Retried::default(),
+            cancelled: false,
+            repaired: Vec::new(),
+        }
+    }
+
+    /// Takes an input and returns the effects that follow from it.
+    pub(crate) fn step(&mut self, input: CallInput) -> Vec<CallEffect> {
+        match input {
+            CallInput::Begin => self.begin(),
+            CallInput::Probed(probe) => self.on_probed(probe),
+            CallInput::Verdict(verdict) => self.on_verdict(verdict),
+            CallInput::Expired => self.on_expired(),
+            CallInput::BrokerBack => self.on_broker_back(),
+            CallInput::BrokerFailed(why) => self.on_broker_failed(why),
+            CallInput::Caged(enforced) => self.on_caged(enforced),
+            CallInput::Uncaged { step, reason } => self.on_uncaged(&step, &reason),
+            CallInput::CageLost { why } => self.on_cage_lost(&why),
+            CallInput::Output(text) => {
+                let call = self.facts.call.id.clone();
+                vec![CallEffect::Show(Event::Output { call, text })]
+            }
+            CallInput::Done(report) => {
+                if self.phase.is_running() {
+                    self.phase = CallPhase::Reported(Box::new(report));
+                }
+                Vec::new()
+            }
+            CallInput::RunnerEnded { cause } => self.on_runner_ended(cause),
+            CallInput::CacheAnswer(found) => self.on_cache_answer(found),
+            CallInput::RestoreFetched(files) => self.on_restore_fetched(files),
+            CallInput::Stored(result) if self.phase.is_at_store() => self.conclude(result, Cut::No),
+            CallInput::Stored(_) => Vec::new(),
+            CallInput::Repaired(names) => self.on_repaired(names),
+            CallInput::StoreLost { cause, will_restart } => self.on_store_lost(cause, will_restart),
+            CallInput::StoreBack => self.on_store_back(),
+            CallInput::WrongGrant(why) => self.on_wrong_grant(&why),
+            CallInput::Cancel => self.cancel(),
+            CallInput::Overdue if self.phase.has_runner() => vec![CallEffect::KillRunner],
+            CallInput::Overdue => Vec::new(),
+            CallInput::DiskFailed(reason) => self.on_disk_failed(&reason),
+        }
+    }
+
+    fn begin(&mut self) -> Vec<CallEffect> {
+        match self.facts.undo {
+            UndoBy::Restore => match self.store_failure.clone() {
+                Some(cause) => self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No),
+                None => {
+                    self.phase = CallPhase::FetchingRestore;
+                    vec![CallEffect::FetchRestore(self.facts.call.clone())]
+                }
+            },
+            UndoBy::Snapshot => {
+                let prepare = std::iter::once(CallEffect::PrepareSnapshot);
+                prepare.chain(self.probe_or_judge()).collect()
+            }
+            UndoBy::Nothing | UndoBy::Copy
+                if self.facts.cache == CachePolicy::Lookup && self.store_failure.is_none() =>
+            {
+                self.phase = CallPhase::CacheLookup;
+                vec![CallEffect::CacheGet(self.facts.call.clone())]
+            }
+            UndoBy::Nothing | UndoBy::Copy => self.probe_or_judge(),
+        }
+    }
+
+    pub(super) fn probe_or_judge(&mut self) -> Vec<CallEffect> {
+        match self.facts.needs_probe {
+            NeedsProbe::Yes => {
+                self.phase = CallPhase::Probing;
+                vec![self.probe_effect()]
+            }
+            NeedsProbe::No => self.judge(),
+        }
+    }
+
+    fn cancel(&mut self) -> Vec<CallEffect> {
+        self.cancelled = true;
+        if self.phase.is_before_start() {
+            let forget = std::iter::once(CallEffect::ForgetQuestion);
+            return forget.chain(self.conclude_never_started()).collect();
+        }
+        if self.phase.is_caging() {
+            return vec![CallEffect::KillRunner];
+        }
+        if self.phase.is_running() {
+            return vec![CallEffect::CancelRunner];
+        }
+        if self.phase.is_at_store() {
+            return self.cancel_at_store();
+        }
+        Vec::new()
+    }
+
+    fn on_disk_failed(&mut self, reason: &str) -> Vec<CallEffect> {
+        let text =
+            format!("The call was not run: the session can write no more to disk ({reason}).");
+        let effects =
+            self.conclude(failed(&self.facts.call.tool, Outcome::Failed, "disk", text), Cut::No);
+        let kill = std::iter::once(CallEffect::KillRunner);
+        kill.chain(effects).collect()
+    }
+
+    /// A bug: the runner was started for another call. It got no `Go` and is killed.
+    fn on_wrong_grant(&mut self, why: &str) -> Vec<CallEffect> {
+        self.enforced = None;
+        let text = format!("The call was not run: {why}. This is a bug in agentd.");
+        let result = failed(&self.facts.call.tool, Outcome::Failed, "wrong_grant", text);
+        let kill = std::iter::once(CallEffect::KillRunner);
+        kill.chain(self.conclude(result, Cut::No)).collect()
+    }
+
+    pub(super) fn conclude_never_started(&mut self) -> Vec<CallEffect> {
+        self.conclude_cut_short(Cut::BeforeGo { cause: "stopped by a person".to_owned() })
+    }
+
+    pub(super) fn conclude_cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {
+        let names = in_words(&self.repaired);
+        let result = interruption(&cut, &self.facts.call.tool, names);
+        self.conclude(result, cut)
+    }
+
+    pub(super) fn conclude(&mut self, result: ToolResult, cut: Cut) -> Vec<CallEffect> {
+        self.conclude_with(result, None, cut)
+    }
+
+    pub(super) fn conclude_with(
+        &mut self,
+        result: ToolResult,
+        report: Option<Report>,
+        cut: Cut,
+    ) -> Vec<CallEffect> {
+        self.phase = CallPhase::Over;
+        let cache = self.cache_effect(report.as_ref());
+        let enforced = self.enforced.take();
+        let repaired = std::mem::take(&mut self.repaired);
+        let conclusion =
+            CallConclusion { result, report, enforced, cached_from: None, cut, repaired };
+        cache.into_iter().chain([CallEffect::Conclude(Box::new(conclusion))]).collect()
+    }
+}

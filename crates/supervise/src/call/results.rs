@@ -1,0 +1,82 @@
+//! Results of calls that did not run to their end, as the model and people read them.
+
+use super::effect::Cut;
+use protocol::call::{Outcome, ToolResult};
+use protocol::judgement::Basis;
+
+/// The result of a question that was not answered in time.
+pub(crate) const EXPIRED: &str = "Not run: this call needs a person's approval, and no one answered \
+                                  in time. Do what needs no approval, or say what is left to \
+                                  approve.";
+
+pub(super) fn failed(tool: &str, outcome: Outcome, code: &str, text: String) -> ToolResult {
+    let summary = text.lines().next().unwrap_or_default().to_owned();
+    ToolResult { summary, ..ToolResult::error(outcome, code, tool, &text, "") }
+}
+
+/// The result of a call that needs a store and has none.
+pub(super) fn no_store(tool: &str, cause: &str) -> ToolResult {
+    let text = format!("nothing was done: agentd-store {cause}");
+    let hint = "Go on without it, and tell the person; `agentd restart` tries again.";
+    ToolResult::error(Outcome::Failed, "store_unavailable", tool, &text, hint)
+}
+
+/// The result of an edit whose file has changed since the model read it.
+pub(super) fn stale(tool: &str, named: &str) -> ToolResult {
+    let text = format!(
+        "{named:?} changed on disk since you last read or wrote it; nothing was changed by this call"
+    );
+    let hint = "Read it again and make the call anew.";
+    let result = ToolResult::error(Outcome::Failed, "stale", tool, &text, hint);
+    let summary = format!("{tool}: {named:?} changed on disk since it was read");
+    ToolResult { summary, ..result }
+}
+
+/// The result of a call that was not allowed.
+pub(super) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
+    match basis {
+        Basis::Person(_) => failed(tool, Outcome::Denied, "denied", text),
+        Basis::Rule(rule) => {
+            failed(tool, Outcome::Refused { rule: rule.text.clone() }, "denied", text)
+        }
+        Basis::Mode(mode) | Basis::Opaque(mode) => {
+            let rule = format!("mode {}", mode.name());
+            failed(tool, Outcome::Refused { rule }, "denied", text)
+        }
+        Basis::NobodyToAsk(_) => {
+            let rule = "nobody to ask".to_owned();
+            failed(tool, Outcome::Refused { rule }, "nobody_to_ask", text)
+        }
+        Basis::Rights(_) | Basis::Query | Basis::Unjudgeable(_) => {
+            failed(tool, Outcome::Refused { rule: "not judgeable".into() }, "denied", text)
+        }
+    }
+}
+
+/// The result of a call that was cut short.
+pub(crate) fn interruption(
+    cut: &Cut,
+    tool: &str,
+    names: impl IntoIterator<Item = String>,
+) -> ToolResult {
+    // Only `delete` of several names moves each of them aside first.
+    let aside = match tool {
+        "delete" => {
+            " Of several names, those already moved aside are beside their place as \
+             `.agentd-….NAME.gone`; rename such a file to have it back, unless it was deleted."
+        }
+        _ => "",
+    };
+    let mut text = match cut {
+        Cut::AfterGo { cause } => format!(
+            "interrupted: may have run. The process of this call {cause} before it could report; \
+             its work may be done, half done or not done. Check before you repeat it.{aside}"
+        ),
+        Cut::BeforeGo { cause } => format!("interrupted: never started ({cause})."),
+        Cut::No => "interrupted".to_owned(),
+    };
+    for name in names {
+        text.push_str(&format!("\n[a protected name: {name}]"));
+    }
+    failed(tool, Outcome::Interrupted, "interrupted", text)
+}

@@ -1,0 +1,152 @@
+//! From the verdict to the end of the runner.
+
+use super::effect::{CallEffect, Cut};
+use super::facts::{Protects, UndoBy};
+use super::machine::CallMachine;
+use super::phase::CallPhase;
+use super::results::failed;
+use protocol::call::{Call, Outcome, Tampered};
+use protocol::client::Event;
+use protocol::confinement::Enforced;
+use protocol::judgement::{Basis, ToolKind, Verdict};
+use protocol::tool::{Errand, JudgedPath};
+use protocol::web::{HostRight, Onward};
+
+impl CallMachine {
+    /// The cage is complete, and the earlier effects were carried out: START is on disk.
+    pub(super) fn on_caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
+        // A runner that is being killed gets no `Go`, though its cage is complete.
+        if !self.phase.is_starting() || self.cancelled {
+            return Vec::new();
+        }
+        self.phase = CallPhase::Running;
+        self.enforced = Some(enforced.clone());
+        let call = self.facts.call.id.clone();
+        vec![CallEffect::Go(self.job()), CallEffect::Show(Event::Started { call, enforced })]
+    }
+
+    fn job(&self) -> Errand {
+        let Call { tool, input, .. } = self.facts.call.clone();
+        let paths = self.probe.iter().flat_map(|probe| &probe.paths);
+        let judged = paths
+            .map(|path| JudgedPath { real: path.real.clone(), digest: path.digest.clone() })
+            .collect();
+        let max_result_chars = self.facts.max_result_chars;
+        if self.facts.undo == UndoBy::Restore {
+            return Errand::Restore { files: self.files.clone(), judged, max_result_chars };
+        }
+        if let Some((settings, rules)) = self.facts.web.clone() {
+            let host = match &self.verdict {
+                Some(Verdict::Allow(Basis::Person(_))) => HostRight::Given,
+                _ if self.facts.widens.is_empty() => HostRight::Given,
+                _ => HostRight::ByRule,
+            };
+            let onward = Onward { rules, host };
+            return Errand::Web { tool, input, settings, onward, max_result_chars };
+        }
+        Errand::Run {
+            tool,
+            input,
+            judged,
+            env: self.facts.env.clone(),
+            timeout_ms: self.facts.timeout_ms,
+            max_result_chars,
+        }
+    }
+
+    pub(super) fn on_uncaged(&mut self, step: &str, reason: &str) -> Vec<CallEffect> {
+        if !self.phase.is_caging() {
+            return Vec::new();
+        }
+        // A grant fails because of the session's directories, not because of this machine.
+        let (code, text) = match step == sandbox::CageStep::Grants.name() {
+            true => ("not_granted", format!("The call was not run: {reason}.")),
+            false => (
+                "sandbox_unavailable",
+                format!(
+                    "The call was not run: its sandbox could not be made ({step}: {reason}). \
+                     `agentd doctor` shows what this machine allows."
+                ),
+            ),
+        };
+        let outcome = Outcome::Confined { what: step.to_owned() };
+        self.conclude(failed(&self.facts.call.tool, outcome, code, text), Cut::No)
+    }
+
+    /// Nothing of the call has happened: the end of its runner is treated as one before `Go`.
+    pub(super) fn on_cage_lost(&mut self, why: &str) -> Vec<CallEffect> {
+        if self.phase.is_starting() || self.phase.is_running() {
+            self.phase = CallPhase::Starting;
+            self.enforced = None;
+            self.cage_loss = Some(format!("lost a process of its cage ({why})"));
+        }
+        Vec::new()
+    }
+
+    pub(super) fn on_runner_ended(&mut self, cause: String) -> Vec<CallEffect> {
+        let cause = self.cage_loss.take().unwrap_or(cause);
+        let retried = &mut self.retried;
+        match std::mem::replace(&mut self.phase, CallPhase::Over) {
+            CallPhase::Probing | CallPhase::Starting if self.cancelled => {
+                self.conclude_never_started()
+            }
+            CallPhase::Probing if !std::mem::replace(&mut retried.probe, true) => {
+                self.phase = CallPhase::Probing;
+                vec![self.probe_effect()]
+            }
+            // Before `Go` nothing of the call has happened: it is started again silently.
+            CallPhase::Starting if !std::mem::replace(&mut retried.start, true) => {
+                self.start_again()
+            }
+            // A query changes nothing: it may run again.
+            CallPhase::Running
+                if self.facts.kind == ToolKind::Query
+                    && !self.cancelled
+                    && !std::mem::replace(&mut retried.run, true) =>
+            {
+                self.start_again()
+            }
+            CallPhase::Probing | CallPhase::Starting => {
+                let text = format!("The call was not run: its process {cause} before it began.");
+                self.conclude(
+                    failed(&self.facts.call.tool, Outcome::Crashed, "runner_lost", text),
+                    Cut::No,
+                )
+            }
+            CallPhase::Running if self.facts.protects == Protects::Files => {
+                self.phase = CallPhase::Repairing { cause };
+                vec![CallEffect::Repair]
+            }
+            CallPhase::Running => self.conclude_cut_short(Cut::AfterGo { cause }),
+            CallPhase::Reported(report) => {
+                let result = report.result.clone();
+                self.conclude_with(result, Some(*report), Cut::No)
+            }
+            // There is no runner, or the repair goes on: the phase stays.
+            phase @ (CallPhase::New
+            | CallPhase::CacheLookup
+            | CallPhase::FetchingRestore
+            | CallPhase::Judging
+            | CallPhase::AtStore
+            | CallPhase::Repairing { .. }
+            | CallPhase::Over) => {
+                self.phase = phase;
+                Vec::new()
+            }
+        }
+    }
+
+    fn start_again(&mut self) -> Vec<CallEffect> {
+        self.phase = CallPhase::Starting;
+        self.verdict.clone().map(CallEffect::Start).into_iter().collect()
+    }
+
+    /// No process of the call is left, and the protected files that it changed were restored where
+    /// possible.
+    pub(super) fn on_repaired(&mut self, names: Vec<Tampered>) -> Vec<CallEffect> {
+        let CallPhase::Repairing { cause } = &self.phase else { return Vec::new() };
+        let cut = Cut::AfterGo { cause: cause.clone() };
+        self.repaired = names;
+        self.conclude_cut_short(cut)
+    }
+}

@@ -1,0 +1,132 @@
+//! The records of a call in the journal and in the audit log, and its end.
+
+use super::state::{Audited, CallState};
+use crate::audit_actor::AuditMsg;
+use crate::call::{CallConclusion, CallInput, CallRecord};
+use crate::file_versions;
+use crate::messages::{CallMsg, CallToSession, FinishedCall};
+use crate::protected_restore;
+use crate::records::encode;
+use crate::unix_time::now_ms;
+use protocol::call::{Call, Remedy};
+use protocol::confinement::{Refusal, RefusalKind};
+use protocol::judgement::{Basis, Verdict};
+use protocol::store::Did;
+use ractor::ActorRef;
+use tokio::sync::oneshot;
+
+impl CallState {
+    pub(super) async fn record(&mut self, facts: Vec<CallRecord>) -> Result<(), CallInput> {
+        let (call, kind) = (&self.args.facts.call, self.args.facts.kind);
+        let records = facts.into_iter().map(|fact| encode::call_fact(call, kind, fact)).collect();
+        let (done, written) = oneshot::channel();
+        let _ = self.args.session.send_message(CallToSession::Record { records, done }.into());
+        match written.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(reason)) => Err(CallInput::DiskFailed(reason)),
+            Err(_) => Err(CallInput::DiskFailed("the session has ended".to_owned())),
+        }
+    }
+
+    /// Asks for the audit record and does not wait; `go` does.
+    pub(super) fn audit_decided(&mut self, verdict: &Verdict) {
+        let facts = &self.args.facts;
+        let decided = encode::audit_decision(
+            &facts.call,
+            facts.kind,
+            self.args.place,
+            verdict,
+            &self.args.confinement,
+            &facts.widens,
+        );
+        let Some(decided) = decided else { return };
+        let (done, written) = oneshot::channel();
+        let script = facts.command.clone();
+        let message = AuditMsg::Decided { decided: Box::new(decided), script, done };
+        let _ = self.args.audit.send_message(message);
+        self.decision_written = Some(written);
+        self.audited = Audited::Proposal;
+    }
+
+    /// Waits until the decision is in the audit log. Nothing is executed before.
+    pub(super) async fn wait_for_decision(&mut self) -> Result<(), CallInput> {
+        if let Some(audited) = self.decision_written.take() {
+            let written = audited.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
+            written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn conclude(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        mut conclusion: CallConclusion,
+    ) {
+        conclusion.result = conclusion.result.noted(self.args.facts.note.as_deref());
+        if let Some(hint) = &self.args.facts.hint {
+            conclusion.result = tools::with_note(conclusion.result, hint);
+        }
+        if matches!(self.audited, Audited::Nothing) {
+            // It ended before it was decided: the audit log still gets its proposal.
+            let why = Basis::Unjudgeable("it ended before it was decided".to_owned());
+            self.audit_decided(&Verdict::Deny(why, String::new()));
+        }
+        self.forget_runner();
+        self.ran.ended = now_ms();
+        let decided = self.proxy.take().map(|proxy| proxy.machine.decided().clone());
+        self.ran.decided = decided.unwrap_or_default();
+        let call = &self.args.facts.call;
+        let ended = Box::new(encode::audit_end(call, &conclusion, &self.ran));
+        let (done, written) = oneshot::channel();
+        let _ = self.args.audit.send_message(AuditMsg::Ended { ended, done });
+        let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
+        let (head, audit_failure) = match written {
+            Ok(head) => (Some(head), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let reported = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
+        let tampered = protected_restore::unrestored(conclusion.tampered());
+        let changed = conclusion.tampered().iter();
+        let changed = changed.filter(|name| name.remedy != Remedy::Granted);
+        let changed = changed.map(ToString::to_string);
+        let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy_machine::refusal);
+        let reported = reported.unwrap_or_default().iter().map(in_words);
+        let refusals = reported.chain(proxied).chain(changed).collect();
+        let record = encode::call_end(call, &conclusion, head);
+        let file_versions = file_versions::record(conclusion.report.as_ref());
+        let effects = effects(&conclusion);
+        let Call { id, tool, .. } = call.clone();
+        let result = conclusion.result;
+        let concluded = FinishedCall {
+            record,
+            file_versions,
+            effects,
+            call: id,
+            tool,
+            result,
+            refusals,
+            tampered,
+            audit_failure,
+        };
+        let _ = self.args.session.send_message(CallToSession::Finished(Box::new(concluded)).into());
+        myself.stop(None);
+    }
+}
+
+/// The changes to files that a call reported. A call that failed or was cut short may not know them.
+fn effects(conclusion: &CallConclusion) -> Option<Did> {
+    let report = conclusion.report.as_ref().filter(|report| !report.result.is_error)?;
+    Some(Did { effects: report.effects.clone(), left: report.seen.clone() })
+}
+
+/// One refusal, as clients show it.
+fn in_words(refusal: &Refusal) -> String {
+    let Refusal { kind, syscall, detail, errno, count, pid: _ } = refusal;
+    let kind = match kind {
+        RefusalKind::Refused => "refused",
+        RefusalKind::Predicted => "refused by the kernel (predicted)",
+    };
+    let error = std::io::Error::from_raw_os_error(*errno);
+    let times = if *count > 1 { format!(", {count} times") } else { String::new() };
+    format!("{kind}: {syscall} {detail} ({error}){times}")
+}

@@ -1,0 +1,139 @@
+//! The state of a call actor.
+
+use crate::audit_actor::AuditMsg;
+use crate::cage_cleanup::CageCleanup;
+use crate::call::{CallFacts, CallMachine};
+use crate::grant::Grant;
+use crate::messages::{CallMsg, SessionMsg};
+use crate::orphans::RecordedProcess;
+use crate::project_overlays::{OverlayTurn, ProjectOverlays};
+use crate::protected_restore::ProtectedCopies;
+use crate::proxy_machine::{ProxyAttempt, ProxyMachine};
+use crate::records::encode::{RunFacts, TurnRound};
+use crate::session_lock::SessionLock;
+use crate::sign_in::SignInKeys;
+use crate::worker::heartbeat::Heartbeat;
+use crate::worker::process::WorkerProcess;
+use crate::worker::spawner::Spawner;
+use crate::worker_ref::WorkerRef;
+use protocol::broker::BrokerLink;
+use protocol::confinement::Confinement;
+use protocol::hosts::HostRule;
+use protocol::ids::Generation;
+use protocol::store::StoreLink;
+use protocol::tool::{Errand, ToolLink};
+use ractor::concurrency::JoinHandle;
+use ractor::{ActorRef, MessagingErr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Arguments of a call actor.
+pub(crate) struct CallArgs {
+    pub(crate) facts: CallFacts,
+    pub(crate) confinement: Confinement,
+    /// Hosts that rules deny, even if the allow-list names them.
+    pub(crate) denied_hosts: Vec<HostRule>,
+    /// The keys that the proxy of its command signs in with.
+    pub(crate) sign_in: Option<SignInKeys>,
+    /// The program that inspects its paths and executes it.
+    pub(crate) runner: tools::RunnerProgram,
+    pub(crate) place: TurnRound,
+    pub(crate) hello: Duration,
+    /// How long a runner may take to answer a ping.
+    pub(crate) ping: Duration,
+    /// How long people may take to answer a question, in milliseconds.
+    pub(crate) question_ms: u64,
+    /// The session lock, which each runner shares.
+    pub(crate) hold: SessionLock,
+    /// The copies of protected files that the session's runners make.
+    pub(crate) saved: ProtectedCopies,
+    /// The overlays that hold the commands' changes to package caches.
+    pub(crate) overlays: Option<Arc<ProjectOverlays>>,
+    pub(crate) spawner: Spawner,
+    pub(crate) session: ActorRef<SessionMsg>,
+    pub(crate) broker: WorkerRef<BrokerLink>,
+    pub(crate) store: WorkerRef<StoreLink>,
+    pub(crate) audit: ActorRef<AuditMsg>,
+}
+
+/// The runner's progress. A runner executes a probe or the call.
+pub(super) enum RunnerPhase {
+    /// It builds its cage; then it gets this job of a probe.
+    CagingProbe(Errand),
+    Probing,
+    /// It builds its cage for the call.
+    CagingCall,
+    Running,
+    /// It was asked to end the call.
+    Cancelled,
+    Reported,
+}
+
+/// The present runner.
+pub(super) struct RunnerProcess {
+    pub(super) process: WorkerProcess<ToolLink>,
+    /// The only right to send it `Go`.
+    pub(super) grant: Grant,
+    /// The processes of its cage, as it reported them.
+    pub(super) cage: Vec<RecordedProcess>,
+    pub(super) phase: RunnerPhase,
+    pub(super) pulse: Heartbeat,
+    pub(super) born: Instant,
+}
+
+/// The proxy of the present runner's command.
+pub(super) struct RunningProxy {
+    pub(super) machine: ProxyMachine<OwnedFd>,
+    pub(super) grant: Grant,
+    /// Absent once it has ended.
+    pub(super) process: Option<WorkerProcess<ToolLink>>,
+}
+
+pub(super) type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
+
+/// One call that has an actor.
+pub(crate) struct CallState {
+    pub(super) args: CallArgs,
+    pub(super) machine: CallMachine,
+    pub(super) runner: Option<RunnerProcess>,
+    pub(super) proxy: Option<RunningProxy>,
+    /// The next proxy is the first try, or the last.
+    pub(super) proxy_attempt: ProxyAttempt,
+    /// The number of the present runner; messages of earlier ones are dropped.
+    pub(super) generation: Generation,
+    /// Aborted at the end of the call, so that a session does not collect those of all its calls.
+    pub(super) timers: Vec<Timer>,
+    /// The next ping of the runner.
+    pub(super) ping_timer: Option<Timer>,
+    /// The audit log's answer about the decision, until it is awaited.
+    pub(super) decision_written: Option<oneshot::Receiver<Result<(), String>>>,
+    /// Answered when the store has copied the files that the call may change.
+    pub(super) backed_up: Option<oneshot::Receiver<()>>,
+    pub(super) audited: Audited,
+    pub(super) ran: RunFacts,
+    /// All processes of the last runner have ended.
+    pub(super) emptied: CageCleanup,
+    /// Its turn with the overlays, while its cage is built.
+    pub(super) overlay_turn: Option<OverlayTurn>,
+    /// The meaning of the runner's next descriptor.
+    pub(super) next_fd: ExpectedFd,
+}
+
+/// A descriptor that a runner sends after a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExpectedFd {
+    /// A listening socket for the proxy.
+    ProxyListener,
+    /// The mounted overlays, for the next call.
+    Mount,
+}
+
+/// The audit log's records of the call before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audited {
+    Nothing,
+    /// The proposal with its script, and the decision.
+    Proposal,
+}

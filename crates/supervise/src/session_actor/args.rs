@@ -1,0 +1,69 @@
+//! The arguments of a session actor.
+
+use crate::audit_actor::AuditMsg;
+use crate::call::PendingQuestion;
+use crate::file_versions::FileVersions;
+use crate::messages::RootMsg;
+use crate::project_caches::CacheLease;
+use crate::session_lock::SessionLock;
+use crate::session_spec::SessionSpec;
+use crate::worker::spawner::Spawner;
+use crate::worker::timeouts::WorkerTimeouts;
+use crate::worker_ref::WorkerRef;
+use protocol::broker::BrokerLink;
+use protocol::client::Change;
+use protocol::judgement::Rule;
+use protocol::provider::Paper;
+use protocol::session::{Deaths, OpenTurn};
+use protocol::tool::Identity;
+use ractor::ActorRef;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Arguments of a session actor.
+pub(crate) struct SessionArgs {
+    pub(crate) plan: SessionSpec,
+    /// Keeps the package caches of its project.
+    pub(crate) caches: Option<CacheLease>,
+    /// Keeps cleaners of `/tmp` away from its private directories.
+    pub(crate) private: Option<File>,
+    pub(crate) opened: OpenedJournal,
+    pub(crate) passed_fds: Vec<(Paper, OwnedFd)>,
+    /// The certificate with which its proxies stand in for hosts that they sign in to.
+    pub(crate) identity: Option<Arc<Identity>>,
+    pub(crate) spawner: Spawner,
+    pub(crate) times: WorkerTimeouts,
+    pub(crate) broker: WorkerRef<BrokerLink>,
+    pub(crate) audit: ActorRef<AuditMsg>,
+    pub(crate) root: ActorRef<RootMsg>,
+}
+
+/// A session's journal, new or repaired, and the state that its records give.
+pub(crate) struct OpenedJournal {
+    pub(crate) journal: journal::Journal,
+    pub(crate) hold: SessionLock,
+    pub(crate) directory: PathBuf,
+    /// The number of turns in it.
+    pub(crate) turns: u32,
+    /// The last turn is open and goes on, or waits.
+    pub(crate) last: OpenTurn,
+    /// The deaths that cut the last turn short, if they did and it does not go on.
+    pub(crate) cut_short: Option<Deaths>,
+    /// Questions without an answer, by their calls.
+    pub(crate) pending_questions: Vec<(u32, PendingQuestion)>,
+    /// Prompts that wait.
+    pub(crate) queue: VecDeque<String>,
+    /// Settings that people changed.
+    pub(crate) changes: Vec<Change>,
+    /// Rules that people gave for the session.
+    pub(crate) remembered_rules: Vec<Rule>,
+    /// The file versions that the model knows.
+    pub(crate) file_versions: FileVersions,
+    /// Protected files that calls changed and that no person has accepted.
+    pub(crate) tampered: Vec<String>,
+    /// Protected files that were restored while the session was opened, and how.
+    pub(crate) repaired: Vec<String>,
+}
