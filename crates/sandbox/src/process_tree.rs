@@ -78,7 +78,7 @@ impl ProcessTree {
         containment: Containment,
         group: Option<CommandCgroup>,
     ) -> Self {
-        Self { command, containment: containment, cgroup: group, exit: None, survivors: None }
+        Self { command, containment, cgroup: group, exit: None, survivors: None }
     }
 
     /// The command's cgroup, if it has one.

@@ -127,7 +127,7 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
 /// # Errors
 /// The errno from the kernel.
 pub(crate) fn pidfd(pid: Pid) -> Result<OwnedFd, Errno> {
-    // SAFETY: two numbers in; out comes a descriptor that nobody else knows yet.
+    // SAFETY: two numbers in; out comes a descriptor that no other code knows yet.
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })?;
     let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel just gave it to us and nothing else owns it.

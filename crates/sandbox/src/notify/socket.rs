@@ -78,6 +78,6 @@ fn open(tid: u32, flags: u32) -> Result<OwnedFd, Errno> {
 
 fn own(result: libc::c_long) -> Result<OwnedFd, Errno> {
     let fd = i32::try_from(Errno::result(result)?).map_err(|_| Errno::EBADF)?;
-    // SAFETY: both callers' system calls return a new descriptor that nobody else owns.
+    // SAFETY: both callers' system calls return a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -67,6 +67,6 @@ fn add(program: BpfProgramRef<'_>, flags: libc::c_ulong) -> io::Result<OwnedFd> 
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: with NEW_LISTENER the result is a new descriptor that nobody else owns.
+    // SAFETY: with NEW_LISTENER the result is a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -246,7 +246,7 @@ impl AsFd for SetupChannel {
 
 /// Takes ownership of a descriptor that came with a message.
 fn own(raw: RawFd) -> OwnedFd {
-    // SAFETY: the kernel put it into this process's table with the message; nobody else has it.
+    // SAFETY: the kernel put it into this process's table with the message; it has no other owner.
     #[allow(unsafe_code)]
     unsafe {
         OwnedFd::from_raw_fd(raw)

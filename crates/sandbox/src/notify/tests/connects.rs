@@ -1,4 +1,4 @@
-//! Carried connections: what lies beneath the granted roots is reached, and nothing else.
+//! Emulated connections: sockets below the granted roots are reached, and no others.
 
 use super::{TestDirs, c, lines, test_config, test_dirs};
 use crate::notify::NotifyConfig;
@@ -29,7 +29,7 @@ fn address(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The errno of a connect by a new socket, and what its peer sent.
+/// The errno of a connect by a new socket, and the bytes that its peer sent.
 fn connect(family: u64, address: &[u8]) -> i64 {
     let socket = raw(libc::SYS_socket, [family, 1, 0, 0, 0, 0]) as u64;
     let length = address.len() as u64;
@@ -131,7 +131,7 @@ fn internet_sockets_are_carried_when_the_network_is_on() {
         vec![waiting, i64::from(started == 0 || started == -i64::from(libc::EINPROGRESS))]
     });
     assert_eq!((on.answers.as_slice(), lines(&on.record.refusals).len()), (&[0, 1][..], 0));
-    // Bound and not listening, so that nobody else can take the port either.
+    // Bound and not listening, so that no other process can take the port either.
     let deaf = raw(libc::SYS_socket, [2, 1, 0, 0, 0, 0]) as u64;
     let mut bytes = [&[2, 0][..], &[0, 0], &[127, 0, 0, 1], &[0; 8]].concat();
     let mut length = 16_u32;

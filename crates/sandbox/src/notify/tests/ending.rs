@@ -1,4 +1,4 @@
-//! The listener ends when nobody is left under the filter, and when it is told to.
+//! The notify supervisor ends when no process is left under the filter, and on request.
 
 use super::{NotifyConfig, test_config};
 use crate::notify::{NotifySupervisor, RefusalLog, SearchPath};

@@ -1,4 +1,4 @@
-//! Tests of the listener against the kernel.
+//! Tests of the notify supervisor against the kernel.
 #![allow(clippy::unwrap_used)]
 
 mod connects;

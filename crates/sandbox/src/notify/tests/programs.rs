@@ -1,4 +1,4 @@
-//! What ordinary programs do passes: each line here was broken by somebody's filter once.
+//! Calls of ordinary programs pass. Each line here was once broken by some project's filter.
 
 use super::{lines, test_config, test_dirs};
 use crate::notify::NotifyConfig;

@@ -48,7 +48,7 @@ fn lock(place: &TestDirs) {
     assert_eq!(status.ruleset, landlock::RulesetStatus::FullyEnforced, "Landlock is needed");
 }
 
-/// A program that ends with 7, written by another process: one that was forked meanwhile would hold
+/// A program that exits with 7. Another process writes it: a child forked here meanwhile would hold
 /// it open for writing.
 fn program(at: &Path, first: &str) -> CString {
     let text = format!("#!{first}\nexit 7\n");

@@ -156,8 +156,8 @@ fn lock_as_of_old(place: &TestDirs) {
     rules.restrict_self().unwrap();
 }
 
-/// Every way to empty a file without a descriptor for writing, on a kernel whose Landlock knows none of
-/// them: within the grants `truncate` works, outside nothing does.
+/// Every way to empty a file without a descriptor for writing, on a kernel whose Landlock restricts
+/// none of them. Within the grants `truncate` works; outside none does.
 #[test]
 fn a_landlock_without_lengths_empties_nothing_outside() {
     let place = test_dirs();
@@ -218,7 +218,8 @@ fn a_landlock_without_lengths_empties_nothing_outside() {
         lines(&outcome.record.refusals),
         [refused("truncate", detail.as_str()), refused("openat", emptied)]
     );
-    // The control: the filter of a newer kernel leaves all of it to Landlock, and the file is empty.
+    // The control: the filter for a newer kernel leaves truncation to Landlock, and the file is
+    // emptied.
     fill();
     let outcome = under(watch_over(&place), || tried(paths(), outside.clone()));
     assert_eq!(outcome.answers[12..], [0, 0, 0]);

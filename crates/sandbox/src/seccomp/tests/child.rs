@@ -7,18 +7,18 @@ use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// What became of a child.
+/// The result of a child.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// What the body returned; short if it was killed before.
+    /// The values that the body returned; fewer if it was killed before.
     pub(crate) answers: Vec<i64>,
     /// The wait status.
     pub(crate) status: i32,
     /// The child's number.
     pub(crate) pid: u32,
-    /// Whether the listener had ended by itself when the child was gone.
+    /// True if the notify supervisor had ended by itself when the child was gone.
     pub(crate) alone: bool,
-    /// What the listener wrote down.
+    /// The record of the notify supervisor.
     pub(crate) record: RefusalLog,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn raw(nr: i64, args: [u64; 6]) -> i64 {
     }
 }
 
-/// Runs `body` in a child under the filter of `plan` with a listener, if it reports.
+/// Runs `body` in a child under the filter of `plan` with a notify supervisor, if it reports.
 pub(crate) fn under(watch: NotifyConfig, body: impl FnOnce() -> Vec<i64>) -> Outcome {
     let filter = CompiledFilter::new(&watch.plan).unwrap();
     let (mut answers, out) = std::io::pipe().unwrap();
@@ -67,7 +67,7 @@ pub(crate) fn under(watch: NotifyConfig, body: impl FnOnce() -> Vec<i64>) -> Out
     Outcome { answers: results, status, pid: pid.unsigned_abs(), alone, record }
 }
 
-/// Runs `body` in a child under a filter without a listener.
+/// Runs `body` in a child under a filter without a notify supervisor.
 pub(crate) fn without_listener(plan: FilterSpec, body: impl FnOnce() -> Vec<i64>) -> Outcome {
     under(crate::notify::tests::test_config(plan), body)
 }
@@ -93,7 +93,7 @@ fn child(
     let mut byte = [0];
     let _ = go.read_exact(&mut byte);
     if notify >= 0 {
-        // SAFETY: the parent holds its own copy by now; ours would keep the listener from seeing
+        // SAFETY: the parent holds its own copy by now; ours would keep the notify supervisor from seeing
         // that we are gone.
         unsafe { libc::close(notify as i32) };
     }
@@ -104,7 +104,7 @@ fn child(
     unsafe { libc::_exit(0) }
 }
 
-/// Waits a little while if the listener has not ended.
+/// Waits a little while if the notify supervisor has not ended.
 fn ended(listener: &NotifySupervisor) -> bool {
     let ended = listener.has_ended();
     if !ended {
@@ -123,7 +123,7 @@ fn read_i64(from: &mut PipeReader) -> Option<i64> {
 pub(crate) fn take(pid: i32, fd: i32) -> OwnedFd {
     let pidfd = raw(libc::SYS_pidfd_open, [pid as u64, 0, 0, 0, 0, 0]);
     assert!(pidfd >= 0, "pidfd_open: {pidfd}");
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as i32) };
     let got = raw(libc::SYS_pidfd_getfd, [pidfd.as_raw_fd() as u64, fd as u64, 0, 0, 0, 0]);
     assert!(got >= 0, "pidfd_getfd: {got}");

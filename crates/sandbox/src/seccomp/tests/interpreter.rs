@@ -27,7 +27,8 @@ impl Data {
     }
 }
 
-/// Runs the program and returns its answer, refusing whatever the kernel's checker would.
+/// Runs the program and returns its answer; refuses a program that the kernel's checker would
+/// refuse.
 pub(super) fn run(program: &[sock_filter], data: &Data) -> u32 {
     assert!(program.len() <= 4096, "{} instructions", program.len());
     let mut accumulator = 0_u32;

@@ -1,4 +1,4 @@
-//! The kernel's answers under the filter, silent and with the listener's record.
+//! The kernel's answers under the filter, silent and with the notify supervisor's record.
 
 use super::child::{raw, under, without_listener};
 use super::{MARK, NEW};

@@ -1,4 +1,4 @@
-//! The compiled program means what the table says, on both machines, and what seccompiler makes of it.
+//! The compiled program agrees with the rules on both machines, and with seccompiler's program.
 
 use super::interpreter::{Data, run};
 use super::{MARK, NEW};
@@ -60,7 +60,7 @@ fn expected(policy: &SyscallRules, data: &Data) -> u32 {
     }
 }
 
-/// Values that rules speak of, their neighbours, and anything.
+/// Values in rules, their neighbours, and arbitrary ones.
 fn argument() -> impl Strategy<Value = u64> {
     let spoken: BTreeSet<u64> = plans()
         .iter()
@@ -155,7 +155,7 @@ fn what_runs_all_the_time_is_never_notified() {
     }
 }
 
-/// Each start of a program is shown to the listener, but for the cage's own.
+/// Each start of a program is shown to the notify supervisor, but for the cage's own.
 #[test]
 fn one_mark_alone_keeps_a_start_from_being_looked_at() {
     let mark = MARK.register();

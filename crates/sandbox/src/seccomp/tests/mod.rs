@@ -10,7 +10,7 @@ mod older;
 
 /// A version of Landlock that knows all rights.
 pub(crate) const NEW: u32 = 9;
-/// One that does not know truncation.
+/// A version without truncation rights.
 pub(crate) const OLD: u32 = 2;
 /// The mark of the tests' plans.
 pub(crate) const MARK: super::ExecMarker = super::exec_marker::ExecMarker(0x0123_4567_89AB_CDEF);

@@ -1,4 +1,4 @@
-//! Older kernels, made by a small filter that refuses what they do not know.
+//! Older kernels, simulated by a small filter that refuses newer calls.
 
 use super::child::raw;
 use super::{MARK, NEW};
@@ -36,7 +36,7 @@ fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
     let (told, silent) = without_flag(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, move || {
         let told = install(&plan);
         let before = raw(libc::SYS_chroot, [1; 6]);
-        // What the cage does then, with its record saying so. Over this thread only.
+        // The cage's reaction, which its record reports. Over this thread only.
         let silent =
             CompiledFilter::new(&FilterSpec { reporting: Reporting::Errno, ..plan }).unwrap();
         seccompiler::apply_filter(&silent.program).unwrap();
