@@ -1,4 +1,4 @@
-//! A person at a session: the terminal and the supervisor on one side, the [`Screen`] on the other.
+//! A user attached to a session: connects the terminal and the supervisor to the [`Screen`].
 //!
 //! Threads read keys, signals and the supervisor's messages. This thread passes each input to the
 //! screen, performs the effects, and paints. If a supervisor is lost, another one is started.
@@ -28,12 +28,12 @@ use std::time::{Duration, Instant};
 
 pub use terminal::{LeaderKey, size as terminal_size};
 
-/// Inputs held for a screen that is slower than the supervisor, before the supervisor waits.
+/// Bound on inputs that the screen has not handled. Then the reader thread blocks.
 const QUEUE: usize = 256;
 /// Inputs taken in before the screen is painted again.
 const BATCH: usize = 1024;
-/// So many supervisors may be lost within this time: more is a fault that another start does not
-/// mend.
+/// Most supervisors that may be lost within `LOSS_WINDOW`. More losses mean a bug that a restart
+/// does not fix.
 const LOSSES: usize = 3;
 const LOSS_WINDOW: Duration = Duration::from_secs(60);
 /// How long a read-only client waits until another client resumes a session whose daemon was lost.
@@ -44,13 +44,13 @@ const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// Abilities of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalMode {
-    /// It sends each key and paints rows anew; this key begins a command to this program.
+    /// It sends each key and can repaint rows. This key starts a command to the client.
     Keys(LeaderKey),
     /// It sends whole lines and writes one below the other.
     Lines,
 }
 
-/// A person's visit to a session.
+/// Arguments of [`attach`].
 #[derive(Debug)]
 pub struct AttachArgs {
     /// The session.
@@ -166,7 +166,7 @@ struct AttachLoop<'a> {
     inputs: mpsc::Receiver<ScreenInput>,
     pings: PingState,
     painter: Painter,
-    /// The rows that stand there, and the width they were painted for.
+    /// The painted rows, and the terminal width at that time.
     painted: Option<(LiveRows, u16)>,
     /// The last key hint that a terminal without rows printed.
     shown_hint: Option<String>,
@@ -354,7 +354,7 @@ impl AttachLoop<'_> {
             );
             return Some(LeaveReason::Lost(why));
         }
-        // The person sees that something happens while another one starts.
+        // Shows the note about the reconnection before the new supervisor starts.
         let _ = self.paint();
         match self.visit.options.rights {
             Rights::Full => {
@@ -364,7 +364,8 @@ impl AttachLoop<'_> {
                 let begun = self.reader.connect(self.supervisors, opening, &self.visit.papers);
                 self.connected(begun)
             }
-            // Opened for who only watches, its turn and its questions would end with the look.
+            // A session that is opened only for a read-only client would end its turn and questions
+            // when that client leaves.
             Rights::ReadOnly => {
                 self.reader.drop_current();
                 self.awaited = Some((session, now + RESUMED_BY_OTHERS));

@@ -23,7 +23,7 @@ pub enum ClientError {
     Failed {
         /// Kind of the failure.
         kind: FailedKind,
-        /// In its words, with a way on.
+        /// Message of the supervisor, with a remedy.
         message: String,
     },
     /// The supervisor is gone, and no other took its place.

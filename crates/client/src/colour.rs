@@ -12,15 +12,15 @@ pub enum Colour {
 /// Kind of an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
-    /// A person's terminal.
+    /// A terminal.
     Yes,
     /// A file or a pipe.
     No,
 }
 
 impl Colour {
-    /// Decides from the stream and the environment: `NO_COLOR` is the last word, `CLICOLOR_FORCE`
-    /// comes before everything else, and `TERM=dumb` is no terminal.
+    /// Decides from the stream and the environment. `NO_COLOR` switches colours off,
+    /// `CLICOLOR_FORCE` switches them on otherwise, and `TERM=dumb` does not count as a terminal.
     #[must_use]
     pub fn decide(terminal: Terminal, variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name| variable(name).filter(|value| !value.is_empty());

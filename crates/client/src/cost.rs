@@ -4,8 +4,8 @@
 use protocol::client::{ModelFacts, Prices};
 use protocol::content::Usage;
 
-/// The cost in millionths of a dollar; none where tokens were used that have no price, or where the
-/// vendor counted none.
+/// The cost in millionths of a dollar. `None` if used tokens have no price, or if the vendor
+/// reported no counts.
 pub(crate) fn cost(usage: Usage, prices: Prices) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write } = usage;
     if input.is_none() && output.is_none() {
@@ -54,7 +54,7 @@ impl Spent {
     }
 }
 
-/// Tokens for which the model has room behind the newest answer.
+/// Tokens left in the model's context after the newest answer.
 pub(crate) fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write } = newest;
     let known = [input, cache_read, cache_write, output].map(Option::unwrap_or_default);
@@ -63,7 +63,7 @@ pub(crate) fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
     Some(facts.context?.saturating_sub(used))
 }
 
-/// For people: cents at least, and more digits where it is less than one.
+/// For display: two decimals, or four for less than a cent.
 pub(crate) fn in_dollars(micros: u64) -> String {
     match micros {
         0..10_000 => format!("${:.4}", micros as f64 / 1e6),

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const ENDING: Duration = Duration::from_secs(15);
 /// How long a token may be that of the daemon before, whose place another has just taken.
 const NEW_TOKEN: Duration = Duration::from_secs(2);
-/// Longest wait for a list of sessions; a daemon that is stopped never says one.
+/// Longest wait for a list of sessions. A stopped daemon never sends one.
 const LISTING: Duration = Duration::from_secs(1);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -49,13 +49,13 @@ pub enum DaemonError {
 }
 
 impl<'a> DaemonSource<'a> {
-    /// The daemon at this socket; `launch` says how one is started.
+    /// The daemon at this socket. `launch` starts one if none runs.
     #[must_use]
     pub fn at(socket: PathBuf, launch: SupervisorLaunch<'a>) -> Self {
         Self { launch, socket, connected: None, liveness: None }
     }
 
-    /// Connects to the daemon that runs; `None` where none does.
+    /// Connects to the running daemon. `None` if none runs.
     ///
     /// # Errors
     /// Where one answers and there is no speaking to it, as with one of another build.
@@ -74,8 +74,8 @@ impl<'a> DaemonSource<'a> {
         }
     }
 
-    /// Connects to the daemon, and starts it where none runs. Of many that do so at once one
-    /// starts it, and all are connected to that one.
+    /// Connects to the daemon, and starts it if none runs. If several clients do so at once, one
+    /// starts it, and all connect to that one.
     ///
     /// # Errors
     /// See [`DaemonError`].
@@ -129,7 +129,7 @@ impl<'a> DaemonSource<'a> {
         let listener = getsockopt(&peer, PeerCredentials)?;
         let pid = Pid::from_raw(listener.pid()).ok_or(io::ErrorKind::NotFound)?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
-        // It still listens, so that its number is still its own.
+        // It still listens, so its process ID has not been reused.
         drop(UnixStream::connect(&self.socket)?);
         Ok((pid, process))
     }
@@ -178,7 +178,7 @@ impl SupervisorSource for DaemonSource<'_> {
         if let Ok((pid, process)) = self.listener()
             && self.connected == u32::try_from(pid.as_raw_pid()).ok()
         {
-            // Fails only where it has ended already.
+            // Fails only if it has already ended.
             let _ = pidfd_send_signal(&process, Signal::KILL);
         }
     }

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-/// A supervisor that says nothing for so long is asked for a sign of life. It owes none while it
-/// has nothing to tell, so that silence alone proves nothing.
+/// Silence of a supervisor before it is pinged. An idle supervisor sends nothing, so silence alone
+/// does not prove a loss.
 pub(crate) const PING_AFTER: Duration = Duration::from_secs(2);
 /// Questions in a row that may stay unanswered. One may be our own fault: a client that was stopped
 /// itself finds the answer a moment later.

@@ -166,13 +166,13 @@ fn content(block: &Block) -> Value {
     }
 }
 
-/// The vendor's signature of its reasoning; empty where it gave none. Readers take it without asking.
+/// The vendor's signature of its reasoning, empty if there is none. Readers require the field.
 fn signature(raw: &str) -> Value {
     let raw: Value = serde_json::from_str(raw).unwrap_or_default();
     raw.get("signature").filter(|it| it.is_string()).cloned().unwrap_or_else(|| "".into())
 }
 
-/// Arguments as the object they are; as text where the model kept to no JSON.
+/// Arguments as a JSON object, or as text if the model wrote invalid JSON.
 fn arguments(input: &str) -> Value {
     serde_json::from_str(input).unwrap_or_else(|_| Value::from(input))
 }

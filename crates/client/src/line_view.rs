@@ -13,7 +13,7 @@ use protocol::session::TurnEnd;
 
 /// Longest line about a call, in characters.
 const LINE: usize = 120;
-/// Last lines of a call's output that are shown; the record holds all.
+/// Last lines of a call's output that are shown; the audit record has all.
 const OUTPUT_LINES: usize = 6;
 /// Most refusals named under a call.
 const REFUSALS: usize = 5;
@@ -92,7 +92,7 @@ impl LineView {
         self.colour.red(&wrap(&text, self.columns, 0))
     }
 
-    /// A line that we say.
+    /// A dimmed line of agentd's own text.
     fn dim_line(&self, text: &str) -> String {
         format!("{}\n", self.colour.dim(&wrap(&sanitize(text), self.columns, 0)))
     }
@@ -192,7 +192,7 @@ impl LineView {
     }
 }
 
-/// A right beyond the session's, in plain words.
+/// Describes a right beyond the session's.
 pub(crate) fn describe_widening(widening: &Widening) -> String {
     match widening {
         Widening::Network => "network, for this call only".to_owned(),

@@ -48,7 +48,7 @@ impl LiveRow {
     }
 }
 
-/// All rows, and where the cursor stands among them.
+/// All rows, and the position of the cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LiveRows {
     pub(crate) rows: Vec<LiveRow>,

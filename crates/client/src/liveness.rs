@@ -2,8 +2,8 @@
 //! client's silence is not enough. The daemon is asked again over a second connection, and `/proc`
 //! shows if its event loop still runs.
 //!
-//! Time is counted in looks, which the client takes while it waits itself: a client that was stopped
-//! or slept has not waited.
+//! Time is counted in checks, which the client makes while it waits. A client that was stopped or
+//! suspended makes none.
 
 use crate::event_reader::PING_AFTER;
 use crate::supervisor_connection::{ConnectError, SupervisorConnection};
@@ -19,7 +19,7 @@ const STILL: u32 = 12;
 const SLOW: u32 = 60;
 /// Looks in a row at a daemon that answers over a new connection: the client's own is broken.
 const ANSWERED: u32 = 2;
-/// How long the answer over the second connection is waited for: as long as there are looks.
+/// Longest wait for an answer over the second connection: the time of all checks.
 const PATIENCE: Duration = PING_AFTER.saturating_mul(SLOW + STOPPED);
 
 /// Result of one check.
@@ -29,13 +29,13 @@ enum LivenessSign {
     Answered,
     /// A signal stopped it.
     Stopped,
-    /// Its event loop ran since the look before, or waits for a disk.
+    /// Its event loop ran since the last check, or waits for a disk.
     Runs,
     /// Its event loop did not run since the last check, or its state is unknown.
     Still,
 }
 
-/// The looks so far.
+/// The checks so far.
 #[derive(Debug, Default)]
 struct SignCount {
     all: u32,
@@ -67,17 +67,17 @@ impl SignCount {
 /// A daemon in doubt.
 #[derive(Debug)]
 pub(crate) struct LivenessCheck {
-    /// Its process, as it said itself.
+    /// The process ID that it reported.
     pid: Option<u32>,
     signs: SignCount,
-    /// How often its event loop's thread had been run at the last look.
+    /// Context switches of its event loop's thread at the last check.
     switches: Option<u64>,
     second: Receiver<Result<(), ConnectError>>,
     answered: bool,
 }
 
 impl LivenessCheck {
-    /// Asks the daemon a second time; `connect` waits so long at most for its first words.
+    /// Asks the daemon over a second connection. `connect` gets the time limit of its handshake.
     pub(crate) fn of(
         pid: Option<u32>,
         connect: impl FnOnce(Duration) -> Result<SupervisorConnection, ConnectError> + Send + 'static,

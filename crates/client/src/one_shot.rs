@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 pub use task::{Finished, Prompts, RunFailure, RunInput, Task};
 
-/// Words held for a view that is slower than the supervisor, before the supervisor waits.
+/// Bound on messages that the view has not handled. Then the reader blocks.
 const QUEUE: usize = 256;
 /// Longest time for a turn to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(4);
@@ -122,12 +122,12 @@ struct OneShot<'a> {
     sender: Sender<FromClient>,
     reader: EventReader<RunInput>,
     inputs: mpsc::Receiver<RunInput>,
-    /// Questions for a sign of life since the last word.
+    /// Pings since the last message.
     unanswered: u32,
     end: RunEnd,
     output: OutputState,
     view: &'a mut dyn RunView,
-    /// The number of the last kept event that was seen.
+    /// Sequence number of the last recorded event that was received.
     last_seq: u64,
     prompt: PromptState,
     /// Asks for the next prompt, where more than one may come.

@@ -8,7 +8,7 @@ use protocol::client::Event;
 pub enum Moment<'a> {
     /// The session is open.
     Opened(&'a OpenedSession),
-    /// Something happened there; the transcript holds it already.
+    /// An event, which the transcript already includes.
     Happened(&'a Event),
     /// The run is over.
     Concluded(&'a RunConclusion),

@@ -27,7 +27,7 @@ const FIRST_PAGE: u32 = 200;
 
 /// Something that comes in.
 #[derive(Debug)]
-// Each is moved once; a box for each word would cost more than it saves.
+// Each input is moved once. A box per message would cost more than it saves.
 #[allow(clippy::large_enum_variant)]
 pub enum ScreenInput {
     /// A message of the supervisor.
@@ -40,7 +40,7 @@ pub enum ScreenInput {
     Paste(String),
     /// A whole line, from a terminal that knows no keys.
     Line(String),
-    /// The terminal says nothing more.
+    /// The terminal is closed.
     HungUp,
     /// Its size in columns and rows.
     Resized(u16, u16),
@@ -57,7 +57,7 @@ pub enum ScreenEffect {
     Show(ScreenItem),
     /// Show items that are older than all shown ones.
     ShowEarlier(Vec<ScreenItem>),
-    /// Make a person look here.
+    /// Ring the bell.
     Bell,
     /// Find a supervisor in the place of the lost one, and open the session there.
     Reconnect(SessionId),
@@ -67,7 +67,7 @@ pub enum ScreenEffect {
     AddDirectory(String),
     /// Show the audit records of the session.
     ShowAudit(SessionId),
-    /// Paint everything anew.
+    /// Repaint everything.
     Repaint,
     /// The end.
     Leave(LeaveReason),
@@ -76,9 +76,9 @@ pub enum ScreenEffect {
 /// How a terminal leaves a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaveReason {
-    /// A person left; nothing runs there.
+    /// The user left; no turn is running.
     Quit,
-    /// A person left, or was sent away; the session goes on. The reason, where there is one.
+    /// The user left or was detached; the session continues. The reason, if there is one.
     Detached(Option<String>),
     /// The session was ended, and why.
     Ended(String),
@@ -102,9 +102,9 @@ pub(crate) enum TurnState {
 pub(crate) enum Focus {
     /// The input line.
     Line,
-    /// The oldest question, where there is one.
+    /// The oldest pending question.
     Question,
-    /// The rule of an answer that holds from now on, by its place among the offers.
+    /// The suggested rule of an "always" answer, by its index among the offers.
     Rule(usize),
     /// Words for the model with a denial.
     Reason,
@@ -149,14 +149,14 @@ pub(crate) struct SessionFacts {
     pub(crate) sandbox: String,
 }
 
-/// How a person came to this session.
+/// Options of an attachment.
 #[derive(Debug, Clone)]
 pub struct AttachOptions {
     /// Rights of this terminal.
     pub rights: Rights,
     /// Detach the other terminals, or let them stay.
     pub others: Others,
-    /// Words to be said first.
+    /// The first prompt.
     pub prompt: Option<String>,
     /// How the leader key is called.
     pub leader: String,

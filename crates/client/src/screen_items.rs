@@ -9,21 +9,21 @@ use protocol::ids::CallId;
 use protocol::judgement::Question;
 use protocol::session::TurnEnd;
 
-/// Characters of a running call's output that are kept for its last lines.
+/// Characters of a running call's output that are stored to show its last lines.
 const TAIL: usize = 2000;
 
 /// A thing that is finished and can be shown for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScreenItem {
-    /// A person's words.
+    /// A prompt.
     Prompt(String),
-    /// The model's words: whole lines, or the rest of its answer.
+    /// Text of the model: complete lines, or the rest of its answer.
     Text(String),
     /// The shown part of the answer is void, with the reason.
     Struck(String),
     /// The model requested a call. Shown only if there is no live area.
     Proposed(Call),
-    /// A person must say.
+    /// A question to the user.
     Asked(Box<Question>),
     /// A question was answered, here or elsewhere.
     Decided {
@@ -31,14 +31,14 @@ pub enum ScreenItem {
         tool: String,
         /// The verdict.
         allowed: bool,
-        /// By whom, in plain words.
+        /// The rule, mode or user that decided.
         basis: String,
     },
     /// A call ended.
     Ended(Box<CallBlock>),
     /// The turn ended.
     TurnEnded(TurnEnd),
-    /// A person changed a setting.
+    /// A user changed a setting.
     Changed(Change, String),
     /// Something to know.
     Note(String),

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a key file; a longer one holds something else.
+/// Most bytes of a key file. A longer file is not a key.
 const KEY_CAP: u64 = 64 << 10;
 
 /// Puts a key into a sealed memory file, its position at the start. It is passed on as a

@@ -20,7 +20,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time for a supervisor to end its workers in order, before it is killed. Its own ladder
 /// takes 2 s from TERM to KILL.
 const END_TIMEOUT: Duration = Duration::from_secs(6);
-/// Longest first word; stops a foreign program from filling memory.
+/// Longest startup message. Keeps a foreign program from filling the memory.
 const MESSAGE_CAP: u64 = 64 << 10;
 
 /// How a supervisor is started.
@@ -30,7 +30,7 @@ pub struct SupervisorLaunch<'a> {
     pub executable: &'a Path,
     /// Variables that it must not inherit: a key belongs to the provider alone.
     pub without: &'a [&'a str],
-    /// Variables that it has beside or instead of those of this process.
+    /// Variables that are added to those of this process or replace them.
     pub with: &'a [(String, String)],
 }
 
@@ -88,8 +88,8 @@ pub fn page(text: &str, rows: u16) -> bool {
 /// Starts the daemon and waits until it can be connected to. It outlives this process.
 ///
 /// # Errors
-/// Where it is missing, cannot be started, or says why it cannot run; the kind `taken` says that
-/// another one runs.
+/// If the executable is missing, cannot be started, or reports an error. The kind `taken` means
+/// that another daemon runs.
 pub(crate) fn start_daemon(launch: &SupervisorLaunch<'_>) -> Result<(), StartError> {
     let refused = |source| StartError::Refused { path: launch.executable.to_owned(), source };
     let (ours, theirs) = UnixStream::pair().map_err(refused)?;
@@ -99,14 +99,14 @@ pub(crate) fn start_daemon(launch: &SupervisorLaunch<'_>) -> Result<(), StartErr
     drop(command);
     let word = startup_message(&ours, &mut child).map(drop);
     if word.is_err() {
-        // It has said why, and ends by itself.
+        // It has reported the reason and exits.
         let _ = child.wait();
     }
     word
 }
 
-/// Puts the daemon in the place of this process, in the foreground: for service managers. Returns
-/// only where that fails.
+/// Replaces this process by the daemon, in the foreground, for service managers. Returns only on
+/// failure.
 #[must_use]
 pub fn become_daemon(launch: &SupervisorLaunch<'_>) -> StartError {
     let source = launch.command("--foreground").exec();
@@ -140,27 +140,27 @@ pub enum StartError {
     Refused {
         /// The executable.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// It ended, or said nothing sensible, before it said where its socket is.
+    /// It exited or sent an invalid message before it reported its socket.
     #[error("agentd-supervisor did not start: {why}")]
     NotUp {
         /// The reason.
         why: String,
     },
-    /// It says itself why it cannot run.
+    /// It reported why it cannot run.
     #[error("{message}")]
     Cannot {
-        /// A stable word: `configuration`, `state`, `sandbox`, `worker`, `taken` or `internal`.
+        /// One of `configuration`, `state`, `sandbox`, `worker`, `taken` and `internal`.
         kind: String,
-        /// In its words, with a way on.
+        /// Message of the supervisor, with a remedy.
         message: String,
     },
 }
 
-/// The first word on the lifeline.
+/// The first message on the lifeline.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum StartupMessage {
@@ -177,8 +177,8 @@ struct StartupError {
 /// The executable of this name in the directory of the running one.
 ///
 /// # Errors
-/// [`StartError::Missing`], naming the path, or [`StartError::Nowhere`] where /proc does not say where
-/// this one lies.
+/// [`StartError::Missing`] with the path, or [`StartError::Nowhere`] if /proc does not tell the
+/// path of this executable.
 pub fn sibling_executable(name: &str) -> Result<PathBuf, StartError> {
     let own = std::env::current_exe().and_then(fs::canonicalize);
     let path = own.map_err(StartError::Nowhere)?.with_file_name(name);
@@ -189,7 +189,7 @@ impl PrivateSupervisor {
     /// Starts one and waits until it can be connected to.
     ///
     /// # Errors
-    /// Where it is missing, cannot be started, or says why it cannot run.
+    /// If the executable is missing, cannot be started, or reports an error.
     pub fn start(launch: &SupervisorLaunch<'_>) -> Result<Self, StartError> {
         let refused = |source| StartError::Refused { path: launch.executable.to_owned(), source };
         let (ours, theirs) = UnixStream::pair().map_err(refused)?;
@@ -200,7 +200,7 @@ impl PrivateSupervisor {
             // A key pressed in this terminal is for this process, which ends the others in order.
             .process_group(0);
         let child = command.spawn().map_err(refused)?;
-        // The command holds the supervisor's end of the lifeline too.
+        // The command also owns the supervisor's end of the lifeline.
         drop(command);
         let mut started =
             Self { child, lifeline: Some(ours), socket: PathBuf::new(), token: String::new() };
@@ -237,7 +237,7 @@ impl PrivateSupervisor {
     /// Ends it, with everything it started, and waits for that.
     ///
     /// # Errors
-    /// Where the system cannot say how it ended.
+    /// If the system does not report its exit status.
     pub fn end(mut self) -> io::Result<()> {
         self.end_in_order()
     }
@@ -256,7 +256,7 @@ impl PrivateSupervisor {
 
     /// Kills it. Its child processes end with it.
     pub(crate) fn kill(&mut self) {
-        // Fails only where it has ended already.
+        // Fails only if it has already ended.
         let _ = self.child.kill();
     }
 
@@ -328,7 +328,7 @@ fn first_line(lifeline: &UnixStream, child: &mut Child) -> Result<String, String
 
 impl Drop for PrivateSupervisor {
     fn drop(&mut self) {
-        // A path that returned early must not leave processes behind either.
+        // Also ends the supervisor on an early return.
         let _ = self.end_in_order();
     }
 }

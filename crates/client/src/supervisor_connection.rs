@@ -1,4 +1,4 @@
-//! A connection to a supervisor's socket: build check, token, then words.
+//! A connection to a supervisor's socket: build check, token, then messages.
 
 use interprocess::local_socket::{GenericFilePath, Stream, ToFsName, traits::Stream as _};
 use ipc::{ChannelError, HelloError, Receiver, Sender};
@@ -9,12 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An open connection that was let in.
+/// An authenticated connection.
 #[derive(Debug)]
 pub struct SupervisorConnection {
     receiver: Receiver<ToClient>,
     sender: Sender<FromClient>,
-    /// The same socket, for the time a word may take.
+    /// The same socket, for its read timeout.
     socket: UnixStream,
     pid: u32,
 }
@@ -27,7 +27,7 @@ pub enum ConnectError {
     Unreachable {
         /// The socket.
         socket: PathBuf,
-        /// The system's word.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -46,7 +46,7 @@ pub enum ConnectError {
     Token {
         /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -67,7 +67,7 @@ pub enum ConnectError {
     /// The supervisor does not let this client in.
     #[error("the supervisor refused the connection: {reason}")]
     Refused {
-        /// In its words.
+        /// Its reason.
         reason: String,
     },
     /// The supervisor broke the protocol.
@@ -79,7 +79,7 @@ pub enum ConnectError {
 /// milliseconds; a stopped one never does.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a peer said no Hello or Welcome.
+/// The error of a failed handshake.
 fn handshake_error(error: ChannelError, socket: &Path) -> ConnectError {
     match error {
         ChannelError::Closed | ChannelError::Cut => ConnectError::Ended,
@@ -101,7 +101,7 @@ fn handshake_error(error: ChannelError, socket: &Path) -> ConnectError {
 }
 
 impl SupervisorConnection {
-    /// Connects and says who we are. Blocks until the supervisor has answered.
+    /// Connects and authenticates. Blocks until the supervisor answers.
     ///
     /// # Errors
     /// If no process listens, builds differ or the token is wrong.
@@ -109,7 +109,7 @@ impl SupervisorConnection {
         Self::open_within(socket, token, HANDSHAKE_TIMEOUT)
     }
 
-    /// The same; each of the supervisor's first words may take so long.
+    /// The same, with a time limit for each message of the handshake.
     pub(crate) fn open_within(
         socket: &Path,
         token: &str,
@@ -135,13 +135,13 @@ impl SupervisorConnection {
         Err(ConnectError::OutOfTurn)
     }
 
-    /// The supervisor's process id, as it says itself.
+    /// The process ID that the supervisor reported.
     #[must_use]
     pub fn supervisor_pid(&self) -> u32 {
         self.pid
     }
 
-    /// Sends a word and the descriptors that ride behind it.
+    /// Sends a message and the descriptors that follow it.
     ///
     /// # Errors
     /// Where the supervisor is gone.
@@ -150,7 +150,7 @@ impl SupervisorConnection {
         papers.iter().try_for_each(|paper| self.sender.send_fd(paper.as_fd()))
     }
 
-    /// The next word. Blocks.
+    /// Receives the next message. Blocks.
     ///
     /// # Errors
     /// Where the supervisor is gone or broke the protocol.

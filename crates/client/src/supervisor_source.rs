@@ -41,7 +41,7 @@ pub trait SupervisorSource {
 pub enum SilenceAction {
     /// It may be slow: wait.
     Wait,
-    /// It answers others: connect anew.
+    /// It answers a second connection: connect again.
     Reconnect,
     /// It is stopped or blocked: end it.
     Kill,
@@ -84,7 +84,8 @@ impl<'a> PrivateSource<'a> {
 impl SupervisorSource for PrivateSource<'_> {
     fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>> {
         if let Some(lost) = self.current.take() {
-            // It may have closed its door and be ending still; two at once may not be.
+            // It may have closed its socket but still be ending. Only one private supervisor may
+            // run.
             lost.end()?;
         }
         let supervisor = match self.fresh.take() {

@@ -10,7 +10,7 @@ use protocol::ids::CallId;
 
 /// Longest line about a call, in characters.
 const LINE: usize = 100;
-/// Most refusals named under a call; the record holds all.
+/// Most refusals listed under a call; the audit record has all.
 const REFUSALS: usize = 5;
 
 /// `--output-format text`.
@@ -146,7 +146,7 @@ pub(crate) fn gist(call: &Call) -> String {
     mark_hidden(&telling(call))
 }
 
-/// The argument that says most.
+/// The most informative argument.
 fn telling(call: &Call) -> String {
     let Ok(serde_json::Value::Object(input)) = serde_json::from_str(&call.input) else {
         return call.input.clone();
@@ -178,8 +178,8 @@ fn allow_web(calls: &[Call]) -> Option<String> {
     ))
 }
 
-/// The host of an address, with its port where that is not the web's own. A model wrote the address, and
-/// a person may copy the host into a shell.
+/// The host of a URL, with its port unless it is 80 or 443. The model wrote the URL and the user
+/// may copy the host into a shell, so other characters are refused.
 fn host_of(url: &str) -> Option<String> {
     let rest = url.trim().split_once("://")?.1;
     let host = rest.split(['/', '?', '#']).next()?.to_ascii_lowercase();

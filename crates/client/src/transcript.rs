@@ -88,17 +88,17 @@ pub struct RunConclusion {
     pub end: Option<TurnEnd>,
     /// Why the session cannot go on.
     pub degraded: Option<String>,
-    /// The model's last words.
+    /// The model's last text.
     pub answer: String,
     /// The error, if there was one.
     pub fault: Option<String>,
     /// Requests to the model that were answered.
     pub num_turns: u32,
-    /// Tokens, each where the vendor said it.
+    /// Tokens, as far as the vendor reported them.
     pub usage: Usage,
     /// Their cost in millionths of a dollar, if known.
     pub cost: Option<u64>,
-    /// Tokens that the model's context still has room for, where that is known.
+    /// Tokens left in the model's context, if known.
     pub context_left: Option<u64>,
     /// How long it took.
     pub timing: Timing,
@@ -227,7 +227,7 @@ impl Transcript {
         self.calls.values().filter(|known| known.result.is_none()).count()
     }
 
-    /// The run so far as its conclusion. `stopped` says why it was ended from outside.
+    /// The conclusion of the run so far. `stopped` is the reason of an end from outside.
     #[must_use]
     pub fn conclude(&self, took: Timing, stopped: Option<&str>) -> RunConclusion {
         let coded = |code: &'static str| {

@@ -90,7 +90,7 @@ fn verdict(found: &Verification) -> String {
     format!("audit verify: NOT as written ({counts})\n{faults}{begins}")
 }
 
-/// Where a log begins whose oldest records were removed as its bounds say.
+/// The first record of a log whose oldest records were removed by retention.
 fn begins(removed: &Removed, anchors: usize) -> String {
     format!(
         "the log begins at record {}: earlier records, all older than {} UTC, were removed \

@@ -6,7 +6,7 @@ use protocol::ids::SessionId;
 use std::error::Error;
 use std::fmt;
 
-/// Whose it is to mend.
+/// Who can fix the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorSource {
     /// The caller's, by calling differently.
@@ -117,7 +117,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
         let inner_text = inner.to_string();
-        // Some errors repeat their source in their own words.
+        // Some errors already contain the text of their source.
         if !text.contains(&inner_text) {
             text.push_str(": ");
             text.push_str(&inner_text);

@@ -1,4 +1,4 @@
-//! Where this process stands: its environment, its directories, the project.
+//! The context of a command: environment, directories, project.
 
 use crate::cli_error::CliError;
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
@@ -63,7 +63,7 @@ impl CliContext {
         let dir = &self.dirs.state;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         let tried = made.and_then(|()| {
-            // Rights alone do not tell: a file system may be read-only, or full.
+            // Permission bits are not enough: the file system may be read-only or full.
             let probe = dir.join(format!(".probe-{}", std::process::id()));
             fs::File::create(&probe)?;
             fs::remove_file(&probe)
@@ -105,7 +105,7 @@ impl CliContext {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut passed = Vec::new();
         for name in names {
-            // A value that is no UTF-8 cannot be put into words; no variable above needs one.
+            // Messages carry UTF-8 only; no variable above needs other bytes.
             let Some(value) = self.environment.get(&name).and_then(OsStr::to_str) else { continue };
             let known = config::command_may_see(&name, value)
                 || config::names_credential_path(&name)

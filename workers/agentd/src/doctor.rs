@@ -288,7 +288,7 @@ fn executables() -> Vec<DoctorFinding> {
     vec![DoctorFinding::missing("executables", text, CliExit::SupervisorUnreachable).hint(hint)]
 }
 
-/// The daemon at this socket and its troubles; nothing where none runs.
+/// Findings about the daemon at this socket. Empty if none runs.
 fn daemon(socket: &Path) -> Vec<DoctorFinding> {
     let failed = |failure: &CliError| DoctorFinding::note("daemon", failure.message().to_owned());
     let connection = match query::connect_if_running(socket) {

@@ -1,7 +1,7 @@
 //! `agentd help`: the topics, each one Markdown file of `help/`, and the help of a command.
 //!
-//! A topic is printed at the terminal (through a pager where it is longer than the screen) and is
-//! part of the manual pages (`agentd man TOPIC`). `markdown` reads it, `terminal` and `man` write it.
+//! A topic is printed to the terminal (through a pager if it is longer than the screen) and is part
+//! of the manual pages (`agentd man TOPIC`). `markdown` parses it, `terminal` and `man` render it.
 
 pub(crate) mod man;
 pub(crate) mod markdown;
@@ -82,7 +82,7 @@ pub(crate) fn names() -> String {
     TOPICS.map(|topic| topic.name).join(", ")
 }
 
-/// Prints a topic, through the pager where it is longer than the terminal.
+/// Prints a topic, through the pager if it is longer than the terminal.
 pub(crate) fn show(topic: &Topic) {
     let is_terminal = std::io::stdout().is_terminal();
     let terminal = if is_terminal { Terminal::Yes } else { Terminal::No };

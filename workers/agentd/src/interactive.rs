@@ -1,4 +1,4 @@
-//! `agentd`, `agentd new` and `agentd attach`: a person at a session of the daemon.
+//! `agentd`, `agentd new` and `agentd attach`: a user attached to a session of the daemon.
 
 use crate::audit;
 use crate::cli::{RunFlags, SessionFlags};
@@ -98,7 +98,7 @@ fn resumed(session: SessionId, rights: Rights) -> Start {
     Start::Resume { session, open_turn }
 }
 
-/// This project's newest session, where it is live or its last turn has no end.
+/// This project's newest session, if it is running or its last turn has no end.
 fn unfinished_here(
     place: &CliContext,
     flags: &SessionFlags,

@@ -50,7 +50,7 @@ fn cells(row: &SessionRow) -> [String; 6] {
     ]
 }
 
-/// A stable word, and why, where there is more to say.
+/// The name of a state in JSON, and its reason, if it has one.
 fn state(state: &SessionState) -> (&'static str, Option<&str>) {
     match state {
         SessionState::Ended => ("ended", None),

@@ -202,7 +202,7 @@ fn passed_fds(
         (None, ProviderName::Vendor(_)) => {}
     }
     if let Some(file) = &flags.recording.record {
-        // A recording holds the conversation, so it is its owner's alone.
+        // A recording contains the conversation, so only its owner may read it.
         let opened =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
         add(Paper::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());

@@ -1,4 +1,4 @@
-//! The words for the model: from the command line, from standard input, or both.
+//! The prompt of a run: from the command line, standard input, or both.
 
 use crate::cli_error::CliError;
 use client::Prompts;
@@ -14,8 +14,8 @@ const CAP: u64 = 16 << 20;
 /// The format of a prompt in a stream, for messages.
 const SHAPE: &str =
     r#"each line is a message such as {"type":"user","message":{"role":"user","content":"Hi"}}"#;
-/// How long to wait for a pipe that may never say anything, in milliseconds, where there are words
-/// already. Programs often start others with a pipe that they forget to close.
+/// Longest wait in milliseconds for data on a pipe, if there is a prompt already. Programs often
+/// start others with a pipe that they never close.
 const PATIENCE_MS: u16 = 3000;
 
 /// The prompt of a run: the command line, then standard input.
@@ -138,7 +138,7 @@ fn piped() -> Result<String, CliError> {
         Ok(_) => {
             String::from_utf8(bytes).map_err(|_| CliError::user("standard input is not UTF-8 text"))
         }
-        // A closed standard input says nothing.
+        // A closed standard input counts as empty.
         Err(error) if error.raw_os_error() == Some(nix::libc::EBADF) => Ok(String::new()),
         Err(error) => Err(CliError::user(format!("cannot read standard input: {error}"))),
     }

@@ -154,7 +154,7 @@ fn checked(word: ToClient) -> Result<ToClient, CliError> {
     Ok(word)
 }
 
-/// The same, where there is nothing to say but that it was done.
+/// The same for a request whose answer is `Done`.
 pub(crate) fn ask_done(
     connection: &mut SupervisorConnection,
     word: &FromClient,

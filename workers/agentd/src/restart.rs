@@ -1,5 +1,4 @@
-//! `agentd restart`: another try for a session whose processes have failed, in the supervisor that
-//! holds it.
+//! `agentd restart`: restarts the failed processes of a session, by the supervisor that runs it.
 
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;

@@ -221,7 +221,7 @@ fn real_path(path: &Path) -> Option<PathBuf> {
     let (base, real) = path.ancestors().find_map(|base| Some((base, base.canonicalize().ok()?)))?;
     let new = path.strip_prefix(base).ok()?;
     let plain = new.components().all(|part| matches!(part, Component::Normal(_)));
-    // Joining nothing would put a `/` behind a file.
+    // Joining an empty path would append a `/` to a file.
     match new.as_os_str().is_empty() {
         true => Some(real),
         false => plain.then(|| real.join(new)),

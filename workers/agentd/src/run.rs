@@ -1,5 +1,5 @@
-//! `agentd -p` and `agentd run`: one prompt, one answer, by the daemon where it runs and else by a
-//! supervisor of its own.
+//! `agentd -p` and `agentd run`: one prompt, one answer. The daemon runs it; if no daemon runs, a
+//! private supervisor does.
 
 use crate::cli::{InputFormat, OutputFormat, RunFlags};
 use crate::cli_error::{CliError, chain};
@@ -20,7 +20,7 @@ use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use std::io::{self, IsTerminal, Write};
 
-/// Runs it, and says how it ended.
+/// Runs it and returns its exit code.
 pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<CliExit, CliError> {
     match one_shot(given, flags) {
         Ok(finished) => Ok(CliExit::of_run(&finished)),

@@ -46,8 +46,8 @@ fn listed(connection: &mut SupervisorConnection) -> Vec<SessionRow> {
     })
 }
 
-/// The supervisor that has this session live; nothing where none has. An error where one gave no
-/// answer, and it may be that one.
+/// The supervisor that runs this session. `None` if none does. An error if a supervisor did not
+/// answer, because it may be that one.
 pub(crate) fn holder(
     place: &CliContext,
     session: &SessionId,
@@ -96,7 +96,7 @@ pub(crate) fn named(place: &CliContext, beginning: &str) -> Result<SessionId, Cl
     }
 }
 
-/// Where a session is kept.
+/// The directory of a session.
 pub(crate) fn directory(place: &CliContext, session: &SessionId) -> PathBuf {
     place.sessions_dir().join(&session.0)
 }

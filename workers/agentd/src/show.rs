@@ -80,13 +80,14 @@ fn each(
 struct CutShort {
     session: SessionId,
     calls: Vec<OpenCall>,
-    /// The turn, where it is not on record how it ended.
+    /// The interrupted turn, if its end is not on record.
     turn: Option<Deaths>,
 }
 
 impl CutShort {
     fn of(session: SessionId, directory: &Path) -> Option<Self> {
-        // Asked first: a turn that ends while the records are read is found ended, or was held.
+        // Checked before the records are read: a turn that ends meanwhile is either found ended, or
+        // its session was locked.
         let held = journal::is_held(directory);
         let past = journal::past_of(directory).ok()?;
         let deaths = past.turn.cut_short(past.turns);
@@ -140,7 +141,7 @@ fn ran(progress: Progress) -> &'static str {
 fn line(entry: &Entry) -> String {
     let mut fields = match (&entry.record, serde_json::to_value(&entry.record)) {
         (_, Ok(Value::Object(fields))) => fields,
-        // A kind that this build does not know: its own words.
+        // A kind that this build does not know: its fields as they are.
         (Record::Unknown { kind, fields }, _) => {
             let mut fields = fields.clone();
             fields.insert("kind".to_owned(), kind.as_str().into());

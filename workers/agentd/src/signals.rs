@@ -5,7 +5,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::sync::mpsc::SyncSender;
 
-/// SIGINT, SIGTERM and SIGHUP, held back in every thread from here on.
+/// SIGINT, SIGTERM and SIGHUP, blocked in every thread that starts later.
 #[derive(Debug)]
 pub(crate) struct BlockedSignals(SigSet);
 

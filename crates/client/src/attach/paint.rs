@@ -12,8 +12,8 @@ pub(crate) struct Painter {
 }
 
 impl Painter {
-    /// Takes the live rows away, writes `finished` for good, and paints `live` below it. The
-    /// terminal has so many columns now; it may have had more before.
+    /// Erases the live rows, writes `finished`, and paints `live` below it. `columns` is the
+    /// present width; the terminal may have been wider before.
     pub(crate) fn frame(
         &mut self,
         finished: &str,
@@ -40,7 +40,7 @@ impl Painter {
         out
     }
 
-    /// Takes the live rows away; the cursor stands where they began.
+    /// Erases the live rows. The cursor moves to their first row.
     pub(crate) fn erase(&mut self, columns: usize) -> String {
         let columns = columns.max(1);
         // A terminal that became narrower has folded the rows.

@@ -1,5 +1,5 @@
-//! A person's terminal: raw while this is held, as it was when this is gone. The only file that
-//! knows the terminal library.
+//! The user's terminal: raw mode, restored on drop, and its key events. The only file that uses the
+//! terminal library.
 
 use crate::screen::editor::{Direction, Distance};
 use crate::screen::{KeyPress, ScreenInput};
@@ -11,7 +11,7 @@ use crossterm::{execute, terminal};
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::SyncSender;
 
-/// Columns and rows where a terminal does not say.
+/// Columns and rows of a terminal that does not report them.
 const SIZE: (u16, u16) = (80, 24);
 
 /// A key that begins a command to this program, such as `Ctrl-\`.

@@ -16,7 +16,7 @@ pub struct Task {
     pub opening: Opening,
     /// The descriptors that `opening.papers` names.
     pub papers: Vec<OwnedFd>,
-    /// The words for the model.
+    /// The first prompt.
     pub prompt: String,
     /// Further prompts.
     pub more: Prompts,
@@ -24,7 +24,7 @@ pub struct Task {
     pub time_limit: Option<Duration>,
 }
 
-/// Prompts behind the first, each said when the turn of the one before it is over.
+/// Prompts after the first. Each is sent when the turn of the previous one is over.
 pub enum Prompts {
     /// There are none.
     One,
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Prompts {
 
 /// Something that comes in.
 #[derive(Debug)]
-// Each is moved once; a box for each word would cost more than it saves.
+// Each input is moved once. A box per message would cost more than it saves.
 #[allow(clippy::large_enum_variant)]
 pub enum RunInput {
     /// A message of the supervisor.

@@ -107,7 +107,7 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
 
 /// The page of `:help`. `leave` is how the leader key is pressed to detach.
 pub(crate) fn help(leave: &str) -> String {
-    // Further lines stand below the first.
+    // Further lines are indented to the first.
     let line = |(word, does): &(&str, &str)| {
         format!("  {word:<20} {}\n", does.replace('\n', &format!("\n{:23}", "")))
     };

@@ -1,4 +1,4 @@
-//! The line a person types: UTF-8, wide characters, several rows, history. Pure.
+//! The input line: UTF-8, wide characters, several rows, history. Pure.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -36,7 +36,7 @@ pub struct Editor {
     recalled: Option<(usize, String)>,
 }
 
-/// The rows of a text in a terminal, and where the cursor stands.
+/// The rows of a text in a terminal, and the position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// At least one.

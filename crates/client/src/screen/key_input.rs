@@ -42,7 +42,7 @@ pub enum KeyPress {
     Move(Distance, Direction),
     /// Text goes.
     Erase(Distance, Direction),
-    /// Paint everything anew.
+    /// Repaint everything.
     Redraw,
     /// The first of two that leave.
     Leader,
@@ -152,7 +152,7 @@ impl Screen {
                 let text = self.editor.take();
                 return self.command(text.trim());
             }
-            // Who watches may leave and look back, and that is written with a colon.
+            // A read-only client may only type colon commands: to leave, or to show earlier events.
             KeyPress::Char(c) if !self.may_answer() && self.editor.is_empty() && c != ':' => {
                 return self.say_hint(WATCHING);
             }
@@ -249,7 +249,7 @@ impl Screen {
             ColonCommand::Undo if self.connection != ConnectionState::Live => {
                 self.say_hint("not connected yet; try again in a moment")
             }
-            // It waits its turn as words for the model do, and is one of the session's turns.
+            // It is queued like a prompt and is a turn of its own.
             ColonCommand::Undo => self.prompt(":undo".to_owned()),
             ColonCommand::Compact => self.to_session(|session| FromClient::Compact { session }),
             ColonCommand::Help => {
@@ -333,7 +333,7 @@ impl Screen {
         }
     }
 
-    /// A rule is written only after it was shown and a second key said yes.
+    /// A rule is written only after it was shown and a second key confirmed it.
     fn at_rule(&mut self, key: KeyPress, offer: usize) -> Vec<ScreenEffect> {
         let offers = self.items.questions().first().map_or(&[][..], |asked| &asked.offers);
         match key {
@@ -388,7 +388,7 @@ impl Screen {
         Vec::new()
     }
 
-    /// The question stays until the supervisor says that the answer counted.
+    /// The question stays until the supervisor confirms the answer.
     fn answer(&mut self, answer: Answer) -> Vec<ScreenEffect> {
         let Some(question) = self.items.questions().first() else { return Vec::new() };
         let Question { call, digest, .. } = question.clone();

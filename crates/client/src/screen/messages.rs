@@ -134,7 +134,7 @@ impl Screen {
         effects
     }
 
-    /// Begins anew, in another session.
+    /// Resets the state for another session.
     fn reset(&mut self) {
         self.items = ScreenItems::default();
         self.turn = TurnState::Idle;
@@ -173,7 +173,7 @@ impl Screen {
         self.editor.set(&all.join("\n"));
     }
 
-    /// These words are on disk.
+    /// The prompt is on disk.
     fn confirm(&mut self, text: &str) {
         for said in [&mut self.prompts.unsure, &mut self.prompts.sent] {
             if let Some(place) = said.iter().position(|said| said == text) {
@@ -186,7 +186,7 @@ impl Screen {
     fn failed(&mut self, kind: FailedKind, message: String) -> Vec<ScreenEffect> {
         match self.connection {
             ConnectionState::Live => {
-                // Any other word says nothing of why a connection is lost later.
+                // Only this kind announces the supervisor's end.
                 self.refused = (kind == FailedKind::Ending).then(|| message.clone());
                 vec![ScreenEffect::Show(ScreenItem::Error(message))]
             }

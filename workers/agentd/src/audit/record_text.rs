@@ -106,7 +106,7 @@ pub(super) fn gist(input: &str) -> String {
     mark_hidden(&telling(input))
 }
 
-/// The argument that says most.
+/// The most informative argument.
 fn telling(input: &str) -> String {
     let telling = ["command", "argv", "path", "pattern", "url", "query"];
     let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.to_owned() };

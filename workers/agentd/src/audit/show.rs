@@ -1,4 +1,4 @@
-//! Everything the record of one call holds, in plain words.
+//! The whole audit record of one call, as text.
 
 use super::list::records;
 use super::record_text;
@@ -13,7 +13,7 @@ const READS: &str = "refused reads of paths (a secret in HOME, another user's fi
 /// The same for changes of metadata.
 const METADATA: &str =
     "refused changes of metadata (chmod, utime, extended attributes) that are not listed above";
-/// With a network namespace of its own, loopback and abstract sockets are the command's.
+/// In its own network namespace, a command has private loopback and abstract sockets.
 const OWN_NETWORK: &str = "data sent without connect (datagrams, TCP fast open) and connections \
                            to abstract sockets: they end in the command's private network";
 /// Paths and addresses are read from the caller's memory.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The script of the project before the model's edit.
 const SCRIPT: &str = "#!/bin/sh\n# Greets whoever runs it.\n# TODO: greet\n";
 
-/// The temporary directory, removed at the end unless it is to be kept.
+/// The temporary directory, removed at the end unless `--keep` is given.
 #[derive(Debug)]
 pub(super) struct DemoScene {
     root: PathBuf,
@@ -98,7 +98,7 @@ impl DemoScene {
         ]
     }
 
-    /// Where a process with these variables stands.
+    /// The context of a process with these variables.
     pub(super) fn place(&self) -> Result<CliContext, CliError> {
         let kept = ["PATH", "LANG", "TERM", "AGENTD_SANDBOX_TIER"];
         let kept =
@@ -118,7 +118,7 @@ impl Drop for DemoScene {
     }
 }
 
-/// The real temporary directory, by a name that a shell script may hold as it is.
+/// The real path of the temporary directory, if it needs no quoting in a shell script; else `/tmp`.
 fn temporary() -> PathBuf {
     let plain = |dir: &PathBuf| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);

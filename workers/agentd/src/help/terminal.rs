@@ -40,7 +40,7 @@ pub(super) fn render(blocks: &[PageBlock], colour: Colour) -> String {
     text
 }
 
-/// A paragraph, wrapped; its further lines begin `under` columns behind the first.
+/// A wrapped paragraph. Further lines are indented by `under` columns.
 fn lines(text: &str, under: usize) -> String {
     wrap(text, WIDTH, under) + "\n"
 }
@@ -100,7 +100,7 @@ fn pairs(table: &Table, colour: Colour) -> String {
     text
 }
 
-/// The first cell as a line, the others below it, each behind the name of its column.
+/// The first cell as a line; below it the others, each after the name of its column.
 fn stacked(table: &Table, colour: Colour) -> String {
     let mut text = String::new();
     for row in &table.rows {
