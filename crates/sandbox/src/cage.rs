@@ -142,7 +142,7 @@ impl Cage {
                 "the command's process ended before its program",
             ));
         }
-        let bounds = LimitWatcher::new(self.limits, self.tree.group(), self.shared);
+        let bounds = LimitWatcher::new(self.limits, self.tree.cgroup(), self.shared);
         Ok(RunningCommand {
             tree: self.tree,
             notify: self.listener,

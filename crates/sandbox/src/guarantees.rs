@@ -109,7 +109,10 @@ pub fn signals_are_confined(tier: Tier, abi: u32) -> bool {
 /// Limits on this kernel of a process of agentd that locked itself.
 pub(crate) fn in_process_limits(abi: u32) -> Vec<String> {
     let old = [(ruleset::SCOPE_ABI, NO_SCOPES), (ruleset::TRUNCATE_ABI, NO_TRUNCATION_IN_PROCESS)];
-    old.into_iter().filter(|(from, _)| abi < *from).map(|(_, said)| said.to_owned()).collect()
+    old.into_iter()
+        .filter(|(from, _)| abi < *from)
+        .map(|(_, sentences)| sentences.to_owned())
+        .collect()
 }
 
 /// The network if nothing restricts it.
@@ -117,7 +120,7 @@ pub(crate) const UNRESTRICTED_NETWORK: &str = "on (nothing holds it off)";
 
 /// The protections that are missing without a cage, and the ones that remain; one sentence each.
 pub(crate) fn unsandboxed(limits: Limits, held: TreeEndedBy) -> Vec<String> {
-    let mut said: Vec<String> = [
+    let mut sentences: Vec<String> = [
         "Nothing confines this call: it can read, change and delete every file that this user can, also outside the project.",
         "It has the network, whatever the session's setting.",
         "It can signal, trace and read this user's other processes, including agentd's, and connect to every socket of this user, including agentd's.",
@@ -128,8 +131,8 @@ pub(crate) fn unsandboxed(limits: Limits, held: TreeEndedBy) -> Vec<String> {
     .to_vec();
     match held {
         TreeEndedBy::Kernel => {}
-        TreeEndedBy::Cgroup => said.push(LEAVES_CGROUP.to_owned()),
-        TreeEndedBy::Runner => said.push(SURVIVORS.to_owned()),
+        TreeEndedBy::Cgroup => sentences.push(LEAVES_CGROUP.to_owned()),
+        TreeEndedBy::Runner => sentences.push(SURVIVORS.to_owned()),
     }
     let bounds = [
         ("processes", limits.processes),
@@ -140,9 +143,9 @@ pub(crate) fn unsandboxed(limits: Limits, held: TreeEndedBy) -> Vec<String> {
     ];
     let held: Vec<_> = bounds.iter().filter(|(_, most)| *most > 0).map(|(name, _)| *name).collect();
     if !held.is_empty() {
-        said.push(format!("Still limited: {}.", held.join(", ")));
+        sentences.push(format!("Still limited: {}.", held.join(", ")));
     }
-    said
+    sentences
 }
 
 /// For a command in tier B if nothing refuses such changes.
@@ -199,7 +202,7 @@ const NAMED: usize = 6;
 
 /// For credential files in the grants: the readable and the hidden ones.
 pub(crate) fn keys(grants: &Grants) -> Vec<String> {
-    let say = |places: &[PathBuf], what: &str| {
+    let add = |places: &[PathBuf], what: &str| {
         let named = places.iter().take(NAMED).map(|place| place.display().to_string());
         let named = named.collect::<Vec<_>>().join(", ");
         let more = match places.len().saturating_sub(NAMED) {
@@ -209,8 +212,8 @@ pub(crate) fn keys(grants: &Grants) -> Vec<String> {
         (!places.is_empty()).then(|| format!("{what}: {named}{more}."))
     };
     let open =
-        say(&grants.keys, "Keys are kept in the project, and the command can read and write them");
-    let hidden = say(
+        add(&grants.keys, "Keys are kept in the project, and the command can read and write them");
+    let hidden = add(
         &grants.hidden,
         "Keys are kept in the project and are hidden: this command, and git in it, find these paths empty",
     );
@@ -265,101 +268,101 @@ pub(crate) fn runner_rights(policy: &ConfinementPolicy) -> Option<String> {
 }
 
 /// The limits of a command's cage, one sentence each.
-pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
+pub(crate) fn limits(facts: CageFacts) -> Vec<String> {
     let mut limits = Vec::new();
-    let mut say = |sentence: &str| limits.push(sentence.to_owned());
-    match ground.tier {
+    let mut add = |sentence: &str| limits.push(sentence.to_owned());
+    match facts.tier {
         Tier::A => {
-            if ground.network == Network::Listed {
-                say(
+            if facts.network == Network::Listed {
+                add(
                     "A host of the allow-list may forward the data that it is sent. The proxy checks the server name that TLS sends in clear text, and nothing inside the connection. So a command can reach another host at the same address by a Host header, by an encrypted ClientHello, or without a server name.",
                 );
             }
-            if ground.abi < ruleset::UNIX_SOCKET_ABI {
-                say(
+            if facts.abi < ruleset::UNIX_SOCKET_ABI {
+                add(
                     "Sockets that other programs keep in readable directories (/usr, /opt, tool chains) can be connected to.",
                 );
             }
         }
         Tier::B | Tier::C => {
-            match ground.metadata {
-                MetadataChanges::Allowed => say(STATUS_OPEN),
-                MetadataChanges::Refused => say(STATUS_KEPT),
+            match facts.metadata {
+                MetadataChanges::Allowed => add(STATUS_OPEN),
+                MetadataChanges::Refused => add(STATUS_KEPT),
             }
-            say(
+            add(
                 "Changes of protected files inside the project (.git/hooks, .git/config, .agentd and others) are detected after the call and undone, not prevented.",
             );
-            say(
+            add(
                 "Programs cannot open terminals of their own, since the user's terminals are in the same directory.",
             );
-            say("Names and command lines of other processes can be seen in /proc.");
-            say(
+            add("Names and command lines of other processes can be seen in /proc.");
+            add(
                 "Outside the grants, paths can be resolved and watched, and sizes, times, link targets and extended attributes of files can be read.",
             );
-            say(
+            add(
                 "/dev/shm, System V memory, semaphores and message queues are shared with this user's other processes.",
             );
-            match ground.observed {
-                RefusalsObserved::Yes => say(LEFT_IN_MEMORY),
-                RefusalsObserved::No => say(ALL_LEFT_IN_MEMORY),
+            match facts.observed {
+                RefusalsObserved::Yes => add(LEFT_IN_MEMORY),
+                RefusalsObserved::No => add(ALL_LEFT_IN_MEMORY),
             }
-            if ground.network != Network::On {
-                say("There is no loopback: programs that open 127.0.0.1 fail.");
+            if facts.network != Network::On {
+                add("There is no loopback: programs that open 127.0.0.1 fail.");
             }
         }
     }
-    if ground.observed == RefusalsObserved::Yes {
-        say(
+    if facts.observed == RefusalsObserved::Yes {
+        add(
             "Starting a program or opening a file for writing fails with EINTR if a signal arrives before the notify supervisor has seen the call, and the signal's handler does not request a restart.",
         );
     }
-    if ground.observed == RefusalsObserved::Yes && ground.waits == NotifyWait::UntilSignal {
-        say(INTERRUPTED_CALLS);
+    if facts.observed == RefusalsObserved::Yes && facts.waits == NotifyWait::UntilSignal {
+        add(INTERRUPTED_CALLS);
     }
-    old_landlock(ground).into_iter().for_each(&mut say);
-    say(
+    old_landlock(facts).into_iter().for_each(&mut add);
+    add(
         "Protected files that the command creates, and those in subdirectories of the project, are restored after the call. In directories named node_modules or target, only repositories are searched for.",
     );
-    say(
+    add(
         "Files created in the grants can be marked setuid: another user who starts them then acts as this one.",
     );
-    if ground.runs_as_root == RunsAsRoot::Yes {
-        say(
+    if facts.runs_as_root == RunsAsRoot::Yes {
+        add(
             "Started as root, the command has no capabilities: it cannot change other users' files.",
         );
-        say("Root's own files in /etc can be read, except those that the policy excludes by name.");
+        add("Root's own files in /etc can be read, except those that the policy excludes by name.");
     }
-    match ground.processes {
+    match facts.processes {
         LimitedBy::Kernel => {}
-        LimitedBy::Runner => say(
+        LimitedBy::Runner => add(
             "The number of processes is counted up to ten times a second: between two counts it can exceed its limit.",
         ),
-        LimitedBy::Nothing => say("The number of processes is not limited."),
+        LimitedBy::Nothing => add("The number of processes is not limited."),
     }
-    match ground.memory {
+    match facts.memory {
         LimitedBy::Kernel => {}
-        LimitedBy::Runner => say(
+        LimitedBy::Runner => add(
             "Memory is measured up to ten times a second: between two measurements it can exceed its limit. Shared memory counts once, as the larger of the amount mapped and the amount in files. Not counted: files in memory that are in transit between two sockets, files in memory in the project or TMPDIR, message queues, and kernel buffers of pipes and sockets.",
         ),
-        LimitedBy::Nothing => say("Memory is not limited."),
+        LimitedBy::Nothing => add("Memory is not limited."),
     }
-    if ground.observed == RefusalsObserved::No {
-        say(
+    if facts.observed == RefusalsObserved::No {
+        add(
             "Refused system calls are not observable: this kernel gives no notification descriptor.",
         );
-        match ground.tier {
+        match facts.tier {
             Tier::A => {}
-            Tier::B | Tier::C => say(
+            Tier::B | Tier::C => add(
                 "Priority, scheduling and CPU affinity of this user's other processes can be changed.",
             ),
         }
     }
-    match ground.ended_by {
+    match facts.ended_by {
         TreeEndedBy::Kernel => {}
         TreeEndedBy::Runner => {
-            say(SURVIVORS);
+            add(SURVIVORS);
         }
-        TreeEndedBy::Cgroup => say(
+        TreeEndedBy::Cgroup => add(
             "Processes that left the command's session survive when the runner and the supervisor are killed in the same instant, until a supervisor starts again.",
         ),
     }
@@ -367,16 +370,16 @@ pub(crate) fn limits(ground: CageFacts) -> Vec<String> {
 }
 
 /// Protections that an older version of Landlock lacks.
-fn old_landlock(ground: CageFacts) -> Vec<&'static str> {
-    let lengths = TruncateGuard::of(ground.tier, ground.abi) == TruncateGuard::ByFilter;
+fn old_landlock(facts: CageFacts) -> Vec<&'static str> {
+    let lengths = TruncateGuard::of(facts.tier, facts.abi) == TruncateGuard::ByFilter;
     [
-        (ground.abi < ruleset::REFER_ABI, NO_MOVES),
+        (facts.abi < ruleset::REFER_ABI, NO_MOVES),
         (lengths, NO_TRUNCATION),
-        (lengths && ground.observed == RefusalsObserved::No, NO_TRUNCATE),
-        (ground.abi < ruleset::SCOPE_ABI, NO_SCOPES),
+        (lengths && facts.observed == RefusalsObserved::No, NO_TRUNCATE),
+        (facts.abi < ruleset::SCOPE_ABI, NO_SCOPES),
     ]
     .into_iter()
-    .filter_map(|(lost, said)| lost.then_some(said))
+    .filter_map(|(lost, sentences)| lost.then_some(sentences))
     .collect()
 }
 
@@ -389,7 +392,7 @@ mod tests {
     fn each_version_is_claimed_for_what_it_does() {
         for abi in ruleset::MIN_ABI..=10 {
             for tier in [Tier::A, Tier::B] {
-                let said = limits(CageFacts {
+                let sentences = limits(CageFacts {
                     tier,
                     abi,
                     network: Network::Off,
@@ -405,7 +408,7 @@ mod tests {
                         TreeEndedBy::Kernel
                     },
                 });
-                let says = |words: &str| said.iter().any(|limit| limit.contains(words));
+                let says = |words: &str| sentences.iter().any(|limit| limit.contains(words));
                 assert_eq!(says(NO_SCOPES), abi < 6, "{tier:?} {abi}");
                 assert_eq!(says("survive when the runner"), abi < 6 && tier == Tier::B);
                 assert_eq!(says("Sockets that other programs"), abi < 9 && tier == Tier::A);
@@ -418,15 +421,15 @@ mod tests {
     #[test]
     fn without_a_cage_no_cgroup_is_said_to_hold() {
         let says = |held| {
-            let said = unsandboxed(Limits::NONE, held);
-            said.iter().any(|sentence| sentence.contains("can leave its cgroup"))
+            let sentences = unsandboxed(Limits::NONE, held);
+            sentences.iter().any(|sentence| sentence.contains("can leave its cgroup"))
         };
         assert!(says(TreeEndedBy::Cgroup) && !says(TreeEndedBy::Runner));
     }
 
     #[test]
     fn the_weaker_tier_admits_more() {
-        let ground = |tier, abi| CageFacts {
+        let facts = |tier, abi| CageFacts {
             tier,
             abi,
             network: Network::Off,
@@ -438,18 +441,16 @@ mod tests {
             metadata: MetadataChanges::Allowed,
             ended_by: TreeEndedBy::Kernel,
         };
-        let silent = CageFacts { observed: RefusalsObserved::No, ..ground(Tier::B, 2) };
-        let says = |ground, words: &str| limits(ground).iter().any(|limit| limit.contains(words));
-        assert!(
-            says(silent, "`truncate` is refused") && !says(ground(Tier::B, 2), "`truncate` is")
-        );
-        let taken_back = CageFacts { waits: NotifyWait::UntilSignal, ..ground(Tier::A, 7) };
-        assert!(says(taken_back, "EISCONN") && !says(ground(Tier::A, 7), "EISCONN"));
+        let silent = CageFacts { observed: RefusalsObserved::No, ..facts(Tier::B, 2) };
+        let says = |facts, words: &str| limits(facts).iter().any(|limit| limit.contains(words));
+        assert!(says(silent, "`truncate` is refused") && !says(facts(Tier::B, 2), "`truncate` is"));
+        let taken_back = CageFacts { waits: NotifyWait::UntilSignal, ..facts(Tier::A, 7) };
+        assert!(says(taken_back, "EISCONN") && !says(facts(Tier::A, 7), "EISCONN"));
         assert_eq!([1, 2, 3, 6].map(|abi| in_process_limits(abi).len()), [2, 2, 1, 0]);
-        assert!(limits(ground(Tier::A, 7)).len() < limits(ground(Tier::B, 7)).len());
-        assert!(limits(ground(Tier::B, 7)).len() < limits(ground(Tier::B, 5)).len());
+        assert!(limits(facts(Tier::A, 7)).len() < limits(facts(Tier::B, 7)).len());
+        assert!(limits(facts(Tier::B, 7)).len() < limits(facts(Tier::B, 5)).len());
         assert!(
-            limits(ground(Tier::B, 7)).iter().any(|limit| limit.contains(".git/hooks")),
+            limits(facts(Tier::B, 7)).iter().any(|limit| limit.contains(".git/hooks")),
             "tier B says that it does not protect names"
         );
     }

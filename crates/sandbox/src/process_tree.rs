@@ -76,13 +76,13 @@ impl ProcessTree {
     pub(crate) fn new(
         command: Pid,
         containment: Containment,
-        group: Option<CommandCgroup>,
+        cgroup: Option<CommandCgroup>,
     ) -> Self {
-        Self { command, containment, cgroup: group, exit: None, survivors: None }
+        Self { command, containment, cgroup, exit: None, survivors: None }
     }
 
     /// The command's cgroup, if it has one.
-    pub(crate) fn group(&self) -> Option<&CommandCgroup> {
+    pub(crate) fn cgroup(&self) -> Option<&CommandCgroup> {
         self.cgroup.as_ref()
     }
 
@@ -141,11 +141,11 @@ impl ProcessTree {
 
     /// Sends SIGTERM to the command's process group.
     pub(crate) fn terminate(&self) {
-        let group = Pid::from_raw(-self.command.as_raw());
+        let process_group = Pid::from_raw(-self.command.as_raw());
         // ESRCH: the group has no process left. A stopped process must continue to handle the
         // signal.
-        let _ = kill(group, Signal::SIGTERM);
-        let _ = kill(group, Signal::SIGCONT);
+        let _ = kill(process_group, Signal::SIGTERM);
+        let _ = kill(process_group, Signal::SIGCONT);
     }
 
     /// Kills every process and waits until none is left; returns the number of survivors. Only the
@@ -223,8 +223,8 @@ impl ProcessTree {
 
     /// One round of kills with the strongest available means.
     fn kill_once(&mut self) {
-        if let Some(group) = &self.cgroup {
-            group.kill();
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
         }
         if self.exit.is_none() {
             let _ = kill(self.command, Signal::SIGKILL);

@@ -90,7 +90,7 @@ impl RunningCommand {
         let stopped =
             if self.limits.suspects_fork_bomb() { self.tree.stop() } else { StoppedTree::No };
         self.tree.reap_orphans();
-        let found = self.limits.check(self.tree.group(), self.tree.guard_pid());
+        let found = self.limits.check(self.tree.cgroup(), self.tree.guard_pid());
         if found.is_none() {
             stopped.resume();
         }
@@ -101,7 +101,7 @@ impl RunningCommand {
     /// ended before `exceeded` was called. Only with a cgroup.
     #[must_use]
     pub fn kernel_limit_hit(&self) -> Option<LimitExceeded> {
-        self.tree.group().and_then(CommandCgroup::exceeded_limit)
+        self.tree.cgroup().and_then(CommandCgroup::exceeded_limit)
     }
 
     /// The command's process ID as the runner sees it.

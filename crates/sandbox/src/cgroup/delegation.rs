@@ -173,8 +173,8 @@ pub(super) struct CgroupFacts {
 }
 
 /// Decides if agentd may arrange the cgroup.
-pub(super) fn judge(look: CgroupFacts) -> Delegation {
-    let CgroupFacts { base, kind, owner, above, mark, writing, controllers, others, user } = look;
+pub(super) fn judge(facts: CgroupFacts) -> Delegation {
+    let CgroupFacts { base, kind, owner, above, mark, writing, controllers, others, user } = facts;
     let offered = |one: &Controller| controllers.split_whitespace().any(|name| name == one.name());
     let controllers: Vec<Controller> = Controller::ALL.into_iter().filter(offered).collect();
     if controllers.is_empty() {
@@ -232,9 +232,9 @@ mod tests {
     }
 
     fn reason(change: impl FnOnce(&mut CgroupFacts)) -> Option<NoDelegation> {
-        let mut look = scope();
-        change(&mut look);
-        match judge(look) {
+        let mut facts = scope();
+        change(&mut facts);
+        match judge(facts) {
             Delegation::Available { .. } => None,
             Delegation::Unavailable(reason) => Some(reason),
         }
@@ -252,44 +252,44 @@ mod tests {
         assert_eq!(judge(pids), here(&[Controller::Processes]));
         // Root gave a directory to a user by hand, or a container's unit did.
         assert_eq!(
-            reason(|look| (look.mark, look.above) = (DelegationMark::None, CgroupOwner::Root)),
+            reason(|facts| (facts.mark, facts.above) = (DelegationMark::None, CgroupOwner::Root)),
             None
         );
         // A service of root's with `Delegate=yes`.
-        assert_eq!(reason(|look| look.user = CgroupOwner::Root), None);
+        assert_eq!(reason(|facts| facts.user = CgroupOwner::Root), None);
     }
 
     #[test]
     fn what_nobody_gave_us_stays_as_it_is() {
         let base = PathBuf::from("/c/run-u7.scope");
-        assert_eq!(reason(|look| look.kind = None), Some(NoDelegation::Root));
+        assert_eq!(reason(|facts| facts.kind = None), Some(NoDelegation::Root));
         for kind in ["threaded", "domain threaded", "domain invalid"] {
             assert_eq!(
-                reason(|look| look.kind = Some(kind.to_owned())),
+                reason(|facts| facts.kind = Some(kind.to_owned())),
                 Some(NoDelegation::Threaded)
             );
         }
         // A terminal's scope below the user's manager: it belongs to this user and was not
         // delegated.
         let unmarked = Some(NoDelegation::Unmarked(base.clone()));
-        assert_eq!(reason(|look| look.mark = DelegationMark::None), unmarked);
+        assert_eq!(reason(|facts| facts.mark = DelegationMark::None), unmarked);
         // Root's shell, or a service without the mark: root owns everything.
-        let roots = |look: &mut CgroupFacts| {
-            (look.user, look.above, look.mark) =
+        let roots = |facts: &mut CgroupFacts| {
+            (facts.user, facts.above, facts.mark) =
                 (CgroupOwner::Root, CgroupOwner::Other, DelegationMark::None);
         };
         assert_eq!(reason(roots), unmarked);
         // A login's scope, which belongs to root.
         let others = Some(NoDelegation::NotOwned(base.clone()));
-        assert_eq!(reason(|look| look.owner = CgroupOwner::Root), others);
-        assert_eq!(reason(|look| look.writing = WriteAccess::Refused), others);
+        assert_eq!(reason(|facts| facts.owner = CgroupOwner::Root), others);
+        assert_eq!(reason(|facts| facts.writing = WriteAccess::Refused), others);
         let locked = Some(NoDelegation::ReadOnly(base.clone()));
-        assert_eq!(reason(|look| look.writing = WriteAccess::ReadOnly), locked, "a container");
+        assert_eq!(reason(|facts| facts.writing = WriteAccess::ReadOnly), locked, "a container");
         let bare = Some(NoDelegation::NoControllers(base.clone()));
-        assert_eq!(reason(|look| look.controllers = "hugetlb".to_owned()), bare, "hybrid");
+        assert_eq!(reason(|facts| facts.controllers = "hugetlb".to_owned()), bare, "hybrid");
         let others = vec![(7, "bash".to_owned())];
         let shared = Some(NoDelegation::Shared(base, others.clone()));
-        assert_eq!(reason(|look| look.others = others), shared);
+        assert_eq!(reason(|facts| facts.others = others), shared);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) fn protection_limits(cage: &Cage) -> Vec<String> {
 
 /// Who keeps a bound that is the cgroup's, or else this process's; zero is none.
 pub(super) fn bounded(cage: &Cage, controller: Controller, most: u64) -> LimitedBy {
-    match cage.tree.group() {
+    match cage.tree.cgroup() {
         Some(group) if group.enforces(controller) => LimitedBy::Kernel,
         Some(_) | None if most > 0 => LimitedBy::Runner,
         Some(_) | None => LimitedBy::Nothing,

@@ -116,7 +116,7 @@ fn prepare_unsandboxed(
     }
     .launch()?;
     let mut enforced = unsandboxed::enforced(wanted, held, grants.missing);
-    enforced.cgroup = cage.tree.group().map(CommandCgroup::enforced_limits).unwrap_or_default();
+    enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     Ok((cage, enforced))
 }

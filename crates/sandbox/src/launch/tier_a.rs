@@ -136,7 +136,7 @@ pub(super) fn tier_a(
     };
     let names = namespaces::namespace_names(left, wanted.network);
     let mut enforced = enforced(wanted, ground, names, grants.missing);
-    enforced.cgroup = cage.tree.group().map(CommandCgroup::enforced_limits).unwrap_or_default();
+    enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));

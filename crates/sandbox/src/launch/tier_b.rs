@@ -67,14 +67,14 @@ pub(super) fn tier_b(
             (true, RefusalsObserved::Yes) => MetadataChanges::Refused,
             (true, RefusalsObserved::No) | (false, _) => MetadataChanges::Allowed,
         },
-        ended_by: match (signal_scope, cage.tree.group()) {
+        ended_by: match (signal_scope, cage.tree.cgroup()) {
             (Some(_), _) => TreeEndedBy::Kernel,
             (None, Some(_)) => TreeEndedBy::Cgroup,
             (None, None) => TreeEndedBy::Runner,
         },
     };
     let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
-    enforced.cgroup = cage.tree.group().map(CommandCgroup::enforced_limits).unwrap_or_default();
+    enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(guarantees::runner_rights(policy)));
     Ok((cage, enforced))

@@ -45,14 +45,14 @@ const LOCK: &str = ".lock";
 ///
 /// # Errors
 /// `CageStep::Listener` if another process replaces one of them and does not finish.
-pub(crate) fn lock_all(kept: Vec<GitConfigFile>) -> Result<Vec<LockedGitConfig>, CageError> {
-    let held = kept.into_iter().map(|kept| LockedGitConfig::of(kept).transpose());
-    held.flatten().collect()
+pub(crate) fn lock_all(config: Vec<GitConfigFile>) -> Result<Vec<LockedGitConfig>, CageError> {
+    let locked = config.into_iter().map(|config| LockedGitConfig::of(config).transpose());
+    locked.flatten().collect()
 }
 
 /// The configuration file that a rename would replace by git's lock file.
 pub(super) fn find_replaced<'a>(
-    held: &'a [LockedGitConfig],
+    locked: &'a [LockedGitConfig],
     claims: &[PathClaim],
     processes: &ProcReader,
     roots: RootDirs<'_>,
@@ -63,8 +63,9 @@ pub(super) fn find_replaced<'a>(
         PathAction::Name(..) | PathAction::Open(_) => None,
     });
     // Checked before any path is resolved, since nearly every rename ends here.
-    let named = |held: &LockedGitConfig| to.path.file_name() == held.kept.file.file_name();
-    if actions != [Some(NameChange::Removed), Some(NameChange::Replaced)] || !held.iter().any(named)
+    let named = |locked: &LockedGitConfig| to.path.file_name() == locked.config.file.file_name();
+    if actions != [Some(NameChange::Removed), Some(NameChange::Replaced)]
+        || !locked.iter().any(named)
     {
         return None;
     }
@@ -81,23 +82,23 @@ pub(super) fn find_replaced<'a>(
         | Resolved::Unknown => None,
     };
     let (from, to) = (there(from)?, there(to)?);
-    held.iter().find(|held| held.kept.file == to && lock_of(&held.kept.file) == from)
+    locked.iter().find(|locked| locked.config.file == to && lock_of(&locked.config.file) == from)
 }
 
 /// Replaces the file if the change is harmless. `None` leaves the call to the kernel, which refuses
 /// it.
 pub(super) fn replace_if_harmless(
-    held: &LockedGitConfig,
+    locked: &LockedGitConfig,
     mounter: &ReadOnlyMounter,
 ) -> Option<Emulated<()>> {
-    match held.replace(mounter) {
+    match locked.replace(mounter) {
         Ok(ReplaceOutcome::Replaced) => Some(Emulated::Ready(())),
         Ok(ReplaceOutcome::Busy) => {
-            let file = held.kept.file.display();
-            let words = format!(
+            let file = locked.config.file.display();
+            let description = format!(
                 "{file}, while another command runs in its repository or since a program outside replaced it"
             );
-            Some(Emulated::Refused(libc::EBUSY, words))
+            Some(Emulated::Refused(libc::EBUSY, description))
         }
         Ok(ReplaceOutcome::Harmful) | Err(_) => None,
     }
@@ -115,7 +116,7 @@ enum ReplaceOutcome {
 /// A configuration file with a shared lock on it.
 #[derive(Debug)]
 pub(crate) struct LockedGitConfig {
-    kept: GitConfigFile,
+    config: GitConfigFile,
     /// The file, with a lock that other cages share.
     lock: RefCell<File>,
 }
@@ -123,36 +124,36 @@ pub(crate) struct LockedGitConfig {
 impl LockedGitConfig {
     /// The directory where the new file is made.
     pub(crate) fn staging_dir(&self) -> Option<PathBuf> {
-        self.kept.staging_dir.clone()
+        self.config.staging_dir.clone()
     }
 
     /// `None` if it cannot be locked: another user's file, or a file system without locks.
-    fn of(kept: GitConfigFile) -> Result<Option<Self>, CageError> {
+    fn of(config: GitConfigFile) -> Result<Option<Self>, CageError> {
         let end = Instant::now() + LOCK_TIMEOUT;
         while Instant::now() < end {
             let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
             let opened =
-                File::options().read(true).write(true).custom_flags(flags).open(&kept.file);
+                File::options().read(true).write(true).custom_flags(flags).open(&config.file);
             let Ok(file) = opened else { return Ok(None) };
             match set_lock(&file, libc::F_RDLCK) {
-                Ok(()) if is_at(&file, &kept.file) => {
-                    return Ok(Some(Self { kept, lock: RefCell::new(file) }));
+                Ok(()) if is_at(&file, &config.file) => {
+                    return Ok(Some(Self { config, lock: RefCell::new(file) }));
                 }
                 Ok(()) | Err(Errno::EAGAIN) => sleep(Duration::from_millis(1)),
                 Err(_) => return Ok(None),
             }
         }
-        let why = format!("{} is locked by another process", kept.file.display());
+        let why = format!("{} is locked by another process", config.file.display());
         Err(CageError::new(CageStep::Listener, why).hint("end that process and try again"))
     }
 
     fn replace(&self, mounter: &ReadOnlyMounter) -> Result<ReplaceOutcome, CageError> {
-        let Some(staging) = &self.kept.staging_dir else { return Ok(ReplaceOutcome::Harmful) };
+        let Some(staging) = &self.config.staging_dir else { return Ok(ReplaceOutcome::Harmful) };
         let mut lock = self.lock.borrow_mut();
-        if !is_at(&lock, &self.kept.file) || set_lock(&lock, libc::F_WRLCK).is_err() {
+        if !is_at(&lock, &self.config.file) || set_lock(&lock, libc::F_WRLCK).is_err() {
             return Ok(ReplaceOutcome::Busy);
         }
-        let replaced = make_and_move(&self.kept, staging, mounter);
+        let replaced = make_and_move(&self.config, staging, mounter);
         match replaced {
             Ok(Some(new)) => {
                 *lock = new;

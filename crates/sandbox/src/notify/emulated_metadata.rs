@@ -81,8 +81,8 @@ fn find(
         Ok(file) => file,
         // The caller is not dumpable, so neither its files nor its memory may be read.
         Err(Errno::EPERM) => {
-            let words = "by a program that hides its memory".to_owned();
-            return Err(Emulated::Refused(libc::EPERM, words));
+            let description = "by a program that hides its memory".to_owned();
+            return Err(Emulated::Refused(libc::EPERM, description));
         }
         Err(errno) => return Err(fails(errno)),
     };
@@ -128,12 +128,12 @@ fn times(
     if place == 0 {
         return Ok((TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW));
     }
-    let (words, fraction) = match unit {
+    let (description, fraction) = match unit {
         TimeUnit::Seconds => (2, 0),
         TimeUnit::Micros => (4, 1000),
         TimeUnit::Nanos => (4, 1),
     };
-    let bytes = processes.memory(notice.tid, place, words * 8).ok_or(Errno::EFAULT)?;
+    let bytes = processes.memory(notice.tid, place, description * 8).ok_or(Errno::EFAULT)?;
     let word = |at: usize| -> Result<i64, Errno> {
         let bytes = bytes.get(at * 8..at * 8 + 8).ok_or(Errno::EFAULT)?;
         Ok(i64::from_ne_bytes(bytes.try_into().map_err(|_| Errno::EFAULT)?))

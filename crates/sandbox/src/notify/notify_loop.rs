@@ -213,9 +213,9 @@ impl NotifyLoop {
     }
 
     fn refuse(&self, notice: &Notification, rule: &FilterRule, errno: i32) {
-        let words = describe::describe(rule, &notice.args, notice.tid, &self.processes);
+        let description = describe::describe(rule, &notice.args, notice.tid, &self.processes);
         if self.notices.answer(notice.id, NotifyAnswer::Errno(errno)) {
-            self.note(notice, rule, RefusalKind::Refused, errno, words);
+            self.note(notice, rule, RefusalKind::Refused, errno, description);
         }
     }
 
@@ -309,8 +309,8 @@ impl NotifyLoop {
                 go_on().then_some(found)
             }
         };
-        if let Some(Some((errno, words))) = predicted {
-            self.note(notice, rule, RefusalKind::Predicted, errno, words);
+        if let Some(Some((errno, description))) = predicted {
+            self.note(notice, rule, RefusalKind::Predicted, errno, description);
         }
     }
 
@@ -327,11 +327,11 @@ impl NotifyLoop {
         if rule.call == "renameat2" && notice.args[4] != 0 {
             return None;
         }
-        let held =
+        let locked =
             emulated_git_config::find_replaced(&self.settings, claims, &self.processes, roots?)?;
         // If the caller still waits, the data read under its PID is its own.
         if self.notices.is_pending(notice.id) {
-            emulated_git_config::replace_if_harmless(held, mounter)
+            emulated_git_config::replace_if_harmless(locked, mounter)
         } else {
             None
         }
@@ -355,8 +355,8 @@ impl NotifyLoop {
     ) {
         let mut searches = self.searches.borrow_mut();
         match predicted_exec::predict(start, &self.processes, roots, &self.runnable) {
-            ExecPrediction::Refused(errno, words) => {
-                let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, words);
+            ExecPrediction::Refused(errno, description) => {
+                let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, description);
                 self.record().add(refusal.clone());
                 // Only for the PATH that agentd set: with a PATH of its own a command could keep
                 // refusals out of the record.
@@ -385,8 +385,8 @@ impl NotifyLoop {
             return;
         }
         let answer = match emulated {
-            Emulated::Refused(errno, words) => {
-                self.note(notice, rule, RefusalKind::Refused, errno, words);
+            Emulated::Refused(errno, description) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, description);
                 NotifyAnswer::Errno(errno)
             }
             Emulated::Fails(errno) => NotifyAnswer::Errno(errno),
@@ -403,8 +403,8 @@ impl NotifyLoop {
             return;
         }
         match emulated {
-            Emulated::Refused(errno, words) => {
-                self.note(notice, rule, RefusalKind::Refused, errno, words);
+            Emulated::Refused(errno, description) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, description);
                 self.notices.answer(id, NotifyAnswer::Errno(errno));
             }
             Emulated::Fails(errno) => {

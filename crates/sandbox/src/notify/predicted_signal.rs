@@ -34,7 +34,7 @@ pub(super) fn predict(
         ProcessArg::Number(_) => locate(shown, &caller, processes)?,
         ProcessArg::Descriptor(_) => outside(shown.unsigned_abs(), processes, libc::EPERM)?,
     };
-    let words = match act {
+    let description = match act {
         ProcessAct::Signal(argument) => {
             let signal = low(notice.args[argument]);
             match signals {
@@ -46,7 +46,7 @@ pub(super) fn predict(
         ProcessAct::Memory => format!("memory of {}", named(shown)),
         ProcessAct::Descriptor => format!("a descriptor of {}", named(shown)),
     };
-    Some((place, words))
+    Some((place, description))
 }
 
 /// The side of the cage on which a process is.

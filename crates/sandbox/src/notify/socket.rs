@@ -19,7 +19,7 @@ pub(super) fn take(tid: u32, fd: u32) -> Result<OwnedFd, Errno> {
     }?;
     // SAFETY: takes numbers only.
     let found = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) };
-    own(found)
+    take_fd(found)
 }
 
 /// The address family of a socket.
@@ -73,10 +73,10 @@ pub(super) fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
 
 fn open(tid: u32, flags: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: takes numbers only.
-    own(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, flags) })
+    take_fd(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, flags) })
 }
 
-fn own(result: libc::c_long) -> Result<OwnedFd, Errno> {
+fn take_fd(result: libc::c_long) -> Result<OwnedFd, Errno> {
     let fd = i32::try_from(Errno::result(result)?).map_err(|_| Errno::EBADF)?;
     // SAFETY: both callers' system calls return a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

@@ -85,16 +85,20 @@ const fn fallback(call: &'static str, what: &'static str) -> FilterRule {
     FilterRule { call, when: &[], then: FilterAction::Fallback(ENOSYS), what }
 }
 
-const fn look(call: &'static str, look: ObservedCall) -> FilterRule {
-    FilterRule { call, when: &[], then: FilterAction::Observe(look), what: "" }
+const fn observe(call: &'static str, observed: ObservedCall) -> FilterRule {
+    FilterRule { call, when: &[], then: FilterAction::Observe(observed), what: "" }
 }
 
-const fn look_if(call: &'static str, when: &'static [ArgTest], look: ObservedCall) -> FilterRule {
-    FilterRule { call, when, then: FilterAction::Observe(look), what: "" }
+const fn observe_if(
+    call: &'static str,
+    when: &'static [ArgTest],
+    observed: ObservedCall,
+) -> FilterRule {
+    FilterRule { call, when, then: FilterAction::Observe(observed), what: "" }
 }
 
 const fn names(call: &'static str, places: &'static [PathArg]) -> FilterRule {
-    look(call, ObservedCall::Names(places))
+    observe(call, ObservedCall::Names(places))
 }
 
 const fn place(path: usize, role: NameChange) -> PathArg {
@@ -128,8 +132,8 @@ const UNMARKED: ArgTest = ArgTest { arg: 3, mask: ALL, is: ArgMatch::Unmarked };
 /// exec carries the marker.
 #[rustfmt::skip]
 const EXEC_OBSERVED: &[FilterRule] = &[
-    look_if("execve", &[UNMARKED], ObservedCall::Start { dir: None, path: 0, flags: None }),
-    look("execveat", ObservedCall::Start { dir: Some(0), path: 1, flags: Some(4) }),
+    observe_if("execve", &[UNMARKED], ObservedCall::Start { dir: None, path: 0, flags: None }),
+    observe("execveat", ObservedCall::Start { dir: Some(0), path: 1, flags: Some(4) }),
 ];
 
 /// Kernel surface that no tool needs.
@@ -261,7 +265,7 @@ const EMULATED_CONNECT: &[FilterRule] = &[
     FilterRule { call: "connect", when: &[], then: FilterAction::Emulate(EmulatedCall::Connect), what: "a connection" },
 ];
 
-const OBSERVED_CONNECT: &[FilterRule] = &[look("connect", ObservedCall::Connect)];
+const OBSERVED_CONNECT: &[FilterRule] = &[observe("connect", ObservedCall::Connect)];
 
 /// O_TRUNC and the access mode.
 const TRUNC_AND_MODE: u32 = 0o1003;
@@ -293,10 +297,10 @@ const WRITE_INTENT: u32 = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20_000_000;
 /// Calls that the kernel decides and the record shows.
 #[rustfmt::skip]
 const OBSERVED: &[FilterRule] = &[
-    look_if("open", &[any_bit(1, WRITE_INTENT)], ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Arg(1) }),
-    look_if("openat", &[any_bit(2, WRITE_INTENT)], ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::Arg(2) }),
-    look("openat2", ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::How(2) }),
-    look("creat", ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Creat }),
+    observe_if("open", &[any_bit(1, WRITE_INTENT)], ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Arg(1) }),
+    observe_if("openat", &[any_bit(2, WRITE_INTENT)], ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::Arg(2) }),
+    observe("openat2", ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::How(2) }),
+    observe("creat", ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Creat }),
     names("truncate", &[place(0, NameChange::Changed("length", FollowLink::Yes))]),
     names("mkdir", &[place(0, NameChange::Made)]),
     names("mkdirat", &[place_at(0, NameChange::Made)]),
@@ -312,22 +316,22 @@ const OBSERVED: &[FilterRule] = &[
     names("renameat2", &[place_at(0, NameChange::Removed), place_at(2, NameChange::Replaced)]),
     names("link", &[place(0, NameChange::Linked), place(1, NameChange::Made)]),
     names("linkat", &[place_at(0, NameChange::Linked), place_at(2, NameChange::Made)]),
-    look("bind", ObservedCall::Bind),
-    look("kill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
-    look("tkill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
-    look("tgkill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(2))),
-    look("rt_sigqueueinfo", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
-    look("rt_tgsigqueueinfo", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(2))),
-    look("pidfd_send_signal", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Signal(1))),
-    look("pidfd_getfd", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Descriptor)),
+    observe("bind", ObservedCall::Bind),
+    observe("kill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
+    observe("tkill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
+    observe("tgkill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(2))),
+    observe("rt_sigqueueinfo", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
+    observe("rt_tgsigqueueinfo", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(2))),
+    observe("pidfd_send_signal", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Signal(1))),
+    observe("pidfd_getfd", ObservedCall::Process(ProcessArg::Descriptor(0), ProcessAct::Descriptor)),
     // PTRACE_ATTACH and PTRACE_SEIZE; other requests address a process that is already attached.
-    look_if("ptrace", &[is_in(0, ALL, &[16, 0x4206])], ObservedCall::Process(ProcessArg::Number(1), ProcessAct::Trace)),
-    look("process_vm_readv", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
-    look("process_vm_writev", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
+    observe_if("ptrace", &[is_in(0, ALL, &[16, 0x4206])], ObservedCall::Process(ProcessArg::Number(1), ProcessAct::Trace)),
+    observe("process_vm_readv", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
+    observe("process_vm_writev", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Memory)),
 ];
 
 /// Observed only where System V memory is shared with the user's other processes.
-const SHARED: &[FilterRule] = &[look("shmget", ObservedCall::Segment)];
+const SHARED: &[FilterRule] = &[observe("shmget", ObservedCall::Segment)];
 
 const MODE: &str = "mode";
 const OWNER: &str = "owner";

@@ -25,8 +25,8 @@ impl SyscallRules {
     /// Sorts the rules of `plan` by their numbers on `arch`.
     pub(crate) fn new(plan: &FilterSpec, arch: Arch) -> Self {
         let mut calls: Vec<(u32, Vec<&'static FilterRule>)> = Vec::new();
-        let said = rules(plan).filter(|rule| is_in_force(rule.then, plan.reporting));
-        for rule in said {
+        let in_force = rules(plan).filter(|rule| is_in_force(rule.then, plan.reporting));
+        for rule in in_force {
             let Some(nr) = number(arch, rule.call) else {
                 continue;
             };

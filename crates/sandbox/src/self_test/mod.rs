@@ -206,7 +206,7 @@ fn rows(fixture: &Fixture, bystander: i32) -> Vec<Attack> {
         attack(
             2,
             "changing the mode of a file outside",
-            |ground| ground.in_tier_a(AttackOutcome::Prevented, AttackOutcome::NotPrevented),
+            |context| context.in_tier_a(AttackOutcome::Prevented, AttackOutcome::NotPrevented),
             &["chmod", &outside],
             AttackCheck::FileUnchanged(fixture.outside()),
         ),
@@ -214,7 +214,7 @@ fn rows(fixture: &Fixture, bystander: i32) -> Vec<Attack> {
         attack(
             4,
             "changing a protected name",
-            |ground| ground.in_tier_a(AttackOutcome::Prevented, AttackOutcome::Undone),
+            |context| context.in_tier_a(AttackOutcome::Prevented, AttackOutcome::Undone),
             &["write", &settings],
             AttackCheck::FileUnchanged(fixture.settings()),
         ),
@@ -307,8 +307,8 @@ fn rows(fixture: &Fixture, bystander: i32) -> Vec<Attack> {
         attack(
             18,
             "being refused without a record",
-            |ground| {
-                if ground.observable {
+            |context| {
+                if context.observable {
                     AttackOutcome::Prevented
                 } else {
                     AttackOutcome::NotPrevented
@@ -361,7 +361,7 @@ fn run_one(
         cwd: wanted.project.to_path(),
     };
     let report = run::run_caged(&wanted, program, &attack.runner);
-    let ground = match &report {
+    let context = match &report {
         Ok(Some(report)) => ClaimContext { tier, abi: report.abi, observable: report.observable },
         Ok(None) | Err(_) => {
             ClaimContext { tier, abi: ruleset::abi().unwrap_or(0), observable: true }
@@ -381,7 +381,7 @@ fn run_one(
         found = AttackOutcome::NotTested;
         "it does not succeed without a cage either".clone_into(&mut why);
     }
-    let claimed = (attack.claim)(ground);
+    let claimed = (attack.claim)(context);
     AttackResult { tier, row: attack.row, name: attack.name, claimed, found, why }
 }
 

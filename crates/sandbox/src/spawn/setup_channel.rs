@@ -86,14 +86,14 @@ impl SetupChannel {
         &self,
         descriptors: &[BorrowedFd<'_>],
         losses: &[String],
-        plain: &[(PathBuf, Errno)],
+        without_overlay: &[(PathBuf, Errno)],
     ) -> Result<(), CageError> {
         let losses = losses.iter().map(|loss| [&[LOSS], loss.as_bytes()].concat());
-        let plain = plain.iter().map(|(place, errno)| {
+        let without_overlay = without_overlay.iter().map(|(place, errno)| {
             let errno = (*errno as i32).to_le_bytes();
             [&[WITHOUT_OVERLAY], &errno[..], place.as_os_str().as_bytes()].concat()
         });
-        let parts: Vec<Vec<u8>> = losses.chain(plain).collect();
+        let parts: Vec<Vec<u8>> = losses.chain(without_overlay).collect();
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         self.send(READY, &parts, descriptors)
     }
@@ -162,12 +162,12 @@ impl SetupChannel {
         parts: &[&[u8]],
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), CageError> {
-        let mut word = vec![tag];
+        let mut body = vec![tag];
         for part in parts {
-            word.extend(length(part.len())?.to_le_bytes());
-            word.extend(*part);
+            body.extend(length(part.len())?.to_le_bytes());
+            body.extend(*part);
         }
-        let prefix = length(word.len())?.to_le_bytes();
+        let prefix = length(body.len())?.to_le_bytes();
         let raw: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
         let rights = [ControlMessage::ScmRights(&raw)];
         let control: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
@@ -175,13 +175,13 @@ impl SetupChannel {
         // they fit, since each separate write would wake the other end once more.
         let sent = sendmsg::<()>(
             self.0.as_raw_fd(),
-            &[IoSlice::new(&prefix), IoSlice::new(&word)],
+            &[IoSlice::new(&prefix), IoSlice::new(&body)],
             control,
             MsgFlags::MSG_NOSIGNAL,
             None,
         )
         .map_err(|error| broken(error.into()))?;
-        let rest = sent.checked_sub(prefix.len()).and_then(|sent| word.get(sent..));
+        let rest = sent.checked_sub(prefix.len()).and_then(|sent| body.get(sent..));
         (&self.0).write_all(rest.ok_or_else(garbled)?).map_err(broken)
     }
 
@@ -206,7 +206,7 @@ impl SetupChannel {
         let mut descriptors = Vec::new();
         for control in message.cmsgs().map_err(|error| broken(error.into()))? {
             if let ControlMessageOwned::ScmRights(raw) = control {
-                descriptors.extend(raw.into_iter().map(own));
+                descriptors.extend(raw.into_iter().map(take_fd));
             }
         }
         match message.bytes {
@@ -218,9 +218,9 @@ impl SetupChannel {
         if size == 0 || size > LONGEST {
             return Err(garbled());
         }
-        let mut word = vec![0; size];
-        (&self.0).read_exact(&mut word).map_err(broken)?;
-        let (tag, mut rest) = word.split_first().ok_or_else(garbled)?;
+        let mut body = vec![0; size];
+        (&self.0).read_exact(&mut body).map_err(broken)?;
+        let (tag, mut rest) = body.split_first().ok_or_else(garbled)?;
         let mut parts = Vec::new();
         while let Some((prefix, tail)) = rest.split_first_chunk::<4>() {
             let size = u32::from_le_bytes(*prefix) as usize;
@@ -245,7 +245,7 @@ impl AsFd for SetupChannel {
 }
 
 /// Takes ownership of a descriptor that came with a message.
-fn own(raw: RawFd) -> OwnedFd {
+fn take_fd(raw: RawFd) -> OwnedFd {
     // SAFETY: the kernel put it into this process's table with the message; it has no other owner.
     #[allow(unsafe_code)]
     unsafe {
@@ -331,12 +331,12 @@ mod tests {
 
     #[test]
     fn nonsense_and_silence_are_errors_not_panics() {
-        for word in [&b"\x00\x00\x00\x00"[..], b"\xff\xff\xff\xff", b"\x05\0\0\0F\x09\0\0\0"] {
+        for body in [&b"\x00\x00\x00\x00"[..], b"\xff\xff\xff\xff", b"\x05\0\0\0F\x09\0\0\0"] {
             let (here, mut there) = {
                 let (here, there) = UnixStream::pair().unwrap();
                 (SetupChannel(here), there)
             };
-            there.write_all(word).unwrap();
+            there.write_all(body).unwrap();
             drop(there);
             assert!(here.await_ready().is_err());
         }

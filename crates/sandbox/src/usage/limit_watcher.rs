@@ -46,11 +46,11 @@ impl LimitWatcher {
         shared: SharedMemory,
     ) -> Self {
         let any = limits.memory_bytes > 0 || limits.processes > 0 || limits.cpu_seconds > 0;
-        let held = |controller| group.is_some_and(|group| group.enforces(controller));
-        if held(Controller::Memory) {
+        let enforced = |controller| group.is_some_and(|group| group.enforces(controller));
+        if enforced(Controller::Memory) {
             limits.memory_bytes = 0;
         }
-        if held(Controller::Processes) {
+        if enforced(Controller::Processes) {
             limits.processes = 0;
         }
         let now = Instant::now();
