@@ -15,7 +15,7 @@ use crate::call::{CallEffect, CallInput, CallMachine};
 use crate::grant::Grant;
 use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit};
 use crate::proxy_machine::{ProxyAttempt, ProxyInput};
-use crate::records::encode::RunFacts;
+use crate::records::audit::RunFacts;
 use crate::unix_time::now_ms;
 use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::broker::ToBroker;

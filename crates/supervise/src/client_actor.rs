@@ -382,7 +382,7 @@ impl ClientState {
 /// Sends the client `Done`, or the reason of a failure.
 fn answer_done(
     client: &ActorRef<ClientMsg>,
-    done: oneshot::Receiver<Result<(), crate::session_spec::OpenFailure>>,
+    done: oneshot::Receiver<Result<(), crate::open_failure::OpenFailure>>,
 ) {
     let client = client.clone();
     tokio::spawn(async move {

@@ -2,7 +2,7 @@
 //! They become deny rules of the broker, so that a refusal is recorded like any other, and they are
 //! checked when a directory is added to a session. Used by the session specification.
 
-use crate::session_spec::OpenFailure;
+use crate::open_failure::OpenFailure;
 use config::{CredentialPaths, every_path};
 use protocol::client::FailedKind;
 use protocol::confinement::FilePath;

@@ -54,6 +54,7 @@ mod journal_repair;
 mod journal_writer;
 pub mod log;
 mod messages;
+mod open_failure;
 mod orphans;
 mod private_dirs;
 mod progress;
@@ -78,7 +79,7 @@ mod worker_ref;
 pub use control_socket::daemon_lock::DaemonLock;
 pub use control_socket::{ControlSocketError, ListenMode};
 pub use host_tier::HostTier;
-pub use session_spec::OpenFailure;
+pub use open_failure::OpenFailure;
 pub use worker::restart::{ExitKind, RestartDecision, RestartHistory, RestartLimits};
 pub use worker::spawner::{WorkerKind, WorkerSpawnError, check_workers};
 

@@ -3,9 +3,11 @@
 
 mod idle_daemon;
 mod idle_session;
+mod open_journal;
 mod opening;
 mod recovery;
 mod session_list;
+mod session_opener;
 mod shutdown;
 
 use crate::SupervisorSettings;

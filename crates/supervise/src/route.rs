@@ -12,7 +12,7 @@ use protocol::session::{Deaths, FromSession, Happened, OpenTurn, ToSession, Turn
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 
-use crate::records::encode::TurnRound;
+use crate::records::TurnRound;
 
 /// A step of the session actor; carried out in order.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,73 +1,46 @@
 //! Builds the specification of a session from its client's request and the configuration. Used by
 //! the session opener.
 
+mod change;
+mod describe;
 mod join_conflicts;
 mod model;
+mod setup;
 mod unsandboxed;
 
-use crate::clean_settings::{CopiedSettings, SettingsOwner};
+pub(crate) use change::check_allow_list;
+pub(crate) use describe::describe_confinement;
+pub(crate) use setup::{read_chars, tool_kind};
+
 use crate::command_env::{CommandShell, command_env};
 use crate::error_chain::chain;
 use crate::forbidden_dirs::ForbiddenDirs;
 use crate::git_signing::GitSigningSetup;
+use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::project_caches;
-use crate::sign_in;
 use crate::store_dirs;
 use crate::tool_homes;
 use config::{
-    Config, CredentialPaths, Dirs, Environment, HookConfig, KeySource, ProviderName, Sources,
-    Trust, TrustStore,
+    Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
 use model::SpecOrigin;
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust, Uncaged};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Network, Profile, Tier, WITHOUT_CAGE,
 };
-use protocol::content::ToolSpec;
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
-use protocol::judgement::{Audience, Mode, RuleSet, ToolKind};
+use protocol::judgement::{Audience, Mode, RuleSet};
 use protocol::provider::{Auth, Server, Source};
-use protocol::session::{Copies, Hook, OfferedTool, SessionSetup};
+use protocol::session::SessionSetup;
 use protocol::store::StoreSetup;
+use setup::session_setup;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-/// Why a session cannot be opened as requested, for the client.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
-pub struct OpenFailure {
-    /// Its kind.
-    pub kind: FailedKind,
-    /// The message, with a remedy.
-    pub message: String,
-}
-
-impl OpenFailure {
-    pub(crate) fn new(kind: FailedKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
-    }
-}
-
-impl From<&journal::OpenError> for OpenFailure {
-    /// Converts an error of the journal.
-    fn from(error: &journal::OpenError) -> Self {
-        let kind = match error {
-            journal::OpenError::Held { .. } => FailedKind::Held,
-            journal::OpenError::Read(
-                journal::ReadError::Missing { .. } | journal::ReadError::NoHeader { .. },
-            ) => FailedKind::NotFound,
-            journal::OpenError::Read(_)
-            | journal::OpenError::ReadOnlyDisk { .. }
-            | journal::OpenError::Mend { .. } => FailedKind::Disk,
-        };
-        Self::new(kind, chain(error))
-    }
-}
 
 /// Everything that is decided about a session before any process of it starts.
 #[derive(Debug, Clone)]
@@ -294,299 +267,11 @@ fn source(config: &Config) -> Source {
     }
 }
 
-fn session_setup(
-    id: &SessionId,
-    config: &Config,
-    confinement: &Confinement,
-    (env, shell): (&[(String, String)], &CommandShell),
-) -> Result<SessionSetup, OpenFailure> {
-    let model = config.provider.model.clone().ok_or_else(|| {
-        OpenFailure::new(FailedKind::Configuration, config.provider.name.vendor().no_model())
-    })?;
-    let tools: Vec<OfferedTool> = tools::specs()
-        .iter()
-        .filter(|spec| spec.caller == tools::Caller::Model && is_available(spec, env, confinement))
-        .map(|spec| offered_tool(spec, shell, confinement))
-        .collect();
-    Ok(SessionSetup {
-        id: id.clone(),
-        project: confinement.project.to_path().display().to_string(),
-        model,
-        system: system_prompt((confinement, &[]), "", &tools),
-        tools,
-        max_rounds: config.budget.rounds,
-        max_calls: config.budget.calls,
-        max_session_calls: config.budget.session_calls,
-        max_tokens: config.provider.max_tokens,
-        parallel: std::thread::available_parallelism()
-            .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
-        max_result_chars: config.tools.max_result_chars.max(config.tools.max_read_chars),
-        context: config.provider.facts.context,
-        pinned: config.context.files.clone(),
-        verifiers: hooks(confinement, &config.verify),
-        formatters: hooks(confinement, &config.format),
-    })
-}
-
-/// Limit of one `read` in characters: at most a third of the model's context, at three characters a
-/// token.
-pub(crate) fn read_chars(config: &Config) -> u32 {
-    let tools = &config.tools;
-    let context = config.provider.facts.context.unwrap_or(u64::MAX);
-    let context = u32::try_from(context).unwrap_or(u32::MAX);
-    tools.max_read_chars.min(context.max(tools.max_result_chars))
-}
-
-/// Commands that run after edits. In a session without a cage none run automatically.
-fn hooks(confinement: &Confinement, of: &HookConfig) -> Vec<Hook> {
-    match confinement.level {
-        Level::Uncaged => Vec::new(),
-        Level::Required | Level::BestEffort => {
-            of.commands.iter().map(|known| known.hook.clone()).collect()
-        }
-    }
-}
-
-/// Added to the guidance for edits if PowerShell is installed.
-const HERE_STRINGS: &str =
-    " In `powershell`, give text full of quotes as a single-quoted here-string (`@'` … `'@`).";
-
-/// The system prompt.
-fn system_prompt(
-    (confinement, signs_in): (&Confinement, &[HostPort]),
-    foreword: &str,
-    tools: &[OfferedTool],
-) -> String {
-    let has_powershell = tools.iter().any(|tool| tool.spec.name == "powershell");
-    let network = describe_network(confinement) + &sign_in::describe(confinement, signs_in);
-    let own = include_str!("../../../config/system.md")
-        .replace("{project}", &confinement.project.to_path().display().to_string())
-        .replace("{network}", &network)
-        .replace("{powershell}", if has_powershell { HERE_STRINGS } else { "" })
-        .replace("{held_back}", &indented(&tools::restrictions(confinement)));
-    match foreword {
-        "" => own,
-        foreword => format!("{own}\n{foreword}"),
-    }
-}
-
-/// Formats sentences as a nested list.
-fn indented(sentences: &[String]) -> String {
-    let items: Vec<_> = sentences.iter().map(|sentence| format!("  - {sentence}")).collect();
-    items.join("\n")
-}
-
-/// Describes the network of a command, for the model and for questions.
-fn describe_network(confinement: &Confinement) -> String {
-    if confinement.level == Level::Uncaged {
-        return "on, whatever was set: without a sandbox it cannot be blocked".to_owned();
-    }
-    match (confinement.network, confinement.hosts.as_slice()) {
-        (Network::Off, _) => "off".to_owned(),
-        (Network::On, _) => "on".to_owned(),
-        (Network::Listed, []) => "off (its list of allowed hosts is empty)".to_owned(),
-        (Network::Listed, hosts) => {
-            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
-            format!("only {}, through a proxy", hosts.join(", "))
-        }
-    }
-}
-
-/// Checks that this cage can enforce the network that a change asks for.
-///
-/// # Errors
-/// For an allow-list without a network namespace.
-pub(crate) fn check_allow_list(
-    change: &Change,
-    confinement: &Confinement,
-) -> Result<(), OpenFailure> {
-    let listed = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
-    match confinement.highest_tier {
-        Tier::B | Tier::C if listed => Err(OpenFailure::new(
-            FailedKind::SandboxUnavailable,
-            "an allow-list of hosts needs a network namespace (tier A), and this session's \
-             commands \
-             have less: switch the network off, or on as a whole. `agentd doctor` shows what this \
-             machine allows",
-        )),
-        Tier::A | Tier::B | Tier::C => Ok(()),
-    }
-}
-
 /// Paths that calls of the session can write, including the overlays that each command gets.
 fn writable_paths(confinement: &Confinement) -> Vec<PathBuf> {
     let overlays =
         confinement.caches.as_ref().map(|kept| project_caches::overlays_dir(&kept.to_path()));
     confinement.written().into_iter().chain(overlays).collect()
-}
-
-impl SessionSpec {
-    /// Sets whether a person can be asked, and thereby whether a weaker cage is accepted.
-    pub(crate) fn set_audience(&mut self, audience: Audience) {
-        self.rules.audience = audience;
-        let uncaged = self.origin.opening.uncaged;
-        self.confinement.level = cage_level(&self.config, audience, uncaged);
-    }
-
-    /// Sets where its private directories are, if they could not be made at the usual path.
-    pub(crate) fn set_private_dirs(&mut self, made: &Path) {
-        let wanted = self.confinement.temp.to_path();
-        private_dirs::set_location(made, &mut self.confinement);
-        let temp = self.confinement.temp.to_path();
-        if temp == wanted {
-            return;
-        }
-        let (wanted, path) = (wanted.display().to_string(), temp.display().to_string());
-        let described = self.setup.tools.iter_mut().map(|tool| &mut tool.spec.description);
-        for text in described.chain(self.env.iter_mut().map(|(_, value)| value)) {
-            *text = text.replace(&wanted, &path);
-        }
-        self.rebuild_system_prompt();
-    }
-
-    /// The owner of settings that are copied for commands. `None` in a session without a cage,
-    /// whose commands read the original settings.
-    pub(crate) fn settings_owner(&self) -> Option<SettingsOwner<'_>> {
-        let Confinement { home, level, .. } = &self.confinement;
-        let home = home.as_ref().filter(|_| *level != Level::Uncaged)?.to_path();
-        let (writable, kept) = (writable_paths(&self.confinement), self.forbidden.paths());
-        Some(SettingsOwner { env: &self.origin.opening.env, home, writable, forbidden: kept })
-    }
-
-    /// Sets the configured hosts for which the client passed keys.
-    pub(crate) fn set_sign_in_hosts(&mut self, hosts: Vec<HostPort>) {
-        let all = self.config.credentials.iter().map(|credential| &credential.host);
-        let without =
-            sign_in::reachable(&self.confinement, all.filter(|host| !hosts.contains(host)));
-        if !without.is_empty() {
-            self.notes.push(format!(
-                "the proxy does not sign in to {}: the client that opened this session passed no \
-                 key. \
-                 Open it with --net allow, and see that net.credentials gives one",
-                without.join(", ")
-            ));
-        }
-        self.sign_in_hosts = hosts;
-        self.rebuild_system_prompt();
-    }
-
-    /// Sets the directory with copies of the owner's settings.
-    pub(crate) fn set_copied_settings(&mut self, dir: &Path, handed: CopiedSettings) {
-        self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
-        let as_they_are = handed.readable_in_place.into_iter();
-        let as_they_are = as_they_are.map(|(name, file)| (name.to_owned(), file.into()));
-        self.confinement.tool_homes.extend(as_they_are);
-        // If a variable is set twice, most programs use the first value.
-        let ours = |name: &str| handed.variables.iter().any(|(own, _)| own == name);
-        self.env.retain(|(name, _)| !ours(name));
-        self.env.extend(handed.variables);
-        self.signing = GitSigningSetup::new(handed.signing, &self.origin.opening.env);
-        self.notes.extend(handed.note);
-    }
-
-    /// Sets the instructions that the store found.
-    pub(crate) fn set_instructions(&mut self, foreword: String) {
-        self.instructions = foreword;
-        self.rebuild_system_prompt();
-    }
-
-    fn rebuild_system_prompt(&mut self) {
-        let network = (&self.confinement, self.sign_in_hosts.as_slice());
-        self.setup.system = system_prompt(network, &self.instructions, &self.setup.tools);
-    }
-
-    /// Lists all effects of a change: a switch to the allow-list also names the hosts that are
-    /// already on it.
-    pub(crate) fn expand_change(&self, change: Change) -> Vec<Change> {
-        let lists = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
-        if !lists || self.confinement.network == Network::Listed {
-            return vec![change];
-        }
-        let others = self.confinement.hosts.iter().cloned().map(Change::Host);
-        let mut changes: Vec<_> = others.filter(|other| *other != change).collect();
-        changes.push(change);
-        changes
-    }
-
-    /// Applies a setting that a person changed, for calls that start later.
-    pub(crate) fn apply_change(&mut self, change: &Change) {
-        match change {
-            Change::Network(network) => {
-                self.network = *network;
-                self.confinement.network = *network;
-                self.rebuild_system_prompt();
-            }
-            Change::Host(host) => {
-                if !self.confinement.hosts.contains(host) {
-                    self.confinement.hosts.push(host.clone());
-                }
-                self.apply_change(&Change::Network(Network::Listed));
-            }
-            Change::Mode(mode) => match self.check_mode(*mode) {
-                Ok(()) => {
-                    self.mode = *mode;
-                    self.rules.mode = *mode;
-                }
-                Err(failure) => self.notes.push(failure.message),
-            },
-            // `set_model` applies the rest.
-            Change::Model(_) => {}
-            Change::Pin(file) => {
-                if !self.setup.pinned.contains(file) {
-                    self.setup.pinned.push(file.clone());
-                }
-            }
-            Change::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
-            Change::AddDirectory(path) => {
-                if !self.confinement.added.contains(path) {
-                    self.confinement.added.push(path.clone());
-                }
-                self.rebuild_system_prompt();
-            }
-        }
-    }
-}
-
-/// Whether a command can start the program of a tool, found as a shell would find it.
-fn is_available(
-    spec: &tools::ToolDeclaration,
-    env: &[(String, String)],
-    confinement: &Confinement,
-) -> bool {
-    let Some(program) = spec.program else { return true };
-    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-    let mut folders = std::env::split_paths(path.unwrap_or_default());
-    folders.any(|folder| sandbox::startable_by_name(confinement, &folder, program))
-}
-
-fn offered_tool(
-    spec: &tools::ToolDeclaration,
-    shell: &CommandShell,
-    confinement: &Confinement,
-) -> OfferedTool {
-    let mut description = spec.told();
-    if spec.name == "bash" {
-        description.push_str(&format!(" {}", shell.describe()));
-    }
-    let runs_commands = ["bash", "run", "powershell"].contains(&spec.name);
-    if runs_commands && confinement.level != Level::Uncaged {
-        description.push_str(&format!(" {}", tools::temp_dirs(confinement)));
-    }
-    OfferedTool {
-        spec: ToolSpec { name: spec.name.to_owned(), description, input_schema: (spec.schema)() },
-        kind: spec.kind,
-        copies: match (spec.profile, spec.kind) {
-            (Profile::Mutate, _) => Copies::Kept,
-            (Profile::Command | Profile::Git, ToolKind::Mutation) => Copies::Compared,
-            (_, _) => Copies::None,
-        },
-    }
-}
-
-/// The kind of the tool with this name; an unknown name counts as a mutation.
-pub(crate) fn tool_kind(name: &str) -> ToolKind {
-    let spec = tools::specs().iter().find(|spec| spec.name == name);
-    spec.map_or(ToolKind::Mutation, |spec| spec.kind)
 }
 
 fn home_dir(env: &[(String, String)]) -> Option<PathBuf> {
@@ -639,43 +324,6 @@ fn worker_env(opening: &Opening) -> Vec<(String, String)> {
         Uncaged::Refused => None,
     };
     opening.env.iter().filter(named).cloned().chain(uncaged).collect()
-}
-
-/// Describes a call's confinement, for questions and the client's first line.
-pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
-    if confinement.level == Level::Uncaged {
-        return unsandboxed::DESCRIPTION.to_owned();
-    }
-    let others = confinement.added.len();
-    let writes = match (confinement.profile, others) {
-        (Profile::Mutate | Profile::Command, 0) => "may write: this project".to_owned(),
-        (Profile::Mutate | Profile::Command, more) => {
-            format!("may write: this project and {more} added directories")
-        }
-        (Profile::Git, _) => "may write: this project".to_owned(),
-        (Profile::Format, _) => "writes nothing; its output replaces the edited file".to_owned(),
-        (
-            Profile::Probe
-            | Profile::Query
-            | Profile::Session
-            | Profile::Broker
-            | Profile::Provider
-            | Profile::Store
-            | Profile::Web
-            | Profile::Verify
-            | Profile::GitLook,
-            _,
-        ) => "writes nothing".to_owned(),
-    };
-    let network = match confinement.profile == Profile::Command {
-        true => describe_network(confinement),
-        false => "off".to_owned(),
-    };
-    let git = match confinement.git {
-        GitSettings::Kept => "",
-        GitSettings::Writable => ", git's settings and hooks in it",
-    };
-    format!("{writes}{git}; network: {network}")
 }
 
 #[cfg(test)]

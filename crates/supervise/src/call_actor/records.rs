@@ -6,6 +6,7 @@ use crate::call::{CallConclusion, CallInput, CallRecord};
 use crate::file_versions;
 use crate::messages::{CallMsg, CallToSession, FinishedCall};
 use crate::protected_restore;
+use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
 use protocol::call::{Call, Remedy};
@@ -31,7 +32,7 @@ impl CallState {
     /// Asks for the audit record and does not wait; `go` does.
     pub(super) fn audit_decided(&mut self, verdict: &Verdict) {
         let facts = &self.args.facts;
-        let decided = encode::audit_decision(
+        let decided = audit::decision(
             &facts.call,
             facts.kind,
             self.args.place,
@@ -76,7 +77,7 @@ impl CallState {
         let decided = self.proxy.take().map(|proxy| proxy.machine.decided().clone());
         self.ran.decided = decided.unwrap_or_default();
         let call = &self.args.facts.call;
-        let ended = Box::new(encode::audit_end(call, &conclusion, &self.ran));
+        let ended = Box::new(audit::end(call, &conclusion, &self.ran));
         let (done, written) = oneshot::channel();
         let _ = self.args.audit.send_message(AuditMsg::Ended { ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));

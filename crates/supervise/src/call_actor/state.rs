@@ -9,7 +9,9 @@ use crate::orphans::RecordedProcess;
 use crate::project_overlays::{OverlayTurn, ProjectOverlays};
 use crate::protected_restore::ProtectedCopies;
 use crate::proxy_machine::{ProxyAttempt, ProxyMachine};
-use crate::records::encode::{RunFacts, TurnRound};
+use crate::records::TurnRound;
+use crate::records::audit::RunFacts;
+
 use crate::session_lock::SessionLock;
 use crate::sign_in::SignInKeys;
 use crate::worker::heartbeat::Heartbeat;

@@ -3,7 +3,7 @@
 use super::client::ClientMsg;
 use super::session::{OpenRequest, SessionMsg};
 use crate::client_actor::connection::ClientStream;
-use crate::session_spec::OpenFailure;
+use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerEvent;
 use protocol::broker::BrokerLink;
 use protocol::client::{DaemonStatus, Ending, ProcessRow, SessionRow, Unfinished};

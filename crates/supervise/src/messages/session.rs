@@ -2,7 +2,7 @@
 
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
-use crate::session_spec::OpenFailure;
+use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerEvent;
 use journal::Record;
 use protocol::call::ToolResult;

@@ -1,19 +1,14 @@
-//! Encodes wire messages as records of the journal and the audit log. Used by the session and call
-//! actors; `decode` is the inverse.
+//! Encodes wire messages as records of the journal. Used by the session and call actors; `decode` is
+//! the inverse.
 
 use crate::call::{CallConclusion, CallRecord, Cut};
 use crate::protected_restore::in_words;
-use crate::proxy_machine::ProxyDecisions;
-use journal::{OpenCall, Record, StoredPath};
-use protocol::call::{Call, Effect, Outcome, Remedy, Tampered};
+use journal::{Record, StoredPath};
+use protocol::call::{Call, Outcome};
 use protocol::client::Change;
-use protocol::confinement::{
-    Confinement, Connection, Enforced, GitSettings, Level, Limits, Network, Passage, Refusal,
-    RefusalKind, Tier,
-};
+use protocol::confinement::Network;
 use protocol::content::{Block, Usage};
-use protocol::ids::SessionId;
-use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict, Widening};
+use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind};
 use protocol::provider::Failure;
 use protocol::session::{Happened, Span, TurnEnd};
 
@@ -131,245 +126,6 @@ pub(crate) fn call_end(
     }
 }
 
-/// The turn and round that a call belongs to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct TurnRound {
-    pub(crate) turn: u32,
-    pub(crate) round: u32,
-}
-
-/// The audit entry of a decision.
-pub(crate) fn audit_decision(
-    call: &Call,
-    kind: ToolKind,
-    place: TurnRound,
-    verdict: &Verdict,
-    requested: &Confinement,
-    rights: &[Widening],
-) -> Option<journal::Decided> {
-    let (decision, why) = match verdict {
-        Verdict::Allow(why) => (journal::Decision::Allowed, why),
-        Verdict::Deny(why, _) => (journal::Decision::Denied, why),
-        Verdict::Ask(_) => return None,
-    };
-    Some(journal::Decided {
-        session: call.id.session.0.clone(),
-        turn: place.turn,
-        round: place.round,
-        call: call.id.number,
-        tool: call.tool.clone(),
-        tool_kind: tool_kind(kind),
-        input: call.input.clone(),
-        // Added by the audit actor.
-        script: None,
-        decision,
-        basis: basis(why),
-        requested: Some(policy(requested)),
-        rights: approval::split_rights(rights)
-            .iter()
-            .enumerate()
-            .map(|(at, asked)| right(asked, by_rule(why, at)))
-            .collect(),
-    })
-}
-
-/// The rule that granted the requested right at this position.
-fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
-    match basis {
-        Basis::Rights(rules) => rules.get(at),
-        Basis::Rule(_)
-        | Basis::Mode(_)
-        | Basis::Query
-        | Basis::Person(_)
-        | Basis::NobodyToAsk(_)
-        | Basis::Unjudgeable(_)
-        | Basis::Opaque(_) => None,
-    }
-}
-
-/// Describes a right beyond the session's, for the record.
-fn right(widening: &Widening, by: Option<&Rule>) -> String {
-    let name = match widening {
-        Widening::Network => "network".to_owned(),
-        Widening::Hosts(hosts) => {
-            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
-            format!("network to {}", hosts.join(", "))
-        }
-        Widening::Directory(dir) => format!("directory {}", dir.to_path().display()),
-        Widening::GitAdmin => "git-admin (git's settings and hooks)".to_owned(),
-        Widening::GitSign => "git-sign (signatures of commits and tags)".to_owned(),
-    };
-    match by {
-        Some(rule) if rule.line > 0 => {
-            format!("{name} by the rule {} in {}, line {}", rule.text, rule.file, rule.line)
-        }
-        Some(rule) => format!("{name} by the rule {} ({})", rule.text, rule.file),
-        None => name,
-    }
-}
-
-/// Times, pid and proxy decisions of a call that ended.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RunFacts {
-    pub(crate) runner_pid: Option<u32>,
-    /// When `Go` was sent, in milliseconds of Unix time.
-    pub(crate) started: Option<u64>,
-    /// When its processes were known to be dead.
-    pub(crate) ended: u64,
-    /// Decisions of its allow-list's proxy.
-    pub(crate) decided: ProxyDecisions,
-}
-
-/// The audit entry of a call's end.
-pub(crate) fn audit_end(
-    call: &Call,
-    conclusion: &CallConclusion,
-    ran: &RunFacts,
-) -> journal::Ended {
-    let report = conclusion.report.as_ref();
-    let usage = report.map(|report| report.usage).unwrap_or_default();
-    journal::Ended {
-        session: call.id.session.0.clone(),
-        call: call.id.number,
-        tool: call.tool.clone(),
-        outcome: outcome(&conclusion.result.outcome),
-        code: conclusion.result.code.clone(),
-        enforced: conclusion.enforced.as_ref().map(enforced),
-        runner_pid: ran.runner_pid,
-        command_pid: report.and_then(|report| report.command_pid),
-        started: ran.started,
-        ended: ran.ended,
-        usage: journal::ProcessUsage {
-            cpu_ms: usage.cpu_ms,
-            peak_kib: usage.peak_kib,
-            written_bytes: usage.written_bytes,
-        },
-        refusals: report
-            .map(|report| report.refusals.iter().map(refusal).collect())
-            .unwrap_or_default(),
-        refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
-        tampered: names_of(conclusion.tampered(), |name| name.remedy != Remedy::Granted),
-        granted: names_of(conclusion.tampered(), |name| name.remedy == Remedy::Granted),
-        signed: report.map(|report| report.effects.as_slice()).map(signed).unwrap_or_default(),
-        connections: ran.decided.connections.iter().map(connection).collect(),
-        connections_uncounted: ran.decided.uncounted,
-        connections_cut: ran.decided.cut.clone(),
-        recalled: conclusion.cached_from,
-        output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
-    }
-}
-
-/// Describes the signatures that a call made.
-fn signed(effects: &[Effect]) -> Vec<String> {
-    let in_words = |effect: &Effect| match effect {
-        Effect::Signed { key, count: 1 } => Some(format!("signed once, by key {key}")),
-        Effect::Signed { key, count } => Some(format!("signed {count} times, by key {key}")),
-        Effect::Read(_)
-        | Effect::Written(_)
-        | Effect::Created(_)
-        | Effect::Deleted(_)
-        | Effect::Ran(_) => None,
-    };
-    effects.iter().filter_map(in_words).collect()
-}
-
-/// Describes the protected files that a call changed and that match.
-fn names_of(names: &[Tampered], wanted: fn(&&Tampered) -> bool) -> Vec<String> {
-    names.iter().filter(wanted).map(ToString::to_string).collect()
-}
-
-/// The audit entry of the decision on a call that was lost with its supervisor, which may not have
-/// written it; as complete as the journal is.
-pub(crate) fn audit_lost_decision(
-    session: &SessionId,
-    place: TurnRound,
-    call: &OpenCall,
-) -> journal::Decided {
-    let unsaid = |why: &str| journal::Basis::Unjudgeable { why: why.to_owned() };
-    let (decision, otherwise) = match (&call.refused, call.progress, &call.basis) {
-        (Some(journal::Refused::Expired), _, _) => (
-            journal::Decision::Denied,
-            journal::Basis::NobodyToAsk { why: "nobody answered in time".to_owned() },
-        ),
-        (Some(journal::Refused::Denied { .. }), _, _) => {
-            (journal::Decision::Denied, unsaid("its record has no reason"))
-        }
-        (None, journal::Progress::NeverStarted, None) => (
-            journal::Decision::Denied,
-            unsaid("it was lost with the supervisor before it was decided"),
-        ),
-        (None, journal::Progress::MayHaveRun, _) | (None, _, Some(_)) => {
-            (journal::Decision::Allowed, unsaid("its record has no reason"))
-        }
-    };
-    journal::Decided {
-        session: session.0.clone(),
-        turn: place.turn,
-        round: place.round,
-        call: call.number,
-        tool: call.tool.clone(),
-        tool_kind: call.tool_kind,
-        input: call.input.clone(),
-        // Added by the audit actor.
-        script: None,
-        decision,
-        basis: call.basis.clone().unwrap_or(otherwise),
-        requested: None,
-        rights: Vec::new(),
-    }
-}
-
-/// The audit entry of the end of a call that was lost with its supervisor.
-pub(crate) fn audit_lost_end(
-    session: &SessionId,
-    call: &OpenCall,
-    tampered: &[Tampered],
-    now: u64,
-) -> journal::Ended {
-    journal::Ended {
-        session: session.0.clone(),
-        call: call.number,
-        tool: call.tool.clone(),
-        outcome: match (&call.refused, call.progress) {
-            (Some(_), _) => journal::Outcome::Denied,
-            (None, journal::Progress::NeverStarted) => journal::Outcome::Crashed,
-            (None, journal::Progress::MayHaveRun) => journal::Outcome::Interrupted,
-        },
-        code: Some(
-            match &call.refused {
-                Some(journal::Refused::Denied { .. }) => "denied",
-                Some(journal::Refused::Expired) => "expired",
-                None => "interrupted",
-            }
-            .to_owned(),
-        ),
-        enforced: None,
-        runner_pid: None,
-        command_pid: None,
-        started: None,
-        ended: now,
-        usage: journal::ProcessUsage::default(),
-        refusals: Vec::new(),
-        refusals_uncounted: 0,
-        tampered: names_of(tampered, |name| name.remedy != Remedy::Granted),
-        granted: names_of(tampered, |name| name.remedy == Remedy::Granted),
-        signed: Vec::new(),
-        connections: Vec::new(),
-        connections_uncounted: 0,
-        // The reader omits it for calls without an allow-list.
-        connections_cut: match call.progress {
-            journal::Progress::NeverStarted => None,
-            journal::Progress::MayHaveRun => Some(PROXY_DECISIONS_LOST.to_owned()),
-        },
-        recalled: None,
-        output: None,
-    }
-}
-
-/// For a call whose supervisor died.
-const PROXY_DECISIONS_LOST: &str =
-    "the proxy's decisions were lost with the supervisor: its connections are not on record";
-
 fn block(block: Block) -> journal::Block {
     match block {
         Block::Text { text } => journal::Block::Text { text },
@@ -393,7 +149,7 @@ pub(crate) fn tool_kind(kind: ToolKind) -> journal::ToolKind {
     }
 }
 
-fn outcome(outcome: &Outcome) -> journal::Outcome {
+pub(super) fn outcome(outcome: &Outcome) -> journal::Outcome {
     match outcome {
         Outcome::Done => journal::Outcome::Done,
         Outcome::Failed => journal::Outcome::Failed,
@@ -420,7 +176,7 @@ fn rule(rule: &Rule) -> journal::Rule {
     journal::Rule { effect, text, file, line }
 }
 
-fn basis(basis: &Basis) -> journal::Basis {
+pub(super) fn basis(basis: &Basis) -> journal::Basis {
     match basis.clone() {
         Basis::Rule(written) => journal::Basis::Rule(rule(&written)),
         // The other rules are recorded with the rights that they granted.
@@ -474,97 +230,4 @@ fn failure(failure: Failure) -> journal::Failure {
         Failure::ContextFull => journal::Failure::Rejected,
         Failure::RecordingDeparted => journal::Failure::RecordingDeparted,
     }
-}
-
-fn policy(confinement: &Confinement) -> journal::Policy {
-    let Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files } =
-        confinement.limits;
-    journal::Policy {
-        profile: confinement.profile.name().to_owned(),
-        project: StoredPath(confinement.project.to_path()),
-        added: confinement.added.iter().map(|path| StoredPath(path.to_path())).collect(),
-        temp: StoredPath(confinement.temp.to_path()),
-        home: confinement.home.as_ref().map(|path| StoredPath(path.to_path())),
-        tool_homes: confinement
-            .tool_homes
-            .iter()
-            .map(|(name, path)| (name.clone(), StoredPath(path.to_path())))
-            .collect(),
-        withheld: confinement.withheld.iter().map(|path| StoredPath(path.to_path())).collect(),
-        network: confinement.network.name().to_owned(),
-        hosts: match confinement.network {
-            Network::Off | Network::On => Vec::new(),
-            Network::Listed => confinement.hosts.iter().map(ToString::to_string).collect(),
-        },
-        git_settings: match confinement.git {
-            GitSettings::Kept => false,
-            GitSettings::Writable => true,
-        },
-        highest_tier: tier(confinement.highest_tier),
-        level: match confinement.level {
-            Level::Required => journal::Level::Required,
-            // The tier records that there is no cage.
-            Level::BestEffort | Level::Uncaged => journal::Level::BestEffort,
-        },
-        limits: journal::Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files },
-    }
-}
-
-fn tier(tier: Tier) -> journal::Tier {
-    match tier {
-        Tier::A => journal::Tier::A,
-        Tier::B => journal::Tier::B,
-        Tier::C => journal::Tier::C,
-    }
-}
-
-fn enforced(enforced: &Enforced) -> journal::Enforced {
-    let in_process = enforced.is_in_process();
-    let Enforced {
-        tier: reached,
-        profile,
-        landlock_abi,
-        network,
-        namespaces,
-        seccomp,
-        refusals_observable,
-        dropped,
-        limits,
-        missing,
-        cgroup,
-    } = enforced.clone();
-    journal::Enforced {
-        tier: tier(reached),
-        in_process,
-        profile,
-        landlock_abi,
-        network,
-        namespaces,
-        seccomp,
-        refusals_observable,
-        dropped,
-        limits,
-        missing,
-        cgroup,
-    }
-}
-
-fn refusal(refusal: &Refusal) -> journal::Refusal {
-    let Refusal { kind, syscall, detail, errno, pid, count } = refusal.clone();
-    let kind = match kind {
-        RefusalKind::Refused => journal::RefusalKind::Refused,
-        RefusalKind::Predicted => journal::RefusalKind::Predicted,
-    };
-    journal::Refusal { kind, syscall, detail, errno, pid, count }
-}
-
-fn connection(connection: &Connection) -> journal::Connection {
-    let Connection { place, decision, count, sent, received } = connection.clone();
-    let (decision, detail) = match decision {
-        Passage::Made { address } => (journal::Passage::Made, address),
-        Passage::Failed { why } => (journal::Passage::Failed, why),
-        Passage::Refused { why } => (journal::Passage::Refused, why),
-        Passage::SignedIn { address } => (journal::Passage::SignedIn, address),
-    };
-    journal::Connection { place, decision, detail, count, sent, received }
 }

@@ -5,7 +5,7 @@ use super::RootState;
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
 use crate::audit_actor::AuditMsg;
 use crate::messages::{ClientMsg, RootToSession};
-use crate::session_spec::OpenFailure;
+use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerMsg;
 use protocol::client::{FailedKind, Parting};
 use protocol::ids::SessionId;

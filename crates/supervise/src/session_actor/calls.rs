@@ -8,7 +8,7 @@ use crate::call_actor::{CallActor, CallArgs};
 use crate::file_versions::FileVersions;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
-use crate::records::encode::TurnRound;
+use crate::records::TurnRound;
 use crate::route::is_pinned_read;
 use crate::session_spec::{describe_confinement, read_chars};
 use crate::sign_in::SignInKeys;

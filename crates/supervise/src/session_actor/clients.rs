@@ -8,7 +8,8 @@ use crate::error_chain::chain;
 use crate::messages::{
     AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, SessionMsg, SessionSummary,
 };
-use crate::session_spec::{OpenFailure, describe_confinement};
+use crate::open_failure::OpenFailure;
+use crate::session_spec::describe_confinement;
 use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{

@@ -4,7 +4,8 @@
 use super::state::{SessionActorState, Unjudged};
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallConclusion, Cut};
-use crate::records::encode::{self, RunFacts};
+use crate::records::audit::{self, RunFacts};
+use crate::records::encode::{self};
 use crate::session_spec::tool_kind;
 use crate::unix_time::now_ms;
 use journal::Record;
@@ -43,8 +44,7 @@ impl SessionActorState {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
         let verdict = Verdict::Deny(why, String::new());
         let (kind, place) = (tool_kind(&call.tool), self.turn.router.place());
-        let decided =
-            encode::audit_decision(call, kind, place, &verdict, &self.plan.confinement, &[]);
+        let decided = audit::decision(call, kind, place, &verdict, &self.plan.confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
         let conclusion = CallConclusion {
@@ -56,7 +56,7 @@ impl SessionActorState {
             repaired: Vec::new(),
         };
         let ran = RunFacts { ended: now_ms(), ..RunFacts::default() };
-        let ended = encode::audit_end(call, &conclusion, &ran);
+        let ended = audit::end(call, &conclusion, &ran);
         let head = match decided {
             Some(decided) => self.write_audit(decided, ended).await,
             None => Err("its decision cannot be said".to_owned()),

@@ -3,7 +3,8 @@
 //! that needs another key is refused with a remedy, and no key is sent to a server that it was not
 //! given for.
 
-use super::{OpenFailure, SessionSpec, load, source};
+use super::{SessionSpec, load, source};
+use crate::open_failure::OpenFailure;
 use config::{Config, Dirs, ProviderName};
 use protocol::client::{FailedKind, Opening};
 use protocol::session::ToSession;

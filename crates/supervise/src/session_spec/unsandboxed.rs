@@ -2,7 +2,8 @@
 //! for it explicitly, and without features that rely on a cage. Used by the session specification
 //! and the session actor.
 
-use super::{OpenFailure, SessionSpec};
+use super::SessionSpec;
+use crate::open_failure::OpenFailure;
 use config::Config;
 use protocol::client::{FailedKind, Opening, Uncaged};
 use protocol::confinement::{Level, Tier};

@@ -1,0 +1,36 @@
+//! Why a session cannot be opened as requested.
+
+use crate::error_chain::chain;
+use protocol::client::FailedKind;
+
+/// Why a session cannot be opened as requested, for the client.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct OpenFailure {
+    /// Its kind.
+    pub kind: FailedKind,
+    /// The message, with a remedy.
+    pub message: String,
+}
+
+impl OpenFailure {
+    pub(crate) fn new(kind: FailedKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+impl From<&journal::OpenError> for OpenFailure {
+    /// Converts an error of the journal.
+    fn from(error: &journal::OpenError) -> Self {
+        let kind = match error {
+            journal::OpenError::Held { .. } => FailedKind::Held,
+            journal::OpenError::Read(
+                journal::ReadError::Missing { .. } | journal::ReadError::NoHeader { .. },
+            ) => FailedKind::NotFound,
+            journal::OpenError::Read(_)
+            | journal::OpenError::ReadOnlyDisk { .. }
+            | journal::OpenError::Mend { .. } => FailedKind::Disk,
+        };
+        Self::new(kind, chain(error))
+    }
+}

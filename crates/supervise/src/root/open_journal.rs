@@ -1,0 +1,277 @@
+//! Creates, forks or reopens a session's journal, and repairs what an earlier run left incomplete.
+
+use super::opening::OpenMode;
+use super::session_opener::{SessionOpener, blocking};
+use crate::audit_actor::AuditMsg;
+use crate::call::PendingQuestion;
+use crate::error_chain::chain;
+use crate::file_versions::FileVersions;
+use crate::journal_repair::{JournalRepair, repair_journal};
+use crate::open_failure::OpenFailure;
+use crate::private_dirs;
+use crate::protected_restore::{self, ProtectedCopies, ProtectedRestorer};
+use crate::records::TurnRound;
+use crate::records::audit;
+use crate::records::decode;
+use crate::session_actor::OpenedJournal;
+use crate::session_lock::SessionLock;
+use crate::session_spec::SessionSpec;
+use crate::unix_time::now_ms;
+use crate::worker::timeouts::WorkerTimeouts;
+use journal::{Header, Journal, OpenCall, Progress, Record};
+use protocol::call::Tampered;
+use protocol::client::FailedKind;
+use protocol::ids::{CallId, SessionId};
+use protocol::session::OpenTurn;
+use std::collections::VecDeque;
+use std::path::Path;
+use tokio::sync::oneshot;
+
+impl SessionOpener {
+    pub(super) async fn open_journal(
+        &self,
+        plan: &SessionSpec,
+        begin: OpenMode,
+    ) -> Result<OpenedJournal, OpenFailure> {
+        let sessions = self.settings.dirs.state.join("sessions");
+        let directory = sessions.join(&plan.id.0);
+        match begin {
+            OpenMode::New => {
+                let header = new_header(plan);
+                let journal = blocking(move || {
+                    Journal::create(&sessions, header)
+                        .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
+                });
+                let journal = journal.await?;
+                let hold = acquire_session_lock(&directory).await?;
+                let (turns, last) = (0, OpenTurn::Waits);
+                Ok(OpenedJournal {
+                    journal,
+                    hold,
+                    directory,
+                    turns,
+                    last,
+                    cut_short: None,
+                    pending_questions: Vec::new(),
+                    queue: VecDeque::new(),
+                    changes: Vec::new(),
+                    remembered_rules: Vec::new(),
+                    file_versions: FileVersions::default(),
+                    tampered: Vec::new(),
+                    repaired: Vec::new(),
+                })
+            }
+            OpenMode::Fork { of, at } => {
+                let id = plan.id.clone();
+                blocking(move || fork(&sessions, &of, &id, at)).await?;
+                Box::pin(self.open_journal(plan, OpenMode::Resume(OpenTurn::Waits))).await
+            }
+            OpenMode::Resume(_) if !journal::is_session_name(&plan.id.0) || !directory.is_dir() => {
+                let message = format!("there is no session {}", plan.id);
+                Err(OpenFailure::new(FailedKind::NotFound, message))
+            }
+            OpenMode::Resume(open_turn) => {
+                let place = directory.clone();
+                let opened = blocking(move || {
+                    Journal::open(&place).map_err(|error| OpenFailure::from(&error))
+                });
+                let opened = opened.await?;
+                // The journal is final only once no process of an earlier run is alive.
+                let hold = acquire_session_lock(&directory).await?;
+                if let Some(torn) = &opened.torn {
+                    tracing::warn!(kept = %torn.kept.display(), "an incomplete record was set \
+                                                                 aside");
+                }
+                let JournalRepair { lost, mut records, turns, round, open_turn: last, cut_short } =
+                    repair_journal(&opened.past, open_turn);
+                let saved = ProtectedCopies::of(&directory);
+                let known = decode::tampered_names(&opened.past.entries);
+                let (mut tampered, mut put_right) = (known.clone(), Vec::new());
+                for (call, record) in lost.iter().zip(&mut records) {
+                    let names = self.restore_protected(plan, (&hold, &saved), call).await?;
+                    let left = protected_restore::unrestored(&names).into_iter();
+                    let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
+                    tampered.extend(new);
+                    put_right.extend(protected_restore::in_words(&names));
+                    if let Record::Interrupted { tampered, .. } = record {
+                        *tampered = protected_restore::in_words(&names);
+                    }
+                    if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
+                    {
+                        let place = TurnRound { turn: turns, round };
+                        *audit = Some(self.audit_lost(plan, place, call, &names).await?);
+                    }
+                }
+                if tampered != known {
+                    records.insert(0, Record::Tampered { names: tampered.clone() });
+                }
+                let mut journal = opened.journal;
+                let mended = blocking(move || {
+                    if !records.is_empty() {
+                        journal
+                            .append_all(&records)
+                            .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))?;
+                    }
+                    Ok(journal)
+                });
+                let journal = mended.await?;
+                // Every call that started now has an end on disk.
+                saved.remove_all();
+                let entries = &opened.past.entries;
+                let (open, queue) = (pending_questions(entries), decode::queued_prompts(entries));
+                let (changes, learned) = (decode::changes(entries), decode::learned_rules(entries));
+                Ok(OpenedJournal {
+                    journal,
+                    hold,
+                    directory,
+                    turns,
+                    last,
+                    cut_short: cut_short.map(decode::deaths),
+                    pending_questions: open,
+                    queue,
+                    changes,
+                    remembered_rules: learned,
+                    file_versions: FileVersions::of(entries),
+                    tampered,
+                    repaired: put_right,
+                })
+            }
+        }
+    }
+
+    /// Restores protected files that a call changed which was lost with its supervisor, before the
+    /// session continues.
+    async fn restore_protected(
+        &self,
+        plan: &SessionSpec,
+        (hold, saved): (&SessionLock, &ProtectedCopies),
+        call: &OpenCall,
+    ) -> Result<Vec<Tampered>, OpenFailure> {
+        if call.progress == Progress::NeverStarted {
+            return Ok(Vec::new());
+        }
+        let found = tools::interpret(&call.tool, &call.input);
+        if found.is_ok_and(|found| sandbox::has_protected_names(found.spec.profile))
+            && saved.lacks(call.number)
+        {
+            return Ok(vec![protected_restore::unrestored_unknown(
+                "the copies that its runner saved are missing",
+            )]);
+        }
+        let mut confinement = plan.confinement.clone();
+        let (made, _caches) = self.make_private_dirs(plan).await?;
+        private_dirs::set_location(&made, &mut confinement);
+        let hello = WorkerTimeouts::from(plan.config.daemon).hello;
+        let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
+        let repairer = ProtectedRestorer {
+            spawner: spawner.with_env(&plan.worker_env),
+            lock: hold,
+            copies: saved,
+            hello,
+        };
+        let id = CallId { session: plan.id.clone(), number: call.number };
+        Ok(repairer.restore_after_restart(&id, &confinement).await)
+    }
+
+    /// Audits a call that was lost with its supervisor.
+    async fn audit_lost(
+        &self,
+        plan: &SessionSpec,
+        place: TurnRound,
+        call: &OpenCall,
+        tampered: &[Tampered],
+    ) -> Result<journal::Head, OpenFailure> {
+        let (done, written) = oneshot::channel();
+        let decided = Box::new(audit::lost_decision(&plan.id, place, call));
+        // The proposed script is recorded, although it may not have run.
+        let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
+        let ended = Box::new(audit::lost_end(&plan.id, call, tampered, now_ms()));
+        let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
+        let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
+        written.map_err(|reason| {
+            let message = format!("the audit log cannot be written: {reason}");
+            OpenFailure::new(FailedKind::Disk, message)
+        })
+    }
+}
+
+/// Creates a session as a copy of another, up to this record or else up to the last record without
+/// an open turn.
+fn fork(
+    sessions: &Path,
+    of: &SessionId,
+    id: &SessionId,
+    at: Option<u64>,
+) -> Result<(), OpenFailure> {
+    let source = sessions.join(&of.0);
+    if !journal::is_session_name(&of.0) || !source.is_dir() {
+        let message = format!("there is no session {of}");
+        return Err(OpenFailure::new(FailedKind::NotFound, message));
+    }
+    let failed = |error: &dyn std::error::Error| {
+        let message = format!("session {of} cannot be forked: {}", chain(error));
+        OpenFailure::new(FailedKind::Disk, message)
+    };
+    let at = match at {
+        Some(at) => at,
+        None => {
+            let entries = journal::read(&source).map_err(|error| failed(&error))?.without_texts();
+            last_closed_turn(entries.map_while(Result::ok))
+        }
+    };
+    let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
+    // Queued prompts stay with the session in which they were sent.
+    fork.append(&Record::TakenBack).map(drop).map_err(|error| failed(&error))
+}
+
+/// The last record without an open turn: the end of a turn, or a setting changed after it.
+fn last_closed_turn(entries: impl Iterator<Item = journal::Entry>) -> u64 {
+    let (mut rest, mut resting) = (1, true);
+    for entry in entries {
+        if matches!(entry.record, Record::Prompt { .. }) {
+            resting = false;
+        }
+        if matches!(entry.record, Record::TurnEnded { .. }) {
+            resting = true;
+        }
+        if resting && matches!(entry.record, Record::TurnEnded { .. } | Record::Changed { .. }) {
+            rest = entry.seq;
+        }
+    }
+    rest
+}
+
+/// Pending questions by call: the digest that the answer must match, and the deadline.
+fn pending_questions(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> {
+    let asked = |entry: &journal::Entry| {
+        let Record::Asked { call, digest, deadline, .. } = &entry.record else { return None };
+        Some((*call, PendingQuestion { digest: digest.clone(), deadline: *deadline }))
+    };
+    entries.iter().filter_map(asked).collect()
+}
+
+/// Waits, off the event loop, until no call of an earlier supervisor runs.
+async fn acquire_session_lock(directory: &Path) -> Result<SessionLock, OpenFailure> {
+    let directory = directory.to_owned();
+    let taken = tokio::task::spawn_blocking(move || SessionLock::acquire(&directory)).await;
+    let taken = taken.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    taken.map_err(|error| match error.kind() == std::io::ErrorKind::WouldBlock {
+        true => OpenFailure::new(
+            FailedKind::Held,
+            "a call of this session that began earlier has not ended yet; try again; if it \
+             persists, look for agentd-tool in `ps`",
+        ),
+        false => OpenFailure::new(FailedKind::Disk, chain(&error)),
+    })
+}
+
+fn new_header(plan: &SessionSpec) -> Header {
+    Header {
+        format: journal::FORMAT,
+        id: plan.id.0.clone(),
+        project: plan.confinement.project.to_path().into(),
+        model: plan.setup.model.clone(),
+        agentd: env!("CARGO_PKG_VERSION").to_owned(),
+        parent: None,
+    }
+}

@@ -1,0 +1,285 @@
+//! Opens one session, off the root's event loop: builds its specification, opens its journal, makes its
+//! directories and starts its actor.
+
+use super::opening::OpenMode;
+use crate::SupervisorSettings;
+use crate::audit_actor::AuditMsg;
+use crate::clean_settings::copy_settings;
+use crate::command_env::write_editor;
+use crate::error_chain::chain;
+use crate::forbidden_dirs::ForbiddenDirs;
+use crate::messages::{RootMsg, SessionMsg};
+use crate::open_failure::OpenFailure;
+use crate::private_dirs;
+use crate::project_caches::{self, CacheLease};
+use crate::project_overlays::OverlayRegistry;
+use crate::protected_restore::{self};
+use crate::records::encode;
+use crate::remover::Remover;
+use crate::session_actor::{SessionActor, SessionArgs};
+use crate::session_spec::{HostContext, SessionSpec, build_session_spec, make_withheld_dirs};
+use crate::sign_in;
+use crate::worker::spawner::Spawner;
+use crate::worker::timeouts::WorkerTimeouts;
+use crate::worker_ref::WorkerRef;
+use journal::Journal;
+use protocol::broker::BrokerLink;
+use protocol::client::{Change, FailedKind, Opening};
+use protocol::confinement::FilePath;
+use protocol::ids::SessionId;
+use protocol::judgement::Audience;
+use protocol::provider::Paper;
+use protocol::tool::Certified;
+use ractor::{Actor, ActorRef};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Opens a session outside of the root actor.
+pub(super) struct SessionOpener {
+    pub(super) settings: Arc<SupervisorSettings>,
+    pub(super) spawner: Spawner,
+    pub(super) remover: Remover,
+    pub(super) overlays: OverlayRegistry,
+    pub(super) broker: WorkerRef<BrokerLink>,
+    pub(super) audit: ActorRef<AuditMsg>,
+    pub(super) root: ActorRef<RootMsg>,
+}
+
+impl SessionOpener {
+    pub(super) async fn open(
+        &self,
+        id: SessionId,
+        opening: &Opening,
+        papers: Vec<(Paper, OwnedFd)>,
+        begin: OpenMode,
+    ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
+        let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
+        let plan = blocking(move || {
+            let ground = HostContext {
+                dirs: &settings.dirs,
+                host_tier: settings.host.current(),
+                cgroup: settings.cgroup.as_deref(),
+                temp_root: &settings.temp_root,
+            };
+            build_session_spec(id, &wanted, ground)
+        });
+        let mut plan = plan.await?;
+        make_withheld_dirs(&plan.confinement);
+        let mut opened = self.open_journal(&plan, begin).await?;
+        plan.notes.extend(protected_restore::restored_note(&opened.repaired));
+        plan.rules.rules.extend(opened.remembered_rules.iter().cloned());
+        let (kept, changes) = (plan.forbidden.clone(), opened.changes.clone());
+        let still = blocking(move || Ok(filter_changes(changes, &kept)));
+        let (changes, refused) = still.await?;
+        plan.notes.extend(refused);
+        let mut model = None;
+        for change in &changes {
+            // A script has no person to ask: its flags override recorded changes.
+            let script = opening.audience == Audience::Nobody;
+            let by_flag = match change {
+                Change::Network(_) | Change::Host(_) => script && opening.network.is_some(),
+                Change::Mode(_) => script && opening.mode.is_some(),
+                Change::Model(name) => {
+                    let by_flag = opening.settings.iter().any(|(key, _)| key == "provider.model");
+                    model = Some(name.clone()).filter(|_| !by_flag);
+                    by_flag
+                }
+                Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => false,
+            };
+            if !by_flag {
+                plan.apply_change(change);
+            }
+        }
+        let pins = pins_to_keep(&opened.changes, &opening.settings);
+        opened.journal = journal_changes(opened.journal, &pins).await?;
+        pins.iter().for_each(|pin| plan.apply_change(pin));
+        if let Some(name) = model {
+            plan = blocking(move || Ok(restore_model(plan, &name))).await?;
+        }
+        let (made, caches) = self.make_private_dirs(&plan).await?;
+        plan.set_private_dirs(&made);
+        let private = private_dirs::hold_against_cleanup(&made);
+        write_editor(&made.join(private_dirs::TMP));
+        let identity = self.certify(&mut plan, &papers).await;
+        let (authority, identity) =
+            identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
+        plan = blocking(move || with_copied_settings(plan, &made, authority.as_deref())).await?;
+        let kept = plan.store.clone();
+        blocking(move || {
+            crate::store_dirs::make(&kept).map_err(|error| {
+                let place = kept.project_store.to_path();
+                let message = format!("cannot make the directory {}: {error}", place.display());
+                OpenFailure::new(FailedKind::Disk, message)
+            })
+        })
+        .await?;
+        let times = WorkerTimeouts::from(plan.config.daemon);
+        let session = SessionArgs {
+            plan,
+            caches,
+            private,
+            opened,
+            passed_fds: papers,
+            identity,
+            spawner: self.spawner.clone(),
+            times,
+            broker: self.broker.clone(),
+            audit: self.audit.clone(),
+            root: self.root.clone(),
+        };
+        let cell = self.root.get_cell();
+        let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, cell)
+            .await
+            .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+        Ok(actor)
+    }
+
+    /// Makes the certificate that the session's proxies present for hosts that they sign in to.
+    /// Without it they sign in to none.
+    async fn certify(
+        &self,
+        plan: &mut SessionSpec,
+        papers: &[(Paper, OwnedFd)],
+    ) -> Option<Certified> {
+        let hello = WorkerTimeouts::from(plan.config.daemon).hello;
+        match sign_in::certify_if_needed(&self.spawner, plan, hello).await? {
+            Ok(certified) => {
+                plan.set_sign_in_hosts(sign_in::hosts_with_keys(plan, papers));
+                Some(certified)
+            }
+            Err(why) => {
+                plan.notes.push(format!(
+                    "no key of net.credentials is used in this session, since its certificate \
+                     could \
+                     not be made: {why}"
+                ));
+                None
+            }
+        }
+    }
+
+    /// Makes the session's private directories and the package caches of its project.
+    pub(super) async fn make_private_dirs(
+        &self,
+        plan: &SessionSpec,
+    ) -> Result<(PathBuf, Option<CacheLease>), OpenFailure> {
+        let id = &plan.id.0;
+        let wanted = private_dirs::session_dir_path(&self.settings.temp_root, id);
+        let session = self.settings.dirs.state.join("sessions").join(id);
+        let caches = plan.confinement.caches.as_ref().map(FilePath::to_path);
+        let (remover, overlays) = (self.remover.clone(), self.overlays.clone());
+        blocking(move || {
+            let failed = |place: &Path, error: &io::Error| {
+                let message = format!("cannot make the directory {}: {error}", place.display());
+                OpenFailure::new(FailedKind::Disk, message)
+            };
+            let made = private_dirs::make(&wanted, &session, &remover);
+            let made = made.map_err(|error| failed(&wanted, &error))?;
+            let open = |place: PathBuf| {
+                let open = project_caches::lease(&place, &overlays);
+                open.map_err(|error| failed(&place, &error))
+            };
+            Ok((made, caches.map(open).transpose()?))
+        })
+        .await
+    }
+}
+
+/// Restores the model that a person chose in an earlier run of the session. If it cannot be used
+/// any more, a note tells the person.
+fn restore_model(mut plan: SessionSpec, name: &str) -> SessionSpec {
+    match plan.with_model(name) {
+        Ok(config) => plan.set_model(config),
+        Err(OpenFailure { message, .. }) => {
+            let now = &plan.setup.model;
+            plan.notes.push(format!(
+                "this session uses {now}, not the model chosen earlier: \
+                                     {message}"
+            ));
+        }
+    }
+    plan
+}
+
+/// Splits recorded changes into those that may still be made, and reasons against the others:
+/// directories may have become forbidden since.
+fn filter_changes(changes: Vec<Change>, kept: &ForbiddenDirs) -> (Vec<Change>, Vec<String>) {
+    let mut refused = Vec::new();
+    let kept = changes.into_iter().filter(|change| match change {
+        Change::AddDirectory(dir) => match kept.check_added(&dir.to_path()) {
+            Ok(()) => true,
+            Err(OpenFailure { message, .. }) => {
+                refused.push(message);
+                false
+            }
+        },
+        Change::Network(_)
+        | Change::Host(_)
+        | Change::Mode(_)
+        | Change::Model(_)
+        | Change::Pin(_)
+        | Change::Unpin(_) => true,
+    });
+    (kept.collect(), refused)
+}
+
+/// Files pinned by flags and not yet recorded in the journal. They are recorded because the next
+/// run of the session does not have these flags.
+fn pins_to_keep(changes: &[Change], settings: &[(String, String)]) -> Vec<Change> {
+    let mut pinned: Vec<&str> = Vec::new();
+    for change in changes {
+        match change {
+            Change::Pin(file) => pinned.push(file),
+            Change::Unpin(file) => pinned.retain(|pinned| pinned != file),
+            Change::Network(_)
+            | Change::Host(_)
+            | Change::Mode(_)
+            | Change::Model(_)
+            | Change::AddDirectory(_) => {}
+        }
+    }
+    let flags = settings.iter().filter(|(key, _)| key == "context.files").map(|(_, file)| file);
+    flags.filter(|file| !pinned.contains(&file.as_str())).cloned().map(Change::Pin).collect()
+}
+
+/// Journals these changes before anything else of this run.
+async fn journal_changes(mut journal: Journal, changes: &[Change]) -> Result<Journal, OpenFailure> {
+    let by = || "a flag".to_owned();
+    let records: Vec<_> =
+        changes.iter().map(|change| encode::setting_change(change, by())).collect();
+    if records.is_empty() {
+        return Ok(journal);
+    }
+    let kept = blocking(move || {
+        let written = journal.append_all(&records).map(|_| journal);
+        written.map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
+    });
+    kept.await
+}
+
+/// Copies the owner's settings for the session's calls into its directory.
+fn with_copied_settings(
+    mut plan: SessionSpec,
+    own: &Path,
+    authority: Option<&str>,
+) -> Result<SessionSpec, OpenFailure> {
+    let Some(person) = plan.settings_owner() else { return Ok(plan) };
+    let dir = own.join(private_dirs::SETTINGS);
+    let handed = copy_settings(&person, &dir, authority).map_err(|error| {
+        let message = format!("cannot write into the directory {}: {error}", dir.display());
+        OpenFailure::new(FailedKind::Disk, message)
+    })?;
+    plan.set_copied_settings(&dir, handed);
+    Ok(plan)
+}
+
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, OpenFailure> + Send + 'static,
+) -> Result<T, OpenFailure> {
+    let failed = |error: tokio::task::JoinError| {
+        OpenFailure::new(FailedKind::Internal, format!("a thread ended: {error}"))
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error)))
+}

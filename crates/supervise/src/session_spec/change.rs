@@ -1,0 +1,162 @@
+//! Changes to a session's specification after it was built.
+
+use super::setup::system_prompt;
+use super::{SessionSpec, cage_level, writable_paths};
+use crate::clean_settings::{CopiedSettings, SettingsOwner};
+use crate::git_signing::GitSigningSetup;
+use crate::open_failure::OpenFailure;
+use crate::private_dirs;
+use crate::sign_in;
+use protocol::client::{Change, FailedKind};
+use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
+use protocol::hosts::HostPort;
+use protocol::judgement::Audience;
+use std::path::Path;
+
+impl SessionSpec {
+    /// Sets whether a person can be asked, and thereby whether a weaker cage is accepted.
+    pub(crate) fn set_audience(&mut self, audience: Audience) {
+        self.rules.audience = audience;
+        let uncaged = self.origin.opening.uncaged;
+        self.confinement.level = cage_level(&self.config, audience, uncaged);
+    }
+
+    /// Sets where its private directories are, if they could not be made at the usual path.
+    pub(crate) fn set_private_dirs(&mut self, made: &Path) {
+        let wanted = self.confinement.temp.to_path();
+        private_dirs::set_location(made, &mut self.confinement);
+        let temp = self.confinement.temp.to_path();
+        if temp == wanted {
+            return;
+        }
+        let (wanted, path) = (wanted.display().to_string(), temp.display().to_string());
+        let described = self.setup.tools.iter_mut().map(|tool| &mut tool.spec.description);
+        for text in described.chain(self.env.iter_mut().map(|(_, value)| value)) {
+            *text = text.replace(&wanted, &path);
+        }
+        self.rebuild_system_prompt();
+    }
+
+    /// The owner of settings that are copied for commands. `None` in a session without a cage,
+    /// whose commands read the original settings.
+    pub(crate) fn settings_owner(&self) -> Option<SettingsOwner<'_>> {
+        let Confinement { home, level, .. } = &self.confinement;
+        let home = home.as_ref().filter(|_| *level != Level::Uncaged)?.to_path();
+        let (writable, kept) = (writable_paths(&self.confinement), self.forbidden.paths());
+        Some(SettingsOwner { env: &self.origin.opening.env, home, writable, forbidden: kept })
+    }
+
+    /// Sets the configured hosts for which the client passed keys.
+    pub(crate) fn set_sign_in_hosts(&mut self, hosts: Vec<HostPort>) {
+        let all = self.config.credentials.iter().map(|credential| &credential.host);
+        let without =
+            sign_in::reachable(&self.confinement, all.filter(|host| !hosts.contains(host)));
+        if !without.is_empty() {
+            self.notes.push(format!(
+                "the proxy does not sign in to {}: the client that opened this session passed no \
+                 key. \
+                 Open it with --net allow, and see that net.credentials gives one",
+                without.join(", ")
+            ));
+        }
+        self.sign_in_hosts = hosts;
+        self.rebuild_system_prompt();
+    }
+
+    /// Sets the directory with copies of the owner's settings.
+    pub(crate) fn set_copied_settings(&mut self, dir: &Path, handed: CopiedSettings) {
+        self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
+        let as_they_are = handed.readable_in_place.into_iter();
+        let as_they_are = as_they_are.map(|(name, file)| (name.to_owned(), file.into()));
+        self.confinement.tool_homes.extend(as_they_are);
+        // If a variable is set twice, most programs use the first value.
+        let ours = |name: &str| handed.variables.iter().any(|(own, _)| own == name);
+        self.env.retain(|(name, _)| !ours(name));
+        self.env.extend(handed.variables);
+        self.signing = GitSigningSetup::new(handed.signing, &self.origin.opening.env);
+        self.notes.extend(handed.note);
+    }
+
+    /// Sets the instructions that the store found.
+    pub(crate) fn set_instructions(&mut self, foreword: String) {
+        self.instructions = foreword;
+        self.rebuild_system_prompt();
+    }
+
+    fn rebuild_system_prompt(&mut self) {
+        let network = (&self.confinement, self.sign_in_hosts.as_slice());
+        self.setup.system = system_prompt(network, &self.instructions, &self.setup.tools);
+    }
+
+    /// Lists all effects of a change: a switch to the allow-list also names the hosts that are
+    /// already on it.
+    pub(crate) fn expand_change(&self, change: Change) -> Vec<Change> {
+        let lists = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
+        if !lists || self.confinement.network == Network::Listed {
+            return vec![change];
+        }
+        let others = self.confinement.hosts.iter().cloned().map(Change::Host);
+        let mut changes: Vec<_> = others.filter(|other| *other != change).collect();
+        changes.push(change);
+        changes
+    }
+
+    /// Applies a setting that a person changed, for calls that start later.
+    pub(crate) fn apply_change(&mut self, change: &Change) {
+        match change {
+            Change::Network(network) => {
+                self.network = *network;
+                self.confinement.network = *network;
+                self.rebuild_system_prompt();
+            }
+            Change::Host(host) => {
+                if !self.confinement.hosts.contains(host) {
+                    self.confinement.hosts.push(host.clone());
+                }
+                self.apply_change(&Change::Network(Network::Listed));
+            }
+            Change::Mode(mode) => match self.check_mode(*mode) {
+                Ok(()) => {
+                    self.mode = *mode;
+                    self.rules.mode = *mode;
+                }
+                Err(failure) => self.notes.push(failure.message),
+            },
+            // `set_model` applies the rest.
+            Change::Model(_) => {}
+            Change::Pin(file) => {
+                if !self.setup.pinned.contains(file) {
+                    self.setup.pinned.push(file.clone());
+                }
+            }
+            Change::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
+            Change::AddDirectory(path) => {
+                if !self.confinement.added.contains(path) {
+                    self.confinement.added.push(path.clone());
+                }
+                self.rebuild_system_prompt();
+            }
+        }
+    }
+}
+
+/// Checks that this cage can enforce the network that a change asks for.
+///
+/// # Errors
+/// For an allow-list without a network namespace.
+pub(crate) fn check_allow_list(
+    change: &Change,
+    confinement: &Confinement,
+) -> Result<(), OpenFailure> {
+    let listed = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
+    match confinement.highest_tier {
+        Tier::B | Tier::C if listed => Err(OpenFailure::new(
+            FailedKind::SandboxUnavailable,
+            "an allow-list of hosts needs a network namespace (tier A), and this session's \
+             commands \
+             have less: switch the network off, or on as a whole. `agentd doctor` shows what this \
+             machine allows",
+        )),
+        Tier::A | Tier::B | Tier::C => Ok(()),
+    }
+}

@@ -1,0 +1,57 @@
+//! Describes a confinement for the model, for questions and for clients.
+
+use super::unsandboxed;
+use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile};
+
+/// Describes the network of a command, for the model and for questions.
+pub(super) fn describe_network(confinement: &Confinement) -> String {
+    if confinement.level == Level::Uncaged {
+        return "on, whatever was set: without a sandbox it cannot be blocked".to_owned();
+    }
+    match (confinement.network, confinement.hosts.as_slice()) {
+        (Network::Off, _) => "off".to_owned(),
+        (Network::On, _) => "on".to_owned(),
+        (Network::Listed, []) => "off (its list of allowed hosts is empty)".to_owned(),
+        (Network::Listed, hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!("only {}, through a proxy", hosts.join(", "))
+        }
+    }
+}
+
+/// Describes a call's confinement, for questions and the client's first line.
+pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
+    if confinement.level == Level::Uncaged {
+        return unsandboxed::DESCRIPTION.to_owned();
+    }
+    let others = confinement.added.len();
+    let writes = match (confinement.profile, others) {
+        (Profile::Mutate | Profile::Command, 0) => "may write: this project".to_owned(),
+        (Profile::Mutate | Profile::Command, more) => {
+            format!("may write: this project and {more} added directories")
+        }
+        (Profile::Git, _) => "may write: this project".to_owned(),
+        (Profile::Format, _) => "writes nothing; its output replaces the edited file".to_owned(),
+        (
+            Profile::Probe
+            | Profile::Query
+            | Profile::Session
+            | Profile::Broker
+            | Profile::Provider
+            | Profile::Store
+            | Profile::Web
+            | Profile::Verify
+            | Profile::GitLook,
+            _,
+        ) => "writes nothing".to_owned(),
+    };
+    let network = match confinement.profile == Profile::Command {
+        true => describe_network(confinement),
+        false => "off".to_owned(),
+    };
+    let git = match confinement.git {
+        GitSettings::Kept => "",
+        GitSettings::Writable => ", git's settings and hooks in it",
+    };
+    format!("{writes}{git}; network: {network}")
+}
