@@ -77,7 +77,9 @@ fn a_broker_that_cannot_run_denies_calls_that_come_after_it_failed_too() {
     let ran = run(agentd(&place, &desk, &server, &arguments));
     assert_ne!(ran.code, 124, "{}", ran.err);
     assert!(!desk.project().join("ran").exists());
-    assert!(server.requests()[1].body.to_string().contains("nothing can judge it"));
+    assert!(
+        server.requests()[1].body.to_string().contains("the broker, which judges calls, is not")
+    );
 }
 
 #[test]

@@ -17,8 +17,8 @@ pub(crate) enum AuditMsg {
     },
     /// An end; answered with the chain's head when it is on disk.
     Ended { ended: Box<Ended>, done: oneshot::Sender<Result<Head, String>> },
-    /// The decision and the end of a call that was lost with an earlier supervisor, which may have
-    /// written them; the answer is where the end stands.
+    /// The decision and the end of a call that was lost with an earlier supervisor. That supervisor may
+    /// have written them; the answer is the chain's head at the end's record.
     Lost {
         decided: Box<Decided>,
         script: Option<String>,
@@ -134,7 +134,9 @@ impl AuditLog {
         };
         if matches!(written, Err(Unwritten::NotInFile(_))) {
             match self.owed.len() {
-                OWED => tracing::error!("the audit log owes {OWED} records; one more is lost"),
+                OWED => tracing::error!(
+                    "{OWED} records already wait for the audit log; one more is lost"
+                ),
                 _ => self.owed.push((record, script)),
             }
         }
@@ -167,7 +169,7 @@ impl AuditLog {
 enum Unwritten {
     /// The record is not in the log.
     NotInFile(String),
-    /// The log writes it again when it is opened anew.
+    /// The record may be in the log, which writes it again when it is reopened.
     Unconfirmed(String),
 }
 
@@ -182,12 +184,12 @@ impl Unwritten {
 impl Drop for AuditLog {
     fn drop(&mut self) {
         for (record, _) in &self.owed {
-            tracing::error!(?record, "the disk never took this record of the audit log");
+            tracing::error!(?record, "this record was never written to the audit log");
         }
     }
 }
 
-/// The script is kept beside the log, before the record that names it.
+/// Stores the script with the log, before the record that names it.
 fn with_script(
     audit: &mut Audit,
     decided: Decided,

@@ -391,7 +391,7 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
     assert!(looking.step(failed()).is_empty(), "its turn to be judged has not come");
     let probe = Probe { paths: Vec::new(), diff: String::new() };
     let effects = looking.step(CallInput::Probed(Ok(probe)));
-    assert!(conclusion(&effects).result.text.contains("nothing can judge it"));
+    assert!(conclusion(&effects).result.text.contains("the broker, which judges calls, is not"));
     let mut running = machine(ToolKind::Mutation, NeedsProbe::No);
     running.step(CallInput::Begin);
     running.step(allow());

@@ -128,7 +128,7 @@ pub struct ControlAddress {
 /// Why a supervisor could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// Its door could not be opened.
+    /// The control socket could not be opened.
     #[error(transparent)]
     ControlSocket(#[from] ControlSocketError),
     /// Its broker or audit log could not be started.
@@ -224,7 +224,7 @@ impl ShutdownSignals {
                 _ = self.int.recv() => return "INT",
                 _ = self.hup.recv() => match self.hangup {
                     Hangup::Ends => return "HUP",
-                    Hangup::EndsNothing => tracing::info!("HUP, which ends nothing here"),
+                    Hangup::EndsNothing => tracing::info!("HUP is ignored by the daemon"),
                 },
             }
         }

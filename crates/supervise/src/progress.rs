@@ -7,14 +7,14 @@ use protocol::session::FromSession;
 use protocol::store::FromStore;
 
 /// Progress resets the count of failures; log lines do not count.
-pub(crate) trait Progress {
-    fn said(&self) -> WorkerProgress;
+pub(crate) trait MessageProgress {
+    fn progress(&self) -> WorkerProgress;
 }
 
-impl Progress for FromSession {
-    fn said(&self) -> WorkerProgress {
+impl MessageProgress for FromSession {
+    fn progress(&self) -> WorkerProgress {
         match self {
-            // A sign of life comes before the journal is replayed, too.
+            // A pong is also sent before the journal is replayed.
             Self::Log(_) | Self::Pong(_) => WorkerProgress::NoProgress,
             Self::Ready
             | Self::Commit(_)
@@ -29,8 +29,8 @@ impl Progress for FromSession {
     }
 }
 
-impl Progress for FromProvider {
-    fn said(&self) -> WorkerProgress {
+impl MessageProgress for FromProvider {
+    fn progress(&self) -> WorkerProgress {
         match self {
             Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready
@@ -45,8 +45,8 @@ impl Progress for FromProvider {
     }
 }
 
-impl Progress for FromBroker {
-    fn said(&self) -> WorkerProgress {
+impl MessageProgress for FromBroker {
+    fn progress(&self) -> WorkerProgress {
         match self {
             Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready { .. } | Self::Verdict { .. } | Self::Rejected { .. } | Self::Pong(_) => {
@@ -56,8 +56,8 @@ impl Progress for FromBroker {
     }
 }
 
-impl Progress for FromStore {
-    fn said(&self) -> WorkerProgress {
+impl MessageProgress for FromStore {
+    fn progress(&self) -> WorkerProgress {
         match self {
             Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready

@@ -56,8 +56,8 @@ pub(crate) struct Router {
     cancelled_requests: u32,
     /// Deaths of the provider during that request.
     provider_deaths: u32,
-    /// A person wants the turn to stop, and its end is not on disk: said again to a conversation
-    /// that was started anew.
+    /// A person stopped the turn, and its end is not on disk: sent again to a new process of the
+    /// conversation.
     stopping: bool,
     /// A person asked to shrink the context and the conversation has not answered yet: sent again
     /// to a new process.
@@ -115,7 +115,7 @@ impl Router {
         self.asked.is_some()
     }
 
-    /// Where in the conversation a call of now stands.
+    /// The turn and the round that a call belongs to now.
     pub(crate) fn place(&self) -> TurnRound {
         self.place
     }
@@ -152,7 +152,7 @@ impl Router {
         before.into_iter().chain([text.to_owned()]).collect()
     }
 
-    /// A person's words that wait; they are on disk.
+    /// Queues a prompt; its record is on disk.
     pub(crate) fn enqueue(&mut self, text: String) {
         self.queue.push_back(text);
     }
@@ -180,7 +180,7 @@ impl Router {
         Some(steps)
     }
 
-    /// A person's words. QueuedOnDisk until the conversation has put them on disk, however often it dies.
+    /// Sends a prompt. It is kept until the conversation has recorded it, however often that dies.
     pub(crate) fn prompt(&mut self, text: String) -> Vec<RouteStep> {
         self.queued_on_disk = QueuedOnDisk::No;
         self.unconfirmed.push_back(text.clone());
@@ -367,7 +367,7 @@ impl Router {
         vec![RouteStep::ToSession(ToSession::ProviderDied(deaths))]
     }
 
-    /// Where the turn is, in words for people; with the calls that run.
+    /// The progress of the turn, as people read it, with its running calls.
     fn place_in_turn(&self, calls: &[u32]) -> String {
         let TurnRound { turn, round } = self.place;
         let at = format!("in turn {turn}");
@@ -393,7 +393,7 @@ impl Router {
         self.ready = false;
         let mut steps = self.cancel_request();
         if !steps.is_empty() {
-            let reason = format!("agentd-session {cause}; the answer is asked for again");
+            let reason = format!("agentd-session {cause}; the request is sent again");
             steps.push(RouteStep::Show(Event::Struck { reason }));
         }
         steps.extend(self.stopping.then_some(RouteStep::CancelCalls));

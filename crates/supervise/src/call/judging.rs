@@ -94,7 +94,9 @@ impl CallMachine {
 
     /// Fails closed: denies the call, now or when its judgement is due.
     pub(super) fn on_broker_failed(&mut self, why: String) -> Vec<CallEffect> {
-        let text = format!("The call was not run: nothing can judge it ({why}).");
+        let text = format!(
+            "The call was not run: the broker, which judges calls, is not available ({why})."
+        );
         self.broker_failure = Some(why.clone());
         self.on_verdict(Verdict::Deny(Basis::Unjudgeable(why), text))
     }
@@ -105,8 +107,7 @@ impl CallMachine {
         }
         match verdict {
             Verdict::Allow(basis) if !gives_rights(&basis, &self.facts) => {
-                let why =
-                    "it asks for more than the session has, which neither a person nor a rule gave";
+                let why = "it asks for rights beyond the session's, and neither a person nor a rule gave them";
                 self.on_deny(
                     Basis::Unjudgeable(why.to_owned()),
                     format!("The call was not run: {why}."),

@@ -210,7 +210,7 @@ impl CallMachine {
 
     fn on_disk_failed(&mut self, reason: &str) -> Vec<CallEffect> {
         let text =
-            format!("The call was not run: the session can write no more to disk ({reason}).");
+            format!("The call was not run: the session cannot write to disk any more ({reason}).");
         let effects =
             self.conclude(failed(&self.facts.call.tool, Outcome::Failed, "disk", text), Cut::No);
         let kill = std::iter::once(CallEffect::KillRunner);

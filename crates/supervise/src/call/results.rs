@@ -17,16 +17,16 @@ pub(super) fn failed(tool: &str, outcome: Outcome, code: &str, text: String) -> 
 /// The result of a call that needs a store and has none.
 pub(super) fn no_store(tool: &str, cause: &str) -> ToolResult {
     let text = format!("nothing was done: agentd-store {cause}");
-    let hint = "Go on without it, and tell the person; `agentd restart` tries again.";
+    let hint = "Go on without it, and tell the person: `agentd restart` starts the store again.";
     ToolResult::error(Outcome::Failed, "store_unavailable", tool, &text, hint)
 }
 
 /// The result of an edit whose file has changed since the model read it.
 pub(super) fn stale(tool: &str, named: &str) -> ToolResult {
     let text = format!(
-        "{named:?} changed on disk since you last read or wrote it; nothing was changed by this call"
+        "{named:?} changed on disk since you last read or wrote it; this call changed nothing"
     );
-    let hint = "Read it again and make the call anew.";
+    let hint = "Read it again, then repeat the call.";
     let result = ToolResult::error(Outcome::Failed, "stale", tool, &text, hint);
     let summary = format!("{tool}: {named:?} changed on disk since it was read");
     ToolResult { summary, ..result }

@@ -1,5 +1,5 @@
 //! The process of a command's allow-list proxy: started with the runner, read, and ended with it. The
-//! machine in `proxy` decides what follows from its messages.
+//! machine in `proxy_machine` decides what follows from its messages.
 
 use super::not_started;
 use super::state::{CallState, RunningProxy};
@@ -151,7 +151,7 @@ impl CallState {
         match self.args.sign_in.as_ref().map(|it| (it.sign_in.clone(), it.copies())) {
             Some((sign_in, Ok(keys))) => (Some(sign_in), keys),
             Some((_, Err(error))) => {
-                tracing::error!(%error, "the keys of a proxy could not be passed on");
+                tracing::error!(%error, "the keys could not be sent to a proxy");
                 (None, Vec::new())
             }
             None => (None, Vec::new()),

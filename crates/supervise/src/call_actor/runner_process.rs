@@ -164,7 +164,11 @@ impl CallState {
             Ok(Err(NotRunnersChild)) => {
                 runner.process.kill_for_breach("it named a process that is not its own")
             }
-            Err(error) => return Some(CallInput::DiskFailed(format!("list of runners: {error}"))),
+            Err(error) => {
+                return Some(CallInput::DiskFailed(format!(
+                    "the list of runners could not be written: {error}"
+                )));
+            }
         }
         None
     }

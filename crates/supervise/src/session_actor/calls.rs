@@ -107,7 +107,7 @@ impl SessionActorState {
                 self.send_store_failure(&actor);
                 self.calls.running.insert(id, actor);
             }
-            Err(error) => self.enter_read_only(format!("call {id} could not begin: {error}")),
+            Err(error) => self.enter_read_only(format!("call {id} could not be started: {error}")),
         }
     }
 
@@ -123,7 +123,8 @@ impl SessionActorState {
         }
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
-        // The conversation says `Run` of all that is not its own; who does it is known here.
+        // The conversation sends `Run` for every call that it does not execute itself; the store executes
+        // some of those.
         let executor = match (executor, found.spec.profile) {
             (Executor::Runner, Profile::Store) => Executor::Store,
             (executor, _) => executor,
@@ -283,7 +284,7 @@ impl SessionActorState {
             ProtectedCopies::of(&self.journal.directory).remove(call.number);
         }
         if kept.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. }) {
-            // The next conversation finds more than the one before it had file_versions.
+            // The next conversation process finds more records than the one before it: that is progress.
             self.turn.router.progressed();
             let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
         }
@@ -313,7 +314,7 @@ impl SessionActorState {
             self.clients.untrusted_hook_shown = true;
             let command = &known.hook.command;
             let text = format!(
-                "`{command}` does not run after edits, since this project is not trusted: trust it with \
+                "`{command}` does not run after edits, because this project is not trusted. Trust it with \
                  `agentd init`, or for one run with --trust-project"
             );
             tracing::info!(session = %self.plan.id, "{text}");

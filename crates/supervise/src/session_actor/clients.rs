@@ -132,9 +132,9 @@ impl SessionActorState {
         match (order.opening.audience, self.plan.rules.audience) {
             (Audience::Nobody, Audience::Person) if self.is_used() => {
                 let message = format!(
-                    "session {id} is open in a terminal, where a script would wait for the \
-                     person's answers; leave it there first, or `agentd fork {id}` and go on with \
-                     the copy",
+                    "session {id} is open in a terminal: a script in it would wait for that \
+                     person's answers. Detach the terminal first, or work in a copy: \
+                     `agentd fork {id}`",
                     id = self.plan.id
                 );
                 let _ = order.reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
@@ -229,7 +229,7 @@ impl SessionActorState {
                         let again = AttachRequest { client, name, from, others, feed };
                         let _ = myself.send_message(ClientToSession::Attach(again).into());
                     }
-                    // Its actor says that it is gone.
+                    // Its actor reports the end of the connection.
                     Ok(FeedStatus::Gone) => {}
                     Err(why) => {
                         refuse(&client, why);

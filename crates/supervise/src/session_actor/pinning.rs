@@ -22,7 +22,7 @@ const STAT: Duration = Duration::from_secs(2);
 /// The first bytes of a file that are checked for text.
 const BEGINNING: u64 = 8 << 10;
 
-/// `Ok`, or why not, in plain words.
+/// `Ok`, or the reason as people read it.
 pub(super) async fn can_be_shown(cage: &Confinement, named: &str) -> Result<(), String> {
     let project = cage.project.to_path();
     let granted: Vec<PathBuf> =
@@ -64,7 +64,7 @@ fn check(project: &Path, granted: &[PathBuf], named: &Path) -> Result<(), String
     Ok(())
 }
 
-/// Sends the stamps of these files to the conversation's process that asked for them, and to no later one.
+/// Sends the stamps of these files to the conversation's process that asked for them, not to a later one.
 pub(super) fn stat(to: WorkerRef<SessionLink>, project: PathBuf, check: u32, files: Vec<String>) {
     let began = now_ns();
     tokio::spawn(async move {

@@ -10,18 +10,18 @@ use ractor::ActorRef;
 impl Problems {
     /// The message for people: the failure, and how to go on.
     fn reason(&self, session: &SessionId) -> Option<String> {
-        let read_only = "this session can be read but takes nothing more, because";
+        let read_only = "this session can be read but accepts no input:";
         match (&self.disk, &self.conversation, &self.provider) {
             (Some(why), _, _) => Some(format!(
-                "{read_only} {why}. Free space or mend the disk, then open it again: `agentd stop \
+                "{read_only} {why}. Free space or repair the disk, then open it again: `agentd stop \
                  {session}`, `agentd attach {session}`"
             )),
             (None, Some(why), _) => Some(format!(
-                "{read_only} its conversation cannot go on: {why}. `agentd restart {session}` tries \
+                "{read_only} its conversation has failed: {why}. `agentd restart {session}` tries \
                  again"
             )),
             (None, None, Some(why)) => Some(format!(
-                "{read_only} nothing can ask the model: {why}. `agentd restart {session}` tries again"
+                "{read_only} its provider has failed: {why}. `agentd restart {session}` tries again"
             )),
             (None, None, None) => None,
         }
@@ -75,8 +75,8 @@ impl SessionActorState {
     /// Starts the processes that have failed again.
     ///
     /// # Errors
-    /// The reason and the way on where the disk has closed the session: its records end where the disk
-    /// failed, and only opening the session reads them anew.
+    /// The reason and a remedy, if the disk has made the session read-only: its records end where the
+    /// disk failed, and only opening the session reads them again.
     pub(super) fn restart(&mut self) -> Result<(), String> {
         if self.problems.disk.is_some() {
             return Err(self.degraded().unwrap_or_default());

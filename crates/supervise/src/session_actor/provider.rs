@@ -41,7 +41,7 @@ impl SessionActorState {
         }
     }
 
-    /// Says it to the provider, which is started for a request where it rests.
+    /// Sends a message to the provider. A request starts a suspended provider.
     pub(super) fn send_provider(&mut self, message: ToProvider) {
         if matches!(message, ToProvider::Ask(_)) {
             if let Some(resting) = self.timers.provider_idle.take() {
@@ -123,7 +123,9 @@ impl SessionActorState {
         for (_, descriptor) in self.provider_fds() {
             match descriptor.try_clone() {
                 Ok(copy) => self.workers.provider.send_descriptor(copy),
-                Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
+                Err(error) => {
+                    tracing::error!(%error, "a descriptor could not be sent to the provider")
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use protocol::judgement::{Answer, Rule};
 use std::path::PathBuf;
 
 impl SessionActorState {
-    /// Keeps the rule of an answer that the broker has said yes to.
+    /// Remembers the rule of an answer that the broker accepted.
     pub(super) async fn learn(&mut self, answer: &Answer, by: &str) {
         let (text, kept) = match answer {
             Answer::Once | Answer::Deny(_) | Answer::Stop => return,
@@ -41,7 +41,7 @@ impl SessionActorState {
 
 /// The place of the rule in the person's file, or why it could not be written.
 async fn write(file: Option<PathBuf>, rule: String) -> Result<(String, u32), String> {
-    let file = file.ok_or("there is no place for a configuration of yours: HOME is not set")?;
+    let file = file.ok_or("your configuration file cannot be located: HOME is not set")?;
     let written =
         tokio::task::spawn_blocking(move || match config::append_allow_rule(&file, &rule) {
             Ok(line) => Ok((file.display().to_string(), line)),

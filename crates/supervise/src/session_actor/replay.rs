@@ -108,7 +108,7 @@ struct BatchSender<S> {
 struct ReplayStopped;
 
 impl<S: FnMut(Vec<ToSession>, OwnedSemaphorePermit)> BatchSender<S> {
-    /// Waits until the conversation has taken enough of those before.
+    /// Sends a batch once the conversation has taken enough of the earlier ones.
     fn send(&mut self, messages: Vec<ToSession>) -> Result<(), ReplayStopped> {
         let permit = Handle::current().block_on(Arc::clone(&self.in_flight).acquire_owned());
         (self.forward)(messages, permit.map_err(|_| ReplayStopped)?);

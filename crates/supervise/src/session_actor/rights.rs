@@ -64,7 +64,7 @@ pub(super) async fn signing(
     let none = |why: String| {
         let hint = "Nothing was run. Leave `git_signing` out to commit without a signature.";
         let result = ToolResult::error(Outcome::Invalid, "no_signing", found.spec.name, &why, hint);
-        ToolResult { summary: "nothing can be signed here".to_owned(), ..result }
+        ToolResult { summary: "signing is not available here".to_owned(), ..result }
     };
     match found.signing {
         GitSigning::Off => Ok(None),
@@ -175,5 +175,5 @@ fn none(tool: &str, why: &str) -> ToolResult {
 fn no_list(tool: &str, why: &str) -> ToolResult {
     let hint = "Leave `hosts` out, or ask for `network` on.";
     let result = ToolResult::error(Outcome::Invalid, "no_allow_list", tool, why, hint);
-    ToolResult { summary: "an allow-list cannot be had here".to_owned(), ..result }
+    ToolResult { summary: "an allow-list is not available here".to_owned(), ..result }
 }

@@ -37,7 +37,7 @@ impl SessionActorState {
         self.store.instructions == Instructions::Pending
     }
 
-    /// The conversation begins without it after a while.
+    /// The conversation begins without the instructions after a while.
     pub(super) fn limit_instructions_wait(&self, myself: &ActorRef<SessionMsg>) {
         myself.send_after(INSTRUCTIONS, || SessionMsg::Timer(SessionTimer::InstructionsTimeout));
     }
@@ -75,7 +75,7 @@ impl SessionActorState {
                 let lost = || CallInput::StoreLost { cause: why.clone(), will_restart };
                 self.send_calls(|| CallMsg::Input(lost()));
                 if failed.is_some() {
-                    // Their calls go on without them.
+                    // The calls go on without copies.
                     self.store.requested.clear();
                     tracing::error!(session = %self.plan.id, ?failed, "the store has failed");
                     self.store.failed = failed;

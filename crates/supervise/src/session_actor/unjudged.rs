@@ -59,7 +59,7 @@ impl SessionActorState {
         let ended = audit::end(call, &conclusion, &ran);
         let head = match decided {
             Some(decided) => self.write_audit(decided, ended).await,
-            None => Err("its decision cannot be said".to_owned()),
+            None => Err("its decision cannot be recorded".to_owned()),
         };
         if let Err(why) = &head {
             self.enter_read_only(format!("the audit log cannot be written: {why}"));

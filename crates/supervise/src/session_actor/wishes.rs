@@ -183,7 +183,7 @@ impl SessionActorState {
         };
         let elsewhere = self.plan.needs_new_provider(&config);
         if elsewhere && !self.may_suspend() {
-            let why = "a recording is played or made, and the model stands on another server";
+            let why = "the session uses a recording, and this model is on another server";
             return fail(client, FailedKind::Usage, why.to_owned());
         }
         if self.record(vec![encode::setting_change(&Change::Model(name), by)]).await.is_err() {
@@ -209,8 +209,8 @@ impl SessionActorState {
         }
         if pinned.len() >= MOST_PINNED {
             return Err(format!(
-                "{MOST_PINNED} files are pinned already, each sent with every request; take one \
-                 back with :drop"
+                "{MOST_PINNED} files are pinned already, each sent with every request; unpin one \
+                 with :drop"
             ));
         }
         Ok(())

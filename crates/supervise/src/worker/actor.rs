@@ -4,7 +4,7 @@
 //! [`RestartHistory`] what to do when the child ends, and reports to its owner. The owner sends its
 //! state again to each new process.
 
-use crate::progress::Progress;
+use crate::progress::MessageProgress;
 use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use crate::worker::restart::{self, RestartDecision, RestartHistory, WorkerProgress};
@@ -115,7 +115,7 @@ impl<L: Link> WorkerActor<L> {
 
 impl<L: Link + 'static> Actor for WorkerActor<L>
 where
-    L::From: Progress,
+    L::From: MessageProgress,
 {
     type Msg = WorkerMsg<L>;
     type State = WorkerState<L>;
@@ -157,7 +157,7 @@ where
             WorkerMsg::ToWorker(generation, what) => state.send_to_process(generation, what),
             WorkerMsg::Process(generation, _) if generation != state.generation => {}
             WorkerMsg::Process(_, ProcessEvent::Message { message: word, permit: heard }) => {
-                if word.said() == WorkerProgress::Progressed {
+                if word.progress() == WorkerProgress::Progressed {
                     state.progress = WorkerProgress::Progressed;
                 }
                 state.heartbeat.on_message();
@@ -205,7 +205,7 @@ where
 
 impl<L: Link + 'static> WorkerState<L>
 where
-    L::From: Progress,
+    L::From: MessageProgress,
 {
     fn attach(
         &mut self,
