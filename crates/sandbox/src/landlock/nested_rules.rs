@@ -53,7 +53,7 @@ impl NestedRules {
     /// Adds one path to both.
     ///
     /// # Errors
-    /// `CageStep::Layer` where the kernel refuses it.
+    /// `CageStep::Layer` if the kernel refuses it.
     pub(crate) fn add(self, place: impl AsFd, access: Access) -> Result<Self, CageError> {
         let inner = match self.same {
             SharedRuleset::Yes => self.command,

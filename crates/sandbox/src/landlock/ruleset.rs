@@ -89,7 +89,7 @@ pub(crate) fn missing_rights(abi: u32) -> Vec<String> {
 /// Creates a ruleset from `grants`. Nothing is restricted yet.
 ///
 /// # Errors
-/// `CageStep::Layer` where the kernel refuses a rule.
+/// `CageStep::Layer` if the kernel refuses a rule.
 pub(crate) fn rules(grants: &[PathGrant], tcp: TcpAccess) -> Result<RulesetCreated, CageError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -113,7 +113,7 @@ pub(crate) fn rules(grants: &[PathGrant], tcp: TcpAccess) -> Result<RulesetCreat
 /// Creates a ruleset that allows only to remove and rename files below `roots`.
 ///
 /// # Errors
-/// `CageStep::Layer` where the kernel refuses a rule.
+/// `CageStep::Layer` if the kernel refuses a rule.
 pub(crate) fn removal_rules(roots: &[OwnedFd]) -> Result<RulesetCreated, CageError> {
     let renames = AccessFs::Refer | AccessFs::MakeDir;
     let rights = AccessFs::ReadDir | AccessFs::RemoveDir | AccessFs::RemoveFile | renames;
@@ -134,7 +134,7 @@ pub(crate) fn removal_rules(roots: &[OwnedFd]) -> Result<RulesetCreated, CageErr
 /// Adds one path to the ruleset.
 ///
 /// # Errors
-/// `CageStep::Layer` where the kernel refuses it.
+/// `CageStep::Layer` if the kernel refuses it.
 pub(crate) fn add(
     rules: RulesetCreated,
     place: impl AsFd,

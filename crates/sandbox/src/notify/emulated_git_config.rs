@@ -17,7 +17,7 @@ use super::resolve::{FinalLink, Resolved, resolve};
 use crate::error::{CageError, CageStep};
 use crate::git_config_file::GitConfigFile;
 use crate::protected::{changes_harmlessly, leads_inside};
-use crate::seccomp::NameChange;
+use crate::seccomp::EntryChange;
 use crate::spawn::read_only_mounts::ReadOnlyMounter;
 use crate::sys;
 use nix::errno::Errno;
@@ -64,7 +64,7 @@ pub(super) fn find_replaced<'a>(
     });
     // Checked before any path is resolved, since nearly every rename ends here.
     let named = |locked: &LockedGitConfig| to.path.file_name() == locked.config.file.file_name();
-    if actions != [Some(NameChange::Removed), Some(NameChange::Replaced)]
+    if actions != [Some(EntryChange::Removed), Some(EntryChange::Replaced)]
         || !locked.iter().any(named)
     {
         return None;

@@ -7,7 +7,7 @@ use super::proc_reader::ProcReader;
 use super::resolve::{FileKind, FinalLink, Resolved, resolve};
 use super::socket;
 use super::socket_address::{LONGEST, SocketAddress, stays_on_this_host};
-use crate::seccomp::NameChange;
+use crate::seccomp::EntryChange;
 use protocol::confinement::{Network, Tier};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -131,7 +131,7 @@ pub(super) fn predict(
 pub(super) fn bound_name(address: SocketAddress) -> Option<PathClaim> {
     let made = |path: PathBuf| PathClaim {
         path,
-        action: PathAction::Name(NameChange::Made, FinalLink::NotFollowed),
+        action: PathAction::Name(EntryChange::Made, FinalLink::NotFollowed),
     };
     match address {
         SocketAddress::Path(path) => Some(made(path)),

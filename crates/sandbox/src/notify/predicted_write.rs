@@ -10,7 +10,7 @@ use super::predicted_signal::{self, ProcessOwner};
 use super::proc_reader::ProcReader;
 use super::resolve::{FileKind, FinalLink, Resolved, RootDir, on_read_only_mount, resolve};
 use super::writable::WritablePaths;
-use crate::seccomp::{FollowLink, NameChange, ObservedCall, OpenFlags};
+use crate::seccomp::{EntryChange, FollowLink, ObservedCall, OpenFlags};
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, EACCES, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(super) enum PathAction {
     /// Opened for writing with these flags.
     Open(i32),
     /// A name is created, removed or changed.
-    Name(NameChange, FinalLink),
+    Name(EntryChange, FinalLink),
 }
 
 /// The root directories that paths start from.
@@ -74,17 +74,17 @@ pub(super) fn claims(
             .filter_map(|place| {
                 let path = absolute(place.dir, place.path)?;
                 let end = match place.role {
-                    NameChange::Changed(_, FollowLink::Yes) => FinalLink::Followed,
-                    NameChange::Changed(_, FollowLink::Flag(argument))
+                    EntryChange::Changed(_, FollowLink::Yes) => FinalLink::Followed,
+                    EntryChange::Changed(_, FollowLink::Flag(argument))
                         if args[argument] as i32 & AT_SYMLINK_NOFOLLOW == 0 =>
                     {
                         FinalLink::Followed
                     }
-                    NameChange::Changed(_, FollowLink::No | FollowLink::Flag(_))
-                    | NameChange::Made
-                    | NameChange::Removed
-                    | NameChange::Replaced
-                    | NameChange::Linked => FinalLink::NotFollowed,
+                    EntryChange::Changed(_, FollowLink::No | FollowLink::Flag(_))
+                    | EntryChange::Made
+                    | EntryChange::Removed
+                    | EntryChange::Replaced
+                    | EntryChange::Linked => FinalLink::NotFollowed,
                 };
                 Some(PathClaim { path, action: PathAction::Name(place.role, end) })
             })
@@ -105,8 +105,8 @@ pub(super) fn apply_rename_flags(claims: &mut [PathClaim], flags: u64) {
         return;
     }
     for claim in claims {
-        if let PathAction::Name(role @ NameChange::Replaced, _) = &mut claim.action {
-            *role = NameChange::Made;
+        if let PathAction::Name(role @ EntryChange::Replaced, _) = &mut claim.action {
+            *role = EntryChange::Made;
         }
     }
 }
@@ -158,9 +158,12 @@ fn left_out(
         (Resolved::Missing(_), PathAction::Open(flags)) => flags & O_CREAT == 0,
         (
             Resolved::Missing(_),
-            PathAction::Name(NameChange::Removed | NameChange::Linked | NameChange::Changed(..), _),
+            PathAction::Name(
+                EntryChange::Removed | EntryChange::Linked | EntryChange::Changed(..),
+                _,
+            ),
         ) => true,
-        (Resolved::Missing(_), PathAction::Name(NameChange::Made | NameChange::Replaced, _))
+        (Resolved::Missing(_), PathAction::Name(EntryChange::Made | EntryChange::Replaced, _))
         | (Resolved::Exists(..) | Resolved::NotSearchable(_) | Resolved::Unknown, _) => false,
     };
     if !wanted {
@@ -231,22 +234,25 @@ fn judge(action: PathAction, found: &Resolved, writable: &WritablePaths) -> Writ
             }
             refused(writable.name_refusal(real), real)
         }
-        (PathAction::Name(NameChange::Made, _), Resolved::Missing(real))
-        | (PathAction::Name(NameChange::Removed, _), Resolved::Exists(real, _))
+        (PathAction::Name(EntryChange::Made, _), Resolved::Missing(real))
+        | (PathAction::Name(EntryChange::Removed, _), Resolved::Exists(real, _))
         | (
-            PathAction::Name(NameChange::Replaced, _),
+            PathAction::Name(EntryChange::Replaced, _),
             Resolved::Exists(real, _) | Resolved::Missing(real),
         ) => refused(writable.name_refusal(real), real),
         // A second name inside for a file outside: the two directories have different rights.
-        (PathAction::Name(NameChange::Linked, _), Resolved::Exists(real, _)) => {
+        (PathAction::Name(EntryChange::Linked, _), Resolved::Exists(real, _)) => {
             refused(writable.write_refusal(real).map(|_| libc::EXDEV), real)
         }
-        (PathAction::Name(NameChange::Changed(..), _), Resolved::Exists(real, _)) => {
+        (PathAction::Name(EntryChange::Changed(..), _), Resolved::Exists(real, _)) => {
             refused(writable.write_refusal(real), real)
         }
-        (PathAction::Name(NameChange::Made, _), Resolved::Exists(..))
+        (PathAction::Name(EntryChange::Made, _), Resolved::Exists(..))
         | (
-            PathAction::Name(NameChange::Removed | NameChange::Linked | NameChange::Changed(..), _),
+            PathAction::Name(
+                EntryChange::Removed | EntryChange::Linked | EntryChange::Changed(..),
+                _,
+            ),
             Resolved::Missing(_),
         ) => WritePrediction::FailsAnyway,
     }
@@ -256,11 +262,11 @@ fn describe(action: PathAction, real: &Path) -> String {
     let real = real.display();
     match action {
         PathAction::Open(_) => format!("{real} for writing"),
-        PathAction::Name(NameChange::Made, _) => format!("{real}, making it"),
-        PathAction::Name(NameChange::Removed, _) => format!("{real}, removing it"),
-        PathAction::Name(NameChange::Replaced, _) => format!("{real}, as a new name"),
-        PathAction::Name(NameChange::Linked, _) => format!("{real}, linking to it"),
-        PathAction::Name(NameChange::Changed(what, _), _) => format!("{real}, its {what}"),
+        PathAction::Name(EntryChange::Made, _) => format!("{real}, making it"),
+        PathAction::Name(EntryChange::Removed, _) => format!("{real}, removing it"),
+        PathAction::Name(EntryChange::Replaced, _) => format!("{real}, as a new name"),
+        PathAction::Name(EntryChange::Linked, _) => format!("{real}, linking to it"),
+        PathAction::Name(EntryChange::Changed(what, _), _) => format!("{real}, its {what}"),
     }
 }
 
@@ -391,20 +397,20 @@ mod tests {
         let action = |role| PathAction::Name(role, FinalLink::NotFollowed);
         let refused = |errno, path: &str| WritePrediction::Refused(errno, PathBuf::from(path));
         for (role, found, expected) in [
-            (NameChange::Made, free("/p/d"), WritePrediction::Passes),
-            (NameChange::Made, free("/q/d"), refused(EACCES, "/q/d")),
-            (NameChange::Made, there("/q"), WritePrediction::FailsAnyway),
-            (NameChange::Removed, there("/p/d"), WritePrediction::Passes),
-            (NameChange::Removed, there("/q/d"), refused(EACCES, "/q/d")),
-            (NameChange::Removed, free("/q/d"), WritePrediction::FailsAnyway),
-            (NameChange::Removed, there("/p"), refused(EACCES, "/p")),
-            (NameChange::Replaced, free("/q/d"), refused(EACCES, "/q/d")),
-            (NameChange::Replaced, there("/q/d"), refused(EACCES, "/q/d")),
-            (NameChange::Linked, there("/q/d"), refused(libc::EXDEV, "/q/d")),
-            (NameChange::Linked, there("/p/d"), WritePrediction::Passes),
-            (NameChange::Changed("mode", FollowLink::Yes), there("/q"), refused(EACCES, "/q")),
+            (EntryChange::Made, free("/p/d"), WritePrediction::Passes),
+            (EntryChange::Made, free("/q/d"), refused(EACCES, "/q/d")),
+            (EntryChange::Made, there("/q"), WritePrediction::FailsAnyway),
+            (EntryChange::Removed, there("/p/d"), WritePrediction::Passes),
+            (EntryChange::Removed, there("/q/d"), refused(EACCES, "/q/d")),
+            (EntryChange::Removed, free("/q/d"), WritePrediction::FailsAnyway),
+            (EntryChange::Removed, there("/p"), refused(EACCES, "/p")),
+            (EntryChange::Replaced, free("/q/d"), refused(EACCES, "/q/d")),
+            (EntryChange::Replaced, there("/q/d"), refused(EACCES, "/q/d")),
+            (EntryChange::Linked, there("/q/d"), refused(libc::EXDEV, "/q/d")),
+            (EntryChange::Linked, there("/p/d"), WritePrediction::Passes),
+            (EntryChange::Changed("mode", FollowLink::Yes), there("/q"), refused(EACCES, "/q")),
             (
-                NameChange::Changed("mode", FollowLink::Yes),
+                EntryChange::Changed("mode", FollowLink::Yes),
                 there("/dev/null"),
                 WritePrediction::Passes,
             ),
@@ -420,12 +426,12 @@ mod tests {
         let is = |path: &str, kind| Resolved::Exists(PathBuf::from(path), kind);
         for (action, found, expected) in [
             (
-                action(NameChange::Removed),
+                action(EntryChange::Removed),
                 there("/p/.git/hooks"),
                 refused(libc::EBUSY, "/p/.git/hooks"),
             ),
             (
-                action(NameChange::Made),
+                action(EntryChange::Made),
                 free("/p/.git/hooks/x"),
                 refused(libc::EROFS, "/p/.git/hooks/x"),
             ),

@@ -4,7 +4,7 @@
 use super::notify_fd::Notification;
 use super::predicted_write::{PathAction, PathClaim};
 use super::proc_reader::ProcReader;
-use crate::seccomp::NameChange;
+use crate::seccomp::EntryChange;
 use crate::usage::shared_memory::{SHM, SharedShmCreations};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -46,9 +46,10 @@ impl ShmObserver {
 fn makes(action: PathAction) -> bool {
     match action {
         PathAction::Open(flags) => flags & libc::O_CREAT != 0,
-        PathAction::Name(NameChange::Made | NameChange::Replaced, _) => true,
-        PathAction::Name(NameChange::Removed | NameChange::Linked | NameChange::Changed(..), _) => {
-            false
-        }
+        PathAction::Name(EntryChange::Made | EntryChange::Replaced, _) => true,
+        PathAction::Name(
+            EntryChange::Removed | EntryChange::Linked | EntryChange::Changed(..),
+            _,
+        ) => false,
     }
 }

@@ -20,7 +20,7 @@ pub(super) const X32: u32 = 0x4000_0000;
 /// Compiles the rules.
 ///
 /// # Errors
-/// [`InstallError::TooLong`] where a jump does not reach.
+/// [`InstallError::TooLong`] if a jump does not reach.
 pub(super) fn compile(policy: &SyscallRules) -> Result<BpfProgram, InstallError> {
     let mut program = vec![
         load(ARCH),

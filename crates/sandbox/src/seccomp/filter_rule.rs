@@ -156,12 +156,12 @@ pub(crate) struct PathArg {
     /// The argument with the path.
     pub(crate) path: usize,
     /// The change.
-    pub(crate) role: NameChange,
+    pub(crate) role: EntryChange,
 }
 
 /// A change of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NameChange {
+pub(crate) enum EntryChange {
     /// It is created and must not exist.
     Made,
     /// It is removed and must exist.

@@ -27,7 +27,7 @@ pub(crate) mod tests;
 
 pub(crate) use exec_marker::ExecMarker;
 pub(crate) use filter_rule::{
-    EmulatedCall, FilterAction, FilterRule, FollowLink, MetadataField, MetadataTarget, NameChange,
+    EmulatedCall, EntryChange, FilterAction, FilterRule, FollowLink, MetadataField, MetadataTarget,
     ObservedCall, OpenFlags, ProcessAct, ProcessArg, TimeUnit,
 };
 pub(crate) use filter_spec::{FilterSpec, InetSockets, Reporting, TruncateGuard};

@@ -1,8 +1,9 @@
 //! The rules of the filter: a table with a reason in each row.
 
 use super::filter_rule::{
-    ArgMatch, ArgTest, EmulatedCall, FilterAction, FilterRule, FollowLink, MetadataField,
-    MetadataTarget, NameChange, ObservedCall, OpenFlags, PathArg, ProcessAct, ProcessArg, TimeUnit,
+    ArgMatch, ArgTest, EmulatedCall, EntryChange, FilterAction, FilterRule, FollowLink,
+    MetadataField, MetadataTarget, ObservedCall, OpenFlags, PathArg, ProcessAct, ProcessArg,
+    TimeUnit,
 };
 use super::filter_spec::{
     ExecFilter, FilterSpec, InetSockets, MetadataRule, Reporting, TruncateGuard, UnixSockets,
@@ -101,11 +102,11 @@ const fn names(call: &'static str, places: &'static [PathArg]) -> FilterRule {
     observe(call, ObservedCall::Names(places))
 }
 
-const fn place(path: usize, role: NameChange) -> PathArg {
+const fn place(path: usize, role: EntryChange) -> PathArg {
     PathArg { dir: None, path, role }
 }
 
-const fn place_at(dir: usize, role: NameChange) -> PathArg {
+const fn place_at(dir: usize, role: EntryChange) -> PathArg {
     PathArg { dir: Some(dir), path: dir + 1, role }
 }
 
@@ -301,21 +302,21 @@ const OBSERVED: &[FilterRule] = &[
     observe_if("openat", &[any_bit(2, WRITE_INTENT)], ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::Arg(2) }),
     observe("openat2", ObservedCall::Open { dir: Some(0), path: 1, flags: OpenFlags::How(2) }),
     observe("creat", ObservedCall::Open { dir: None, path: 0, flags: OpenFlags::Creat }),
-    names("truncate", &[place(0, NameChange::Changed("length", FollowLink::Yes))]),
-    names("mkdir", &[place(0, NameChange::Made)]),
-    names("mkdirat", &[place_at(0, NameChange::Made)]),
-    names("mknod", &[place(0, NameChange::Made)]),
-    names("mknodat", &[place_at(0, NameChange::Made)]),
-    names("symlink", &[place(1, NameChange::Made)]),
-    names("symlinkat", &[place_at(1, NameChange::Made)]),
-    names("rmdir", &[place(0, NameChange::Removed)]),
-    names("unlink", &[place(0, NameChange::Removed)]),
-    names("unlinkat", &[place_at(0, NameChange::Removed)]),
-    names("rename", &[place(0, NameChange::Removed), place(1, NameChange::Replaced)]),
-    names("renameat", &[place_at(0, NameChange::Removed), place_at(2, NameChange::Replaced)]),
-    names("renameat2", &[place_at(0, NameChange::Removed), place_at(2, NameChange::Replaced)]),
-    names("link", &[place(0, NameChange::Linked), place(1, NameChange::Made)]),
-    names("linkat", &[place_at(0, NameChange::Linked), place_at(2, NameChange::Made)]),
+    names("truncate", &[place(0, EntryChange::Changed("length", FollowLink::Yes))]),
+    names("mkdir", &[place(0, EntryChange::Made)]),
+    names("mkdirat", &[place_at(0, EntryChange::Made)]),
+    names("mknod", &[place(0, EntryChange::Made)]),
+    names("mknodat", &[place_at(0, EntryChange::Made)]),
+    names("symlink", &[place(1, EntryChange::Made)]),
+    names("symlinkat", &[place_at(1, EntryChange::Made)]),
+    names("rmdir", &[place(0, EntryChange::Removed)]),
+    names("unlink", &[place(0, EntryChange::Removed)]),
+    names("unlinkat", &[place_at(0, EntryChange::Removed)]),
+    names("rename", &[place(0, EntryChange::Removed), place(1, EntryChange::Replaced)]),
+    names("renameat", &[place_at(0, EntryChange::Removed), place_at(2, EntryChange::Replaced)]),
+    names("renameat2", &[place_at(0, EntryChange::Removed), place_at(2, EntryChange::Replaced)]),
+    names("link", &[place(0, EntryChange::Linked), place(1, EntryChange::Made)]),
+    names("linkat", &[place_at(0, EntryChange::Linked), place_at(2, EntryChange::Made)]),
     observe("bind", ObservedCall::Bind),
     observe("kill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
     observe("tkill", ObservedCall::Process(ProcessArg::Number(0), ProcessAct::Signal(1))),
@@ -341,23 +342,23 @@ const ATTRIBUTES: &str = "attributes";
 /// Observed only where the tree is read-only: Landlock has no right for these calls.
 #[rustfmt::skip]
 const OBSERVED_METADATA: &[FilterRule] = &[
-    names("chmod", &[place(0, NameChange::Changed(MODE, FollowLink::Yes))]),
-    names("fchmodat", &[place_at(0, NameChange::Changed(MODE, FollowLink::Yes))]),
-    names("fchmodat2", &[place_at(0, NameChange::Changed(MODE, FollowLink::Flag(3)))]),
-    names("chown", &[place(0, NameChange::Changed(OWNER, FollowLink::Yes))]),
-    names("lchown", &[place(0, NameChange::Changed(OWNER, FollowLink::No))]),
-    names("fchownat", &[place_at(0, NameChange::Changed(OWNER, FollowLink::Flag(4)))]),
-    names("utime", &[place(0, NameChange::Changed(TIMES, FollowLink::Yes))]),
-    names("utimes", &[place(0, NameChange::Changed(TIMES, FollowLink::Yes))]),
-    names("futimesat", &[place_at(0, NameChange::Changed(TIMES, FollowLink::Yes))]),
-    names("utimensat", &[place_at(0, NameChange::Changed(TIMES, FollowLink::Flag(3)))]),
-    names("setxattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
-    names("lsetxattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::No))]),
-    names("setxattrat", &[place_at(0, NameChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
-    names("removexattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
-    names("lremovexattr", &[place(0, NameChange::Changed(ATTRIBUTES, FollowLink::No))]),
-    names("removexattrat", &[place_at(0, NameChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
-    names("file_setattr", &[place_at(0, NameChange::Changed(ATTRIBUTES, FollowLink::Flag(4)))]),
+    names("chmod", &[place(0, EntryChange::Changed(MODE, FollowLink::Yes))]),
+    names("fchmodat", &[place_at(0, EntryChange::Changed(MODE, FollowLink::Yes))]),
+    names("fchmodat2", &[place_at(0, EntryChange::Changed(MODE, FollowLink::Flag(3)))]),
+    names("chown", &[place(0, EntryChange::Changed(OWNER, FollowLink::Yes))]),
+    names("lchown", &[place(0, EntryChange::Changed(OWNER, FollowLink::No))]),
+    names("fchownat", &[place_at(0, EntryChange::Changed(OWNER, FollowLink::Flag(4)))]),
+    names("utime", &[place(0, EntryChange::Changed(TIMES, FollowLink::Yes))]),
+    names("utimes", &[place(0, EntryChange::Changed(TIMES, FollowLink::Yes))]),
+    names("futimesat", &[place_at(0, EntryChange::Changed(TIMES, FollowLink::Yes))]),
+    names("utimensat", &[place_at(0, EntryChange::Changed(TIMES, FollowLink::Flag(3)))]),
+    names("setxattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
+    names("lsetxattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::No))]),
+    names("setxattrat", &[place_at(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
+    names("removexattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Yes))]),
+    names("lremovexattr", &[place(0, EntryChange::Changed(ATTRIBUTES, FollowLink::No))]),
+    names("removexattrat", &[place_at(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Flag(2)))]),
+    names("file_setattr", &[place_at(0, EntryChange::Changed(ATTRIBUTES, FollowLink::Flag(4)))]),
 ];
 
 const fn status(
