@@ -27,6 +27,7 @@ use crate::worker::log_lines;
 use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
+use idle_daemon::IdleTimer;
 use idle_session::RetiringSession;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{DaemonStatus, ProcessRow, SessionState, Unfinished};
@@ -37,7 +38,6 @@ use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT, ShutdownPhase};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 pub(crate) struct RootState {
@@ -45,7 +45,7 @@ pub(crate) struct RootState {
     spawner: Spawner,
     remover: Remover,
     overlays: OverlayRegistry,
-    broker: WorkerRef<BrokerLink>,
+    broker: BrokerState,
     audit: ActorRef<AuditMsg>,
     audit_closed: AuditFailure,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
@@ -53,20 +53,22 @@ pub(crate) struct RootState {
     opening: HashMap<SessionId, Vec<OpenRequest>>,
     /// Sessions that end because they are idle, with requests that wait for their end.
     retiring: HashMap<SessionId, RetiringSession>,
-    /// Why the broker will not be restarted.
-    broker_failed: Option<String>,
-    /// The cage of the running broker.
-    broker_cage: Option<Tier>,
     /// Number of clients admitted so far; names the next one.
     clients_admitted: u32,
     clients: HashMap<ActorId, ActorRef<ClientMsg>>,
     shutdown_phase: ShutdownPhase,
-    /// Number of the current idle timer; a newer timer makes it void.
-    wait: u64,
-    /// Its timer.
-    waiting: Option<AbortHandle>,
+    idle: IdleTimer,
     /// Start time of the supervisor, in milliseconds of Unix time.
     started_at: u64,
+}
+
+/// The broker, and how it is.
+struct BrokerState {
+    worker: WorkerRef<BrokerLink>,
+    /// Why it will not be restarted.
+    failed: Option<String>,
+    /// The cage of the running broker.
+    cage: Option<Tier>,
 }
 
 /// The actor.
@@ -110,19 +112,16 @@ impl Actor for RootActor {
             spawner,
             remover,
             overlays: OverlayRegistry::default(),
-            broker: WorkerRef::new(broker),
+            broker: BrokerState { worker: WorkerRef::new(broker), failed: None, cage: None },
             audit,
             audit_closed,
             sessions,
             opening: HashMap::new(),
             retiring: HashMap::new(),
-            broker_failed: None,
-            broker_cage: None,
             clients_admitted: 0,
             clients: HashMap::new(),
             shutdown_phase: ShutdownPhase::NotStarted,
-            wait: 0,
-            waiting: None,
+            idle: IdleTimer::default(),
             started_at: now_ms(),
         };
         root.start_idle_timer(&myself);
@@ -166,7 +165,7 @@ impl Actor for RootActor {
             }
             RootMsg::IdleTimer(wait) => state.on_idle_timer(&myself, wait),
             RootMsg::IdleConfirmed(wait) => {
-                if wait == state.wait && state.clients.is_empty() {
+                if wait == state.idle.number && state.clients.is_empty() {
                     tracing::info!("idle for its limit; shuts down");
                     state.begin_shutdown(&myself, None);
                 }
@@ -201,7 +200,9 @@ impl Actor for RootActor {
                 state.on_retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
                 // Without the audit log or the broker no call may run.
-                if [state.audit.get_id(), state.broker.actor().get_id()].contains(&who.get_id()) {
+                if [state.audit.get_id(), state.broker.worker.actor().get_id()]
+                    .contains(&who.get_id())
+                {
                     state.begin_shutdown(&myself, None);
                 }
             }
@@ -221,21 +222,21 @@ impl RootState {
     fn on_broker_event(&mut self, event: WorkerEvent<BrokerLink>) {
         match event {
             WorkerEvent::Up(generation) => {
-                self.broker.up(generation);
+                self.broker.worker.up(generation);
                 self.send_to_sessions(|| BrokerToSession::Back(generation));
             }
             WorkerEvent::Message { message: word, permit: _permit } => self.on_broker_message(word),
-            WorkerEvent::Down { cause: _, failed: None } => self.broker_cage = None,
+            WorkerEvent::Down { cause: _, failed: None } => self.broker.cage = None,
             WorkerEvent::Down { cause: _, failed: Some(why) } => {
                 self.send_to_sessions(|| BrokerToSession::Failed(why.clone()));
-                (self.broker_failed, self.broker_cage) = (Some(why), None);
+                (self.broker.failed, self.broker.cage) = (Some(why), None);
             }
         }
     }
 
     fn on_broker_message(&mut self, word: FromBroker) {
         match word {
-            FromBroker::Ready { cage } => self.broker_cage = Some(cage),
+            FromBroker::Ready { cage } => self.broker.cage = Some(cage),
             FromBroker::Pong(_) => {}
             FromBroker::Verdict { call, verdict } => match self.sessions.get(&call.session) {
                 Some(session) => {
@@ -279,9 +280,9 @@ impl RootState {
     }
 
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
-        let cage = self.broker_cage;
+        let cage = self.broker.cage;
         let (row, broker) = oneshot::channel();
-        let _ = self.broker.actor().send_message(WorkerMsg::Describe(row));
+        let _ = self.broker.worker.actor().send_message(WorkerMsg::Describe(row));
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (rows, answer) = oneshot::channel();
             let _ = session.send_message(RootToSession::Describe(rows).into());
@@ -298,7 +299,7 @@ impl RootState {
 
     fn status(&self, reply: oneshot::Sender<DaemonStatus>) {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let troubles = self.broker_failed.iter();
+        let troubles = self.broker.failed.iter();
         let troubles = troubles.map(|why| format!("no call can be judged: {why}")).collect();
         let mut status = DaemonStatus {
             pid: std::process::id(),

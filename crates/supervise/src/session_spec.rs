@@ -27,11 +27,11 @@ use config::{
 use model::SpecOrigin;
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust, Uncaged};
 use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Network, Profile, Tier, WITHOUT_CAGE,
+    Confinement, FilePath, GitSettings, Level, Profile, Tier, WITHOUT_CAGE,
 };
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
-use protocol::judgement::{Audience, Mode, RuleSet};
+use protocol::judgement::{Audience, RuleSet};
 use protocol::provider::{Auth, Server, Source};
 use protocol::session::SessionSetup;
 use protocol::store::StoreSetup;
@@ -56,8 +56,6 @@ pub(crate) struct SessionSpec {
     pub(crate) env: Vec<(String, String)>,
     /// Git's signing settings, for calls that may sign.
     pub(crate) signing: GitSigningSetup,
-    pub(crate) network: Network,
-    pub(crate) mode: Mode,
     /// Variables of its workers beside the supervisor's: the location of certificates.
     pub(crate) worker_env: Vec<(String, String)>,
     /// Instructions that follow the system prompt, as the store found them.
@@ -66,8 +64,6 @@ pub(crate) struct SessionSpec {
     pub(crate) store: StoreSetup,
     /// Directories that no call is given.
     pub(crate) forbidden: ForbiddenDirs,
-    /// The file for rules that a person gives permanently.
-    pub(crate) user_file: Option<PathBuf>,
     /// The request and directories it was built from.
     origin: SpecOrigin,
     /// Hosts that the proxies of its commands sign in to, if the allow-list names them.
@@ -111,7 +107,7 @@ pub(crate) fn build_session_spec(
     config
         .key_files_are_apart(added.iter().map(FilePath::to_path))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
-    let (mode, network) = (config.permissions.mode, config.network);
+    let network = config.network;
     let mut rules = config.rule_set(&project, opening.audience);
     let home = home_dir(&opening.env);
     let kept = ForbiddenDirs {
@@ -169,7 +165,7 @@ pub(crate) fn build_session_spec(
     let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
     let notes = kept.keys_note(&project).into_iter().chain(kept.own_dirs_note(&project)).collect();
-    let (user_file, worker_env) = (dirs.user_file(), worker_env(opening));
+    let worker_env = worker_env(opening);
     Ok(SessionSpec {
         id,
         config,
@@ -179,13 +175,10 @@ pub(crate) fn build_session_spec(
         confinement,
         env,
         signing: GitSigningSetup::default(),
-        network,
-        mode,
         worker_env,
         instructions: String::new(),
         store,
         forbidden: kept,
-        user_file,
         origin: SpecOrigin { opening: opening.clone(), dirs: dirs.clone() },
         sign_in_hosts: Vec::new(),
         notes,

@@ -5,32 +5,41 @@ use super::RootState;
 use crate::messages::RootMsg;
 use protocol::client::SessionState;
 use ractor::ActorRef;
+use tokio::task::AbortHandle;
+
+/// The idle timer of the daemon.
+#[derive(Debug, Default)]
+pub(super) struct IdleTimer {
+    /// A newer timer makes the messages of this one void.
+    pub(super) number: u64,
+    handle: Option<AbortHandle>,
+}
 
 impl RootState {
     /// Starts the idle timer if no client is connected.
     pub(super) fn start_idle_timer(&mut self, myself: &ActorRef<RootMsg>) {
         self.stop_idle_timer();
         let (Some(time), true) = (self.settings.idle_exit, self.clients.is_empty()) else { return };
-        let wait = self.wait;
+        let wait = self.idle.number;
         let timer = myself.send_after(time, move || RootMsg::IdleTimer(wait));
-        self.waiting = Some(timer.abort_handle());
+        self.idle.handle = Some(timer.abort_handle());
     }
 
     /// Stops the idle timer: a client connected, or a newer timer starts.
     pub(super) fn stop_idle_timer(&mut self) {
-        self.wait += 1;
-        if let Some(timer) = self.waiting.take() {
+        self.idle.number += 1;
+        if let Some(timer) = self.idle.handle.take() {
             timer.abort();
         }
     }
 
     /// The timer expired. It starts again while a session has unfinished work.
     pub(super) fn on_idle_timer(&mut self, myself: &ActorRef<RootMsg>, wait: u64) {
-        if wait != self.wait || !self.clients.is_empty() {
+        if wait != self.idle.number || !self.clients.is_empty() {
             return;
         }
         self.start_idle_timer(myself);
-        let (wait, glances, myself) = (self.wait, self.request_glances(), myself.clone());
+        let (wait, glances, myself) = (self.idle.number, self.request_glances(), myself.clone());
         tokio::spawn(async move {
             for (_, glance) in glances {
                 match glance.await.map(|glance| glance.state) {

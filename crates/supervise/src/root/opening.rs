@@ -35,7 +35,7 @@ impl RootState {
             spawner: self.spawner.clone(),
             remover: self.remover.clone(),
             overlays: self.overlays.clone(),
-            broker: self.broker.clone(),
+            broker: self.broker.worker.clone(),
             audit: self.audit.clone(),
             root: myself.clone(),
         };
@@ -62,15 +62,16 @@ impl RootState {
                 refuse(order, shutting_down());
             }
             Ok(actor) if actor.get_status() != ActorStatus::Stopped => {
-                if let Some(why) = self.broker_failed.clone() {
+                if let Some(why) = self.broker.failed.clone() {
                     let _ = actor.send_message(BrokerToSession::Failed(why).into());
                 }
                 self.sessions.insert(id, actor.clone());
                 // Until now the session could not receive messages of the broker: neither its
                 // restart nor a verdict. `BrokerBack` makes the session ask again.
-                if self.broker_failed.is_none() {
-                    let _ =
-                        actor.send_message(BrokerToSession::Back(self.broker.generation()).into());
+                if self.broker.failed.is_none() {
+                    let _ = actor.send_message(
+                        BrokerToSession::Back(self.broker.worker.generation()).into(),
+                    );
                 }
                 let _ = actor.send_message(RootToSession::Join(Box::new(order)).into());
             }

@@ -29,8 +29,8 @@ impl RootState {
             let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
             return;
         };
-        if self.broker_failed.take().is_some() {
-            let _ = self.broker.actor().send_message(WorkerMsg::Retry);
+        if self.broker.failed.take().is_some() {
+            let _ = self.broker.worker.actor().send_message(WorkerMsg::Retry);
         }
         let (audit, session) = (self.audit.clone(), session.clone());
         tokio::spawn(async move {

@@ -157,7 +157,7 @@ impl RootState {
 
     fn end_broker(&mut self, myself: &ActorRef<RootMsg>) {
         self.shutdown_phase = ShutdownPhase::EndingBroker;
-        let (broker, myself) = (self.broker.clone(), myself.clone());
+        let (broker, myself) = (self.broker.worker.clone(), myself.clone());
         tokio::spawn(async move {
             let (done, gone) = oneshot::channel();
             let _ = broker.actor().send_message(WorkerMsg::Stop(done));

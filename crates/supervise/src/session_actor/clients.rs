@@ -159,8 +159,8 @@ impl SessionActorState {
             model: self.plan.setup.model.clone(),
             facts: self.plan.config.provider.facts,
             tools: self.plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
-            mode: self.plan.mode,
-            network: self.plan.network,
+            mode: self.plan.rules.mode,
+            network: self.plan.confinement.network,
             hosts: self.plan.confinement.hosts.clone(),
             sandbox: format!(
                 "{}; {}",

@@ -16,7 +16,7 @@ impl SessionActorState {
             Answer::Once | Answer::Deny(_) | Answer::Stop => return,
             Answer::Session(text) => (text, Ok(None)),
             Answer::Always(text) => {
-                (text, write(self.plan.user_file.clone(), text.clone()).await.map(Some))
+                (text, write(self.plan.user_file(), text.clone()).await.map(Some))
             }
         };
         let mut rule = approval::remembered_rule(text);

@@ -21,14 +21,14 @@ pub(super) async fn asked(
     let (profile, git) = (found.spec.profile, found.git);
     if let Some(page) = page {
         // Its process has the network and nothing else; the host that it requests is judged.
-        let more = approval::right_to_read(page, plan.network, &plan.confinement.hosts);
+        let more = approval::right_to_read(page, plan.confinement.network, &plan.confinement.hosts);
         let confinement = Confinement { profile, network: Network::On, ..plan.confinement.clone() };
         return Ok((more.into_iter().collect(), confinement));
     }
     let (network, hosts, more) = network_of(plan, found)?;
     let mut confinement = Confinement { profile, network, hosts, git, ..plan.confinement.clone() };
     let mut widens = Vec::new();
-    match (network, plan.network) {
+    match (network, plan.confinement.network) {
         (Network::On, Network::Off | Network::Listed) => widens.push(Widening::Network),
         (Network::On | Network::Off | Network::Listed, _) => {}
     }
@@ -134,7 +134,7 @@ fn network_of(
     plan: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<(Network, Vec<HostRule>, Vec<HostRule>), ToolResult> {
-    let session = plan.network;
+    let session = plan.confinement.network;
     let network = found.network.unwrap_or(session);
     let mut hosts = match session {
         Network::Listed => plan.confinement.hosts.clone(),

@@ -97,7 +97,7 @@ impl SessionActorState {
     ) {
         let change = match change {
             Change::AddDirectory(path) => {
-                let user_file = self.plan.user_file.clone();
+                let user_file = self.plan.user_file();
                 let kept = self.plan.forbidden.clone();
                 let real = tokio::task::spawn_blocking(move || {
                     let real =

@@ -11,9 +11,14 @@ use protocol::client::{Change, FailedKind};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 impl SessionSpec {
+    /// The file for rules that a person gives permanently.
+    pub(crate) fn user_file(&self) -> Option<PathBuf> {
+        self.origin.dirs.user_file()
+    }
+
     /// Sets whether a person can be asked, and thereby whether a weaker cage is accepted.
     pub(crate) fn set_audience(&mut self, audience: Audience) {
         self.rules.audience = audience;
@@ -105,7 +110,6 @@ impl SessionSpec {
     pub(crate) fn apply_change(&mut self, change: &Change) {
         match change {
             Change::Network(network) => {
-                self.network = *network;
                 self.confinement.network = *network;
                 self.rebuild_system_prompt();
             }
@@ -117,7 +121,6 @@ impl SessionSpec {
             }
             Change::Mode(mode) => match self.check_mode(*mode) {
                 Ok(()) => {
-                    self.mode = *mode;
                     self.rules.mode = *mode;
                 }
                 Err(failure) => self.notes.push(failure.message),

@@ -39,11 +39,12 @@ impl SessionSpec {
                 say(format!("--add-dir {named}"), &format!("`:add-dir {named}` adds it"));
             }
         }
-        if let Some(mode) = wanted.mode.filter(|mode| *mode != self.mode) {
+        if let Some(mode) = wanted.mode.filter(|mode| *mode != self.rules.mode) {
             let name = mode.name();
             say(format!("--permission-mode {name}"), &format!("`:mode {name}` changes that"));
         }
-        if let Some(network) = wanted.network.filter(|network| *network != self.network) {
+        if let Some(network) = wanted.network.filter(|network| *network != self.confinement.network)
+        {
             let name = network.name();
             say(format!("--net {name}"), &format!("`:net {name}` changes that"));
         }
