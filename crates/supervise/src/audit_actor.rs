@@ -93,12 +93,12 @@ fn write(log: &Mutex<AuditLog>, message: AuditMsg) {
         }
         AuditMsg::Lost { decided, script, ended, done } => {
             let audit = &mut log.audit;
-            let kept = ready.and_then(|()| with_script(audit, *decided, script.as_deref()));
-            let kept = kept.and_then(|decided| {
-                let kept = audit.append_lost(decided, *ended);
-                kept.and_then(|head| audit.sync().map(|_| head)).map_err(|error| chain(&error))
+            let written = ready.and_then(|()| with_script(audit, *decided, script.as_deref()));
+            let written = written.and_then(|decided| {
+                let written = audit.append_lost(decided, *ended);
+                written.and_then(|head| audit.sync().map(|_| head)).map_err(|error| chain(&error))
             });
-            let _ = done.send(kept);
+            let _ = done.send(written);
         }
         AuditMsg::Check(done) => {
             let _ = done.send(ready);
@@ -164,7 +164,7 @@ impl AuditLog {
     }
 }
 
-/// A record that is not durable, and why. The log's head does not tell which: another supervisor
+/// A record that is not durable, and why. The log's head does not show which: another supervisor
 /// moves it, too.
 enum Unwritten {
     /// The record is not in the log.
@@ -195,6 +195,8 @@ fn with_script(
     decided: Decided,
     script: Option<&str>,
 ) -> Result<Decided, String> {
-    let kept = script.map(|text| audit.keep_script(text)).transpose();
-    kept.map(|script: Option<Digest>| Decided { script, ..decided }).map_err(|error| chain(&error))
+    let written = script.map(|text| audit.keep_script(text)).transpose();
+    written
+        .map(|script: Option<Digest>| Decided { script, ..decided })
+        .map_err(|error| chain(&error))
 }

@@ -308,11 +308,11 @@ impl CallState {
     }
 
     fn back_up(&mut self, what: BackupOf) {
-        let (done, copied) = oneshot::channel();
+        let (done, backed_up) = oneshot::channel();
         let Call { id: call, tool, .. } = self.args.facts.call.clone();
         let _ =
             self.args.session.send_message(CallToSession::BackUp { call, tool, what, done }.into());
-        self.backed_up = Some(copied);
+        self.backed_up = Some(backed_up);
     }
 
     fn wait_until(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) {
@@ -332,9 +332,9 @@ impl CallState {
     /// START is on disk: its record was an earlier effect. The decision must be in the audit log, too.
     async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: Errand) -> Result<(), CallInput> {
         self.wait_for_decision().await?;
-        if let Some(copied) = self.backed_up.take() {
+        if let Some(backed_up) = self.backed_up.take() {
             // Undo is a convenience: a store that is away or slow delays no call for long.
-            let _ = tokio::time::timeout(BACKUP, copied).await;
+            let _ = tokio::time::timeout(BACKUP, backed_up).await;
         }
         ipc::step!("supervisor: start durable");
         self.ran.started = Some(now_ms());

@@ -242,8 +242,8 @@ impl ClientState {
     async fn open(&mut self, opening: Opening, passed_fds: Vec<(Paper, OwnedFd)>) {
         let (reply, opened) = oneshot::channel();
         let client = self.own.get_id();
-        let order = Box::new(OpenRequest { opening, passed_fds, client, reply });
-        let _ = self.root.send_message(RootMsg::Open(order));
+        let request = Box::new(OpenRequest { opening, passed_fds, client, reply });
+        let _ = self.root.send_message(RootMsg::Open(request));
         match opened.await {
             Ok(Ok((actor, message))) => {
                 if let ToClient::Opened { session, .. } = &message {

@@ -152,24 +152,24 @@ impl Supervisor {
     /// See [`SupervisorError`]; nothing runs then.
     pub async fn run(
         settings: SupervisorSettings,
-        way: ListenMode,
+        mode: ListenMode,
         opened: impl FnOnce(&ControlAddress),
         lifeline: impl Future<Output = ()>,
     ) -> Result<(), SupervisorError> {
         // First of all, so that a daemon that comes second starts nothing.
-        let door = ControlSocket::open(&way)?;
-        let mut signals = ShutdownSignals::catch(&way)?;
+        let socket = ControlSocket::open(&mode)?;
+        let mut signals = ShutdownSignals::catch(&mode)?;
         #[cfg(agentd_hooks)]
         ipc::hook::obey_aside();
         let (root, ended) = RootActor::spawn(None, RootActor, settings)
             .await
             .map_err(|error| SupervisorError::Start(error.to_string()))?;
         opened(&ControlAddress {
-            socket: door.socket.clone(),
-            token_file: door.token_file.clone(),
+            socket: socket.socket.clone(),
+            token_file: socket.token_file.clone(),
         });
         // The control socket is open: other processes that wait for the daemon lock find it taken.
-        drop(way);
+        drop(mode);
         let over = async {
             tokio::select! {
                 () = lifeline => tracing::info!("the lifeline ended"),
@@ -181,7 +181,7 @@ impl Supervisor {
         tokio::select! {
             _ = ended => {}
             () = over => {}
-            () = serve(&door, &root) => {}
+            () = serve(&socket, &root) => {}
         }
         Ok(())
     }
@@ -203,8 +203,8 @@ enum Hangup {
 }
 
 impl ShutdownSignals {
-    fn catch(way: &ListenMode) -> std::io::Result<Self> {
-        let hangup = match way {
+    fn catch(mode: &ListenMode) -> std::io::Result<Self> {
+        let hangup = match mode {
             ListenMode::Private(_) => Hangup::Ends,
             ListenMode::Daemon(_) => Hangup::EndsNothing,
         };

@@ -140,7 +140,7 @@ impl Actor for SessionActor {
             resources: SessionResources {
                 caches,
                 _private: private,
-                hold: opened.hold,
+                lock: opened.hold,
                 passed_fds,
                 identity,
                 spawner,
@@ -185,7 +185,7 @@ impl Actor for SessionActor {
             timers: SessionTimers::default(),
             problems: Problems::default(),
             closing: Vec::new(),
-            plan,
+            spec: plan,
         };
         state.limit_instructions_wait(&state.own);
         Ok(state)
@@ -219,7 +219,7 @@ impl Actor for SessionActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         if let SupervisionEvent::ActorFailed(_, error) = event {
-            tracing::error!(session = %state.plan.id, %error, "an actor of the session failed");
+            tracing::error!(session = %state.spec.id, %error, "an actor of the session failed");
             // Senders wait in vain for its answers. Opening the session again closes what is open.
             state.enter_read_only(format!("a part of it failed: {error}"));
         }
@@ -234,8 +234,8 @@ impl Actor for SessionActor {
         // Records that the supervisor ended the open turn; without it, the turn would count as cut
         // short by a death.
         if state.turn.router.turn_is_open() {
-            let kept = state.record(vec![Record::Closed]);
-            let _ = tokio::time::timeout(CLOSING, kept).await;
+            let written = state.record(vec![Record::Closed]);
+            let _ = tokio::time::timeout(CLOSING, written).await;
         }
         let SessionTimers { ping, provider_idle } = std::mem::take(&mut state.timers);
         for timer in [ping, provider_idle].into_iter().flatten() {
@@ -372,7 +372,7 @@ impl SessionActorState {
                     self.start_call(myself, call, place, answerer, note).await;
                 }
                 RouteStep::StatPinned { check, files } => {
-                    let project = self.plan.confinement.project.to_path();
+                    let project = self.spec.confinement.project.to_path();
                     pinning::stat(self.workers.conversation.clone(), project, check, files);
                 }
                 RouteStep::CancelCall(call) => self.send_call(&call, CallInput::Cancel),
@@ -383,7 +383,7 @@ impl SessionActorState {
                         .for_each(|call| self.send_call(call, CallInput::Cancel));
                 }
                 RouteStep::Show(event) => self.show(&event),
-                RouteStep::Log(worker, line) => log_lines::write(worker, &self.plan.id, &line),
+                RouteStep::Log(worker, line) => log_lines::write(worker, &self.spec.id, &line),
             }
         }
     }
@@ -413,7 +413,7 @@ impl SessionActorState {
 /// Arguments of one of the session's workers, whose events become messages of the session.
 fn worker_args<L: protocol::Link + 'static>(
     worker: WorkerKind,
-    plan: &SessionSpec,
+    spec: &SessionSpec,
     spawner: &Spawner,
     times: WorkerTimeouts,
     session: &ActorRef<SessionMsg>,
@@ -422,7 +422,7 @@ fn worker_args<L: protocol::Link + 'static>(
     let session = session.clone();
     WorkerArgs {
         kind: worker,
-        session: Some(plan.id.clone()),
+        session: Some(spec.id.clone()),
         spawner: spawner.clone(),
         timeouts: times,
         on_event: Arc::new(move |event| {
@@ -431,6 +431,6 @@ fn worker_args<L: protocol::Link + 'static>(
     }
 }
 
-fn rules(plan: &SessionSpec) -> ToBroker {
-    ToBroker::Rules { session: plan.id.clone(), rules: plan.rules.clone() }
+fn rules(spec: &SessionSpec) -> ToBroker {
+    ToBroker::Rules { session: spec.id.clone(), rules: spec.rules.clone() }
 }

@@ -18,7 +18,7 @@ pub(crate) struct WorkerRef<L: Link> {
     generation: Generation,
 }
 
-// Derived, it would ask for a link that can be cloned.
+// A derived impl would require `L: Clone`.
 impl<L: Link> Clone for WorkerRef<L> {
     fn clone(&self) -> Self {
         Self { actor: self.actor.clone(), generation: self.generation }
@@ -58,7 +58,7 @@ impl<L: Link + 'static> WorkerRef<L> {
         self.put(ToWorker::Descriptor(descriptor));
     }
 
-    /// Asks for a sign of life with this message. A process that still owes one is ended.
+    /// Pings the process with this message. A process that has not answered the last ping is killed.
     pub(crate) fn ping(&self, message: L::To) {
         self.put(ToWorker::Ping(message));
     }

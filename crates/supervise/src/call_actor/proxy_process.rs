@@ -36,9 +36,9 @@ impl CallState {
         })
         .map_err(|error| not_started(&error))?;
         // The session resumes only when the proxy has ended, too.
-        let held = self.args.hold.share(process.pid).map_err(|error| not_started(&error))?;
+        let lock = self.args.lock.share(process.pid).map_err(|error| not_started(&error))?;
         process.send(&ToTool::Hold);
-        process.send_descriptor(held);
+        process.send_descriptor(lock);
         process.send(&grant.begin());
         let attempt = std::mem::replace(&mut self.proxy_attempt, ProxyAttempt::Last);
         self.proxy = Some(RunningProxy {

@@ -73,10 +73,10 @@ impl CallState {
                 FromTool::Uncaged { step, reason },
                 RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall,
             ) => Some(CallInput::Uncaged { step, reason }),
-            (FromTool::Probed(looked), RunnerPhase::Probing) => {
+            (FromTool::Probed(probe), RunnerPhase::Probing) => {
                 // Closing its channel ends it; nothing waits for that.
                 self.forget_runner();
-                Some(CallInput::Probed(looked))
+                Some(CallInput::Probed(probe))
             }
             (
                 FromTool::Output { text, stream: _ },
@@ -159,7 +159,7 @@ impl CallState {
     /// that the next supervisor could not find must not run.
     pub(super) fn note_cage(&mut self, keeper: Keeper) -> Option<CallInput> {
         let runner = self.runner.as_mut()?;
-        match self.args.hold.record_cage(runner.process.pid, keeper) {
+        match self.args.lock.record_cage(runner.process.pid, keeper) {
             Ok(Ok(cage)) => runner.cage = cage,
             Ok(Err(NotRunnersChild)) => {
                 runner.process.kill_for_breach("it named a process that is not its own")
@@ -247,9 +247,9 @@ impl CallState {
             let _ = call.send_message(CallMsg::Runner(generation, report));
         })
         .map_err(|error| not_started(&error))?;
-        let held = self.args.hold.share(process.pid).map_err(|error| not_started(&error))?;
+        let lock = self.args.lock.share(process.pid).map_err(|error| not_started(&error))?;
         process.send(&ToTool::Hold);
-        process.send_descriptor(held);
+        process.send_descriptor(lock);
         if let Some(file) = saved {
             process.send(&ToTool::Save);
             process.send_descriptor(file);
@@ -345,9 +345,9 @@ impl CallState {
     /// Restores protected files in a process of its own, in place of the runner. The outcome is an input
     /// of the machine.
     pub(super) fn repair(&self, myself: &ActorRef<CallMsg>) {
-        let CallArgs { spawner, hold, saved, hello, .. } = &self.args;
-        let (spawner, hold, saved) = (spawner.clone(), hold.clone(), saved.clone());
-        let repairer = ProtectedRestorer { spawner, lock: hold, copies: saved, hello: *hello };
+        let CallArgs { spawner, lock, saved, hello, .. } = &self.args;
+        let (spawner, lock, copies) = (spawner.clone(), lock.clone(), saved.clone());
+        let repairer = ProtectedRestorer { spawner, lock, copies, hello: *hello };
         let (call, cage) = (self.args.facts.call.id.clone(), self.args.confinement.clone());
         let (myself, emptied) = (myself.clone(), self.emptied);
         tokio::spawn(async move {

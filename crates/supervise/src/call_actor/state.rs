@@ -48,7 +48,7 @@ pub(crate) struct CallArgs {
     /// How long people may take to answer a question, in milliseconds.
     pub(crate) question_ms: u64,
     /// The session lock, which each runner shares.
-    pub(crate) hold: SessionLock,
+    pub(crate) lock: SessionLock,
     /// The copies of protected files that the session's runners make.
     pub(crate) saved: ProtectedCopies,
     /// The overlays that hold the commands' changes to package caches.

@@ -69,12 +69,12 @@ impl SessionActorState {
         };
         let id = call.id;
         let denied_hosts = match confinement.network {
-            Network::Listed => approval::denied_hosts(&self.plan.rules.rules),
+            Network::Listed => approval::denied_hosts(&self.spec.rules.rules),
             Network::Off | Network::On => Vec::new(),
         };
         let sign_in = match confinement.network {
             Network::Listed => SignInKeys::of(
-                &self.plan,
+                &self.spec,
                 self.resources.identity.as_ref(),
                 &self.resources.passed_fds,
             ),
@@ -89,8 +89,8 @@ impl SessionActorState {
             place,
             hello: self.resources.times.hello,
             ping: self.resources.times.ping,
-            question_ms: self.plan.config.daemon.question_deadline_ms,
-            hold: self.resources.hold.clone(),
+            question_ms: self.spec.config.daemon.question_deadline_ms,
+            lock: self.resources.lock.clone(),
             saved: ProtectedCopies::of(&self.journal.directory),
             overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),
             spawner: self.resources.spawner.clone(),
@@ -144,10 +144,10 @@ impl SessionActorState {
                 Some(by.ok_or_else(|| not_its_own(found.spec.name))?)
             }
         };
-        let page = rights::page(&self.plan, &found)?;
-        let (widens, confinement) = rights::asked(&self.plan, &found, page.as_ref()).await?;
-        let signing = rights::signing(&self.plan, &found).await?;
-        let hint = rights::unsigned(&self.plan, &found);
+        let page = rights::page(&self.spec, &found)?;
+        let (widens, confinement) = rights::asked(&self.spec, &found, page.as_ref()).await?;
+        let signing = rights::signing(&self.spec, &found).await?;
+        let hint = rights::unsigned(&self.spec, &found);
         let undo = match (found.spec.profile, found.spec.name) {
             (_, "undo_restore") => UndoBy::Restore,
             (Profile::Mutate | Profile::Format, _) => UndoBy::Copy,
@@ -157,7 +157,7 @@ impl SessionActorState {
             (_, _) => UndoBy::Nothing,
         };
         let cache = match (found.spec.cacheable, found.spec.profile, found.spec.kind) {
-            // Pinned files are read anew each time.
+            // Pinned files are read again each time.
             (true, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
             (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
             (_, Profile::Command | Profile::Git, ToolKind::Mutation) => CachePolicy::InvalidatesAll,
@@ -166,7 +166,7 @@ impl SessionActorState {
         // The store copies the files that the probe found.
         let needs_probe = !found.paths.is_empty()
             && (undo == UndoBy::Copy
-                || approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind));
+                || approval::needs_probe(&self.spec.rules, found.spec.name, found.spec.kind));
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
             kind: found.spec.kind,
@@ -176,14 +176,14 @@ impl SessionActorState {
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
             confinement: describe_confinement(&confinement),
             widens,
-            env: rights::env(&self.plan, signing.as_ref()),
+            env: rights::env(&self.spec, signing.as_ref()),
             signing,
             timeout_ms: self
                 .hooks(found.spec.profile)
-                .map_or(self.plan.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
+                .map_or(self.spec.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
             max_result_chars: match found.spec.name {
-                "read" => read_chars(&self.plan.config),
-                _ => self.plan.config.tools.max_result_chars,
+                "read" => read_chars(&self.spec.config),
+                _ => self.spec.config.tools.max_result_chars,
             },
             pending_question: None,
             executor,
@@ -198,7 +198,7 @@ impl SessionActorState {
                 false => FileVersions::default(),
             },
             web: (found.spec.profile == Profile::Web)
-                .then(|| (self.plan.config.web.clone(), approval::page_rules(&self.plan.rules))),
+                .then(|| (self.spec.config.web.clone(), approval::page_rules(&self.spec.rules))),
             configured,
             tampered: self.calls.tampered.clone(),
             note: None,
@@ -210,8 +210,8 @@ impl SessionActorState {
     /// The hooks of this profile.
     fn hooks(&self, profile: Profile) -> Option<&HookConfig> {
         match profile {
-            Profile::Verify => Some(&self.plan.config.verify),
-            Profile::Format => Some(&self.plan.config.format),
+            Profile::Verify => Some(&self.spec.config.verify),
+            Profile::Format => Some(&self.spec.config.format),
             Profile::Probe
             | Profile::Query
             | Profile::Mutate
@@ -275,20 +275,21 @@ impl SessionActorState {
         let mut events = vec![None; records.len()];
         events.push(Some(event));
         records.push(record);
-        let kept = self.record_as(records, events).await;
+        let written = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = audit_failure {
             return self.enter_read_only(format!("the audit log cannot be written: {why}"));
         }
-        if kept.is_ok() {
+        if written.is_ok() {
             ProtectedCopies::of(&self.journal.directory).remove(call.number);
         }
-        if kept.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. }) {
+        if written.is_ok() && !pinned && !matches!(self.workers.replay, ReplayState::Started { .. })
+        {
             // The next conversation process finds more records than the one before it: that is progress.
             self.turn.router.progressed();
             let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
         }
-        if kept.is_ok() {
+        if written.is_ok() {
             // A conversation that was not replayed yet finds the result among the records.
             self.send_conversation(ToSession::CallEnded { call, result });
         }
@@ -298,7 +299,7 @@ impl SessionActorState {
 
     /// Tells people once which command behind edits does not run for want of trust.
     fn name_untrusted_hooks(&mut self, did: Option<&Did>) {
-        if self.clients.untrusted_hook_shown || self.plan.confinement.level == Level::Uncaged {
+        if self.clients.untrusted_hook_shown || self.spec.confinement.level == Level::Uncaged {
             return;
         }
         let changed = |effect: &Effect| match effect {
@@ -307,7 +308,7 @@ impl SessionActorState {
         };
         let edited: Vec<String> =
             did.into_iter().flat_map(|did| &did.effects).filter_map(changed).collect();
-        let config = &self.plan.config;
+        let config = &self.spec.config;
         let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
         let hook = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)));
         if let Some(known) = hook {
@@ -317,7 +318,7 @@ impl SessionActorState {
                 "`{command}` does not run after edits, because this project is not trusted. Trust it with \
                  `agentd init`, or for one run with --trust-project"
             );
-            tracing::info!(session = %self.plan.id, "{text}");
+            tracing::info!(session = %self.spec.id, "{text}");
             self.show(&Event::Notice { text });
         }
     }
@@ -327,7 +328,7 @@ impl SessionActorState {
         self.workers.broker.up(generation);
         self.workers.broker_failure = None;
         self.reject_lost_answers();
-        self.workers.broker.send(rules(&self.plan));
+        self.workers.broker.send(rules(&self.spec));
         for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::BrokerBack(generation));
         }

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 
-/// Records that are read and sent at once when a client attaches; more are sent beside the actor.
+/// Records that are read and sent at once when a client attaches; more are sent by another task.
 const INLINE_RECORDS: u64 = 512;
 /// Most events of one page; a screen shows a hundred.
 const MAX_PAGE: u32 = 2000;
@@ -81,16 +81,16 @@ impl SessionActorState {
         if self.clients.attached.is_empty() {
             return;
         }
-        let event = Broadcast::new(&self.plan.id, self.journal.last_seq, event.clone());
-        self.clients.attached.iter().for_each(|attached| attached.send(&self.plan.id, &event));
+        let event = Broadcast::new(&self.spec.id, self.journal.last_seq, event.clone());
+        self.clients.attached.iter().for_each(|attached| attached.send(&self.spec.id, &event));
     }
 
     /// Shows an event to one client, which may still be receiving its backlog.
     pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: Event) {
         match self.clients.attached.iter().find(|attached| attached.is(client)) {
             Some(attached) => {
-                let event = Broadcast::new(&self.plan.id, self.journal.last_seq, event);
-                attached.send(&self.plan.id, &event);
+                let event = Broadcast::new(&self.spec.id, self.journal.last_seq, event);
+                attached.send(&self.spec.id, &event);
             }
             None => {
                 let _ = client
@@ -101,12 +101,12 @@ impl SessionActorState {
 
     /// The model that is asked now, for clients.
     pub(super) fn model_event(&self) -> Event {
-        let (name, facts) = (self.plan.setup.model.clone(), self.plan.config.provider.facts);
+        let (name, facts) = (self.spec.setup.model.clone(), self.spec.config.provider.facts);
         Event::Model { name, facts }
     }
 
     fn event_msg(&self, seq: u64, event: Event) -> ToClient {
-        ToClient::Event { session: self.plan.id.clone(), seq, event }
+        ToClient::Event { session: self.spec.id.clone(), seq, event }
     }
 
     pub(super) fn show_if(&self, event: Option<Event>) {
@@ -117,27 +117,27 @@ impl SessionActorState {
 
     pub(super) fn show_degraded(&self, reason: Option<String>) {
         if let Some(reason) = reason {
-            tracing::error!(session = %self.plan.id, %reason, "degraded");
+            tracing::error!(session = %self.spec.id, %reason, "degraded");
             self.show(&Event::Degraded { reason });
         }
     }
 
     /// PendingAnswers a client that asked for this session. Papers replace older ones of their kind, so
     /// that a key is there again.
-    pub(super) fn join(&mut self, order: OpenRequest) {
-        if let Err(failure) = self.plan.check_join(&order.opening) {
-            let _ = order.reply.send(Err(failure));
+    pub(super) fn join(&mut self, request: OpenRequest) {
+        if let Err(failure) = self.spec.check_join(&request.opening) {
+            let _ = request.reply.send(Err(failure));
             return;
         }
-        match (order.opening.audience, self.plan.rules.audience) {
+        match (request.opening.audience, self.spec.rules.audience) {
             (Audience::Nobody, Audience::Person) if self.is_used() => {
                 let message = format!(
                     "session {id} is open in a terminal: a script in it would wait for that \
                      person's answers. Detach the terminal first, or work in a copy: \
                      `agentd fork {id}`",
-                    id = self.plan.id
+                    id = self.spec.id
                 );
-                let _ = order.reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
+                let _ = request.reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
                 return;
             }
             (Audience::Person, Audience::Nobody) if self.turn.router.must_queue() => {
@@ -146,7 +146,7 @@ impl SessionActorState {
             (audience, before) if audience != before => self.set_audience(audience),
             (Audience::Nobody | Audience::Person, _) => {}
         }
-        for (paper, descriptor) in order.passed_fds {
+        for (paper, descriptor) in request.passed_fds {
             self.resources.passed_fds.retain(|(kind, _)| *kind != paper);
             let of_provider = !matches!(paper, Paper::Credential(_));
             self.resources.passed_fds.push((paper, descriptor));
@@ -155,32 +155,32 @@ impl SessionActorState {
             }
         }
         let message = ToClient::Opened {
-            session: self.plan.id.clone(),
-            model: self.plan.setup.model.clone(),
-            facts: self.plan.config.provider.facts,
-            tools: self.plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
-            mode: self.plan.rules.mode,
-            network: self.plan.confinement.network,
-            hosts: self.plan.confinement.hosts.clone(),
+            session: self.spec.id.clone(),
+            model: self.spec.setup.model.clone(),
+            facts: self.spec.config.provider.facts,
+            tools: self.spec.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
+            mode: self.spec.rules.mode,
+            network: self.spec.confinement.network,
+            hosts: self.spec.confinement.hosts.clone(),
             sandbox: format!(
                 "{}; {}",
                 self.calls.tier.in_words(),
-                describe_confinement(&self.plan.confinement)
+                describe_confinement(&self.spec.confinement)
             ),
             last_seq: self.journal.last_seq,
             warnings: self
-                .plan
+                .spec
                 .config
                 .warnings
                 .iter()
                 .map(ToString::to_string)
-                .chain(self.plan.notes.iter().cloned())
-                .chain(self.plan.ignored_flags(&order.opening))
+                .chain(self.spec.notes.iter().cloned())
+                .chain(self.spec.ignored_flags(&request.opening))
                 .collect(),
         };
         // A client that has disconnected gets no answer.
-        if order.reply.send(Ok((self.own.clone(), message))).is_ok() {
-            self.clients.expected.insert(order.client);
+        if request.reply.send(Ok((self.own.clone(), message))).is_ok() {
+            self.clients.expected.insert(request.client);
         }
     }
 
@@ -192,8 +192,8 @@ impl SessionActorState {
     /// Who can be asked from now on.
     pub(super) fn set_audience(&mut self, audience: Audience) {
         self.turn.next_audience = None;
-        self.plan.set_audience(audience);
-        self.workers.broker.send(rules(&self.plan));
+        self.spec.set_audience(audience);
+        self.workers.broker.send(rules(&self.spec));
     }
 
     /// Sends a client its backlog, and every event from then on. A long backlog is read and sent by
@@ -220,7 +220,7 @@ impl SessionActorState {
         };
         if self.journal.last_seq.saturating_sub(from) > INLINE_RECORDS {
             let (up_to, directory) = (self.journal.last_seq, self.journal.directory.clone());
-            let (session, myself) = (self.plan.id.clone(), myself.clone());
+            let (session, myself) = (self.spec.id.clone(), myself.clone());
             self.clients.expected.insert(client.get_id());
             tokio::spawn(async move {
                 match backlog::send_backlog(&directory, &session, from..=up_to, &feed).await {
@@ -240,14 +240,14 @@ impl SessionActorState {
             return;
         }
         let before = self.journal.last_seq + 1;
-        let (directory, session) = (self.journal.directory.clone(), self.plan.id.clone());
+        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
         let read =
             tokio::task::spawn_blocking(move || read_range(&directory, &session, from..before));
         self.attach_now(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
     }
 
     async fn show_newest(&mut self, client: ActorRef<ClientMsg>, feed: Feed, most: u32) {
-        let (directory, session) = (self.journal.directory.clone(), self.plan.id.clone());
+        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
         let read = tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             journal::newest(&directory, most, |entry| numbered(&session, entry))
@@ -278,10 +278,10 @@ impl SessionActorState {
             messages.push(self.event_msg(self.journal.last_seq, Event::Queue { texts }));
         }
         messages.push(self.event_msg(self.journal.last_seq, self.model_event()));
-        messages.push(ToClient::Attached { session: self.plan.id.clone() });
+        messages.push(ToClient::Attached { session: self.spec.id.clone() });
         self.clients.attached.retain(|attached| !attached.is(&client));
         let attached = AttachedClient { client, feed, behind: AtomicBool::new(false) };
-        attached.send(&self.plan.id, &Broadcast::backlog(&messages));
+        attached.send(&self.spec.id, &Broadcast::backlog(&messages));
         self.clients.attached.push(attached);
         self.show_degraded(self.degraded());
     }
@@ -295,13 +295,13 @@ impl SessionActorState {
     /// Detaches all clients.
     pub(super) fn detach_all(&mut self, parting: Parting, reason: &str) {
         for attached in self.clients.attached.drain(..) {
-            let (session, reason) = (self.plan.id.clone(), reason.to_owned());
+            let (session, reason) = (self.spec.id.clone(), reason.to_owned());
             let _ = attached.client.send_message(ClientMsg::Dismissed { session, parting, reason });
         }
     }
 
     pub(super) fn page(&self, client: ActorRef<ClientMsg>, before: u64, most: u32) {
-        let (directory, session) = (self.journal.directory.clone(), self.plan.id.clone());
+        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
         tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most.min(MAX_PAGE)).unwrap_or(usize::MAX);
             let page = journal::page(&directory, before, most, |entry| numbered(&session, entry));

@@ -1,7 +1,7 @@
 //! The end of an idle session. A session that only scripts use ends when its run is over and no
 //! client is attached. A session that a person opened stays until the person ends it, or the daemon
 //! ends. A session that the disk has made read-only ends when its last client leaves, so that the
-//! next client opens it anew.
+//! next client opens it again.
 
 use super::state::SessionActorState;
 use crate::messages::{RootMsg, SessionMsg};
@@ -14,17 +14,17 @@ impl SessionActorState {
     /// Asks the supervisor actor to let no client join for a moment, if the session looks idle.
     pub(super) fn retire_if_unused(&self) {
         if !self.is_needed() {
-            let _ = self.root.send_message(RootMsg::Retire(self.plan.id.clone()));
+            let _ = self.root.send_message(RootMsg::Retire(self.spec.id.clone()));
         }
     }
 
     /// No client can join any more. The session goes on if one joined meanwhile.
     pub(super) fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
         if self.is_needed() {
-            let _ = self.root.send_message(RootMsg::RetireRefused(self.plan.id.clone()));
+            let _ = self.root.send_message(RootMsg::RetireRefused(self.spec.id.clone()));
             return;
         }
-        tracing::info!(session = %self.plan.id, "ends: its run is over and no client is attached");
+        tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
         self.close(myself, Ending::Stop, oneshot::channel().0);
     }
 
@@ -38,7 +38,7 @@ impl SessionActorState {
         }
         has_work
             || self.is_used()
-            || self.plan.rules.audience == Audience::Person
+            || self.spec.rules.audience == Audience::Person
             || self.turn.next_audience == Some(Audience::Person)
             // It can be read, and `agentd restart` finds it.
             || self.degraded().is_some()

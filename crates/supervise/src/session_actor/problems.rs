@@ -31,7 +31,7 @@ impl Problems {
 impl SessionActorState {
     /// Why nothing more is taken, if so, with the way on.
     pub(super) fn degraded(&self) -> Option<String> {
-        self.problems.reason(&self.plan.id)
+        self.problems.reason(&self.spec.id)
     }
 
     pub(super) async fn conversation_failed(&mut self, myself: &ActorRef<SessionMsg>, why: String) {

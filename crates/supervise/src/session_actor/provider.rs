@@ -60,7 +60,7 @@ impl SessionActorState {
         }
     }
 
-    /// A client gave papers, a newer key for example.
+    /// A client passed descriptors, a newer key for example.
     pub(super) fn on_new_keys(&mut self) {
         if self.may_suspend() {
             self.replace_provider();
@@ -79,7 +79,7 @@ impl SessionActorState {
         let idle =
             self.workers.provider_state != ProviderState::Down && !self.turn.router.awaits_answer();
         if idle && self.timers.provider_idle.is_none() && self.may_suspend() {
-            let time = Duration::from_millis(self.plan.config.daemon.idle_provider_ms);
+            let time = Duration::from_millis(self.spec.config.daemon.idle_provider_ms);
             let later = myself.send_after(time, || SessionMsg::Timer(SessionTimer::ProviderIdle));
             self.timers.provider_idle = Some(later.abort_handle());
         }
@@ -114,9 +114,9 @@ impl SessionActorState {
     pub(super) fn configure_provider(&mut self) {
         self.workers.provider_state = ProviderState::Ready;
         let message = ToProvider::Configure {
-            source: self.plan.source.clone(),
-            patience: self.plan.config.provider.patience,
-            proxy: self.plan.config.provider.proxy.clone(),
+            source: self.spec.source.clone(),
+            patience: self.spec.config.provider.patience,
+            proxy: self.spec.config.provider.proxy.clone(),
             papers: self.provider_fds().map(|(paper, _)| paper.clone()).collect(),
         };
         self.workers.provider.send(message);

@@ -9,7 +9,7 @@ impl SessionActorState {
     /// Writes the records, then shows their events. After a failure the session is read-only and
     /// reports it.
     pub(super) async fn record(&mut self, records: Vec<Record>) -> Result<(), String> {
-        let event = |record: &Record| decode::client_event(&self.plan.id, record);
+        let event = |record: &Record| decode::client_event(&self.spec.id, record);
         let events: Vec<_> = records.iter().map(event).collect();
         self.record_as(records, events).await
     }

@@ -12,29 +12,29 @@ use std::path::PathBuf;
 impl SessionActorState {
     /// Remembers the rule of an answer that the broker accepted.
     pub(super) async fn learn(&mut self, answer: &Answer, by: &str) {
-        let (text, kept) = match answer {
+        let (text, written) = match answer {
             Answer::Once | Answer::Deny(_) | Answer::Stop => return,
             Answer::Session(text) => (text, Ok(None)),
             Answer::Always(text) => {
-                (text, write(self.plan.user_file(), text.clone()).await.map(Some))
+                (text, write(self.spec.user_file(), text.clone()).await.map(Some))
             }
         };
         let mut rule = approval::remembered_rule(text);
-        let unwritten = match kept {
+        let unwritten = match written {
             Ok(None) => None,
             Ok(Some((file, line))) => {
                 rule = Rule { file, line, ..rule };
                 None
             }
             Err(why) => {
-                tracing::warn!(session = %self.plan.id, rule = %text, %why, "a rule was not written");
+                tracing::warn!(session = %self.spec.id, rule = %text, %why, "a rule was not written");
                 Some(why)
             }
         };
         let record = encode::learned_rule(&rule, by.to_owned(), unwritten);
         if self.record(vec![record]).await.is_ok() {
-            self.plan.rules.rules.push(rule);
-            self.workers.broker.send(rules(&self.plan));
+            self.spec.rules.rules.push(rule);
+            self.workers.broker.send(rules(&self.spec));
         }
     }
 }

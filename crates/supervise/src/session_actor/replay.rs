@@ -46,7 +46,7 @@ impl SessionActorState {
                 if let Some(why) = failed {
                     self.conversation_failed(myself, why).await;
                 }
-                tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
+                tracing::warn!(session = %self.spec.id, %cause, "the conversation's process ended");
             }
         }
     }
@@ -77,14 +77,14 @@ impl SessionActorState {
         if then == OpenTurn::GoesOn {
             self.ping_later(myself);
         }
-        let begin = ToSession::Begin(self.plan.setup.clone());
+        let begin = ToSession::Begin(self.spec.setup.clone());
         self.workers.conversation.send(begin);
         let in_flight = Arc::new(Semaphore::new(BATCHES_IN_FLIGHT));
         self.workers.replay =
             ReplayState::Started { _replay: RunningReplay(Arc::clone(&in_flight)) };
         let (conversation, directory) =
             (self.workers.conversation.clone(), self.journal.directory.clone());
-        let (session, last, myself) = (self.plan.id.clone(), self.journal.last_seq, myself.clone());
+        let (session, last, myself) = (self.spec.id.clone(), self.journal.last_seq, myself.clone());
         tokio::task::spawn_blocking(move || {
             let forward = |messages, permit| conversation.forward(messages, permit);
             match read(&directory, &session, last, then, BatchSender { in_flight, forward }) {

@@ -14,21 +14,21 @@ use tools::{GitSigning, InterpretedCall, Restriction};
 
 /// The rights that are asked for, for this call alone, and the cage that holds them.
 pub(super) async fn asked(
-    plan: &SessionSpec,
+    spec: &SessionSpec,
     found: &InterpretedCall,
     page: Option<&WebAddress>,
 ) -> Result<(Vec<Widening>, Confinement), ToolResult> {
     let (profile, git) = (found.spec.profile, found.git);
     if let Some(page) = page {
         // Its process has the network and nothing else; the host that it requests is judged.
-        let more = approval::right_to_read(page, plan.confinement.network, &plan.confinement.hosts);
-        let confinement = Confinement { profile, network: Network::On, ..plan.confinement.clone() };
+        let more = approval::right_to_read(page, spec.confinement.network, &spec.confinement.hosts);
+        let confinement = Confinement { profile, network: Network::On, ..spec.confinement.clone() };
         return Ok((more.into_iter().collect(), confinement));
     }
-    let (network, hosts, more) = network_of(plan, found)?;
-    let mut confinement = Confinement { profile, network, hosts, git, ..plan.confinement.clone() };
+    let (network, hosts, more) = network_of(spec, found)?;
+    let mut confinement = Confinement { profile, network, hosts, git, ..spec.confinement.clone() };
     let mut widens = Vec::new();
-    match (network, plan.confinement.network) {
+    match (network, spec.confinement.network) {
         (Network::On, Network::Off | Network::Listed) => widens.push(Widening::Network),
         (Network::On | Network::Off | Network::Listed, _) => {}
     }
@@ -36,7 +36,7 @@ pub(super) async fn asked(
         widens.push(Widening::Hosts(more));
     }
     if let Some(named) = &found.directory {
-        let real = resolved(plan, found.spec.name, named).await?;
+        let real = resolved(spec, found.spec.name, named).await?;
         let has = [&confinement.project, &confinement.temp];
         if !has.into_iter().chain(&confinement.added).any(|dir| real.starts_with(dir.to_path())) {
             let real = FilePath::from(&real);
@@ -58,7 +58,7 @@ pub(super) async fn asked(
 /// The means of a call that asks for signatures. Where none can be made, the call fails here, before a
 /// person is asked.
 pub(super) async fn signing(
-    plan: &SessionSpec,
+    spec: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<Option<AgentGrant>, ToolResult> {
     let none = |why: String| {
@@ -69,21 +69,21 @@ pub(super) async fn signing(
     match found.signing {
         GitSigning::Off => Ok(None),
         GitSigning::ByAgent => {
-            let grant = plan.signing.grant().map_err(none)?;
+            let grant = spec.signing.grant().map_err(none)?;
             grant.checked().await.map(Some).map_err(none)
         }
     }
 }
 
 /// The hint in the result of a command that would sign outside of the sandbox.
-pub(super) fn unsigned(plan: &SessionSpec, found: &InterpretedCall) -> Option<String> {
+pub(super) fn unsigned(spec: &SessionSpec, found: &InterpretedCall) -> Option<String> {
     let command = found.command.as_deref().filter(|_| found.signing == GitSigning::Off)?;
-    plan.signing.is_missed_by(command).then(|| Restriction::Signing.hint_line()).flatten()
+    spec.signing.is_missed_by(command).then(|| Restriction::Signing.hint_line()).flatten()
 }
 
 /// The environment of a call: with the settings of git that sign, where it may.
-pub(super) fn env(plan: &SessionSpec, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
-    let mut env = plan.env.clone();
+pub(super) fn env(spec: &SessionSpec, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
+    let mut env = spec.env.clone();
     if let Some(AgentGrant { settings, .. }) = signing {
         env.retain(|(name, _)| name != "GIT_CONFIG_GLOBAL");
         env.push(("GIT_CONFIG_GLOBAL".to_owned(), settings.display().to_string()));
@@ -93,10 +93,10 @@ pub(super) fn env(plan: &SessionSpec, signing: Option<&AgentGrant>) -> Vec<(Stri
 
 /// The page that a call of a web tool requests: the one that it names, or the search page.
 pub(super) fn page(
-    plan: &SessionSpec,
+    spec: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<Option<WebAddress>, ToolResult> {
-    let web = &plan.config.web;
+    let web = &spec.config.web;
     match (&found.page, found.spec.profile) {
         (None, Profile::Web) => {
             let url = tools::web_url(&web.search_url, web.private);
@@ -108,7 +108,7 @@ pub(super) fn page(
         (Some(page), _)
             if !page.is_named()
                 && web.private == PrivateNetworks::Refused
-                && !approval::is_host_named(&plan.rules.rules, page) =>
+                && !approval::is_host_named(&spec.rules.rules, page) =>
         {
             Err(by_number(found.spec.name, page))
         }
@@ -131,20 +131,20 @@ fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
 /// The network of a call, its allow-list if it has one, and the hosts of it that the session does
 /// not have.
 fn network_of(
-    plan: &SessionSpec,
+    spec: &SessionSpec,
     found: &InterpretedCall,
 ) -> Result<(Network, Vec<HostRule>, Vec<HostRule>), ToolResult> {
-    let session = plan.confinement.network;
+    let session = spec.confinement.network;
     let network = found.network.unwrap_or(session);
     let mut hosts = match session {
-        Network::Listed => plan.confinement.hosts.clone(),
+        Network::Listed => spec.confinement.hosts.clone(),
         Network::Off | Network::On => Vec::new(),
     };
     // With all of the network there is nothing to add.
     if found.hosts.is_empty() || network == Network::On {
         return Ok((network, hosts, Vec::new()));
     }
-    check_allow_list(&Change::Network(Network::Listed), &plan.confinement)
+    check_allow_list(&Change::Network(Network::Listed), &spec.confinement)
         .map_err(|failure| no_list(found.spec.name, &failure.message))?;
     let has = |host: &&HostRule| hosts.iter().any(|own| own.covers(host));
     let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();
@@ -153,8 +153,8 @@ fn network_of(
 }
 
 /// The directory with links resolved: the question names the directory that is granted.
-async fn resolved(plan: &SessionSpec, tool: &str, named: &str) -> Result<PathBuf, ToolResult> {
-    let confinement = &plan.confinement;
+async fn resolved(spec: &SessionSpec, tool: &str, named: &str) -> Result<PathBuf, ToolResult> {
+    let confinement = &spec.confinement;
     let home = confinement.home.as_ref().map(FilePath::to_path);
     let path = match (named.strip_prefix("~/").or(named.strip_prefix("~")), home) {
         (Some(below), Some(home)) if named == "~" || named.starts_with("~/") => home.join(below),

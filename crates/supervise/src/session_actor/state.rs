@@ -38,7 +38,7 @@ pub(crate) struct SessionActorState {
     pub(super) own: ActorRef<SessionMsg>,
     pub(super) root: ActorRef<RootMsg>,
     pub(super) audit: ActorRef<AuditMsg>,
-    pub(super) plan: SessionSpec,
+    pub(super) spec: SessionSpec,
     pub(super) resources: SessionResources,
     pub(super) journal: SessionJournal,
     pub(super) workers: SessionWorkers,
@@ -59,7 +59,7 @@ pub(super) struct SessionResources {
     pub(super) caches: Option<CacheLease>,
     /// Keeps cleaners of `/tmp` away from its private directories.
     pub(super) _private: Option<File>,
-    pub(super) hold: SessionLock,
+    pub(super) lock: SessionLock,
     /// Keys and recordings that clients passed as descriptors.
     pub(super) passed_fds: Vec<(Paper, OwnedFd)>,
     /// The certificate of its proxies, for hosts that they sign in to.

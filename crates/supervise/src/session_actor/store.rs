@@ -56,7 +56,7 @@ impl SessionActorState {
             WorkerEvent::Up(generation) => {
                 self.workers.store.up(generation);
                 self.store.failed = None;
-                let begin = ToStore::Begin(self.plan.store.clone());
+                let begin = ToStore::Begin(self.spec.store.clone());
                 self.workers.store.send(begin);
                 self.send_commands();
                 self.repeat_backup_requests();
@@ -77,7 +77,7 @@ impl SessionActorState {
                 if failed.is_some() {
                     // The calls go on without copies.
                     self.store.requested.clear();
-                    tracing::error!(session = %self.plan.id, ?failed, "the store has failed");
+                    tracing::error!(session = %self.spec.id, ?failed, "the store has failed");
                     self.store.failed = failed;
                     self.on_instructions_settled(myself).await;
                 }
@@ -92,10 +92,10 @@ impl SessionActorState {
         match message {
             FromStore::Ready | FromStore::Pong(_) => {}
             FromStore::Foreword(text) => {
-                if text != self.plan.instructions {
-                    self.plan.set_instructions(text);
+                if text != self.spec.instructions {
+                    self.spec.set_instructions(text);
                     // A conversation that has not begun gets it with its first message.
-                    let text = self.plan.setup.system.clone();
+                    let text = self.spec.setup.system.clone();
                     let message = ToSession::System { text };
                     self.send_conversation(message);
                 }

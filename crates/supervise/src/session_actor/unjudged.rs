@@ -44,7 +44,7 @@ impl SessionActorState {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
         let verdict = Verdict::Deny(why, String::new());
         let (kind, place) = (tool_kind(&call.tool), self.turn.router.place());
-        let decided = audit::decision(call, kind, place, &verdict, &self.plan.confinement, &[]);
+        let decided = audit::decision(call, kind, place, &verdict, &self.spec.confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
         let conclusion = CallConclusion {

@@ -68,7 +68,7 @@ impl SessionActorState {
                 self.show_queue();
             }
         }
-        let message = ToClient::TakenBack { session: self.plan.id.clone(), texts };
+        let message = ToClient::TakenBack { session: self.spec.id.clone(), texts };
         let _ = client.send_message(ClientMsg::Send(message));
     }
 
@@ -80,7 +80,7 @@ impl SessionActorState {
             texts = self.turn.router.take_back();
             self.show_queue();
         }
-        let message = ToClient::TakenBack { session: self.plan.id.clone(), texts };
+        let message = ToClient::TakenBack { session: self.spec.id.clone(), texts };
         let _ = client.send_message(ClientMsg::Send(message));
     }
 
@@ -97,8 +97,8 @@ impl SessionActorState {
     ) {
         let change = match change {
             Change::AddDirectory(path) => {
-                let user_file = self.plan.user_file();
-                let kept = self.plan.forbidden.clone();
+                let user_file = self.spec.user_file();
+                let forbidden = self.spec.forbidden.clone();
                 let real = tokio::task::spawn_blocking(move || {
                     let real =
                         crate::session_spec::real_dir(&path.to_path(), "the added directory")?;
@@ -107,7 +107,7 @@ impl SessionActorState {
                     {
                         return Err(OpenFailure::new(FailedKind::Configuration, chain(&error)));
                     }
-                    kept.check_added(&real).map(|()| real)
+                    forbidden.check_added(&real).map(|()| real)
                 });
                 match real.await {
                     Ok(Ok(real)) => Change::AddDirectory(real.into()),
@@ -120,7 +120,7 @@ impl SessionActorState {
             Change::Pin(file) => {
                 let may = self.may_be_pinned(&file);
                 let shown = match may {
-                    Ok(()) => pinning::can_be_shown(&self.plan.confinement, &file).await,
+                    Ok(()) => pinning::can_be_shown(&self.spec.confinement, &file).await,
                     no => no,
                 };
                 match shown {
@@ -134,36 +134,36 @@ impl SessionActorState {
             },
             change @ (Change::Network(_) | Change::Host(_)) => {
                 if let Err(failure) =
-                    crate::session_spec::check_allow_list(&change, &self.plan.confinement)
+                    crate::session_spec::check_allow_list(&change, &self.spec.confinement)
                 {
                     return fail(client, failure.kind, failure.message);
                 }
                 change
             }
             Change::Model(name) => return self.change_model(client, name, by).await,
-            Change::Mode(mode) => match self.plan.check_mode(mode) {
+            Change::Mode(mode) => match self.spec.check_mode(mode) {
                 Ok(()) => Change::Mode(mode),
                 Err(failure) => return fail(client, failure.kind, failure.message),
             },
         };
-        let changes = self.plan.expand_change(change.clone());
+        let changes = self.spec.expand_change(change.clone());
         let records =
             changes.iter().map(|change| encode::setting_change(change, by.clone())).collect();
         if self.record(records).await.is_err() {
             return;
         }
-        changes.iter().for_each(|change| self.plan.apply_change(change));
+        changes.iter().for_each(|change| self.spec.apply_change(change));
         match change {
             Change::Network(_) | Change::Host(_) | Change::AddDirectory(_) => {
-                let text = self.plan.setup.system.clone();
+                let text = self.spec.setup.system.clone();
                 let message = ToSession::System { text };
                 self.send_conversation(message);
             }
             Change::Mode(_) => {
-                self.workers.broker.send(rules(&self.plan));
+                self.workers.broker.send(rules(&self.spec));
             }
             Change::Pin(_) | Change::Unpin(_) => {
-                let files = self.plan.setup.pinned.clone();
+                let files = self.spec.setup.pinned.clone();
                 let message = ToSession::Pinned { files };
                 self.send_conversation(message);
             }
@@ -174,14 +174,14 @@ impl SessionActorState {
     /// Changes the model, by its name in the configuration or at its vendor. The next request uses
     /// it; an open request goes on with the old one.
     async fn change_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
-        let (plan, named) = (self.plan.clone(), name.clone());
+        let (plan, named) = (self.spec.clone(), name.clone());
         let config = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
         let config = match config {
             Ok(Ok(config)) => config,
             Ok(Err(failure)) => return fail(client, failure.kind, failure.message),
             Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
         };
-        let elsewhere = self.plan.needs_new_provider(&config);
+        let elsewhere = self.spec.needs_new_provider(&config);
         if elsewhere && !self.may_suspend() {
             let why = "the session uses a recording, and this model is on another server";
             return fail(client, FailedKind::Usage, why.to_owned());
@@ -189,18 +189,18 @@ impl SessionActorState {
         if self.record(vec![encode::setting_change(&Change::Model(name), by)]).await.is_err() {
             return;
         }
-        self.plan.set_model(config);
+        self.spec.set_model(config);
         if elsewhere {
             self.replace_provider();
         }
-        let message = self.plan.model_message();
+        let message = self.spec.model_message();
         self.send_conversation(message);
         self.show(&self.model_event());
     }
 
     /// Checks that the file is not pinned and that one more may be.
     fn may_be_pinned(&self, file: &str) -> Result<(), String> {
-        let pinned = &self.plan.setup.pinned;
+        let pinned = &self.spec.setup.pinned;
         if file.trim().is_empty() || file.len() > 4096 || file.contains(char::is_control) {
             return Err("name a file on one line".to_owned());
         }
@@ -217,7 +217,7 @@ impl SessionActorState {
     }
 
     fn is_pinned(&self, file: &str) -> Result<(), String> {
-        let pinned = &self.plan.setup.pinned;
+        let pinned = &self.spec.setup.pinned;
         match pinned.is_empty() {
             _ if pinned.iter().any(|other| other == file) => Ok(()),
             true => Err("no file is pinned".to_owned()),
