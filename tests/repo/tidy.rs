@@ -93,8 +93,14 @@ fn the_floors_hold() {
     .into();
     // ipc carries protocol's words; tools run their commands in sandbox's cage.
     // The engines that read syntax trees and pages of the web stand behind the tools' words.
-    let neighbours =
-        [("ipc", "protocol"), ("tools", "sandbox"), ("code", "tools"), ("web", "tools")];
+    // Rules match what each tool declares, so that a new tool needs no second table.
+    let neighbours = [
+        ("ipc", "protocol"),
+        ("tools", "sandbox"),
+        ("code", "tools"),
+        ("web", "tools"),
+        ("approval", "tools"),
+    ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let floor = *floors.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no floor"));

@@ -1,29 +1,28 @@
-//! What each tool is and does: one ordered table, one file a tool.
+//! The tools: one ordered table, one file per tool.
 //!
-//! Two halves that link apart. [`specs`] and [`interpret`] say what the tools are and check a
-//! call's arguments; they touch no file and serve the session, the supervisor and the broker.
-//! [`run`] and [`probe`] do the work and serve the runners only: `agentd-tool`, and `agentd-code`
-//! for the tools that read syntax trees, to which it brings the engine ([`SyntaxEngine`]).
+//! The crate has two halves that link separately. [`specs`], [`rule_targets`] and [`interpret`] declare
+//! the tools and check the arguments of a call. They touch no file; the session, the supervisor and the
+//! broker use them. [`run`] and [`probe`] do the work for the runners `agentd-tool`, `agentd-code` and
+//! `agentd-web`; the last two add an [`Engine`] for syntax trees and for the web.
 //!
 //! # How to add a tool
 //!
-//! 1. **File**: `src/tool/NAME.rs` with the argument type (`Deserialize`, `Serialize`,
-//!    `JsonSchema`; a doc comment on each field is what the model reads) and an `impl Tool`.
-//! 2. **Line**: `NAME::Type,` in the table of `src/tool/mod.rs`. The order there is the order in
-//!    which the model sees the tools. Schema, validation, aliases, help and the runner's lookup
-//!    follow from that line.
-//!    A tool that reads syntax trees says `RUNNER: Runner = Runner::Code`.
-//! 3. **Test**: a table test in `tests/tools/NAME.rs`: the happy path, each error by its code, each cap
-//!    with its marker. Every file tool is also run through the lists in `tests/tools/scope.rs` and
-//!    `tests/tools/inputs.rs`, every other through the workspace's `tests/tools/inputs.rs`, all through
-//!    its `tests/tools/every_tool.rs`.
-//! 4. **Docs**: its row in the table of this crate's README, which a test checks; what rules for it
-//!    match (`subject` in the crate `approval`), where it is no look at files.
-//! 5. **Configuration**: nothing, unless people may choose something of it: then a line in
-//!    `config/default.toml`, with its reason, and one in `keys.rs` of the crate `config`.
+//! 1. **File**: `src/tool/NAME.rs` with the argument type (`Deserialize`, `Serialize`, `JsonSchema`; the
+//!    doc comment of each field is the model's documentation) and an `impl Tool`. The trait declares
+//!    everything that other crates need: the sandbox policy, the runner, the rules that apply, limits,
+//!    an example, aliases. Open files with `ToolContext::open`, list directories with `DirWalk`: both
+//!    record the read set, on which cached results depend.
+//! 2. **Row**: `NAME::Type,` in the table of `src/tool/mod.rs`, in the order in which models see the
+//!    tools. Schema, validation, permission rules, help and the runner's lookup follow from this row.
+//! 3. **Test**: a table test in `tests/tools/NAME.rs`: the normal case, each error by its code, each
+//!    limit with its marker. Add each file tool to the lists in `tests/tools/scope.rs` and
+//!    `tests/tools/inputs.rs`.
 //!
-//! Since the table's macro declares the files, `cargo fmt` does not see them:
-//! `rustfmt --edition 2024 crates/tools/src/tool/*.rs` does.
+//! Only if users can configure it: a line in `config/default.toml` with its reason, and one in the
+//! schema of the crate `config`.
+//!
+//! `cargo fmt` does not find the files that the table's macro declares; run
+//! `rustfmt --edition 2024 crates/tools/src/tool/*.rs`.
 
 mod arguments;
 mod cancel;
@@ -35,6 +34,7 @@ mod files;
 mod manual;
 mod probe;
 mod refusal_hints;
+mod rule_target;
 mod run;
 mod runner_program;
 mod search;
@@ -66,9 +66,10 @@ pub use files::call_scope::CallScope;
 pub use manual::named;
 pub use probe::probe;
 pub use refusal_hints::{Restriction, restrictions, temp_dirs};
+pub use rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth, RuleTarget};
 pub use run::{CageLost, ToolRunRequest, run, run_command};
 pub use runner_program::RunnerProgram;
 pub use spec::{Alias, Caller, ToolDeclaration};
 pub use text::control::visible;
-pub use tool::specs;
+pub use tool::{rule_targets, specs};
 pub use tool_answer::with_note;

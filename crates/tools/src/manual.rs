@@ -2,68 +2,12 @@
 //! rules, an example. One source for the model's tool list, `agentd tools` and the manual page.
 
 use crate::arguments::dialect;
+use crate::rule_target::{Inherit, InheritedRules, MatchedBy};
 use crate::spec::ToolDeclaration;
 use crate::tool::specs;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use serde_json::Value;
-
-/// Each tool's bounds and an example of its arguments.
-const PAGES: &[(&str, &str, &str)] = &[
-    (
-        "read",
-        "A result is cut to tools.max_result_chars.",
-        r#"{"path":"src/main.rs","offset":100,"limit":50}"#,
-    ),
-    ("ls", "At most 500 entries.", r#"{"path":"src"}"#),
-    ("glob", "At most 200 files.", r#"{"pattern":"*.rs","path":"src"}"#),
-    ("grep", "At most 200 matches.", r#"{"pattern":"fn \\w+_test","path":"src","include":"*.rs"}"#),
-    ("summary", "", r#"{"path":"src/main.rs"}"#),
-    ("scan", "At most 500 matches.", r#"{"patterns":["fetch($URL, $$$)"],"path":"src"}"#),
-    ("git_status", "", "{}"),
-    ("git_diff", "", r#"{"path":"src","staged":true}"#),
-    ("git_log", "At most 50 commits.", r#"{"limit":5,"path":"src/main.rs"}"#),
-    ("git_show", "", r#"{"ref":"HEAD~1:src/main.rs"}"#),
-    ("web_search", "At most 10 results.", r#"{"query":"rust landlock crate","limit":3}"#),
-    ("web_fetch", "At most 40,000 characters.", r#"{"url":"https://docs.rs/landlock"}"#),
-    ("history_search", "At most 50 messages.", r#"{"keyword":"migration"}"#),
-    ("memory_search", "At most 20 results.", r#"{"query":"how the project is built"}"#),
-    ("memory_add", "", r#"{"text":"The project is built with make.","scope":"project"}"#),
-    ("memory_remove", "", r#"{"id":"p12"}"#),
-    ("skill_list", "", "{}"),
-    ("skill_activate", "", r#"{"name":"release","arguments":"1.2.0"}"#),
-    (
-        "checklist_create",
-        "At most 100 steps.",
-        r#"{"group":"port","title":"Port the parser","items":["read it","write it","test it"]}"#,
-    ),
-    ("checklist_update", "", r#"{"group":"port","item":"read it","status":"done"}"#),
-    ("undo_list", "", "{}"),
-    ("write", "", r#"{"path":"notes.md","content":"one\n"}"#),
-    ("edit", "", r#"{"path":"notes.md","old_string":"one","new_string":"two"}"#),
-    (
-        "multi_edit",
-        "At most 200 edits.",
-        r#"{"path":"notes.md","edits":[{"find":"one","replace":"two"}]}"#,
-    ),
-    (
-        "apply_patch",
-        "At most 100 files of 8 MiB.",
-        r#"{"patch":"*** Begin Patch\n*** Update File: notes.md\n@@\n-one\n+two\n*** End Patch"}"#,
-    ),
-    (
-        "rewrite",
-        "At most 50 edits.",
-        r#"{"path":"a.rs","edits":[{"rename":{"from":"old","to":"new","target":"local"}}]}"#,
-    ),
-    ("delete", "At most 100 paths.", r#"{"paths":["build"],"recursive":true}"#),
-    ("undo_restore", "", r#"{"id":7}"#),
-    ("bash", "", r#"{"command":"cargo test 2>&1 | tail -20","timeout_ms":300000}"#),
-    ("run", "", r#"{"argv":["git","log","--oneline"]}"#),
-    ("powershell", "", r#"{"script":"Get-ChildItem"}"#),
-    ("git_add", "", r#"{"paths":["src"]}"#),
-    ("git_commit", "", r#"{"subject":"Fix the parser"}"#),
-];
 
 /// The tool of that name, or of another agent's name for it.
 #[must_use]
@@ -75,22 +19,10 @@ pub fn named(name: &str) -> Option<&'static ToolDeclaration> {
 }
 
 impl ToolDeclaration {
-    fn page(&self) -> (&'static str, &'static str) {
-        let page = PAGES.iter().find(|(name, ..)| *name == self.name);
-        page.map_or(("", ""), |(_, bounds, example)| (bounds, example))
-    }
-
     /// Its description and limits, for models and people.
     #[must_use]
     pub fn told(&self) -> String {
-        let (bounds, _) = self.page();
-        format!("{} {bounds}", self.description).trim_end().to_owned()
-    }
-
-    /// Arguments of a call.
-    #[must_use]
-    pub fn example(&self) -> &'static str {
-        self.page().1
+        format!("{} {}", self.description, self.limits).trim_end().to_owned()
     }
 
     /// Each argument with its description, one per line.
@@ -140,29 +72,32 @@ impl ToolDeclaration {
     #[must_use]
     pub fn rules(&self) -> String {
         let name = self.name;
-        match (self.profile, self.kind) {
-            (Profile::Command | Profile::Git | Profile::GitLook, _) => format!(
-                "`{name}:WORDS` is matched with the words of its command, like \
-                    `bash:WORDS`; see `agentd help rules`"
+        let own = match (self.matched_by, self.judged_as()) {
+            (MatchedBy::Command, _) => format!(
+                "`{name}:WORDS` is matched with the words of its command, like `bash:WORDS`; see \
+                 `agentd help rules`"
             ),
-            (Profile::Web, _) => format!("`{name}:HOST/PATH`; the user is asked about each host"),
-            (Profile::Store | Profile::Session, _) => {
+            (MatchedBy::Page | MatchedBy::Host, _) => {
+                format!("`{name}:HOST/PATH`; the user is asked about each host")
+            }
+            (MatchedBy::Nothing, _) => {
                 format!("a rule that denies `{name}` refuses it; the user is never asked")
             }
-            (_, ToolKind::Query) => {
-                format!(
-                    "a rule that denies `{name}:PATTERN` refuses it for these paths; the user \
-                    is never asked"
-                )
-            }
-            (_, ToolKind::Mutation) if name == "apply_patch" => {
-                "`apply_patch:PATTERN` is matched with each path; rules that deny `edit`, \
-                    `write` or `delete` apply too"
-                    .to_owned()
-            }
-            (_, ToolKind::Mutation) => {
+            (MatchedBy::Path(_), ToolKind::Query) => format!(
+                "a rule that denies `{name}:PATTERN` refuses it for these paths; the user is never \
+                 asked"
+            ),
+            (MatchedBy::Path(_), ToolKind::Mutation) => {
                 format!("`{name}:PATTERN` is matched with each path, written as in a .gitignore")
             }
-        }
+        };
+        let which = |inherit: &Inherit| match inherit {
+            Inherit::All => "",
+            Inherit::DenyAndAsk | Inherit::DenyAndAskNamed => " that deny or ask",
+        };
+        let others = self.inherits.iter().map(|InheritedRules { tool, inherit }| {
+            format!("; rules{} for `{tool}` apply too", which(inherit))
+        });
+        own + &others.collect::<String>()
     }
 }

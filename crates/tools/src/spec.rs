@@ -1,9 +1,11 @@
 //! The declaration of a tool: the trait that each row of the table implements.
 
+use crate::arguments::dialect::FieldAliases;
 use crate::arguments::facts::JudgedFacts;
 use crate::arguments::invalid::InvalidCall;
 use crate::arguments::schema;
 use crate::failure::ToolFailure;
+use crate::rule_target::{InheritedRules, MatchedBy, RuleTarget};
 use crate::runner_program::RunnerProgram;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -61,6 +63,16 @@ pub struct ToolDeclaration {
     pub description: &'static str,
     /// Other names.
     pub aliases: &'static [Alias],
+    /// Its limits, in words; may be empty.
+    pub limits: &'static str,
+    /// Arguments of an example call, as JSON.
+    pub example: &'static str,
+    /// The part of a call that patterns of its rules are matched with.
+    pub matched_by: MatchedBy,
+    /// Other tools whose rules apply as well.
+    pub inherits: &'static [InheritedRules],
+    /// Field names of other agents.
+    pub(crate) field_aliases: FieldAliases,
     /// JSON schema of its arguments, the same bytes at every call.
     pub schema: fn() -> String,
     pub(crate) check: fn(serde_json::Value) -> Result<(String, JudgedFacts), InvalidCall>,
@@ -70,21 +82,8 @@ impl ToolDeclaration {
     /// The kind that the verdict uses. A call that changes only agentd's own notes is never a
     /// question for the user, although it does not run in parallel with its neighbours.
     #[must_use]
-    pub fn judged_as(&self) -> ToolKind {
-        match self.profile {
-            Profile::Store | Profile::Session => ToolKind::Query,
-            Profile::Probe
-            | Profile::Query
-            | Profile::Mutate
-            | Profile::Command
-            | Profile::Verify
-            | Profile::Format
-            | Profile::Git
-            | Profile::GitLook
-            | Profile::Broker
-            | Profile::Provider
-            | Profile::Web => self.kind,
-        }
+    pub const fn judged_as(&self) -> ToolKind {
+        judged_as(self.profile, self.kind)
     }
 }
 
@@ -112,6 +111,21 @@ pub(crate) trait Tool {
     const DESCRIPTION: &'static str;
     /// Other names.
     const ALIASES: &'static [Alias];
+
+    /// Its limits, in words.
+    const LIMITS: &'static str = "";
+
+    /// Arguments of an example call, as JSON.
+    const EXAMPLE: &'static str = "";
+
+    /// Other agents' names for its fields; a field of a nested object is written `outer.name`.
+    const FIELD_ALIASES: FieldAliases = &[];
+
+    /// The part of a call that patterns of its rules are matched with.
+    const MATCHED_BY: MatchedBy = MatchedBy::of(Self::PROFILE);
+
+    /// Other tools whose rules apply as well.
+    const INHERITS: &'static [InheritedRules] = &[];
 
     /// The program that runs it.
     const RUNNER: RunnerProgram = RunnerProgram::Tool;
@@ -156,6 +170,11 @@ pub(crate) const fn spec_of<T: Tool>() -> ToolDeclaration {
         program: T::PROGRAM,
         description: T::DESCRIPTION,
         aliases: T::ALIASES,
+        limits: T::LIMITS,
+        example: T::EXAMPLE,
+        matched_by: T::MATCHED_BY,
+        inherits: T::INHERITS,
+        field_aliases: T::FIELD_ALIASES,
         schema: crate::arguments::schema::text_of::<T::Input>,
         check: crate::spec::check::<T>,
     }
@@ -214,4 +233,32 @@ pub(crate) fn check<T: Tool>(
     let parsed: T::Input = serde_json::from_value(input)
         .map_err(|error| InvalidCall::Unfit { tool: T::NAME, reason: error.to_string() })?;
     Ok((text, T::facts(&parsed)))
+}
+
+/// The kind that verdicts use for a tool of this policy and kind.
+const fn judged_as(profile: Profile, kind: ToolKind) -> ToolKind {
+    match profile {
+        Profile::Store | Profile::Session => ToolKind::Query,
+        Profile::Probe
+        | Profile::Query
+        | Profile::Mutate
+        | Profile::Command
+        | Profile::Verify
+        | Profile::Format
+        | Profile::Git
+        | Profile::GitLook
+        | Profile::Broker
+        | Profile::Provider
+        | Profile::Web => kind,
+    }
+}
+
+/// The rule table's entry for a tool.
+pub(crate) const fn rule_target_of<T: Tool>() -> RuleTarget {
+    RuleTarget {
+        name: T::NAME,
+        kind: judged_as(T::PROFILE, T::KIND),
+        matched_by: T::MATCHED_BY,
+        inherits: T::INHERITS,
+    }
 }

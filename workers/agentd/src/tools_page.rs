@@ -40,7 +40,7 @@ pub(crate) fn page(spec: &ToolDeclaration) -> String {
         "{}\n\n{}\n\nInputs:\n{inputs}\nExample:\n  {}\n\nCage: {}.\nRules: {}.\n",
         spec.name,
         spec.told(),
-        spec.example(),
+        spec.example,
         spec.cage(),
         spec.rules()
     );

@@ -4,7 +4,7 @@ use super::session_rules::SessionRules;
 use crate::expand::Opacity;
 use crate::lenient::{self, CommandCandidate, TooDeep};
 use crate::rule::path_pattern::RulePath;
-use crate::rule::rule_target::{self, Depth, MatchedBy};
+use crate::rule::rule_target::{self, MatchedBy, RuleDepth};
 use crate::strict::grammar;
 use crate::strict::script::Script;
 use protocol::call::{Probe, ProbedPath};
@@ -39,7 +39,7 @@ pub(crate) struct CallPath {
     pub real: RulePath,
     /// As the call named it, links not followed: a denied name is denied wherever it leads.
     pub named: Option<RulePath>,
-    pub depth: Depth,
+    pub depth: RuleDepth,
 }
 
 impl SessionRules {
@@ -71,7 +71,7 @@ impl SessionRules {
         }
     }
 
-    fn read_paths(&self, probe: &Probe, depth: Depth) -> Result<MatchTarget, String> {
+    fn read_paths(&self, probe: &Probe, depth: RuleDepth) -> Result<MatchTarget, String> {
         // A call that names no path works on the project.
         let whole = ProbedPath {
             named: ".".into(),
@@ -87,7 +87,8 @@ impl SessionRules {
                 .ok_or_else(|| format!("`{}` is not a real path", visible(&path.real)))?;
             // A regular file has nothing below it.
             let file = |digest: &String| !digest.starts_with(ProbedPath::TREE);
-            let depth = if path.digest.as_ref().is_some_and(file) { Depth::Named } else { depth };
+            let depth =
+                if path.digest.as_ref().is_some_and(file) { RuleDepth::Named } else { depth };
             let named = RulePath::lexical(&path.named, &self.project);
             call_paths.push(CallPath { real, named, depth });
         }

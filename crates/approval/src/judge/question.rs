@@ -10,7 +10,7 @@ use super::suggestions;
 use crate::expand::Opacity;
 use crate::rule::rule_index::RuleIndex;
 use crate::rule::rule_pattern;
-use crate::rule::rule_target::Depth;
+use crate::rule::rule_target::RuleDepth;
 use protocol::hidden::visible;
 use protocol::judgement::{Audience, Basis, Case, Mode, Question, RuleEffect, Verdict};
 
@@ -27,7 +27,7 @@ impl SessionRules {
             // A directory that goes with all that is in it is no edit.
             (Mode::AcceptEdits, MatchTarget::Paths { call_paths })
                 if in_scope()
-                    && call_paths.iter().all(|call_path| call_path.depth == Depth::Named) =>
+                    && call_paths.iter().all(|call_path| call_path.depth == RuleDepth::Named) =>
             {
                 Verdict::Allow(Basis::Mode(self.mode))
             }

@@ -7,7 +7,7 @@ use crate::expand::{Limit, Opacity};
 use crate::rule::error::{RuleError, RuleFault};
 use crate::rule::rule_index::{RuleIndex, RuleNumber, ToolRules};
 use crate::rule::rule_pattern::{self, ParsedRule};
-use crate::rule::rule_target::{self, Depth, MatchedBy};
+use crate::rule::rule_target::{self, MatchedBy, RuleDepth, TargetRules};
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
 };
@@ -205,7 +205,7 @@ impl SessionRules {
     fn first_match_by(
         &self,
         rules: &ToolRules,
-        rule_depth: Depth,
+        rule_depth: RuleDepth,
         target: &MatchTarget,
     ) -> Option<(RuleNumber, String)> {
         match target {
@@ -217,7 +217,7 @@ impl SessionRules {
                     rule_paths.map(|rule_path| (rule_path, call_path.depth))
                 })
                 .filter_map(|(rule_path, depth)| {
-                    let depth = if rule_depth == Depth::Named { rule_depth } else { depth };
+                    let depth = if rule_depth == RuleDepth::Named { rule_depth } else { depth };
                     let index = rules.catching_path(rule_path, depth, &self.project)?;
                     Some((index, format!("/{}", rule_path.absolute)))
                 })
@@ -225,7 +225,7 @@ impl SessionRules {
             // Patterns for the project are ignored: for the part of the project in this directory,
             // the right adds nothing.
             MatchTarget::Directory(rule_path) => {
-                let index = rules.catching_path(rule_path, Depth::Below, Path::new(""))?;
+                let index = rules.catching_path(rule_path, RuleDepth::Below, Path::new(""))?;
                 Some((index, format!("/{}", rule_path.absolute)))
             }
             MatchTarget::Host(host) => {

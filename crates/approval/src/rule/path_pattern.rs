@@ -5,7 +5,7 @@
 //! pattern that matches a directory matches everything below it.
 
 use crate::rule::error::{FaultAt, RuleFault};
-use crate::rule::rule_target::Depth;
+use crate::rule::rule_target::RuleDepth;
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use protocol::judgement::RuleEffect;
 use std::path::{Component, Path, PathBuf};
@@ -90,7 +90,7 @@ impl RulePath {
 
 impl PathPattern {
     /// Reads a pattern.
-    pub(crate) fn parse(text: &str, effect: RuleEffect, depth: Depth) -> Result<Self, FaultAt> {
+    pub(crate) fn parse(text: &str, effect: RuleEffect, depth: RuleDepth) -> Result<Self, FaultAt> {
         match text.chars().next() {
             Some('!') => return Err((0, RuleFault::Negated)),
             Some('~') => return Err((0, RuleFault::Home)),
@@ -130,8 +130,8 @@ impl PathPattern {
             globs.push(glob(dir)?);
         }
         let steps = match depth {
-            Depth::Named => Vec::new(),
-            Depth::Below => names.iter().map(|name| step(name)).collect::<Result<_, _>>()?,
+            RuleDepth::Named => Vec::new(),
+            RuleDepth::Below => names.iter().map(|name| step(name)).collect::<Result<_, _>>()?,
         };
         // A denial without an anchor holds outside the project too; a permission never does.
         let absolute = match (anchor, effect) {

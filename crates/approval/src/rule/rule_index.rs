@@ -7,7 +7,7 @@ use crate::rule::command_pattern::CommandPattern;
 use crate::rule::page_pattern::PagePattern;
 use crate::rule::path_pattern::{PathPattern, RulePath};
 use crate::rule::rule_pattern::{CallPattern, ParsedRule};
-use crate::rule::rule_target::{self, Depth};
+use crate::rule::rule_target::{self, RuleDepth, TargetRules};
 use crate::strict::script::ArgWord;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use protocol::hosts::HostRule;
@@ -97,7 +97,7 @@ impl RuleIndex {
 
     /// The rules that apply to a tool: its own and inherited ones, each with its depth below the
     /// paths that a call names.
-    pub(crate) fn applied_to(&self, tool: &str) -> impl Iterator<Item = (&ToolRules, Depth)> {
+    pub(crate) fn applied_to(&self, tool: &str) -> impl Iterator<Item = (&ToolRules, RuleDepth)> {
         let known = rule_target::find(tool).filter(|known| known.name == tool);
         known
             .into_iter()
@@ -222,12 +222,12 @@ impl ToolRules {
     pub(crate) fn catching_path(
         &self,
         rule_path: &RulePath,
-        depth: Depth,
+        depth: RuleDepth,
         project: &Path,
     ) -> Option<RuleNumber> {
         let below = match depth {
-            Depth::Named => None,
-            Depth::Below => self
+            RuleDepth::Named => None,
+            RuleDepth::Below => self
                 .paths
                 .patterns
                 .iter()

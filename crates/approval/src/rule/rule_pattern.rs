@@ -4,7 +4,7 @@ use crate::rule::command_pattern::CommandPattern;
 use crate::rule::error::{FaultAt, RuleError, RuleFault};
 use crate::rule::page_pattern::PagePattern;
 use crate::rule::path_pattern::PathPattern;
-use crate::rule::rule_target::{self, MatchedBy, RuleTarget};
+use crate::rule::rule_target::{self, MatchedBy, RuleTarget, TargetRules};
 use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect, ToolKind};
 

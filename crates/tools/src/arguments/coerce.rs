@@ -2,7 +2,7 @@
 //! 2, a list in a string becomes that list, another agent's field name becomes ours. The result
 //! notes each conversion. Ambiguous values stay as they are, and the later check names the field.
 
-use crate::arguments::dialect::{self, ArgMeaning, JsonFields};
+use crate::arguments::dialect::{self, ArgMeaning, FieldAliases, JsonFields};
 use crate::arguments::invalid::InvalidCall;
 use serde_json::{Map, Number, Value};
 
@@ -33,20 +33,22 @@ impl CoercionNotes {
 /// Two words for one field that do not say the same.
 pub(crate) fn coerce(
     tool: &'static str,
+    aliases: FieldAliases,
     schema: &Value,
     fields: JsonFields,
     notes: &mut CoercionNotes,
 ) -> Result<JsonFields, InvalidCall> {
-    Coercer { tool, notes }.object(tool, "", schema, fields)
+    Coercer { tool, aliases, notes }.object("", "", schema, fields)
 }
 
 struct Coercer<'a> {
     tool: &'static str,
+    aliases: FieldAliases,
     notes: &'a mut CoercionNotes,
 }
 
 impl Coercer<'_> {
-    /// `place` names the object among the tool's words, `prefix` its fields in messages.
+    /// `place` is the path of the object inside the arguments, `prefix` names its fields in messages.
     fn object(
         &mut self,
         place: &str,
@@ -60,8 +62,12 @@ impl Coercer<'_> {
         let (ours, mut theirs): (Vec<_>, Vec<_>) =
             fields.into_iter().partition(|(name, _)| properties.contains_key(name));
         // These depend on the other fields, so they come last.
+        let aliases = self.aliases;
         let rests = |said: &str| {
-            matches!(dialect::meaning(place, said), Some(ArgMeaning::EndLine | ArgMeaning::Literal))
+            matches!(
+                dialect::meaning(aliases, place, said),
+                Some(ArgMeaning::EndLine | ArgMeaning::Literal)
+            )
         };
         theirs.sort_by_key(|(said, _)| rests(said));
         named.extend(ours.into_iter().filter(|(_, value)| !value.is_null()));
@@ -77,7 +83,10 @@ impl Coercer<'_> {
                 fitted.insert(name, value);
                 continue;
             };
-            let below = format!("{place}.{name}");
+            let below = match place {
+                "" => name.clone(),
+                place => format!("{place}.{name}"),
+            };
             let field = format!("{prefix}{name}");
             if let Some(value) = self.value(&below, &field, schema, value)? {
                 fitted.insert(name, value);
@@ -98,7 +107,7 @@ impl Coercer<'_> {
         let spelled = properties.keys().find(|name| dialect::fold(name) == dialect::fold(&said));
         let means = match spelled {
             Some(name) if !said.starts_with('-') => return self.put(named, name, &said, value),
-            Some(_) | None => dialect::meaning(place, &said),
+            Some(_) | None => dialect::meaning(self.aliases, place, &said),
         };
         match means {
             Some(ArgMeaning::Field("path")) if properties.contains_key("paths") => {

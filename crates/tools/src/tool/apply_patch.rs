@@ -1,12 +1,14 @@
 //! `apply_patch`: creates, changes, moves and deletes several files with one text: all of it or
 //! nothing.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::patch::{self, FileAction, PatchSection};
 use crate::edit::remove;
 use crate::edit::transaction::{FileChange, apply_all};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
@@ -77,6 +79,21 @@ impl Tool for ApplyPatchTool {
         applied or nothing. The context and removed lines of a hunk must match the file \
         exactly, at one place only.";
     const ALIASES: &'static [Alias] = &[Alias::plain("patch")];
+    const LIMITS: &'static str = "At most 100 files of 8 MiB.";
+    const EXAMPLE: &'static str =
+        r#"{"patch":"*** Begin Patch\n*** Update File: notes.md\n@@\n-one\n+two\n*** End Patch"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("input", Field("patch")),
+        ("patch_text", Field("patch")),
+        ("diff", Field("patch")),
+        ("content", Field("patch")),
+    ];
+    // A patch may do whatever each of these does, but their allowing rules do not cover it.
+    const INHERITS: &'static [InheritedRules] = &[
+        InheritedRules::of("edit", Inherit::DenyAndAsk),
+        InheritedRules::of("write", Inherit::DenyAndAsk),
+        InheritedRules::of("delete", Inherit::DenyAndAsk),
+    ];
 
     fn facts(input: &Input) -> JudgedFacts {
         let mut facts = JudgedFacts::default();

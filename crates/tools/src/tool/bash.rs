@@ -1,6 +1,7 @@
 //! `bash`: a shell command in a cage of its own.
 
 use crate::arguments::command_rights::{GitSettingsChoice, SigningChoice};
+use crate::arguments::dialect::{COMMAND_FIELDS, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
@@ -122,6 +123,8 @@ impl Tool for BashTool {
         Alias::plain("run_terminal_cmd"),
         Alias::plain("terminal"),
     ];
+    const EXAMPLE: &'static str = r#"{"command":"cargo test 2>&1 | tail -20","timeout_ms":300000}"#;
+    const FIELD_ALIASES: FieldAliases = COMMAND_FIELDS;
 
     fn facts(input: &Input) -> JudgedFacts {
         let network = match input.network {

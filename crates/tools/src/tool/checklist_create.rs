@@ -39,6 +39,9 @@ impl Tool for ChecklistCreateTool {
         with the same group replaces the earlier one.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("todo_write"), Alias::plain("update_plan"), Alias::plain("todo")];
+    const LIMITS: &'static str = "At most 100 steps.";
+    const EXAMPLE: &'static str =
+        r#"{"group":"port","title":"Port the parser","items":["read it","write it","test it"]}"#;
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

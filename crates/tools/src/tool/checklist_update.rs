@@ -42,6 +42,7 @@ impl Tool for ChecklistUpdateTool {
     const DESCRIPTION: &'static str =
         "Set the status of a checklist step: pending, in_progress, done or failed.";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = r#"{"group":"port","item":"read it","status":"done"}"#;
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

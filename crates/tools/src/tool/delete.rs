@@ -1,5 +1,6 @@
 //! `delete`: removes files, links and, with `recursive`, directories.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::remove::{self, ENTRIES, RemovalKind, RemovalTarget, remove, visit_contents};
 use crate::edit::replace::{LOADED_MAX, load_original};
@@ -10,6 +11,7 @@ use crate::files::protected;
 use crate::files::resolved_path::ResolvedPath;
 use crate::files::resolved_path::access_denied;
 use crate::files::safe_open;
+use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
 use crate::spec::{Alias, ProbeMode, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
@@ -53,6 +55,12 @@ impl Tool for DeleteTool {
         Alias::plain("file-delete"),
         Alias::plain("delete_files"),
     ];
+    const LIMITS: &'static str = "At most 100 paths.";
+    const EXAMPLE: &'static str = r#"{"paths":["build"],"recursive":true}"#;
+    const FIELD_ALIASES: FieldAliases = &[("path", Field("paths"))];
+    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
+    // Permission to write a file does not include removing directories.
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("write", Inherit::DenyAndAsk)];
 
     const PROBE_MODE: ProbeMode = ProbeMode::Removal;
 

@@ -1,5 +1,6 @@
 //! `edit`: one exact piece of a file replaced by another.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::{EditBuffer, SearchText};
 use crate::edit::find_replace;
@@ -53,6 +54,20 @@ impl Tool for EditTool {
         Alias::plain("str_replace_editor"),
         Alias::plain("str_replace_based_edit_tool"),
         Alias::plain("text_editor"),
+    ];
+    const EXAMPLE: &'static str = r#"{"path":"notes.md","old_string":"one","new_string":"two"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("old_str", Field("old_string")),
+        ("old_text", Field("old_string")),
+        ("find", Field("old_string")),
+        ("search", Field("old_string")),
+        ("before", Field("old_string")),
+        ("new_str", Field("new_string")),
+        ("new_text", Field("new_string")),
+        ("replace", Field("new_string")),
+        ("replacement", Field("new_string")),
+        ("after", Field("new_string")),
+        ("allow_multiple", Field("replace_all")),
     ];
 
     fn facts(input: &Input) -> JudgedFacts {

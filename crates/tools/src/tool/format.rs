@@ -8,6 +8,7 @@ use crate::edit::replace::{load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::resolved_path::{ResolvedPath, not_found};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Caller, Tool};
 use crate::text::control::visible_lines;
 use crate::text::diff;
@@ -57,6 +58,7 @@ impl Tool for FormatTool {
     const REQUIRES_READ: bool = true;
     const DESCRIPTION: &'static str = "Format an edited file with the configured formatter.";
     const ALIASES: &'static [Alias] = &[];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::DenyAndAsk)];
 
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts {

@@ -1,8 +1,10 @@
 //! `git_add`: files staged for the next commit.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -32,6 +34,9 @@ impl Tool for GitAddTool {
     const DESCRIPTION: &'static str = "Stage files of the git repository for the next commit: the given paths, or with all \
         every change below the project directory.";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = r#"{"paths":["src"]}"#;
+    const FIELD_ALIASES: FieldAliases = &[("files", Field("paths")), ("path", Field("paths"))];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))

@@ -3,6 +3,7 @@
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -32,6 +33,8 @@ impl Tool for GitCommitTool {
         settings. Hooks do not run and the commit is not signed; to sign, use bash with \
         git_signing \"on\".";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = r#"{"subject":"Fix the parser"}"#;
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))

@@ -1,8 +1,13 @@
 //! `git_diff`: changes that are not committed yet.
 
+use crate::arguments::dialect::{
+    ArgMeaning::{Field, Ignored},
+    FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::ToolFailure;
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -36,6 +41,10 @@ impl Tool for GitDiffTool {
     const DESCRIPTION: &'static str = "Show uncommitted changes in the git repository: the unstaged ones, or with staged the \
         staged ones.";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = r#"{"path":"src","staged":true}"#;
+    const FIELD_ALIASES: FieldAliases =
+        &[("cached", Field("staged")), ("unified", Field("context")), ("target", Ignored)];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))

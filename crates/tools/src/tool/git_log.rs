@@ -1,8 +1,10 @@
 //! `git_log`: the newest commits.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::ToolFailure;
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -33,6 +35,11 @@ impl Tool for GitLogTool {
     const DESCRIPTION: &'static str = "List the newest commits of the git repository with short hash, date, author, subject \
         and branches.";
     const ALIASES: &'static [Alias] = &[];
+    const LIMITS: &'static str = "At most 50 commits.";
+    const EXAMPLE: &'static str = r#"{"limit":5,"path":"src/main.rs"}"#;
+    const FIELD_ALIASES: FieldAliases =
+        &[("max_count", Field("limit")), ("count", Field("limit")), ("n", Field("limit"))];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))

@@ -1,8 +1,10 @@
 //! `git_show`: one commit, or a file as it was in one.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -30,6 +32,10 @@ impl Tool for GitShowTool {
     const DESCRIPTION: &'static str = "Show a commit of the git repository with its changes, or a file at a commit, for \
         example HEAD~1:src/main.rs.";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = r#"{"ref":"HEAD~1:src/main.rs"}"#;
+    const FIELD_ALIASES: FieldAliases =
+        &[("commit", Field("ref")), ("revision", Field("ref")), ("rev", Field("ref"))];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))

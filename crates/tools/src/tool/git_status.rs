@@ -3,6 +3,7 @@
 use crate::arguments::facts::JudgedFacts;
 use crate::command::git::{self, GitMode};
 use crate::failure::ToolFailure;
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -25,6 +26,8 @@ impl Tool for GitStatusTool {
     const DESCRIPTION: &'static str = "Show the status of the git repository: the branch, and each changed, staged or \
         untracked file, in git's short format.";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = "{}";
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         git::facts(&words(input))

@@ -1,8 +1,13 @@
 //! `glob`: files by a pattern, newest first.
 
 use super::ls::{directory, here};
+use crate::arguments::dialect::{
+    ArgMeaning::{Field, Ignored, Unmet},
+    FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::ToolFailure;
+use crate::rule_target::{MatchedBy, RuleDepth};
 use crate::search::expression::CaseMatching;
 use crate::search::file_patterns::{Exclusion, FilePatterns};
 use crate::search::walk::{DirWalk, WalkDepth, WalkEntry};
@@ -52,6 +57,24 @@ impl Tool for GlobTool {
         Alias::plain("glob_files"),
         Alias::plain("file_glob_search"),
     ];
+    const LIMITS: &'static str = "At most 200 files.";
+    const EXAMPLE: &'static str = r#"{"pattern":"*.rs","path":"src"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("glob_pattern", Field("pattern")),
+        ("query", Field("pattern")),
+        ("glob", Field("pattern")),
+        ("case_sensitive", Ignored),
+        ("respect_git_ignore", Ignored),
+        ("respect_gemini_ignore", Ignored),
+        ("limit", Ignored),
+        ("max_results", Ignored),
+        ("head_limit", Ignored),
+        (
+            "exclude",
+            Unmet("exclude was ignored: all matching files that are not ignored are listed."),
+        ),
+    ];
+    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
 
     const CACHEABLE: bool = true;
 

@@ -2,11 +2,16 @@
 
 use super::glob;
 use super::ls::here;
+use crate::arguments::dialect::{
+    ArgMeaning::{Field, FileType, Ignored, Literal, Opposite, Unmet},
+    FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::read_set::ReadSet;
 use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
+use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
 use crate::search::expression::{CaseMatching, Expression};
 use crate::search::file_patterns::{Exclusion, FilePatterns, looks_like_files};
 use crate::search::line_search::{
@@ -74,6 +79,56 @@ impl Tool for GrepTool {
         Alias::plain("ripgrep"),
         Alias::plain("rg"),
     ];
+    const LIMITS: &'static str = "At most 200 matches.";
+    const EXAMPLE: &'static str = r#"{"pattern":"fn \\w+_test","path":"src","include":"*.rs"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("query", Field("pattern")),
+        ("regex", Field("pattern")),
+        ("search_pattern", Field("pattern")),
+        ("glob", Field("include")),
+        ("include_pattern", Field("include")),
+        ("file_pattern", Field("include")),
+        ("glob_pattern", Field("include")),
+        ("type", FileType),
+        ("file_type", FileType),
+        ("-i", Field("case_insensitive")),
+        ("ignore_case", Field("case_insensitive")),
+        ("case_sensitive", Opposite("case_insensitive")),
+        ("-A", Field("context")),
+        ("-B", Field("context")),
+        ("-C", Field("context")),
+        ("after", Field("context")),
+        ("before", Field("context")),
+        ("context_lines", Field("context")),
+        ("-n", Ignored),
+        ("line_numbers", Ignored),
+        ("-o", Ignored),
+        ("-r", Ignored),
+        ("output_mode", Ignored),
+        ("head_limit", Ignored),
+        ("limit", Ignored),
+        ("max_results", Ignored),
+        ("total_max_matches", Ignored),
+        ("max_matches_per_file", Ignored),
+        ("names_only", Ignored),
+        ("recursive", Ignored),
+        ("offset", Ignored),
+        ("fixed_strings", Literal),
+        ("-F", Literal),
+        (
+            "multiline",
+            Unmet(
+                "multiline was ignored: a pattern matches line by line unless it contains a \
+                line break.",
+            ),
+        ),
+        ("exclude_pattern", Unmet("exclude_pattern was ignored; use include with `!PATTERN`.")),
+        ("no_ignore", Unmet("no_ignore was ignored: to search ignored files, give their path.")),
+    ];
+    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
+    // Unreadable files may not be searched, but the directory above them may.
+    const INHERITS: &'static [InheritedRules] =
+        &[InheritedRules::of("read", Inherit::DenyAndAskNamed)];
 
     const CACHEABLE: bool = true;
 

@@ -1,6 +1,7 @@
 //! `history_search`: searches earlier messages of this session. The conversation answers it itself;
 //! see the crate `session`.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
@@ -33,6 +34,10 @@ impl Tool for HistorySearchTool {
     const DESCRIPTION: &'static str = "Search the earlier messages of this session, the user's and yours, for a keyword. \
         Results are in order of time.";
     const ALIASES: &'static [Alias] = &[];
+    const LIMITS: &'static str = "At most 50 messages.";
+    const EXAMPLE: &'static str = r#"{"keyword":"migration"}"#;
+    const FIELD_ALIASES: FieldAliases =
+        &[("query", Field("keyword")), ("pattern", Field("keyword"))];
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

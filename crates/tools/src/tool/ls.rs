@@ -1,5 +1,9 @@
 //! `ls`: one level of a directory.
 
+use crate::arguments::dialect::{
+    ArgMeaning::{Ignored, Unmet},
+    FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
@@ -50,6 +54,23 @@ impl Tool for LsTool {
         Alias::plain("file-list"),
         Alias::plain("list_files"),
         Alias::plain("list"),
+    ];
+    const LIMITS: &'static str = "At most 500 entries.";
+    const EXAMPLE: &'static str = r#"{"path":"src"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        (
+            "ignore",
+            Unmet("ignore was ignored: all entries that no ignore file excludes are listed."),
+        ),
+        ("recursive", Unmet("One level is listed; glob finds files at any depth.")),
+        ("depth", Unmet("One level is listed; glob finds files at any depth.")),
+        ("max_depth", Ignored),
+        ("limit", Ignored),
+        ("offset", Ignored),
+        ("show_hidden", Ignored),
+        ("all", Ignored),
+        ("respect_git_ignore", Ignored),
+        ("file_filtering_options", Ignored),
     ];
 
     const CACHEABLE: bool = true;

@@ -1,5 +1,6 @@
 //! `memory_add`: something to remember in sessions to come. Answered by `agentd-store`, `memory` in `store`.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
@@ -46,6 +47,9 @@ impl Tool for MemoryAddTool {
     const DESCRIPTION: &'static str = "Save a memory for later: a decision, how this project is built, a preference of the \
         user. Do not save facts that the files already contain, and never keys or passwords.";
     const ALIASES: &'static [Alias] = &[Alias::plain("remember"), Alias::plain("save_memory")];
+    const EXAMPLE: &'static str = r#"{"text":"The project is built with make.","scope":"project"}"#;
+    const FIELD_ALIASES: FieldAliases =
+        &[("fact", Field("text")), ("content", Field("text")), ("memory", Field("text"))];
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

@@ -28,6 +28,7 @@ impl Tool for MemoryRemoveTool {
     const PROFILE: Profile = Profile::Store;
     const DESCRIPTION: &'static str = "Delete a memory that is no longer true.";
     const ALIASES: &'static [Alias] = &[Alias::plain("forget")];
+    const EXAMPLE: &'static str = r#"{"id":"p12"}"#;
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

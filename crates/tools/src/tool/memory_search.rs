@@ -1,6 +1,7 @@
 //! `memory_search`: searches saved memories. `agentd-store` answers it; see `memory` in the crate
 //! `store`.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
@@ -49,6 +50,10 @@ impl Tool for MemorySearchTool {
     const DESCRIPTION: &'static str = "Search the memories of this session, this project and this user. Search here before \
         you ask the user something that they may have said before.";
     const ALIASES: &'static [Alias] = &[Alias::plain("recall"), Alias::plain("search_memory")];
+    const LIMITS: &'static str = "At most 20 results.";
+    const EXAMPLE: &'static str = r#"{"query":"how the project is built"}"#;
+    const FIELD_ALIASES: FieldAliases =
+        &[("keyword", Field("query")), ("max_results", Field("limit"))];
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

@@ -1,6 +1,7 @@
 //! The table of tools, in the order in which the model sees them.
 
-use crate::spec::{ToolDeclaration, ToolImpl, impl_of, spec_of};
+use crate::rule_target::RuleTarget;
+use crate::spec::{ToolDeclaration, ToolImpl, impl_of, rule_target_of, spec_of};
 
 /// Declares the files and builds both tables: the declarations of the tools, and their
 /// implementations.
@@ -9,6 +10,8 @@ macro_rules! tools {
         $(mod $file;)*
 
         static SPECS: &[ToolDeclaration] = &[$(spec_of::<$file::$tool>()),*];
+
+        static RULE_TARGETS: &[RuleTarget] = &[$(rule_target_of::<$file::$tool>()),*];
 
         static WORKS: &[ToolImpl] = &[$(impl_of::<$file::$tool>()),*];
     };
@@ -61,4 +64,11 @@ pub fn specs() -> &'static [ToolDeclaration] {
 /// The working half of the tool with this real name.
 pub(crate) fn tool_impl(name: &str) -> Option<&'static ToolImpl> {
     WORKS.iter().find(|works| works.name == name)
+}
+
+/// The rules that apply to each tool. A table of its own, so that the broker, which reads only this one,
+/// does not link the others.
+#[must_use]
+pub fn rule_targets() -> &'static [RuleTarget] {
+    RULE_TARGETS
 }

@@ -1,11 +1,13 @@
 //! `multi_edit`: replaces several pieces of one file together, or none of them.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::{EditBuffer, SearchText};
 use crate::edit::find_replace::{Replacement, TextSpan, apply_replacements};
 use crate::edit::replace::replace;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
@@ -68,6 +70,19 @@ impl Tool for MultiEditTool {
         text to find, or the lines from start_line to end_line, and the replacement.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("edit_lines"), Alias::plain("multi_edit_file")];
+    const LIMITS: &'static str = "At most 200 edits.";
+    const EXAMPLE: &'static str = r#"{"path":"notes.md","edits":[{"find":"one","replace":"two"}]}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("edits.old_string", Field("find")),
+        ("edits.old_str", Field("find")),
+        ("edits.old_text", Field("find")),
+        ("edits.search", Field("find")),
+        ("edits.new_string", Field("replace")),
+        ("edits.new_str", Field("replace")),
+        ("edits.new_text", Field("replace")),
+        ("edits.replacement", Field("replace")),
+    ];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("edit", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }

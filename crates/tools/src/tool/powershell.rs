@@ -1,8 +1,13 @@
 //! `powershell`: a script of PowerShell, where that is installed.
 
+use crate::arguments::dialect::{
+    ArgMeaning::{Field, Seconds, Time},
+    BACKGROUND, FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::text::shell_words::shell_words;
 use crate::tool_answer::ToolAnswer;
@@ -37,6 +42,15 @@ impl Tool for PowershellTool {
     const DESCRIPTION: &'static str = "Run a PowerShell script in the project directory. As with bash, it is confined to the \
         project, and the last line of the result is its exit code.";
     const ALIASES: &'static [Alias] = &[Alias::plain("run_powershell"), Alias::plain("pwsh")];
+    const EXAMPLE: &'static str = r#"{"script":"Get-ChildItem"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("command", Field("script")),
+        ("timeout", Time("timeout_ms")),
+        ("timeout_seconds", Seconds("timeout_ms")),
+        ("run_in_background", BACKGROUND),
+        ("is_background", BACKGROUND),
+    ];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts { command: Some(shell_words(&argv(&input.script))), ..JudgedFacts::default() }

@@ -1,5 +1,9 @@
 //! `read`: a file or a window of its lines, with their numbers.
 
+use crate::arguments::dialect::{
+    ArgMeaning::{EndLine, Field, Ignored, Range, Unmet},
+    FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::replace::LOADED_MAX;
 use crate::failure::{FailureCode, ToolFailure};
@@ -72,6 +76,24 @@ impl Tool for ReadTool {
         Alias::plain("view_file"),
         Alias::plain("view"),
         Alias::plain("open_file"),
+    ];
+    const LIMITS: &'static str = "A result is cut to tools.max_result_chars.";
+    const EXAMPLE: &'static str = r#"{"path":"src/main.rs","offset":100,"limit":50}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("start_line", Field("offset")),
+        ("start_line_one_indexed", Field("offset")),
+        ("line_start", Field("offset")),
+        ("end_line", EndLine),
+        ("end_line_one_indexed_inclusive", EndLine),
+        ("line_end", EndLine),
+        ("view_range", Range),
+        ("line_count", Field("limit")),
+        ("lines", Field("limit")),
+        ("should_read_entire_file", Ignored),
+        ("encoding", Ignored),
+        ("mode", Ignored),
+        ("indentation", Ignored),
+        ("pages", Unmet("pages was ignored: only text files are read.")),
     ];
 
     const CACHEABLE: bool = true;

@@ -1,6 +1,7 @@
 //! `rewrite`: a file edited by its syntax tree, all edits together or none.
 
 use super::scan::unsupported;
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::edit_buffer::EditBuffer;
 use crate::edit::find_replace::{Replacement, apply_replacements};
@@ -9,6 +10,7 @@ use crate::engine::syntax::{FindBy, NameKind, TextEdit, TreeEdit};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
 use crate::files::source_text::SOURCE_MAX;
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::runner_program::RunnerProgram;
 use crate::spec::{Alias, Tool};
 use crate::text::diff;
@@ -106,6 +108,11 @@ impl Tool for RewriteTool {
         variable, function, type or member in the whole file. Either all edits are made or \
         none. For plain text use edit.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
+    const LIMITS: &'static str = "At most 50 edits.";
+    const EXAMPLE: &'static str =
+        r#"{"path":"a.rs","edits":[{"rename":{"from":"old","to":"new","target":"local"}}]}"#;
+    const FIELD_ALIASES: FieldAliases = &[("ops", Field("edits")), ("operations", Field("edits"))];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("edit", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts { paths: vec![input.path.clone()], ..JudgedFacts::default() }

@@ -1,9 +1,11 @@
 //! `run`: a program with its arguments, without a shell.
 
 use crate::arguments::command_rights::{GitSettingsChoice, SigningChoice};
+use crate::arguments::dialect::{COMMAND_FIELDS, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::text::shell_words::shell_words;
 use crate::tool_answer::ToolAnswer;
@@ -47,6 +49,9 @@ impl Tool for RunTool {
         quoting, no pipes, no variables. Otherwise it works as bash. Prefer it if an argument \
         contains characters that a shell would interpret.";
     const ALIASES: &'static [Alias] = &[Alias::plain("exec"), Alias::plain("run_program")];
+    const EXAMPLE: &'static str = r#"{"argv":["git","log","--oneline"]}"#;
+    const FIELD_ALIASES: FieldAliases = COMMAND_FIELDS;
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::All)];
 
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts {

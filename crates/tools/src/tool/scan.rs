@@ -1,6 +1,7 @@
 //! `scan`: searches for code by its syntax tree.
 
 use super::ls::here;
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::engine::error::EngineError;
 use crate::engine::syntax::{CodeMatch, SyntaxEngine, SyntaxSearch};
@@ -9,6 +10,7 @@ use crate::files::read_set::ReadSet;
 use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
 use crate::files::source_text;
+use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
 use crate::runner_program::RunnerProgram;
 use crate::search::walk::{DirWalk, WalkDepth};
 use crate::spec::{Alias, Tool};
@@ -68,6 +70,16 @@ impl Tool for ScanTool {
         do not matter. Each match is path:line:[enclosing symbol] code, followed by the value \
         of each metavariable. For plain text use grep.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
+    const LIMITS: &'static str = "At most 500 matches.";
+    const EXAMPLE: &'static str = r#"{"patterns":["fetch($URL, $$$)"],"path":"src"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("pattern", Field("patterns")),
+        ("lang", Field("language")),
+        ("max_results", Field("limit")),
+    ];
+    const MATCHED_BY: MatchedBy = MatchedBy::Path(RuleDepth::Below);
+    // Both show the text of files.
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("grep", Inherit::All)];
 
     const CACHEABLE: bool = true;
 

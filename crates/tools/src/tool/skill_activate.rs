@@ -1,5 +1,6 @@
 //! `skill_activate`: the instructions of one skill. Answered by `agentd-store`, `skills` in `store`.
 
+use crate::arguments::dialect::{ArgMeaning::Field, FieldAliases};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
@@ -31,6 +32,13 @@ impl Tool for SkillActivateTool {
     const DESCRIPTION: &'static str =
         "Load the instructions of a skill, and follow them for the current task.";
     const ALIASES: &'static [Alias] = &[Alias::plain("skill"), Alias::plain("use_skill")];
+    const EXAMPLE: &'static str = r#"{"name":"release","arguments":"1.2.0"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("skill", Field("name")),
+        ("skill_name", Field("name")),
+        ("command", Field("name")),
+        ("args", Field("arguments")),
+    ];
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

@@ -25,6 +25,7 @@ impl Tool for SkillListTool {
     const DESCRIPTION: &'static str =
         "List the skills of this project and this user, each with its purpose.";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = "{}";
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

@@ -4,6 +4,7 @@ use crate::arguments::facts::JudgedFacts;
 use crate::engine::syntax::Outline;
 use crate::failure::ToolFailure;
 use crate::files::source_text;
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::runner_program::RunnerProgram;
 use crate::spec::{Alias, Tool};
 use crate::text::control::visible;
@@ -43,6 +44,9 @@ impl Tool for SummaryTool {
         long file.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("get_file_summary"), Alias::plain("file-summary"), Alias::plain("outline")];
+    const EXAMPLE: &'static str = r#"{"path":"src/main.rs"}"#;
+    // Both show the text of a file.
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("read", Inherit::All)];
 
     const CACHEABLE: bool = true;
 

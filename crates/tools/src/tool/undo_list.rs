@@ -30,6 +30,7 @@ impl Tool for UndoListTool {
     const DESCRIPTION: &'static str = "List the changes of this session's file tools and commands that undo_restore can \
         revert, newest first, and the parts that it cannot revert.";
     const ALIASES: &'static [Alias] = &[];
+    const EXAMPLE: &'static str = "{}";
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

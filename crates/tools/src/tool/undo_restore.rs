@@ -3,6 +3,7 @@
 
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
@@ -28,6 +29,8 @@ impl Tool for UndoRestoreTool {
     const DESCRIPTION: &'static str = "Revert the changes of one call of a file tool or a command. Either all its files get \
         their earlier content, or none if one of them has changed since.";
     const ALIASES: &'static [Alias] = &[Alias::plain("undo"), Alias::plain("undo_edit")];
+    const EXAMPLE: &'static str = r#"{"id":7}"#;
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("write", Inherit::All)];
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

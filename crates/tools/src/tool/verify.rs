@@ -5,6 +5,7 @@ use crate::arguments::facts::JudgedFacts;
 use crate::command::package_copy;
 use crate::command::{self, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Caller, Tool};
 use crate::text::control::visible_lines;
 use crate::text::shell_words::shell_words;
@@ -57,6 +58,7 @@ impl Tool for VerifyTool {
     const CALLER: Caller = Caller::Conversation;
     const DESCRIPTION: &'static str = "Run the configured verifier after edits.";
     const ALIASES: &'static [Alias] = &[];
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("bash", Inherit::DenyAndAsk)];
 
     fn facts(input: &Input) -> JudgedFacts {
         JudgedFacts {

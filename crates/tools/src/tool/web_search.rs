@@ -1,7 +1,12 @@
 //! `web_search`: searches the web with a search engine.
 
+use crate::arguments::dialect::{
+    ArgMeaning::{Field, Unmet},
+    FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
+use crate::rule_target::{Inherit, InheritedRules};
 use crate::runner_program::RunnerProgram;
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
@@ -41,6 +46,19 @@ impl Tool for WebSearchTool {
         with web_fetch.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("search_web"), Alias::plain("google_web_search")];
+    const LIMITS: &'static str = "At most 10 results.";
+    const EXAMPLE: &'static str = r#"{"query":"rust landlock crate","limit":3}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("q", Field("query")),
+        ("search_term", Field("query")),
+        ("num_results", Field("limit")),
+        ("max_results", Field("limit")),
+        ("count", Field("limit")),
+        ("allowed_domains", Unmet("allowed_domains was ignored: put `site:NAME` into the query.")),
+        ("blocked_domains", Unmet("blocked_domains was ignored: put `-site:NAME` into the query.")),
+    ];
+    // Rules that deny a host hold for every way to reach it.
+    const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("host", Inherit::DenyAndAsk)];
 
     fn facts(_: &Input) -> JudgedFacts {
         JudgedFacts::default()

@@ -1,5 +1,9 @@
 //! `write`: a whole file, made or replaced in one step.
 
+use crate::arguments::dialect::{
+    ArgMeaning::{Field, Ignored},
+    FieldAliases,
+};
 use crate::arguments::facts::JudgedFacts;
 use crate::edit::replace::{OriginalFile, Replaced, load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
@@ -39,6 +43,17 @@ impl Tool for WriteTool {
         Alias::plain("file-create"),
         Alias::plain("file-write"),
         Alias::plain("write_to_file"),
+    ];
+    const EXAMPLE: &'static str = r#"{"path":"notes.md","content":"one\n"}"#;
+    const FIELD_ALIASES: FieldAliases = &[
+        ("contents", Field("content")),
+        ("file_text", Field("content")),
+        ("text", Field("content")),
+        ("code_edit", Field("content")),
+        ("overwrite", Ignored),
+        ("create_dirs", Ignored),
+        ("encoding", Ignored),
+        ("line_count", Ignored),
     ];
 
     fn facts(input: &Input) -> JudgedFacts {

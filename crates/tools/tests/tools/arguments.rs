@@ -6,17 +6,29 @@ use protocol::call::Outcome;
 use serde_json::json;
 use tools::{InvalidCall, interpret, specs};
 
-/// The table of tools in the crate's README is written by hand; this finds a tool that it leaves out.
+/// `agentd tools` and the manual page are made from the table, so each row must be complete.
 #[test]
-fn the_readme_names_each_tool_that_a_model_may_call() {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
-    let (_, tools) = readme.split_once("\n## The tools\n").expect("the table of tools");
-    let (tools, _) = tools.split_once("\n## ").unwrap();
-    let called = specs().iter().filter(|spec| spec.caller == tools::Caller::Model);
-    let unsaid: Vec<_> =
-        called.map(|spec| spec.name).filter(|name| !tools.contains(&format!("`{name}`"))).collect();
-    assert!(unsaid.is_empty(), "not in crates/tools/README.md: {unsaid:?}");
+fn each_tool_that_a_model_may_call_is_documented() {
+    for spec in specs().iter().filter(|spec| spec.caller == tools::Caller::Model) {
+        assert!(interpret(spec.name, spec.example).is_ok(), "{}: {}", spec.name, spec.example);
+        assert!(spec.description.ends_with('.') && !spec.rules().is_empty(), "{}", spec.name);
+        assert!(spec.inputs().iter().all(|input| !input.ends_with(": ")), "{}", spec.name);
+    }
+}
+
+/// The broker judges by this table; a tool without a row would escape all rules.
+#[test]
+fn each_tool_has_its_rules_from_its_own_declaration() {
+    let targets = tools::rule_targets();
+    assert_eq!(targets.len(), specs().len());
+    for (spec, target) in specs().iter().zip(targets) {
+        assert_eq!((spec.name, spec.judged_as()), (target.name, target.kind));
+        for other in target.inherits {
+            let is_known =
+                other.tool == "host" || specs().iter().any(|spec| spec.name == other.tool);
+            assert!(is_known, "{} inherits the rules of {}", target.name, other.tool);
+        }
+    }
 }
 
 #[test]
@@ -193,7 +205,7 @@ fn names_of_other_agents_lead_to_the_tool() {
 #[test]
 fn each_tool_has_its_page() {
     for spec in specs().iter().filter(|spec| spec.caller == tools::Caller::Model) {
-        let call = interpret(spec.name, spec.example())
+        let call = interpret(spec.name, spec.example)
             .unwrap_or_else(|why| panic!("{}: its example: {why}", spec.name));
         assert_eq!((call.spec.name, call.note), (spec.name, None));
         assert!(spec.told().starts_with(spec.description), "{}", spec.name);
