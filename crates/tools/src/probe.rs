@@ -9,6 +9,7 @@ use crate::failure::ToolFailure;
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::precondition;
+use crate::files::read_set::ReadSet;
 use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
 use crate::spec::ProbeMode;
@@ -74,9 +75,11 @@ fn probe_path(place: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -
                 ResolvedPath { named: named.to_owned(), real: trace.real.clone(), exists: true };
             match look {
                 ProbeMode::Removal if trace.real.is_dir() => remove::tree_digest(&trace.real).ok(),
-                ProbeMode::Removal | ProbeMode::Content => safe_open::open_regular(&target)
-                    .ok()
-                    .and_then(|(file, _)| precondition::digest_reader(file).ok()),
+                ProbeMode::Removal | ProbeMode::Content => {
+                    safe_open::open_regular(&target, &ReadSet::unrecorded())
+                        .ok()
+                        .and_then(|(file, _)| precondition::digest_reader(file).ok())
+                }
             }
         }
         ToolKind::Mutation | ToolKind::Query => None,

@@ -11,11 +11,13 @@ use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::protected;
 use crate::files::read_set::ReadSet;
 use crate::files::resolved_path::{ResolvedPath, access_denied, not_found};
+use crate::files::safe_open;
 use crate::refusal_hints::Restriction;
 use crate::text::control::visible;
 use protocol::call::{ProcessUsage, SeenFile, Tampered};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
@@ -184,6 +186,14 @@ impl ToolContext<'_> {
         }
     }
 
+    /// Opens a regular file for reading, and records it in the read set.
+    ///
+    /// # Errors
+    /// As [`safe_open::open_regular`].
+    pub fn open(&self, target: &ResolvedPath) -> Result<(File, Metadata), ToolFailure> {
+        safe_open::open_regular(target, &self.extras.read_set)
+    }
+
     /// A real path as the model shall write it, on one line.
     pub fn shown(&self, real: &Path) -> String {
         visible(&self.scope.shown(real).to_string_lossy()).into_owned()
@@ -213,4 +223,56 @@ impl ToolContext<'_> {
 /// The table has the tool; another program runs it.
 fn not_here() -> ToolFailure {
     ToolFailure::new(FailureCode::UnknownTool, "this program does not run it", "")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::search::walk::{DirWalk, WalkDepth};
+    use std::fs;
+
+    /// A tool that only resolves, opens and walks: its read set is complete without calls of its own.
+    #[test]
+    fn opened_files_and_walked_directories_are_in_the_read_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().canonicalize().unwrap();
+        fs::create_dir(project.join("sub")).unwrap();
+        fs::write(project.join("a"), "text").unwrap();
+        fs::write(project.join(".gitignore"), "ignored\n").unwrap();
+        let scope = CallScope {
+            project: project.clone(),
+            added: Vec::new(),
+            temp: project.join("temp"),
+            private: Vec::new(),
+            home: None,
+            caches: None,
+            withheld: Vec::new(),
+        };
+        let cancel = Cancel::new().unwrap();
+        let ctx = ToolContext {
+            scope: &scope,
+            judged: &[],
+            cancel: &cancel,
+            command: None,
+            max_chars: 0,
+            engine: Engine::Without,
+            extras: ReportExtras::default(),
+        };
+        let opened = ctx.existing("a").and_then(|target| ctx.open(&target)).unwrap();
+        assert_eq!(opened.1.len(), 4);
+        let mut walk = DirWalk::new(&ctx, &project, WalkDepth::All);
+        while walk.next().is_some() {}
+        assert_eq!(walk.finish(), Vec::<String>::new());
+        let evidence = ctx.extras.read_set.evidence().unwrap();
+        let paths: Vec<&str> = evidence.parts.iter().map(|part| part.path.as_str()).collect();
+        for read in ["a", "", "sub", ".gitignore"] {
+            let read = project.join(read);
+            let read = read.to_str().unwrap().trim_end_matches('/');
+            assert_eq!(paths.iter().filter(|path| **path == read).count(), 1, "{read}: {paths:?}");
+        }
+        // A path that cannot be opened makes the set incomplete.
+        assert!(safe_open::open_to_read(&project.join("missing"), &ctx.extras.read_set).is_err());
+        assert!(ctx.extras.read_set.evidence().is_none());
+    }
 }

@@ -62,7 +62,7 @@ pub(crate) fn load_original(
         return Ok(None);
     }
     let failed = |error| ToolFailure::io("read", &target.named, error);
-    let (file, meta) = safe_open::open_regular(target)?;
+    let (file, meta) = safe_open::open_regular(target, &ctx.extras.read_set)?;
     let (bytes, digest) = if meta.len() <= LOADED_MAX {
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
         (&file).take(LOADED_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;

@@ -11,6 +11,7 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::trace_path;
 use crate::files::precondition;
+use crate::files::read_set::ReadSet;
 use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
 use crate::text::diff;
@@ -237,7 +238,7 @@ fn now(path: &Path) -> Result<Option<String>, ToolFailure> {
     }
     let named = path.to_string_lossy().into_owned();
     let target = ResolvedPath { named: named.clone(), real: path.to_owned(), exists: true };
-    let (file, _) = safe_open::open_regular(&target)?;
+    let (file, _) = safe_open::open_regular(&target, &ReadSet::unrecorded())?;
     precondition::digest_reader(file)
         .map(Some)
         .map_err(|error| ToolFailure::io("read", &named, error))

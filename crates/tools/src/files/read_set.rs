@@ -1,50 +1,75 @@
 //! The read set of a query: the files that its answer depends on. `agentd-store` reuses the cached
 //! answer while all of them are unchanged.
+//!
+//! Opening a file (`safe_open`) and walking a directory (`walk`) record what they read; tools do not
+//! have to. Clones share one set.
 
 use protocol::call::{Evidence, Part, Stamp};
+use std::collections::HashSet;
 use std::fs::Metadata;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// To look at more than this again would take as long as the query.
+/// Checking more than this again would take as long as the query.
 const PARTS: usize = 2_000;
 
-/// Everything that counted, each before it was read.
+/// Records the state of each file before it is read.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadSet(Option<Arc<Mutex<RecordedFiles>>>);
+
 #[derive(Debug)]
-pub(crate) struct ReadSet {
+struct RecordedFiles {
     began: SystemTime,
     parts: Vec<Part>,
-    /// Not everything could be noted: there is no evidence.
-    lost: bool,
+    known: HashSet<String>,
+    /// The set is not complete: there is no evidence.
+    is_incomplete: bool,
 }
 
 impl Default for ReadSet {
     fn default() -> Self {
-        Self { began: SystemTime::now(), parts: Vec::new(), lost: false }
+        let (parts, known) = (Vec::new(), HashSet::new());
+        let files = RecordedFiles { began: SystemTime::now(), parts, known, is_incomplete: false };
+        Self(Some(Arc::new(Mutex::new(files))))
     }
 }
 
 impl ReadSet {
-    /// Records the state of a path that is about to be read; links are not followed.
-    pub fn record(&mut self, path: &Path) {
-        if self.is_over() {
-            return;
-        }
-        match path.symlink_metadata() {
-            Ok(meta) => self.record_as(path, &meta),
+    /// Records nothing: for reads that no cached answer depends on.
+    pub fn unrecorded() -> Self {
+        Self(None)
+    }
+
+    /// The metadata of a path, recorded; links are not followed.
+    ///
+    /// # Errors
+    /// The system's. A missing path is recorded as missing.
+    pub fn stat(&self, path: &Path) -> io::Result<Metadata> {
+        let found = path.symlink_metadata();
+        match &found {
+            Ok(meta) => self.record_as(path, meta),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
-                self.note(path, None);
+                self.add(path, None);
             }
             Err(_) => self.forget(),
+        }
+        found
+    }
+
+    /// Records the state of a path that is about to be read; links are not followed.
+    pub fn record(&self, path: &Path) {
+        if self.files().is_some_and(|files| !files.is_incomplete) {
+            let _ = self.stat(path);
         }
     }
 
     /// The same with metadata that was taken before the read.
-    pub fn record_as(&mut self, path: &Path, meta: &Metadata) {
+    pub fn record_as(&self, path: &Path, meta: &Metadata) {
         let nanoseconds = |seconds: i64, rest| seconds.saturating_mul(1_000_000_000) + rest;
         let stamp = Stamp {
             device: meta.dev(),
@@ -53,44 +78,47 @@ impl ReadSet {
             modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
             changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
         };
-        self.note(path, Some(stamp));
+        self.add(path, Some(stamp));
     }
 
-    /// Something counted that cannot be noted.
-    pub fn forget(&mut self) {
-        self.lost = true;
-        self.parts = Vec::new();
-    }
-
-    /// Adds the read set of another part of the query.
-    pub fn merge(&mut self, other: Self) {
-        self.began = self.began.min(other.began);
-        if other.lost || self.parts.len() + other.parts.len() > PARTS {
-            self.forget();
-        }
-        if !self.lost {
-            self.parts.extend(other.parts);
+    /// Gives up the set, because the answer depends on something that it cannot record.
+    pub fn forget(&self) {
+        if let Some(mut files) = self.files() {
+            files.forget();
         }
     }
 
     /// The complete read set, or `None`.
-    pub fn evidence(self) -> Option<Evidence> {
-        let began = self.began.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+    pub fn evidence(&self) -> Option<Evidence> {
+        let files = self.files()?;
+        let began = files.began.duration_since(UNIX_EPOCH).ok()?.as_nanos();
         let began = i64::try_from(began).ok()?;
-        (!self.lost && !self.parts.is_empty()).then_some(Evidence { began, parts: self.parts })
+        (!files.is_incomplete && !files.parts.is_empty())
+            .then(|| Evidence { began, parts: files.parts.clone() })
     }
 
-    fn note(&mut self, path: &Path, was: Option<Stamp>) {
+    fn files(&self) -> Option<MutexGuard<'_, RecordedFiles>> {
+        Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, path: &Path, was: Option<Stamp>) {
+        let Some(mut files) = self.files() else { return };
         match path.to_str() {
-            Some(path) if !self.is_over() => self.parts.push(Part { path: path.to_owned(), was }),
-            Some(_) | None => self.forget(),
+            Some(path) if files.parts.len() < PARTS || files.known.contains(path) => {
+                // The first state counts: it was taken before every read.
+                if !files.is_incomplete && files.known.insert(path.to_owned()) {
+                    files.parts.push(Part { path: path.to_owned(), was });
+                }
+            }
+            Some(_) | None => files.forget(),
         }
     }
+}
 
-    fn is_over(&mut self) -> bool {
-        if self.parts.len() == PARTS {
-            self.forget();
-        }
-        self.lost
+impl RecordedFiles {
+    fn forget(&mut self) {
+        self.is_incomplete = true;
+        self.parts = Vec::new();
+        self.known = HashSet::new();
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
+use crate::files::read_set::ReadSet;
 use crate::files::resolved_path::ResolvedPath;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
@@ -12,20 +13,37 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Opens a regular file for reading.
+/// Opens a regular file for reading, and records it in the read set.
 ///
 /// # Errors
 /// `is_directory`, `not_a_file`, `permission_denied`, `not_found`, `stale`.
-pub(crate) fn open_regular(target: &ResolvedPath) -> Result<(File, Metadata), ToolFailure> {
+pub(crate) fn open_regular(
+    target: &ResolvedPath,
+    read_set: &ReadSet,
+) -> Result<(File, Metadata), ToolFailure> {
     let failed = |error| ToolFailure::io("open", &target.named, error);
     // Checked before the open, because opening a device may have side effects.
     refuse_other_kinds(&target.named, kind(target)?)?;
-    let fd = open_no_links(AT_FDCWD, &target.real, OFlag::O_RDONLY, Mode::empty())
-        .map_err(|errno| failed(errno.into()))?;
-    let file = File::from(fd);
-    let meta = file.metadata().map_err(failed)?;
+    let (file, meta) = open_to_read(&target.real, read_set).map_err(failed)?;
     refuse_other_kinds(&target.named, meta.file_type())?;
     Ok((file, meta))
+}
+
+/// Opens a file for reading, and records it in the read set before the first read.
+///
+/// # Errors
+/// The system's; the read set is given up then.
+pub(crate) fn open_to_read(real: &Path, read_set: &ReadSet) -> io::Result<(File, Metadata)> {
+    let opened = open_no_links(AT_FDCWD, real, OFlag::O_RDONLY, Mode::empty());
+    let opened = opened.map_err(io::Error::from).and_then(|fd| {
+        let file = File::from(fd);
+        file.metadata().map(|meta| (file, meta))
+    });
+    match &opened {
+        Ok((_, meta)) => read_set.record_as(real, meta),
+        Err(_) => read_set.forget(),
+    }
+    opened
 }
 
 /// The type of an existing path.

@@ -2,9 +2,10 @@
 
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
+use crate::files::read_set::ReadSet;
 use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::Read;
 
 /// Larger files are hardly written by people, and a syntax tree takes some thirty times the bytes.
@@ -64,9 +65,8 @@ pub(crate) fn read_text(file: &File, size: u64) -> Result<String, SourceTextErro
     })
 }
 
-/// The text of a file that a call names, and its metadata before the read.
-pub(crate) fn read_named(target: &ResolvedPath) -> Result<(String, Metadata), ToolFailure> {
-    let (file, meta) = safe_open::open_regular(target)?;
-    let text = read_text(&file, meta.len()).map_err(|error| error.failure(&target.named))?;
-    Ok((text, meta))
+/// The text of a file that a call names.
+pub(crate) fn read_named(target: &ResolvedPath, read_set: &ReadSet) -> Result<String, ToolFailure> {
+    let (file, meta) = safe_open::open_regular(target, read_set)?;
+    read_text(&file, meta.len()).map_err(|error| error.failure(&target.named))
 }

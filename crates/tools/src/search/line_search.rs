@@ -3,6 +3,7 @@
 
 use crate::cancel::Cancel;
 use crate::files::file_type;
+use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::search::expression::{Expression, MatchSpan};
 use crate::text::lines::cut_line;
@@ -11,9 +12,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
 };
-use nix::fcntl::{AT_FDCWD, OFlag};
-use nix::sys::stat::Mode;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -38,8 +37,6 @@ const FEW: usize = 32;
 /// The result for one file.
 #[derive(Debug)]
 pub(crate) struct FileMatches {
-    /// As it was before it was read; none where it could not be opened.
-    pub meta: Option<Metadata>,
     /// The lines to show.
     pub lines: Vec<ResultLine>,
     /// How it ended; lines before an error are none the less.
@@ -86,15 +83,15 @@ pub(crate) struct ParallelSearch {
 
 impl ParallelSearch {
     /// At most `most` matches per file are returned, and one more if there is one.
-    pub fn new(expression: &Expression, context: usize, most: usize) -> Self {
-        let search = || FileSearcher::new(expression.clone(), context, most);
+    pub fn new(expression: &Expression, context: usize, most: usize, read_set: &ReadSet) -> Self {
+        let search = || FileSearcher::new(expression.clone(), context, most, read_set.clone());
         let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
         Self { own: search(), others: (1..threads).map(|_| search()).collect() }
     }
 
     /// One file.
     pub fn one(&mut self, path: &Path) -> FileMatches {
-        self.own.look(path)
+        self.own.search_path(path)
     }
 
     /// Many files: their results in order, up to the file that exceeds the match limit, or until
@@ -137,10 +134,11 @@ struct FileSearcher {
     expression: Expression,
     most: usize,
     buffer: Vec<u8>,
+    read_set: ReadSet,
 }
 
 impl FileSearcher {
-    fn new(expression: Expression, context: usize, most: usize) -> Self {
+    fn new(expression: Expression, context: usize, most: usize, read_set: ReadSet) -> Self {
         let mut builder = SearcherBuilder::new();
         builder
             .line_number(true)
@@ -153,7 +151,7 @@ impl FileSearcher {
             .heap_limit(Some(LINE_BYTES));
         let plain = builder.build();
         let windows = builder.line_terminator(LineTerminator::crlf()).build();
-        Self { plain, windows, expression, most, buffer: Vec::new() }
+        Self { plain, windows, expression, most, buffer: Vec::new(), read_set }
     }
 
     /// Searches files that no other thread has taken.
@@ -168,7 +166,7 @@ impl FileSearcher {
         while !cancel.is_requested() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(at) else { break };
-            let looked = self.look(path);
+            let looked = self.search_path(path);
             matches += looked.lines.iter().filter(|line| line.kind == LineKind::Match).count();
             all.push((at, looked));
             if matches > self.most {
@@ -180,19 +178,14 @@ impl FileSearcher {
         all
     }
 
-    fn look(&mut self, path: &Path) -> FileMatches {
-        let opened = safe_open::open_no_links(AT_FDCWD, path, OFlag::O_RDONLY, Mode::empty());
-        let file = match opened {
-            Ok(fd) => File::from(fd),
-            Err(errno) => {
-                return FileMatches { meta: None, lines: Vec::new(), end: Err(errno.into()) };
-            }
-        };
-        let meta = file.metadata().ok();
-        let size = meta.as_ref().map(Metadata::len);
+    fn search_path(&mut self, path: &Path) -> FileMatches {
         let mut lines = Vec::new();
-        let end = self.search(file, size, &mut lines);
-        FileMatches { meta, lines, end }
+        let end = safe_open::open_to_read(path, &self.read_set)
+            .and_then(|(file, meta)| self.search(file, Some(meta.len()), &mut lines));
+        if end.is_err() {
+            self.read_set.forget();
+        }
+        FileMatches { lines, end }
     }
 
     fn search(

@@ -8,6 +8,7 @@ use crate::files::call_scope::CallScope;
 use crate::files::read_set::ReadSet;
 use crate::files::safe_open;
 use crate::text::control::visible;
+use crate::tool_context::ToolContext;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use nix::fcntl::{AT_FDCWD, OFlag};
@@ -111,16 +112,24 @@ struct IgnoreRules {
 impl DirWalk {
     /// A walk through `root`, a real path that the call names: that it is itself ignored does not
     /// matter. Rules hold from the granted directory around it on, none from above.
-    pub fn new(place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
-        Self::on(WalkSide::Unignored, place, root, depth)
+    pub fn new(ctx: &ToolContext<'_>, root: &Path, depth: WalkDepth) -> Self {
+        let read_set = ctx.extras.read_set.clone();
+        Self::on(WalkSide::Unignored, ctx.scope, root, depth, read_set)
     }
 
     /// A bounded walk through the ignored files below `root`, for a remark in an answer.
-    pub fn through_ignored(place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
-        Self::on(WalkSide::Ignored { left: IGNORED_SEEN }, place, root, depth)
+    pub fn through_ignored(ctx: &ToolContext<'_>, root: &Path, depth: WalkDepth) -> Self {
+        let side = WalkSide::Ignored { left: IGNORED_SEEN };
+        Self::on(side, ctx.scope, root, depth, ReadSet::unrecorded())
     }
 
-    fn on(side: WalkSide, place: &CallScope, root: &Path, depth: WalkDepth) -> Self {
+    fn on(
+        side: WalkSide,
+        place: &CallScope,
+        root: &Path,
+        depth: WalkDepth,
+        read_set: ReadSet,
+    ) -> Self {
         let mut walk = Self {
             depth,
             side,
@@ -130,7 +139,7 @@ impl DirWalk {
             notes: Vec::new(),
             unread: 0,
             too_deep: 0,
-            read_set: ReadSet::default(),
+            read_set,
         };
         let top = place.root_of(root).unwrap_or(root);
         let mut above: Vec<&Path> =
@@ -144,9 +153,8 @@ impl DirWalk {
         walk
     }
 
-    /// The notes for the result (ignore files that were not applied, unreadable directories) and
-    /// the read set of the walk.
-    pub fn end(mut self) -> (Vec<String>, ReadSet) {
+    /// The notes for the result: ignore files that were not applied, unreadable directories.
+    pub fn finish(mut self) -> Vec<String> {
         if self.unread > 0 {
             self.notes.push(format!("[{} directories could not be read]", self.unread));
             self.read_set.forget();
@@ -158,7 +166,7 @@ impl DirWalk {
                 self.too_deep
             ));
         }
-        (self.notes, self.read_set)
+        self.notes
     }
 
     /// The next entry.

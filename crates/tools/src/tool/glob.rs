@@ -21,14 +21,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// More files are counted, not listed.
 const FILES: usize = 200;
-/// More files are not noted for an answer that lasts.
-const NOTED: usize = 2_000;
 
 pub(super) struct GlobTool;
 
@@ -109,42 +106,37 @@ pub(super) fn files(
     let in_case = |case| FilePatterns::new(ctx.scope, root, pattern, case, Exclusion::Refused);
     let patterns = in_case(CaseMatching::Sensitive)?;
     let root = patterns.root(root);
-    let mut walk = DirWalk::new(ctx.scope, root, WalkDepth::All);
+    let mut walk = DirWalk::new(ctx, root, WalkDepth::All);
     let names = FoundFiles::of(&mut walk, &patterns, pattern, ctx)?;
-    let (mut notes, read_set) = walk.end();
+    let mut notes = walk.finish();
     if names.total > 0 {
-        ctx.extras.read_set.merge(read_set);
-        names.seen.iter().for_each(|(path, meta)| match meta {
-            Some(meta) => ctx.extras.read_set.record_as(path, meta),
-            None => ctx.extras.read_set.forget(),
-        });
         return Ok((names, notes));
     }
-    ctx.extras.read_set.merge(read_set);
     let loose = in_case(CaseMatching::Insensitive)?;
-    let remarks = [
-        names.directory.as_ref().map(|path| {
-            let shown = ctx.shown(path);
-            format!("[the directory {shown} matches; {shown}/** finds the files in it]")
-        }),
-        FoundFiles::of(&mut DirWalk::new(ctx.scope, root, WalkDepth::All), &loose, pattern, ctx)?
-            .remark("match with different case", "", ctx),
-        FoundFiles::of(
-            &mut DirWalk::through_ignored(ctx.scope, root, WalkDepth::All),
-            &loose,
-            pattern,
-            ctx,
-        )?
-        .remark(
-            "in ignored directories match",
-            "; to search there, give that directory as path",
-            ctx,
-        ),
-    ];
+    let remarks =
+        [
+            names.directory.as_ref().map(|path| {
+                let shown = ctx.shown(path);
+                format!("[the directory {shown} matches; {shown}/** finds the files in it]")
+            }),
+            FoundFiles::of(&mut DirWalk::new(ctx, root, WalkDepth::All), &loose, pattern, ctx)?
+                .remark("match with different case", "", ctx),
+            FoundFiles::of(
+                &mut DirWalk::through_ignored(ctx, root, WalkDepth::All),
+                &loose,
+                pattern,
+                ctx,
+            )?
+            .remark(
+                "in ignored directories match",
+                "; to search there, give that directory as path",
+                ctx,
+            ),
+        ];
     let before = notes.len();
     notes.extend(remarks.into_iter().flatten());
     if notes.len() > before {
-        // The trail does not cover ignored files.
+        // The read set does not contain ignored files.
         ctx.extras.read_set.forget();
     }
     Ok((names, notes))
@@ -155,7 +147,6 @@ pub(super) fn files(
 pub(super) struct FoundFiles {
     pub total: usize,
     newest: BTreeSet<(Reverse<SystemTime>, PathBuf)>,
-    seen: Vec<(PathBuf, Option<Metadata>)>,
     /// The first directory that matches, where files are looked for.
     directory: Option<PathBuf>,
 }
@@ -178,12 +169,8 @@ impl FoundFiles {
                 continue;
             }
             names.total += 1;
-            let meta = path.symlink_metadata().ok();
-            let changed = meta.as_ref().and_then(|meta| meta.modified().ok());
-            // With more of them the read set would exceed its limit anyway.
-            if names.seen.len() <= NOTED {
-                names.seen.push((path.to_owned(), meta));
-            }
+            let meta = ctx.extras.read_set.stat(path);
+            let changed = meta.and_then(|meta| meta.modified()).ok();
             let changed = Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH));
             names.newest.insert((changed, path.to_owned()));
             if names.newest.len() > FILES {

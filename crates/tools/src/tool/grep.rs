@@ -152,7 +152,7 @@ impl Tool for GrepTool {
             }
             Err(failure) => return Err(failure),
         };
-        let mut search = GrepRun::new(&expression, input.context as usize);
+        let mut search = GrepRun::new(&expression, input.context as usize, ctx);
         let mut notes = Vec::new();
         if kind.is_dir() {
             let wanted = FileFilter::of(&input, &target, ctx)?;
@@ -173,7 +173,6 @@ impl Tool for GrepTool {
                 notes.extend(in_another_case(&input, || files.next(), ctx)?);
             }
         }
-        ctx.extras.read_set.merge(std::mem::take(&mut search.read_set));
         Ok(search.answer(notes, &target))
     }
 }
@@ -236,7 +235,11 @@ fn sample_search(
         path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= GLANCED_BYTES)
     };
     let files: Vec<PathBuf> = std::iter::from_fn(&mut next).filter(small).take(GLANCED).collect();
-    let (looked, ()) = ParallelSearch::new(expression, 0, MATCHES).many(&files, ctx.cancel, || ());
+    let (looked, ()) = ParallelSearch::new(expression, 0, MATCHES, &ReadSet::unrecorded()).many(
+        &files,
+        ctx.cancel,
+        || (),
+    );
     ctx.check_cancelled()?;
     let matches = files.iter().zip(&looked).flat_map(|(path, looked)| {
         let lines = looked.lines.iter().filter(|line| line.kind == LineKind::Match);
@@ -276,15 +279,15 @@ struct GrepRun {
     binary: usize,
     first_binary: Option<String>,
     unread: Vec<String>,
-    read_set: ReadSet,
 }
 
 impl GrepRun {
-    fn new(expression: &Expression, context: usize) -> Self {
-        let searching = ParallelSearch::new(expression, context, MATCHES);
+    fn new(expression: &Expression, context: usize, ctx: &ToolContext<'_>) -> Self {
+        let read_set = &ctx.extras.read_set;
+        let searching = ParallelSearch::new(expression, context, MATCHES, read_set);
         let found = MatchList { with_context: context > 0, ..MatchList::default() };
-        let (unread, read_set) = (Vec::new(), ReadSet::default());
-        Self { searching, found, searched: 0, binary: 0, first_binary: None, unread, read_set }
+        let unread = Vec::new();
+        Self { searching, found, searched: 0, binary: 0, first_binary: None, unread }
     }
 
     /// Searches a file that the call names itself.
@@ -309,7 +312,7 @@ impl GrepRun {
         ctx: &ToolContext<'_>,
     ) -> Result<Vec<String>, ToolFailure> {
         super::ls::directory(&target.real, &target.named)?;
-        let mut walk = DirWalk::new(ctx.scope, &target.real, WalkDepth::All);
+        let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::All);
         let mut files = || -> Vec<PathBuf> {
             let mut files = Vec::new();
             while files.len() < AT_ONCE && !ctx.cancel.is_requested() {
@@ -329,7 +332,6 @@ impl GrepRun {
             ctx.check_cancelled()?;
             for (path, looked) in these.iter().zip(looked) {
                 if let Err(error) = self.take(path, looked, ctx) {
-                    self.read_set.forget();
                     self.unread.push(format!("{} ({error})", ctx.shown(path)));
                 }
                 if self.found.full {
@@ -339,9 +341,7 @@ impl GrepRun {
             these = next;
         }
         ctx.check_cancelled()?;
-        let (notes, read_set) = walk.end();
-        self.read_set.merge(read_set);
-        Ok(notes)
+        Ok(walk.finish())
     }
 
     fn take(
@@ -350,10 +350,6 @@ impl GrepRun {
         looked: FileMatches,
         ctx: &ToolContext<'_>,
     ) -> io::Result<SearchOutcome> {
-        match &looked.meta {
-            Some(meta) => self.read_set.record_as(path, meta),
-            None => self.read_set.forget(),
-        }
         if !looked.lines.is_empty() {
             self.found.file(&ctx.shown(path), &looked.lines);
         }
@@ -382,11 +378,10 @@ impl GrepRun {
             let count = self.binary;
             remarks.push(format!("[{count} binary files were not searched, the first: {first}]"));
         }
-        let place = ctx.scope;
         if let Some(include) = &input.include
             && self.searched + self.binary == 0
         {
-            let mut walk = DirWalk::new(place, &target.real, WalkDepth::All);
+            let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::All);
             let mut files = 0;
             while files < GLANCED
                 && let Some(found) = walk.next()
@@ -397,9 +392,9 @@ impl GrepRun {
                 "[no file matches include {include:?}; without it there are {files}]"
             ));
         }
-        let mut walk = DirWalk::new(place, &target.real, WalkDepth::All);
+        let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::All);
         remarks.extend(in_another_case(input, || next_file(&mut walk, wanted), ctx)?);
-        let mut walk = DirWalk::through_ignored(place, &target.real, WalkDepth::All);
+        let mut walk = DirWalk::through_ignored(ctx, &target.real, WalkDepth::All);
         let ignored = sample_search(expression, || next_file(&mut walk, wanted), ctx)?;
         if let Some(SampleSearch { lines, first }) = ignored {
             ctx.extras.read_set.forget();

@@ -85,7 +85,7 @@ impl Tool for LsTool {
         let mut total = 0_usize;
         // Directories first, then by name; only the entries to list are kept.
         let mut entries: BTreeSet<(bool, OsString)> = BTreeSet::new();
-        let mut walk = DirWalk::new(ctx.scope, &target.real, WalkDepth::OneLevel);
+        let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::OneLevel);
         while let Some(found) = walk.next() {
             ctx.check_cancelled()?;
             total += 1;
@@ -97,7 +97,7 @@ impl Tool for LsTool {
         }
         let mut body = String::new();
         for (_, name) in &entries {
-            body.push_str(&line(&target.real.join(name), &mut ctx.extras.read_set));
+            body.push_str(&line(&target.real.join(name), &ctx.extras.read_set));
             body.push('\n');
         }
         let shown = ctx.shown(&target.real);
@@ -106,9 +106,7 @@ impl Tool for LsTool {
         }
         let summary = format!("{shown}: {total} entries");
         let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
-        let (notes, read_set) = walk.end();
-        ctx.extras.read_set.merge(read_set);
-        answer.footer = notes;
+        answer.footer = walk.finish();
         if total > ENTRIES {
             answer.footer.push(format!(
                 "[{ENTRIES} of {total} entries; {} not shown, find them with glob]",
@@ -121,7 +119,7 @@ impl Tool for LsTool {
 
 /// The text for a directory without listed entries.
 fn nothing(real: &Path, ctx: &ToolContext<'_>) -> String {
-    let mut walk = DirWalk::through_ignored(ctx.scope, real, WalkDepth::OneLevel);
+    let mut walk = DirWalk::through_ignored(ctx, real, WalkDepth::OneLevel);
     let mut names: Vec<String> = Vec::new();
     while names.len() <= IGNORED
         && let Some(found) = walk.next()
@@ -153,20 +151,16 @@ pub(super) fn directory(real: &Path, named: &str) -> Result<(), ToolFailure> {
     }
 }
 
-fn line(path: &Path, read_set: &mut ReadSet) -> String {
+fn line(path: &Path, read_set: &ReadSet) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = visible(&name);
-    match path.symlink_metadata() {
+    match read_set.stat(path) {
         Ok(meta) if meta.is_symlink() => {
-            read_set.record_as(path, &meta);
             let target = path.read_link().unwrap_or_default();
             format!("l {} {name} -> {}", meta.len(), visible(&target.to_string_lossy()))
         }
-        Ok(meta) => {
-            read_set.record_as(path, &meta);
-            format!("{} {} {name}", file_type::letter(meta.file_type()), meta.len())
-        }
-        // Removed between the listing and the look.
+        Ok(meta) => format!("{} {} {name}", file_type::letter(meta.file_type()), meta.len()),
+        // Removed since the directory was listed.
         Err(_) => {
             read_set.forget();
             format!("? ? {name}")

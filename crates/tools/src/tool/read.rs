@@ -10,7 +10,6 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::files::precondition;
 use crate::files::resolved_path::ResolvedPath;
-use crate::files::safe_open;
 use crate::spec::{Alias, Tool};
 use crate::text::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip};
 use crate::tool_answer::ToolAnswer;
@@ -104,8 +103,7 @@ impl Tool for ReadTool {
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
-        let (file, meta) = safe_open::open_regular(&target)?;
-        ctx.extras.read_set.record_as(&target.real, &meta);
+        let (file, meta) = ctx.open(&target)?;
         if meta.len() > WHOLE_MAX && input.offset.is_none() && input.limit.is_none() {
             return Err(ToolFailure::new(
                 FailureCode::TooLarge,

@@ -24,7 +24,6 @@ use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
 use std::path::Path;
 
 /// The search ends after so many files of a language it reads.
@@ -103,14 +102,11 @@ impl Tool for ScanTool {
                 Some(language) => language,
                 None => return Err(unsupported(syntax, &format!("{:?}", target.named))),
             };
-            let (text, meta) = source_text::read_named(&target)?;
-            looked.read_set.record_as(&target.real, &meta);
+            let text = source_text::read_named(&target, &ctx.extras.read_set)?;
             let search = searches.of(language).as_ref().map_err(|misfit| misfit.clone())?;
             looked.file(&ctx.shown(&target.real), &text, search.as_ref());
         }
         searches.left_out(&mut looked)?;
-        let read_set = std::mem::take(&mut looked.read_set);
-        ctx.extras.read_set.merge(read_set);
         Ok(looked.answer(&target))
     }
 }
@@ -147,7 +143,7 @@ fn beneath(
     looked: &mut ScanResults,
 ) -> Result<Vec<String>, ToolFailure> {
     super::ls::directory(&target.real, &target.named)?;
-    let mut walk = DirWalk::new(ctx.scope, &target.real, WalkDepth::All);
+    let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::All);
     while let Some(found) = walk.next() {
         ctx.check_cancelled()?;
         let Some(language) = searches.syntax.of_file(found.path) else { continue };
@@ -160,32 +156,22 @@ fn beneath(
             looked.cut = true;
             break;
         }
-        match read(found.path) {
-            Ok((text, meta)) => {
-                looked.read_set.record_as(found.path, &meta);
-                looked.file(&ctx.shown(found.path), &text, search.as_ref());
-            }
-            // A binary file may become text later.
-            Err(source_text::SourceTextError::Binary(_)) => looked.read_set.record(found.path),
+        match read(found.path, &ctx.extras.read_set) {
+            Ok(text) => looked.file(&ctx.shown(found.path), &text, search.as_ref()),
+            Err(source_text::SourceTextError::Binary(_)) => {}
             Err(why) => {
-                looked.read_set.forget();
                 let shown = ctx.shown(found.path);
                 looked.unread.push(why.failure(&shown).message);
             }
         }
     }
-    let (notes, read_set) = walk.end();
-    looked.read_set.merge(read_set);
-    Ok(notes)
+    Ok(walk.finish())
 }
 
-fn read(path: &Path) -> Result<(String, Metadata), source_text::SourceTextError> {
-    let flags = nix::fcntl::OFlag::O_RDONLY;
-    let fd =
-        safe_open::open_no_links(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty());
-    let file = File::from(fd.map_err(|errno| source_text::SourceTextError::Io(errno.into()))?);
-    let meta = file.metadata().map_err(source_text::SourceTextError::Io)?;
-    Ok((source_text::read_text(&file, meta.len())?, meta))
+fn read(path: &Path, read_set: &ReadSet) -> Result<String, source_text::SourceTextError> {
+    let opened = safe_open::open_to_read(path, read_set);
+    let (file, meta) = opened.map_err(source_text::SourceTextError::Io)?;
+    source_text::read_text(&file, meta.len())
 }
 
 /// The patterns made ready, once for each language that is met.
@@ -241,7 +227,6 @@ struct ScanResults {
     cut: bool,
     unread: Vec<String>,
     notes: Vec<String>,
-    read_set: ReadSet,
 }
 
 impl ScanResults {

@@ -56,8 +56,7 @@ impl Tool for SummaryTool {
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         let target = ctx.existing(&input.path)?;
-        let (text, meta) = source_text::read_named(&target)?;
-        ctx.extras.read_set.record_as(&target.real, &meta);
+        let text = source_text::read_named(&target, &ctx.extras.read_set)?;
         ctx.check_cancelled()?;
         let syntax = ctx.syntax()?;
         let (lines, bytes) = (text.lines().count(), text.len());
