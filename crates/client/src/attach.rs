@@ -250,7 +250,7 @@ impl AttachLoop<'_> {
                 Err(RecvTimeoutError::Timeout) => {
                     self.pings.last_message = Instant::now();
                     self.pings.unanswered += 1;
-                    // Should this fail, the loss of the supervisor comes in by itself.
+                    // If this fails, the reader thread reports the loss of the supervisor.
                     let _ = self.sender.send(&FromClient::Ping(u64::from(self.pings.unanswered)));
                 }
             }
@@ -293,7 +293,7 @@ impl AttachLoop<'_> {
 
     fn perform(&mut self, effect: ScreenEffect) -> Option<LeaveReason> {
         match effect {
-            // Should this fail, the loss of the supervisor comes in by itself.
+            // If this fails, the reader thread reports the loss of the supervisor.
             ScreenEffect::Send(word) => {
                 self.pings.reply_due = ReplyDue::Yes;
                 let _ = self.sender.send(&word);

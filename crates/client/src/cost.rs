@@ -30,7 +30,7 @@ pub(crate) fn cost(usage: Usage, prices: Prices) -> Option<u64> {
 /// Costs of a session's answers so far, each by the price of its model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Spent {
-    /// There was none.
+    /// No answer yet.
     #[default]
     Nothing,
     /// Millionths of a dollar.

@@ -16,8 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a daemon that is ending may take to leave its socket to the next: it gives its calls
-/// and workers their time.
+/// Longest time for an ending daemon to free its socket. It waits for its calls and workers.
 const ENDING: Duration = Duration::from_secs(15);
 /// How long a token may be that of the daemon before, whose place another has just taken.
 const NEW_TOKEN: Duration = Duration::from_secs(2);
@@ -40,10 +39,10 @@ pub struct DaemonSource<'a> {
 /// Why there is no daemon to speak to.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// It is there, and there is no speaking to it.
+    /// It runs, but this client cannot connect.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It is not there and cannot be started.
+    /// It does not run and cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
 }

@@ -1,11 +1,11 @@
 //! The client side of a session, for users and scripts: a connection to a supervisor, the
 //! transcript of its events, and the views.
 //!
-//! Called by the command line only. Few parts touch the world: `connection` (the socket), `spawn`
-//! (a supervisor of one's own; the only file here that starts a process), `key` (a key's memory
-//! file), and the loops `one_shot` (a script's run) and `attach` (a person's terminal). Everything
-//! between is pure: [`Transcript`] and the [`RunView`]s of a run; [`Screen`], [`ScreenItems`] and the
-//! [`LineView`] of a terminal.
+//! Called by the command line only. These parts do input and output: `supervisor_connection` (the
+//! socket), `spawn` (the only file here that starts a process), `sealed_key` (memory files of keys), and
+//! the loops `one_shot` (a script's run) and `attach` (a user's terminal). All others are pure:
+//! [`Transcript`] and the [`RunView`]s of a run; [`Screen`], [`ScreenItems`] and the [`LineView`] of a
+//! terminal.
 
 mod attach;
 mod call_time;

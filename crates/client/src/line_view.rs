@@ -162,7 +162,7 @@ impl LineView {
             };
             text.push_str(&format!("{line}\n"));
         }
-        // Further rows are indented behind the label.
+        // Further rows are indented to the text after the label.
         let about = |line: String| wrap(&line, self.columns, 7);
         text.push_str(&about(format!("  why:   {}\n", sanitize(reason))));
         text.push_str(&about(format!("  cage:  {}\n", sanitize(confinement))));

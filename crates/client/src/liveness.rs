@@ -89,7 +89,7 @@ impl LivenessCheck {
 
     pub(crate) fn check(&mut self) -> SilenceAction {
         match self.second.try_recv() {
-            // It is silent there too.
+            // It is silent over the second connection too.
             Ok(Err(ConnectError::Silent { .. })) | Err(_) => {}
             Ok(_) => self.answered = true,
         }

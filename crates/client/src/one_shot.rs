@@ -130,7 +130,7 @@ struct OneShot<'a> {
     /// Sequence number of the last recorded event that was received.
     last_seq: u64,
     prompt: PromptState,
-    /// Asks for the next prompt, where more than one may come.
+    /// Requests the next prompt, if there may be more than one.
     wanted: Option<SyncSender<()>>,
     /// Known once it is open.
     session: Option<SessionId>,
@@ -222,7 +222,7 @@ impl OneShot<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.unanswered += 1;
-                    // Should this fail, the loss of the supervisor comes in by itself.
+                    // If this fails, the reader thread reports the loss of the supervisor.
                     let _ = self.sender.send(&FromClient::Ping(u64::from(self.unanswered)));
                 }
             }
@@ -310,7 +310,7 @@ impl OneShot<'_> {
                     if texts.contains(&self.task.prompt) {
                         break;
                     }
-                    // Its turn had come already.
+                    // The supervisor had already started the prompt's turn.
                     self.interrupt(&session);
                 }
                 // This client read too slowly; the supervisor sends the skipped events from disk.
@@ -358,7 +358,7 @@ impl OneShot<'_> {
     fn send_prompt(&mut self, session: &SessionId) {
         self.prompt = PromptState::Sent;
         let word = FromClient::Prompt { session: session.clone(), text: self.task.prompt.clone() };
-        // Should this fail, the loss of the supervisor comes in by itself.
+        // If this fails, the reader thread reports the loss of the supervisor.
         let _ = self.sender.send(&word);
     }
 
@@ -428,7 +428,7 @@ impl OneShot<'_> {
         Err(ClientError::LostAgain { losses: self.losses, how, place })
     }
 
-    /// Asks the turn to end, and gives it some time to.
+    /// Interrupts the turn and waits for its end, for a limited time.
     fn stop(&mut self, why: RunStop, session: &SessionId) {
         self.end.stopped = Some(why);
         self.end.deadline = Some(Instant::now() + GRACE);
@@ -438,7 +438,7 @@ impl OneShot<'_> {
             PromptState::Sent | PromptState::Queued => {
                 let text = self.task.prompt.clone();
                 let word = FromClient::Withdraw { session: session.clone(), text };
-                // Should this fail, the loss of the supervisor comes in by itself.
+                // If this fails, the reader thread reports the loss of the supervisor.
                 let _ = self.sender.send(&word);
             }
             PromptState::Recorded => self.interrupt(session),

@@ -25,7 +25,7 @@ pub use key_input::KeyPress;
 /// Events that are shown of a session that has more: some screens full.
 const FIRST_PAGE: u32 = 200;
 
-/// Something that comes in.
+/// An input of the loop.
 #[derive(Debug)]
 // Each input is moved once. A box per message would cost more than it saves.
 #[allow(clippy::large_enum_variant)]

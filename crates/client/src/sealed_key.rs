@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 /// Most bytes of a key file. A longer file is not a key.
 const KEY_CAP: u64 = 64 << 10;
 
-/// Puts a key into a sealed memory file, its position at the start. It is passed on as a
-/// descriptor, so that only the process that needs the key ever reads it.
+/// Writes a key into a sealed memory file, with its position at the start. The file is passed on as
+/// a descriptor, so that only the process that needs the key reads it.
 ///
 /// # Errors
-/// Where the kernel gives no memory file.
+/// If the kernel cannot create a memory file.
 pub fn seal_key(key: &[u8]) -> io::Result<OwnedFd> {
     let mut file = memory_file()?;
     file.write_all(key)?;
@@ -33,7 +33,7 @@ pub enum KeyFileError {
         /// Why.
         source: io::Error,
     },
-    /// It is no regular file.
+    /// It is not a regular file.
     #[error("the key file {} is not a regular file", path.display())]
     NotAFile {
         /// Which.

@@ -1,9 +1,9 @@
-//! Starts supervisors, for one run alone or for all, and the command that prints a key: the only file
-//! of this crate that starts a process.
+//! Starts supervisors (private ones and the daemon), the command that prints a key, and the pager. The
+//! only file of this crate that starts a process.
 //!
-//! The child's standard input is one end of a socket pair, its lifeline: when this process ends,
-//! however it ends, the lifeline ends with it, and so does the supervisor. The supervisor's first
-//! word on it is one line of JSON that says where its socket is.
+//! The child's standard input is one end of a socket pair, its lifeline. When this process ends, the
+//! lifeline closes, and the supervisor ends. The supervisor first sends one line of JSON on it, with the
+//! path of its socket.
 
 use serde::Deserialize;
 use std::fs;

@@ -50,7 +50,7 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
-    /// It is of another build, which never speaks with this one.
+    /// It is of another build. Different builds cannot communicate.
     #[error(
         "the running daemon is build {theirs}, this is build {ours}; different builds cannot \
          communicate"

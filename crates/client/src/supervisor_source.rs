@@ -43,7 +43,7 @@ pub enum SilenceAction {
     Wait,
     /// It answers a second connection: connect again.
     Reconnect,
-    /// It is stopped or blocked: end it.
+    /// It is stopped or blocked: kill it.
     Kill,
 }
 

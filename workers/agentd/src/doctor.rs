@@ -71,7 +71,7 @@ pub(crate) fn act(words: &[String]) -> ! {
 
 pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> {
     let mut findings = vec![kernel()];
-    // Tried in processes of their own, so it comes before this one has threads.
+    // The probe forks, so it runs before this process has threads.
     let host = sandbox::probe_host();
     let forced = tiers::forced(&host);
     findings.extend(cage(&host, forced.as_ref()));

@@ -159,7 +159,7 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
     Ok(settings)
 }
 
-/// Where the key comes from, where this run needs one.
+/// The source of the API key, if this run needs one.
 fn key(config: &Config) -> Result<Option<KeySource>, CliError> {
     let ProviderName::Vendor(vendor) = config.provider.name else { return Ok(None) };
     match &config.provider.key {

@@ -220,7 +220,7 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
             }
         },
         Record::Tampered { names } => tampered(names),
-        // A prompt that waited comes again where its turn begins.
+        // A queued prompt is recorded again when its turn begins.
         Record::Queued { .. }
         | Record::TakenBack
         | Record::Closed

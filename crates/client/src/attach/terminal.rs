@@ -100,7 +100,7 @@ pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
     }
 }
 
-/// Listens to whole lines, where a terminal knows no keys.
+/// Reads whole lines, for a terminal without keys.
 pub(crate) fn read_lines(inputs: &SyncSender<ScreenInput>) {
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };

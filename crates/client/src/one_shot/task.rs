@@ -42,7 +42,7 @@ impl std::fmt::Debug for Prompts {
     }
 }
 
-/// Something that comes in.
+/// An input of the loop.
 #[derive(Debug)]
 // Each input is moved once. A box per message would cost more than it saves.
 #[allow(clippy::large_enum_variant)]

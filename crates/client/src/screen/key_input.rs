@@ -86,7 +86,7 @@ impl Screen {
         Vec::new()
     }
 
-    /// A whole line, where a terminal has no keys: a question is answered by its first letter.
+    /// Handles a whole line of a terminal without keys. Its first letter answers a question.
     pub(super) fn line(&mut self, line: &str) -> Vec<ScreenEffect> {
         let line = line.trim();
         match self.focus {

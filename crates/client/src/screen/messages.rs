@@ -129,7 +129,7 @@ impl Screen {
         self.facts.sandbox = sandbox;
         self.connection = ConnectionState::Replaying;
         effects.push(self.attach(session));
-        // They were sent away once; who comes after a lost connection comes back.
+        // The other terminals were detached once. After a reconnection they stay.
         self.options.others = Others::Stay;
         effects
     }
@@ -296,8 +296,8 @@ impl Screen {
         }
     }
 
-    /// Keys are for a question when it comes, unless a line is being typed; and no more when it is
-    /// answered, here or elsewhere.
+    /// Moves the focus to a new question, unless a line is being typed, and away from an answered
+    /// one.
     fn refocus(&mut self, asked_before: usize) {
         let asked = self.items.questions().len();
         if asked < asked_before {
@@ -312,7 +312,7 @@ impl Screen {
             Focus::Question | Focus::Rule(_) | Focus::Reason if asked == 0 => {
                 self.focus = Focus::Line;
             }
-            // The question that the answer was meant for may be another one now.
+            // The next question may differ from the one that was being answered.
             Focus::Rule(_) | Focus::Reason if asked < asked_before => self.focus = Focus::Question,
             Focus::Line | Focus::Question | Focus::Rule(_) | Focus::Reason => {}
         }

@@ -1,4 +1,4 @@
-//! A live listener on this machine, which counts who comes.
+//! A listener on this machine that counts connections.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -73,7 +73,7 @@ impl MarkdownReader {
             },
             Event::Code(code) => self.inline.push(PageSpan::Code(code.into_string())),
             Event::SoftBreak | Event::HardBreak => self.inline.push(PageSpan::Text(" ".to_owned())),
-            // The topics have none of these.
+            // Not used in topics.
             Event::Html(_)
             | Event::InlineHtml(_)
             | Event::InlineMath(_)

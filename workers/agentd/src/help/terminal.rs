@@ -78,7 +78,7 @@ fn grid(table: &Table, widths: &[usize], colour: Colour) -> String {
     format!("{header}\n{}", rows.collect::<String>())
 }
 
-/// Two columns: a name, and text that is wrapped beside it.
+/// Two columns: a name, and wrapped text.
 fn pairs(table: &Table, colour: Colour) -> String {
     let name = |row: &Vec<InlineText>| row.first().map(name).unwrap_or_default();
     let widest = table.rows.iter().map(|row| display_width(&name(row))).max().unwrap_or(0);

@@ -106,7 +106,7 @@ fn each_configuration_key_is_documented_once_with_its_default() {
         .flatten()
         .collect();
     for row in rows {
-        // The built-in value stands for the vendor's own.
+        // The built-in value means the vendor's default.
         if ["provider.model", "provider.base_url"].contains(&row.key) {
             continue;
         }
