@@ -79,15 +79,15 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     let file = desk.home().join(".config/agentd/config.toml");
     one.shows("y once");
     one.types("a");
-    one.shows("write `bash:touch one` into your configuration");
+    one.shows("add `bash:touch one` to your configuration");
     // A second thought writes nothing, and the question stands.
     one.types("n");
     one.shows("y once");
     assert!(!file.exists(), "nothing is written before it is confirmed");
     one.types("a");
-    one.shows("write `bash:touch one` into your configuration");
+    one.shows("add `bash:touch one` to your configuration");
     one.press(&["Tab"]);
-    one.shows("write `bash:touch *` into your configuration");
+    one.shows("add `bash:touch *` to your configuration");
     assert!(!file.exists() && !desk.project().join("one").exists(), "not before the yes");
     one.types("y");
     one.shows("from now on `bash:touch *` is allowed");
