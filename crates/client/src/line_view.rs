@@ -229,8 +229,8 @@ fn without_summary(result: &ToolResult) -> &str {
 
 fn changed(change: &Change) -> String {
     match change {
-        Change::Network(Network::On) => "network on for new commands".into(),
-        Change::Network(Network::Off) => "network off for new commands".into(),
+        Change::Network(Network::On) => "network on for all new commands".into(),
+        Change::Network(Network::Off) => "network off for all new commands".into(),
         Change::Network(Network::Listed) => "network to the allowed hosts for new commands".into(),
         Change::Host(host) => {
             format!("network to {host} and the other allowed hosts for new commands")
