@@ -51,9 +51,9 @@ pub(super) fn watch(
     };
     let mark = ExecMarker::new()
         .map_err(|error| CageError::os(CageStep::Filter, "random bytes for its own use", error))?;
-    let plan = FilterSpec::command(tier, wanted.network, abi, mark);
+    let spec = FilterSpec::command(tier, wanted.network, abi, mark);
     let mut watch = NotifyConfig {
-        plan: if policy.keeps_project() { plan.emulating_metadata() } else { plan },
+        spec: if policy.keeps_project() { spec.emulating_metadata() } else { spec },
         tier,
         shm_creations: match tier {
             Tier::A => None,

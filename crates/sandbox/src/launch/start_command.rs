@@ -50,9 +50,9 @@ impl CageLaunch<'_> {
     pub(super) fn launch(self) -> Result<Cage, CageError> {
         let piped = |error| CageError::os(CageStep::Handover, "a pipe for the output", error);
         let (watch, rules) = self.lock.map(|lock| (lock.watch, lock.rules)).unzip();
-        let plan = watch.as_ref().map(|watch| watch.plan);
+        let spec = watch.as_ref().map(|watch| watch.spec);
         let filter =
-            plan.map(|plan| CompiledFilter::new(&plan)).transpose().map_err(CageError::from)?;
+            spec.map(|spec| CompiledFilter::new(&spec)).transpose().map_err(CageError::from)?;
         let (output, its_output) = std::io::pipe().map_err(piped)?;
         let (errors, its_errors) = std::io::pipe().map_err(piped)?;
         let (line, its_line) = SetupChannel::pair()?;
@@ -67,7 +67,7 @@ impl CageLaunch<'_> {
                 .transpose()
                 .map_err(piped)?,
             rules,
-            filter: filter.zip(plan),
+            filter: filter.zip(spec),
             limits: self.wanted.limits,
             counting: self.counting,
         };

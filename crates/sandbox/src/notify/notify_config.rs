@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub(crate) struct NotifyConfig {
     /// The spec that the filter was built from.
-    pub(crate) plan: FilterSpec,
+    pub(crate) spec: FilterSpec,
     /// The tier of the cage; it determines the errno of a refused write.
     pub(crate) tier: Tier,
     /// Where creations in `/dev/shm` are recorded; `None` if the command has its own mount there.

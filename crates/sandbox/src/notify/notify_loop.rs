@@ -82,7 +82,7 @@ impl NotifyLoop {
         Ok(Self {
             notices: Arc::new(NotifyFd::new(notify)),
             pace: Cell::default(),
-            policy: SyscallRules::new(&watch.plan, Arch::HOST),
+            policy: SyscallRules::new(&watch.spec, Arch::HOST),
             processes,
             writable: WritablePaths::new(watch.tier, watch.writable, watch.read_only),
             made: watch.shm_creations.map(ShmObserver::new),
@@ -92,7 +92,7 @@ impl NotifyLoop {
             mounter: watch.mounter,
             file_bytes: watch.file_bytes,
             runnable: watch.runnable,
-            inet: watch.plan.inet,
+            inet: watch.spec.inet,
             tier: watch.tier,
             network: watch.network,
             signals: watch.signals,

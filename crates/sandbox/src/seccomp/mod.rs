@@ -52,9 +52,9 @@ impl CompiledFilter {
     ///
     /// # Errors
     /// [`InstallError::TooLong`].
-    pub(crate) fn new(plan: &FilterSpec) -> Result<Self, InstallError> {
-        let program = bpf_program::compile(&SyscallRules::new(plan, Arch::HOST))?;
-        Ok(Self { program, reporting: plan.reporting })
+    pub(crate) fn new(spec: &FilterSpec) -> Result<Self, InstallError> {
+        let program = bpf_program::compile(&SyscallRules::new(spec, Arch::HOST))?;
+        Ok(Self { program, reporting: spec.reporting })
     }
 
     /// Installs the filter for good, with no_new_privs. With notifications it applies to the
@@ -80,6 +80,6 @@ impl CompiledFilter {
 ///
 /// # Errors
 /// [`InstallError`].
-pub(crate) fn install(plan: &FilterSpec) -> Result<Option<OwnedFd>, InstallError> {
-    CompiledFilter::new(plan)?.install()
+pub(crate) fn install(spec: &FilterSpec) -> Result<Option<OwnedFd>, InstallError> {
+    CompiledFilter::new(spec)?.install()
 }

@@ -11,27 +11,27 @@ use super::filter_spec::{
 use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
 /// The rules of a spec, in the order of evaluation.
-pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRule> + use<> {
-    let exec: &[FilterRule] = match plan.exec {
+pub(super) fn rules(spec: &FilterSpec) -> impl Iterator<Item = &'static FilterRule> + use<> {
+    let exec: &[FilterRule] = match spec.exec {
         ExecFilter::Refused => EXEC,
         ExecFilter::Allowed(_) => EXEC_OBSERVED,
     };
-    let families: &[FilterRule] = match (plan.inet, plan.unix_here()) {
+    let families: &[FilterRule] = match (spec.inet, spec.unix_here()) {
         (InetSockets::Refused, UnixSockets::Refused) => NO_FAMILIES,
         (InetSockets::Refused, UnixSockets::Emulated | UnixSockets::Allowed) => ONLY_UNIX,
         (InetSockets::Allowed, UnixSockets::Refused) => ONLY_INET,
         (InetSockets::Allowed, UnixSockets::Emulated | UnixSockets::Allowed) => BOTH_FAMILIES,
     };
-    let connect: &[FilterRule] = match plan.unix_here() {
+    let connect: &[FilterRule] = match spec.unix_here() {
         UnixSockets::Emulated => EMULATED_CONNECT,
         UnixSockets::Refused | UnixSockets::Allowed => OBSERVED_CONNECT,
     };
-    let (shared, metadata): (&[FilterRule], &[FilterRule]) = match (plan.metadata, plan.reporting) {
+    let (shared, metadata): (&[FilterRule], &[FilterRule]) = match (spec.metadata, spec.reporting) {
         (MetadataRule::Emulated, Reporting::Notify) => (SHARED, EMULATED_METADATA),
         (MetadataRule::Open | MetadataRule::Emulated, _) => (SHARED, &[]),
         (MetadataRule::ReadOnly, _) => (&[], OBSERVED_METADATA),
     };
-    let [emptied, hidden, length] = lengths(plan);
+    let [emptied, hidden, length] = lengths(spec);
     [
         exec, KERNEL, ARGUMENTS, families, SOCKETS, connect, emptied, hidden, length, OBSERVED,
         shared, metadata,
@@ -43,8 +43,8 @@ pub(super) fn rules(plan: &FilterSpec) -> impl Iterator<Item = &'static FilterRu
 /// Rules for changes of length that Landlock does not restrict: opens that empty a file, opens
 /// whose flags a filter cannot read, and `truncate`. Tools in agentd's own process need `openat2`,
 /// and their record mentions it.
-fn lengths(plan: &FilterSpec) -> [&'static [FilterRule]; 3] {
-    match (plan.lengths, plan.exec, plan.reporting) {
+fn lengths(spec: &FilterSpec) -> [&'static [FilterRule]; 3] {
+    match (spec.lengths, spec.exec, spec.reporting) {
         (TruncateGuard::ByKernel, _, _) => [&[]; 3],
         (TruncateGuard::ByFilter, ExecFilter::Refused, _) => {
             [NO_TRUNC_WITHOUT_WRITE, &[], NO_TRUNCATE]

@@ -22,10 +22,10 @@ pub(crate) struct SyscallRules {
 }
 
 impl SyscallRules {
-    /// Sorts the rules of `plan` by their numbers on `arch`.
-    pub(crate) fn new(plan: &FilterSpec, arch: Arch) -> Self {
+    /// Sorts the rules of `spec` by their numbers on `arch`.
+    pub(crate) fn new(spec: &FilterSpec, arch: Arch) -> Self {
         let mut calls: Vec<(u32, Vec<&'static FilterRule>)> = Vec::new();
-        let in_force = rules(plan).filter(|rule| is_in_force(rule.then, plan.reporting));
+        let in_force = rules(spec).filter(|rule| is_in_force(rule.then, spec.reporting));
         for rule in in_force {
             let Some(nr) = number(arch, rule.call) else {
                 continue;
@@ -35,7 +35,7 @@ impl SyscallRules {
                 Err(row) => calls.insert(row, (nr, vec![rule])),
             }
         }
-        Self { arch, marker: plan.marker(), reporting: plan.reporting, calls }
+        Self { arch, marker: spec.marker(), reporting: spec.reporting, calls }
     }
 
     /// The rule that applies to this call, if any.

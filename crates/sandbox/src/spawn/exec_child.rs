@@ -80,7 +80,7 @@ impl PendingExec {
     /// Runs in the forked process. Returns the exit code if no program was executed.
     pub(crate) fn run(self, channel: &SetupChannel) -> i32 {
         // Without a filter nothing reads the marker.
-        let marker = self.filter.as_ref().and_then(|(_, plan)| plan.marker());
+        let marker = self.filter.as_ref().and_then(|(_, spec)| spec.marker());
         match self.lock(channel).and_then(|()| await_program(channel, marker)) {
             Ok(()) => 0,
             Err(error) => {
@@ -118,12 +118,12 @@ impl PendingExec {
         // for dumpable processes only; exec would set the flag anyway.
         prctl::set_dumpable(true)
             .map_err(|error| CageError::os(CageStep::Privileges, "dumpable", error))?;
-        let Some((filter, plan)) = self.filter else { return channel.send_ready(&[], &[]) };
+        let Some((filter, spec)) = self.filter else { return channel.send_ready(&[], &[]) };
         match filter.install() {
             Ok(Some(notify)) => channel.send_ready(&[notify.as_fd()], &[]),
             Ok(None) => channel.send_ready(&[], &[]),
             Err(InstallError::Listener(_)) => {
-                let silent = FilterSpec { reporting: Reporting::Errno, ..plan };
+                let silent = FilterSpec { reporting: Reporting::Errno, ..spec };
                 seccomp::install(&silent).map_err(CageError::from)?;
                 channel.send_ready(&[], &[])
             }

@@ -49,7 +49,7 @@ fn a_caller_that_dies_while_it_waits_harms_nobody() {
 
 #[test]
 fn finish_does_not_wait_for_a_busy_command() {
-    let filter = CompiledFilter::new(&plain().plan).unwrap();
+    let filter = CompiledFilter::new(&plain().spec).unwrap();
     let (mut number, mut tell) = std::io::pipe().unwrap();
     // SAFETY: the child makes calls until it is killed and never returns here.
     #[allow(unsafe_code)]

@@ -17,12 +17,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A watch of tier B without any grant but to start programs.
-pub(crate) fn test_config(plan: FilterSpec) -> NotifyConfig {
+pub(crate) fn test_config(spec: FilterSpec) -> NotifyConfig {
     NotifyConfig {
         settings: Vec::new(),
         watched: None,
         mounter: None,
-        plan,
+        spec,
         tier: Tier::B,
         shm_creations: None,
         network: Network::Off,

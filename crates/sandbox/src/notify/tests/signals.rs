@@ -21,9 +21,9 @@ fn a_victim_outside_is_out_of_reach_and_each_try_is_recorded() {
     // Not a child of the runner would be the usual victim; the runner here is this process, and
     // its own parent is outside for certain.
     let parent = u64::from(std::os::unix::process::parent_id());
-    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
+    let spec = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
     let outcome =
-        under(NotifyConfig { signals: OutsideSignals::Refused, ..test_config(plan) }, || {
+        under(NotifyConfig { signals: OutsideSignals::Refused, ..test_config(spec) }, || {
             lock();
             let mut byte = [0_u8];
             let local = [byte.as_mut_ptr() as u64, 1];
@@ -59,9 +59,9 @@ fn a_victim_outside_is_out_of_reach_and_each_try_is_recorded() {
 
 #[test]
 fn own_processes_are_reached_and_nothing_is_recorded() {
-    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
+    let spec = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
     let outcome =
-        under(NotifyConfig { signals: OutsideSignals::Refused, ..test_config(plan) }, || {
+        under(NotifyConfig { signals: OutsideSignals::Refused, ..test_config(spec) }, || {
             lock();
             let own = u64::from(std::process::id());
             let mut child = Command::new("sleep").arg("60").spawn().unwrap();
@@ -86,7 +86,7 @@ fn own_processes_are_reached_and_nothing_is_recorded() {
 #[test]
 fn signals_that_the_kernel_lets_through_are_not_called_refused() {
     let parent = u64::from(std::os::unix::process::parent_id());
-    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
-    let outcome = under(test_config(plan), || vec![raw(libc::SYS_kill, [parent, 0, 0, 0, 0, 0])]);
+    let spec = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
+    let outcome = under(test_config(spec), || vec![raw(libc::SYS_kill, [parent, 0, 0, 0, 0, 0])]);
     assert_eq!(lines(&outcome.record.refusals), []);
 }

@@ -196,8 +196,8 @@ fn a_landlock_without_lengths_empties_nothing_outside() {
             c"".to_owned(),
         ]
     };
-    let plan = FilterSpec::command(Tier::B, Network::Off, OLD, MARK);
-    let watch = NotifyConfig { plan, file_bytes: 64, ..watch_over(&place) };
+    let spec = FilterSpec::command(Tier::B, Network::Off, OLD, MARK);
+    let watch = NotifyConfig { spec, file_bytes: 64, ..watch_over(&place) };
     let outside = c(&written[0]);
     fill();
     let outcome = under(watch, || tried(paths(), outside.clone()));

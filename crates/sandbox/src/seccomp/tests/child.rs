@@ -33,9 +33,9 @@ pub(crate) fn raw(nr: i64, args: [u64; 6]) -> i64 {
     }
 }
 
-/// Runs `body` in a child under the filter of `plan` with a notify supervisor, if it reports.
+/// Runs `body` in a child under the filter of `spec` with a notify supervisor, if it reports.
 pub(crate) fn under(watch: NotifyConfig, body: impl FnOnce() -> Vec<i64>) -> Outcome {
-    let filter = CompiledFilter::new(&watch.plan).unwrap();
+    let filter = CompiledFilter::new(&watch.spec).unwrap();
     let (mut answers, out) = std::io::pipe().unwrap();
     let (go, mut start) = std::io::pipe().unwrap();
     // SAFETY: the child only runs `body`, makes calls and ends without returning here.
@@ -68,8 +68,8 @@ pub(crate) fn under(watch: NotifyConfig, body: impl FnOnce() -> Vec<i64>) -> Out
 }
 
 /// Runs `body` in a child under a filter without a notify supervisor.
-pub(crate) fn without_listener(plan: FilterSpec, body: impl FnOnce() -> Vec<i64>) -> Outcome {
-    under(crate::notify::tests::test_config(plan), body)
+pub(crate) fn without_listener(spec: FilterSpec, body: impl FnOnce() -> Vec<i64>) -> Outcome {
+    under(crate::notify::tests::test_config(spec), body)
 }
 
 fn child(

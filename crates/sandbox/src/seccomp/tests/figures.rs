@@ -21,14 +21,14 @@ fn figures() {
         FilterSpec::command(Tier::A, Network::Off, NEW, MARK),
         FilterSpec::command(Tier::B, Network::On, NEW, MARK),
     );
-    for (name, plan) in [
+    for (name, spec) in [
         ("command A", a),
         ("command B", b),
         ("command B silent", FilterSpec { reporting: Reporting::Errno, ..b }),
         ("in process", FilterSpec::in_process(Network::Off, NEW)),
     ] {
-        let length = compile(&SyscallRules::new(&plan, Arch::HOST)).unwrap().len();
-        println!("install {name}: {} us, {length} instructions", installed(&plan));
+        let length = compile(&SyscallRules::new(&spec, Arch::HOST)).unwrap().len();
+        println!("install {name}: {} us, {length} instructions", installed(&spec));
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
@@ -100,9 +100,9 @@ fn each<T>(mut call: impl FnMut() -> T) -> i64 {
     (begun.elapsed() / ROUNDS).as_nanos() as i64
 }
 
-/// The median of installing the plan's filter in a fresh process, in microseconds.
-fn installed(plan: &FilterSpec) -> i64 {
-    let filter = CompiledFilter::new(plan).unwrap();
+/// The median of installing the spec's filter in a fresh process, in microseconds.
+fn installed(spec: &FilterSpec) -> i64 {
+    let filter = CompiledFilter::new(spec).unwrap();
     let mut all: Vec<i64> = (0..41)
         .map(|_| {
             let (mut read, mut write) = std::io::pipe().unwrap();

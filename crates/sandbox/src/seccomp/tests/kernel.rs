@@ -18,7 +18,7 @@ const NO_FAMILY: i32 = libc::EAFNOSUPPORT;
 const NO_PROTOCOL: i32 = libc::EPROTONOSUPPORT;
 const CLOEXEC: u64 = libc::SOCK_CLOEXEC as u64;
 
-/// Refused under every plan.
+/// Refused under every spec.
 #[rustfmt::skip]
 const BY_ARGUMENT: &[Case] = &[
     ("clone", [0x1000_0000 | 17, 0, 0, 0, 0, 0], EPERM, "new namespaces: user"),
@@ -66,9 +66,9 @@ const CARRIED: &[Case] = &[
     ("socket", [1, 3, 0, 0, 0, 0], EPERM, "AF_UNIX raw socket"),
 ];
 
-fn cases(plan: &FilterSpec, more: &[&[Case]]) -> Vec<(i64, [u64; 6], i32, String, &'static str)> {
+fn cases(spec: &FilterSpec, more: &[&[Case]]) -> Vec<(i64, [u64; 6], i32, String, &'static str)> {
     let mut all = Vec::new();
-    for rule in rules(plan) {
+    for rule in rules(spec) {
         if let (FilterAction::Refuse(errno) | FilterAction::Fallback(errno), true, Some(nr)) =
             (rule.then, rule.when.is_empty(), number(Arch::HOST, rule.call))
         {
@@ -83,19 +83,19 @@ fn cases(plan: &FilterSpec, more: &[&[Case]]) -> Vec<(i64, [u64; 6], i32, String
     all
 }
 
-fn refused_silently(plan: FilterSpec, more: &[&[Case]]) {
-    let cases = cases(&plan, more);
-    let outcome = without_listener(plan, || cases.iter().map(|case| raw(case.0, case.1)).collect());
+fn refused_silently(spec: FilterSpec, more: &[&[Case]]) {
+    let cases = cases(&spec, more);
+    let outcome = without_listener(spec, || cases.iter().map(|case| raw(case.0, case.1)).collect());
     assert_eq!((outcome.status, outcome.answers.len()), (0, cases.len()));
     for (case, answer) in cases.iter().zip(outcome.answers) {
         assert_eq!(answer, -i64::from(case.2), "{} {:x?}", case.4, case.1);
     }
 }
 
-fn refused_and_recorded(plan: FilterSpec, more: &[&[Case]]) {
-    let cases = cases(&plan, more);
+fn refused_and_recorded(spec: FilterSpec, more: &[&[Case]]) {
+    let cases = cases(&spec, more);
     let outcome =
-        under(test_config(plan), || cases.iter().map(|case| raw(case.0, case.1)).collect());
+        under(test_config(spec), || cases.iter().map(|case| raw(case.0, case.1)).collect());
     assert_eq!((outcome.status, outcome.answers.len()), (0, cases.len()));
     let mut lines = outcome.record.refusals.iter();
     for (case, answer) in cases.iter().zip(&outcome.answers) {
@@ -157,9 +157,9 @@ fn exec_is_refused_to_tools_and_allowed_to_commands() {
     };
     let refused = without_listener(FilterSpec::in_process(Network::Off, NEW), exec);
     assert_eq!(refused.answers, [-i64::from(libc::EPERM)]);
-    let mut plan = FilterSpec::in_process(Network::Off, NEW);
-    plan.exec = ExecFilter::Allowed(MARK);
-    let allowed = without_listener(plan, exec);
+    let mut spec = FilterSpec::in_process(Network::Off, NEW);
+    spec.exec = ExecFilter::Allowed(MARK);
+    let allowed = without_listener(spec, exec);
     assert_eq!((allowed.answers.len(), allowed.status), (0, 0), "the other program ended well");
 }
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const BOTH: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
 
-/// Every plan there is.
+/// Every possible spec.
 pub(super) fn plans() -> Vec<FilterSpec> {
     let mut plans = Vec::new();
     for inet in [InetSockets::Refused, InetSockets::Allowed] {
@@ -88,12 +88,12 @@ proptest! {
     #[test]
     fn the_program_agrees_with_the_table(args in proptest::array::uniform6(argument())) {
         for arch in BOTH {
-            for plan in plans() {
-                let policy = SyscallRules::new(&plan, arch);
+            for spec in plans() {
+                let policy = SyscallRules::new(&spec, arch);
                 let program = compile(&policy).unwrap();
                 for nr in (0..500).chain([X32 - 1, X32, X32 + 59, u32::MAX]) {
                     let data = Data { nr, arch: arch.audit(), args };
-                    prop_assert_eq!(run(&program, &data), expected(&policy, &data), "{:?} {} {:?}", arch, nr, plan);
+                    prop_assert_eq!(run(&program, &data), expected(&policy, &data), "{:?} {} {:?}", arch, nr, spec);
                 }
             }
         }
@@ -103,8 +103,8 @@ proptest! {
     fn seccompiler_takes_the_same_calls(args in proptest::array::uniform6(argument())) {
         for (arch, target) in [(Arch::X86_64, TargetArch::x86_64), (Arch::Aarch64, TargetArch::aarch64)] {
             let silent = FilterSpec { unix: UnixSockets::Emulated, ..plans()[0] };
-            for plan in [silent, FilterSpec::command(Tier::A, Network::Off, NEW, MARK)] {
-                let policy = SyscallRules::new(&plan, arch);
+            for spec in [silent, FilterSpec::command(Tier::A, Network::Off, NEW, MARK)] {
+                let policy = SyscallRules::new(&spec, arch);
                 let (ours, theirs) = (compile(&policy).unwrap(), oracle(&policy, target));
                 for nr in 0..500 {
                     let data = Data { nr, arch: arch.audit(), args };
@@ -143,8 +143,8 @@ fn what_runs_all_the_time_is_never_notified() {
         libc::SYS_sendto,
         libc::SYS_recvfrom,
     ];
-    for plan in plans().into_iter().filter(|plan| plan.exec != ExecFilter::Refused) {
-        let policy = SyscallRules::new(&plan, Arch::HOST);
+    for spec in plans().into_iter().filter(|spec| spec.exec != ExecFilter::Refused) {
+        let policy = SyscallRules::new(&spec, Arch::HOST);
         for nr in hot {
             assert_eq!(policy.judge(u32::try_from(nr).unwrap(), &[0; 6]), None);
         }
@@ -160,13 +160,13 @@ fn what_runs_all_the_time_is_never_notified() {
 fn one_mark_alone_keeps_a_start_from_being_looked_at() {
     let mark = MARK.register();
     for arch in BOTH {
-        for plan in plans() {
-            let program = compile(&SyscallRules::new(&plan, arch)).unwrap();
+        for spec in plans() {
+            let program = compile(&SyscallRules::new(&spec, arch)).unwrap();
             let answer = |call, args| {
                 run(&program, &Data { nr: number(arch, call).unwrap(), arch: arch.audit(), args })
             };
             let with = |register| answer("execve", [1, 2, 3, register, 5, 6]);
-            let (marked, others) = match (plan.exec, plan.reporting) {
+            let (marked, others) = match (spec.exec, spec.reporting) {
                 (ExecFilter::Refused, Reporting::Errno) => {
                     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
                     (refused, refused)
@@ -181,10 +181,10 @@ fn one_mark_alone_keeps_a_start_from_being_looked_at() {
                     (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF)
                 }
             };
-            assert_eq!(with(mark), marked, "{arch:?} {plan:?}");
+            assert_eq!(with(mark), marked, "{arch:?} {spec:?}");
             let halves = [mark & 0xFFFF_FFFF, mark >> 32 << 32, mark.swap_bytes()];
             for other in halves.into_iter().chain([0, mark + 1, mark ^ 1 << 63]) {
-                assert_eq!(with(other), others, "{arch:?} {plan:?} {other:x}");
+                assert_eq!(with(other), others, "{arch:?} {spec:?} {other:x}");
             }
             // Only there, and only in this call.
             assert_eq!(answer("execve", [mark, mark, mark, 0, mark, mark]), others);

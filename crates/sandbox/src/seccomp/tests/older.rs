@@ -32,13 +32,13 @@ fn without_flag<T: Send>(flag: u64, body: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
-    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
+    let spec = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
     let (told, silent) = without_flag(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, move || {
-        let told = install(&plan);
+        let told = install(&spec);
         let before = raw(libc::SYS_chroot, [1; 6]);
         // The cage's reaction, which its record reports. Over this thread only.
         let silent =
-            CompiledFilter::new(&FilterSpec { reporting: Reporting::Errno, ..plan }).unwrap();
+            CompiledFilter::new(&FilterSpec { reporting: Reporting::Errno, ..spec }).unwrap();
         seccompiler::apply_filter(&silent.program).unwrap();
         (told, [before, raw(libc::SYS_chroot, [1; 6])])
     });
@@ -53,16 +53,16 @@ fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
 
 #[test]
 fn a_kernel_without_killable_waits_still_gives_a_listener() {
-    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
-    let found = without_flag(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, move || install(&plan));
+    let spec = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
+    let found = without_flag(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, move || install(&spec));
     assert!(matches!(found, Ok(Some(_))), "{found:?}");
 }
 
 #[test]
 fn a_second_listener_over_the_same_process_is_refused() {
-    let plan = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
+    let spec = FilterSpec::command(Tier::B, Network::Off, NEW, MARK);
     let both = std::thread::scope(|scope| {
-        scope.spawn(|| (install(&plan), install(&plan).err())).join().unwrap()
+        scope.spawn(|| (install(&spec), install(&spec).err())).join().unwrap()
     });
     assert!(matches!(both.0, Ok(Some(_))), "{both:?}");
     let Some(InstallError::Listener(error)) = both.1 else {
