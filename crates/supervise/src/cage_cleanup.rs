@@ -1,5 +1,5 @@
-//! Waits for the processes in a call's cage to end after its runner, so that none of them runs when
-//! the call is concluded. Used by the call actor.
+//! Waits for the processes in a call's cage to end after its runner. When the call is concluded,
+//! none of them runs. Used by the call actor.
 
 use crate::orphans::RecordedProcess;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether all processes in a cage have ended.
+/// Result of ending the processes in a cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CageCleanup {
     Done,

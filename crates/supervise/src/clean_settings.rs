@@ -132,7 +132,7 @@ impl SettingsOwner<'_> {
         sandbox::small_file(file).filter(|bytes| !holds_key(bytes))
     }
 
-    /// Whether a command could have written the file, or redirected its path to another.
+    /// True if a command could have written the file, or redirected its path to another.
     fn can_be_written(&self, file: &Path) -> bool {
         sandbox::is_changeable_in(file, &self.writable)
     }
@@ -144,7 +144,7 @@ impl SettingsOwner<'_> {
         is_led.then(|| format!("{} (commands can write a link on the way to it)", file.display()))
     }
 
-    /// Whether the file may contain keys. In git's configuration directory only `credentials*`
+    /// True if the file may contain keys. In git's configuration directory only `credentials*`
     /// files do.
     fn is_forbidden(&self, file: &Path) -> bool {
         let of_git = self.config_home().join("git");

@@ -192,7 +192,7 @@ mod tests {
         for folder in refused {
             assert_eq!(find(&[folder]), "/bin/sh", "{folder}");
         }
-        // A link from a place that the cage does not have leads to one that it has.
+        // A link leads from a directory outside of the cage to one inside.
         let real = at("home/.rbenv/versions/bash").display().to_string();
         assert_eq!(find(&[&refused[..], &["profile"]].concat()), real);
         let relative =

@@ -1,4 +1,4 @@
-//! Directories that no call is ever given, whoever approves it: those with keys, and agentd's own.
+//! Directories that no call is ever given, even with approval: those with keys, and agentd's own.
 //! They become deny rules of the broker, so that a refusal is recorded like any other, and they are
 //! checked when a directory is added to a session. Used by the session specification.
 

@@ -1,4 +1,4 @@
-//! Signing of git commits and tags: decides whether a call can sign, and connects its runner to the
+//! Signing of git commits and tags: checks if a call can sign, and connects its runner to the
 //! user's ssh agent. The supervisor connects because it has no cage and runs as the user.
 
 use crate::clean_settings::{CommitSigning, SigningSettings};
@@ -47,7 +47,7 @@ impl GitSigningSetup {
         Self { settings: Some(wishes), agent }
     }
 
-    /// Whether the command would sign outside of the sandbox and a call with the right to sign
+    /// True if the command would sign outside of the sandbox and a call with the right to sign
     /// could do so here.
     pub(crate) fn is_missed_by(&self, command: &str) -> bool {
         seems_to_sign(command, self.commits()) && self.grant().is_ok()

@@ -17,7 +17,7 @@ pub(crate) struct JournalRepair {
     pub(crate) turns: u32,
     /// The round that proposed the lost calls.
     pub(crate) round: u32,
-    /// Whether the last turn is open and continues.
+    /// The last turn: waiting, or open and continuing.
     pub(crate) open_turn: OpenTurn,
     /// How the last turn was cut short, if it was and does not continue.
     pub(crate) cut_short: Option<Deaths>,

@@ -10,8 +10,8 @@ use tracing_subscriber::EnvFilter;
 /// A log larger than this is moved to `.old` at the next start.
 const ROTATE_BYTES: u64 = 8 << 20;
 
-/// Opens the log in this directory, for the owner only, and sends tracing's lines there. `filter`
-/// is in the words of `RUST_LOG`.
+/// Opens the log in this directory, readable by its owner only, and directs tracing's lines to it.
+/// `filter` has the syntax of `RUST_LOG`.
 ///
 /// # Errors
 /// Those of making the directory and the file.

@@ -94,7 +94,7 @@ impl RecordedProcess {
         format!("{pid} {start}{mark}\n")
     }
 
-    /// Whether it runs. A PID 1 that is exiting counts as running while its namespace has live
+    /// True if it runs. A PID 1 that is exiting counts as running while its namespace has live
     /// processes: it stays until the command was reaped, which in a container may never happen.
     pub(crate) fn is_alive(self) -> bool {
         match (self.process.now(), self.role) {
@@ -140,7 +140,7 @@ pub(crate) fn record(list: &Path, pid: u32) -> io::Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotRunnersChild;
 
-/// Records the keeper of this runner's cage and the command's process; returns those that run.
+/// Records the keeper of this runner's cage and the command's process. Returns the running ones.
 pub(crate) fn record_cage(
     list: &Path,
     runner: u32,
@@ -170,7 +170,7 @@ pub(crate) fn clear(list: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a process in the list runs. Malformed lines are skipped.
+/// True if a process in the list runs. Malformed lines are skipped.
 pub(crate) fn any_alive(list: &Path) -> bool {
     read(list).into_iter().any(RecordedProcess::is_alive)
 }
@@ -247,7 +247,7 @@ mod tests {
         let list = place.path().join("runners");
         let (mut noted, mut other, mut reused) = (sleeper(), sleeper(), sleeper());
         record(&list, noted.id()).unwrap();
-        // A number that belongs to somebody else by now: the start is not the one that was noted.
+        // A pid that was reused: its start time is not the recorded one.
         let mut text = fs::read_to_string(&list).unwrap();
         text.push_str(&format!("{} 1\n\nnonsense\n-1 5\n4000000000 7\n0 0\n", reused.id()));
         fs::write(&list, text).unwrap();

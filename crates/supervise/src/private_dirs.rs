@@ -122,7 +122,7 @@ fn names(wanted: &Path, session: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(names)
 }
 
-/// Whether this user made the directory for this session.
+/// True if this user made the directory for this session.
 fn is_of(path: &Path, session: &Path) -> bool {
     is_own(path).unwrap_or(false)
         && std::fs::read_link(path.join(OWNER)).is_ok_and(|owner| owner == session)
@@ -140,8 +140,8 @@ fn is_own(path: &Path) -> io::Result<bool> {
     Ok(there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw())
 }
 
-/// Where tier A mounts each of them. The home is mounted only if it is a directory of its own: `/`
-/// contains everything, and a home in `/tmp` or `/var/tmp` is private with it.
+/// Mount points of tier A. The home is mounted only if it is a directory of its own: `/` contains
+/// everything, and a home in `/tmp` or `/var/tmp` is private with it.
 pub(crate) fn mounts(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
     let of_machine = TEMPORARY.map(Path::new).into_iter().zip([TMP, VAR_TMP]);
     let apart = |home: &&Path| {
@@ -233,7 +233,7 @@ pub(crate) fn remove_unused(root: &Path, sessions: &Path, remover: &Remover) {
     }
 }
 
-/// Whether no file in this directory was written for long. In a session's directory that is its
+/// True if no file in this directory was written for long. In a session's directory that is its
 /// journal.
 fn is_unused(directory: &Path) -> bool {
     let written = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -272,7 +272,7 @@ mod tests {
         remover.finish(Duration::from_secs(60)).await;
     }
 
-    /// Fills it with what cannot be listed or removed without more ado.
+    /// Fills it with files that cannot be listed or removed without changing modes.
     fn shut(path: &Path) {
         let mode = std::fs::Permissions::from_mode;
         std::fs::create_dir_all(path.join("shut/cache")).unwrap();
@@ -310,7 +310,7 @@ mod tests {
         assert!(of_cleaner().is_ok(), "the control");
     }
 
-    /// What names no owner, or another, was not left by this session.
+    /// A directory without an owner link, or with another owner, is not of this session.
     #[tokio::test]
     async fn what_another_build_or_session_left_is_not_used() {
         let (root, session) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -342,7 +342,7 @@ mod tests {
         }
         std::fs::remove_dir_all(state.path().join("aaaaaaaaaaaa")).unwrap();
         let held = SessionLock::acquire(&state.path().join("dddddddddddd")).unwrap();
-        // Whose sessions are kept elsewhere is looked at as well: the link says where.
+        // Sessions in another state directory are checked too: the owner link leads there.
         make(&session_dir_path(root.path(), "eeeeeeeeeeee"), Path::new("/nowhere/e"), &remover)
             .unwrap();
         remove_unused(root.path(), Path::new("/nowhere"), &remover);
@@ -352,7 +352,7 @@ mod tests {
         drop(held);
     }
 
-    /// Somebody else's link, and a directory that cannot be moved: no session waits for either.
+    /// A foreign link and a directory that cannot be moved block no session.
     #[tokio::test]
     async fn where_something_stays_another_name_is_taken() {
         let root = tempfile::tempdir().unwrap();

@@ -200,9 +200,9 @@ mod tests {
         sweep_above(&all, 32 << 10, &remover);
         assert!(kept.join("file").exists() && in_use.join("file").exists());
         assert!(!large.exists() && !old.exists());
-        // Root may list what is closed.
+        // Root can list directories regardless of their mode.
         assert_eq!(closed.exists(), nix::unistd::geteuid().is_root());
-        // What was measured today is not measured again.
+        // A cache that was measured today is not measured again.
         std::fs::write(kept.join("large"), vec![1; 64 << 10]).unwrap();
         drop(used);
         sweep_above(&all, 32 << 10, &remover);

@@ -176,7 +176,7 @@ mod tests {
         first.put_mount(descriptor());
         drop(first);
         assert!(second.await.unwrap().unwrap().is_some());
-        // That one was killed with what it had: there is one more.
+        // That call was killed with its mount; one copy is left.
         assert!(one.turn().await.unwrap().take_mount().is_some());
     }
 

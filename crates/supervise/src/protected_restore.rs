@@ -97,7 +97,7 @@ impl ProtectedCopies {
         }
     }
 
-    /// Whether this call has no file at all, not even the empty one that it started with.
+    /// True if this call has no file at all, not even the empty one that it started with.
     pub(crate) fn lacks(&self, call: u32) -> bool {
         self.names(call).symlink_metadata().is_err()
     }

@@ -47,7 +47,7 @@ pub(crate) enum ProxyEffect<S> {
     ToCall(Box<CallInput>),
 }
 
-/// What to do if a proxy dies before its command starts. The call has had no effect then.
+/// Reaction to the death of a proxy before its command starts. The call has had no effect then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProxyAttempt {
     /// Restart both silently, as after the death of a runner.
@@ -90,7 +90,7 @@ pub(crate) struct ProxyMachine<S> {
     enforced: Option<Enforced>,
     report: Option<Report>,
     decided: ProxyDecisions,
-    /// Whether it reported decisions after the command ended.
+    /// True if it reported decisions after the command ended.
     reported_all: bool,
 }
 
@@ -108,7 +108,7 @@ impl<S> ProxyMachine<S> {
         }
     }
 
-    /// Whether the proxy's cage was ready.
+    /// True if the proxy's cage was ready.
     pub(crate) fn is_caged(&self) -> bool {
         self.ready
     }
@@ -388,7 +388,7 @@ mod tests {
             let mut proxy = ProxyMachine::<u8>::new(ProxyAttempt::First);
             proxy.step(ProxyInput::RunnerCaged(enforced()));
             assert_eq!(proxy.step(end), [ProxyEffect::EndRunner]);
-            // What is still heard of the two says nothing more.
+            // Later inputs of both have no effect.
             assert_eq!(proxy.step(ProxyInput::Listener(7)), []);
             assert_eq!(proxy.step(ProxyInput::Caged), []);
             // Only then, so that no two runners of a call live at once.

@@ -83,7 +83,7 @@ impl SessionLock {
         Ok(self.lock.try_clone()?.into())
     }
 
-    /// Records the processes of that runner's cage and returns those that run.
+    /// Records the processes of that runner's cage. Returns the running ones.
     pub(crate) fn record_cage(
         &self,
         runner: u32,
@@ -107,7 +107,7 @@ mod tests {
     fn it_is_free_only_when_the_last_holder_is_gone() {
         let place = tempfile::tempdir().unwrap();
         let hold = SessionLock::acquire(place.path()).unwrap();
-        // A number that no process has: what is noted would be ended by force.
+        // A pid that no process has: recorded processes would be killed.
         let shared = hold.share(u32::MAX).unwrap();
         drop(hold);
         let waits = std::thread::spawn({
@@ -126,7 +126,7 @@ mod tests {
         SessionLock::acquire(place.path()).unwrap();
     }
 
-    /// Nothing holds the lock any more; what is in the cage may live on.
+    /// The lock is free, but a process of the cage may still run.
     #[test]
     fn it_is_taken_only_when_the_keeper_of_a_cage_is_gone() {
         let place = tempfile::tempdir().unwrap();

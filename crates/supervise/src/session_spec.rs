@@ -42,7 +42,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Everything that is decided about a session before any process of it starts.
+/// All decisions about a session that are made before any of its processes starts.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionSpec {
     pub(crate) id: SessionId,
@@ -307,8 +307,8 @@ pub(crate) fn make_withheld_dirs(confinement: &Confinement) {
     }
 }
 
-/// The location of the client's own certificates, not of the daemon's; and whether the workers run
-/// without a cage, as its calls do.
+/// The location of the client's own certificates (the daemon's may differ), and the mark of workers
+/// without a cage.
 fn worker_env(opening: &Opening) -> Vec<(String, String)> {
     let named =
         |(name, _): &&(String, String)| ["SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name.as_str());

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// Limit of files examined in a directory of certificates.
 const MAX_FILES: usize = 1024;
 
-/// Paths from environment variables, with the names that the policy uses. Excluded are paths that
-/// reach keys, that commands can write, or that commands could redirect. `CARGO_HOME` contains
-/// keys, so the policy grants only parts of it.
+/// Paths from environment variables, with the names that the policy uses. Paths are excluded if
+/// they reach keys, or if commands can write or redirect them. `CARGO_HOME` contains keys, so the
+/// policy grants only parts of it.
 pub(crate) fn from_variables(
     env: &[(String, String)],
     kept: &ForbiddenDirs,
@@ -38,7 +38,7 @@ pub(crate) fn from_variables(
     fit.map(|(name, path)| (name.clone(), FilePath::from(path))).collect()
 }
 
-/// Whether a certificate file, or a file in a directory of certificates, contains a private key.
+/// True if a certificate file, or a file in a directory of certificates, contains a private key.
 fn holds_key(path: &Path) -> bool {
     let found = |file: &Path| {
         let bytes = sandbox::small_file(file).unwrap_or_default();

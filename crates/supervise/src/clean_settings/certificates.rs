@@ -1,5 +1,5 @@
-//! Adds the authority of a session's proxies to those that commands trust: one bundle of the
-//! machine's certificates, all that the owner's variables and settings name, and this authority.
+//! Adds the authority of a session's proxies to those that commands trust. One bundle has the
+//! machine's certificates, those that the owner's variables and settings name, and this authority.
 
 use super::{SettingsCopies, SettingsOwner};
 use std::collections::BTreeSet;

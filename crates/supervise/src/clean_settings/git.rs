@@ -194,7 +194,7 @@ impl GitSettingsCopier<'_> {
         Some(copied)
     }
 
-    /// Whether a command could have redirected the path; if so, the note lists it.
+    /// True if a command could have redirected the path; if so, the note lists it.
     fn is_led(&mut self, file: &Path) -> bool {
         let led = self.person.link_warning(file);
         let is_led = led.is_some();
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
     use crate::clean_settings::copy_settings;
 
-    /// What git itself reads of the copies, run in the folder.
+    /// The settings that git reads from the copies, run in the folder.
     fn read_by_git(dir: &Path, folder: &Path, words: &[&str]) -> String {
         let ran = std::process::Command::new("git")
             .args(words)

@@ -7,7 +7,7 @@ use sandbox::GitSetting;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// What happens to a setting.
+/// Action for a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GitSettingAction {
     /// Copied unchanged.
@@ -215,7 +215,7 @@ const FILTERS: [&str; 10] = [
     "cat",
 ];
 
-/// Decides what happens to a setting.
+/// The action for a setting.
 pub(super) fn action_for(setting: &GitSetting) -> GitSettingAction {
     let key = in_words(setting);
     let on = |list: &[&str]| list.iter().any(|pattern| matches(pattern, &key));
@@ -259,7 +259,7 @@ pub(super) fn action_for(setting: &GitSetting) -> GitSettingAction {
     }
 }
 
-/// Whether an alias sets an option for one run that commands would not get as a setting.
+/// True if an alias sets an option for one run that commands would not get as a setting.
 fn sets_other(alias: &str) -> bool {
     let words: Vec<&str> = alias.split_whitespace().collect();
     let given = words.windows(2).filter(|pair| pair.first() == Some(&"-c"));
@@ -279,7 +279,7 @@ fn sets_other(alias: &str) -> bool {
         })
 }
 
-/// Whether a filter is a known program with plain options that have no values.
+/// True if a filter is a known program with plain options that have no values.
 fn is_known_filter(command: &str) -> bool {
     let words: Vec<&str> =
         command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();

@@ -13,7 +13,7 @@ enum IndentedLine {
     Line,
 }
 
-/// Keys of npm and pnpm. Keys that begin with `//` belong to one registry; nearly all of them are
+/// Keys of npm and pnpm. Keys that begin with `//` configure one registry; nearly all of them are
 /// secrets.
 const OF_NPM: &[&str] = &[
     "registry",

@@ -202,7 +202,7 @@ pub(super) fn in_home(person: &SettingsOwner<'_>) -> (Vec<(&'static str, PathBuf
     (open, closed)
 }
 
-/// Whether Maven settings may contain secrets. Everything unknown counts, including comments.
+/// True if Maven settings may contain secrets. Everything unknown counts, including comments.
 fn maven_may_hold_keys(text: &str) -> bool {
     let known = |tag: &str| {
         let Some((tag, _)) = tag.split_once('>') else { return false };
@@ -224,7 +224,7 @@ fn maven_may_hold_keys(text: &str) -> bool {
         || !text.split('<').skip(1).all(known)
 }
 
-/// Whether Gradle properties may contain secrets. A backslash may hide a name or continue a line.
+/// True if Gradle properties may contain secrets. A backslash may hide a name or continue a line.
 fn gradle_may_hold_keys(text: &str) -> bool {
     let known = |line: &str| {
         let line = line.trim().to_lowercase().replace([' ', '\t'], "");

@@ -33,7 +33,7 @@ pub(crate) enum CommitSigning {
     Always,
 }
 
-/// Whether a setting is handled in this file.
+/// True if a setting is handled in this file.
 pub(super) fn is_signing_setting(GitSetting { section, name, key, .. }: &GitSetting) -> bool {
     let about = [
         ("gpg", "format"),

@@ -91,7 +91,7 @@ pub(super) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Cl
     clean
 }
 
-/// Whether a name sounds like a key.
+/// True if a name sounds like a key.
 fn means_key(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -163,7 +163,7 @@ impl VisitMut for CommentStripper {
     }
 }
 
-/// What happens to a value.
+/// Action for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TomlAction {
     Keep,
@@ -261,12 +261,12 @@ impl TomlCleaner<'_> {
     }
 }
 
-/// Whether a value is a command line or compiler arguments.
+/// True if a value is a command line or compiler arguments.
 fn runs(path: &str) -> bool {
     ["alias.", "build.rust", "target.", "doc."].iter().any(|section| path.starts_with(section))
 }
 
-/// Whether a text at this path contains a secret other than a sign-in in a URL.
+/// True if a text at this path contains a secret other than a sign-in in a URL.
 fn holds_key(path: &str, text: &str) -> bool {
     match path.strip_prefix("env.") {
         Some(rest) => config::holds_secret(rest.split('.').next().unwrap_or(rest), text),

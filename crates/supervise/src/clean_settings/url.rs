@@ -22,7 +22,7 @@ fn sign_in(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Whether a URL in this text has a sign-in.
+/// True if a URL in this text has a sign-in.
 pub(super) fn signs_in(text: &str) -> bool {
     sign_in(text).is_some()
 }
@@ -60,7 +60,7 @@ pub(super) fn without_tokens(text: &str) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// Whether a text such as options, headers or program arguments may contain a secret.
+/// True if a text such as options, headers or program arguments may contain a secret.
 pub(super) fn carries_key(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());

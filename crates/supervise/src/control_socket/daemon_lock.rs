@@ -178,7 +178,7 @@ mod tests {
         let directory = place.path().join("agentd");
         std::fs::create_dir(&directory).unwrap();
         std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
-        // What another program would write into a lock: a process id, here this living one's.
+        // Another program would write a pid into its lock; here the pid of this running process.
         std::fs::write(directory.join("lock"), std::process::id().to_string()).unwrap();
         drop(DaemonLock::acquire(&directory).unwrap());
     }

@@ -43,7 +43,7 @@ pub(crate) struct PeerProcess {
 }
 
 impl PeerProcess {
-    /// Whether it sent what was read.
+    /// True if it sent what was read.
     pub(crate) fn is_writer(&self, writer: Option<i32>) -> bool {
         writer == Some(self.pid)
     }
@@ -109,7 +109,7 @@ fn has_ended(process: &OwnedFd) -> bool {
     !matches!(poll(&mut polled, PollTimeout::ZERO), Ok(0))
 }
 
-/// Whether `pid` is `ancestor` or descends from it. An ancestry that cannot be read to its end
+/// True if `pid` is `ancestor` or descends from it. An ancestry that cannot be read to its end
 /// counts as a descendant: fail closed.
 fn is_descendant(pid: i32, ancestor: i32, parent: impl Fn(i32) -> Option<i32>) -> bool {
     let mut at = pid;

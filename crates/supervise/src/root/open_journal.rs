@@ -1,4 +1,5 @@
-//! Creates, forks or reopens a session's journal, and repairs what an earlier run left incomplete.
+//! Creates, forks or reopens a session's journal, and repairs records that an earlier run left
+//! incomplete.
 
 use super::opening::OpenMode;
 use super::session_opener::{SessionOpener, blocking};

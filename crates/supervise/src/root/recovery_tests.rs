@@ -1,4 +1,4 @@
-//! What a client hears when the actor of its session fails, or the session ends.
+//! Messages to a client whose session's actor fails or whose session ends.
 #![allow(clippy::unwrap_used)]
 
 use super::super::rig::{Peer, live, root_in, shut_down};
@@ -24,7 +24,7 @@ async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again
     let word = one.hear().await;
     assert!(matches!(&word, ToClient::Detached { session, .. } if *session == lost), "{word:?}");
 
-    // Its neighbour hears nothing of it, and the session is there to be opened again.
+    // The client of another session gets no message, and the failed session can be opened again.
     other.say(&FromClient::Restart { session: kept }).await;
     assert_eq!(other.hear().await, ToClient::Done);
     other.say(&FromClient::Restart { session: lost.clone() }).await;

@@ -203,7 +203,7 @@ fn restore_model(mut plan: SessionSpec, name: &str) -> SessionSpec {
     plan
 }
 
-/// Splits recorded changes into those that may still be made, and reasons against the others:
+/// Splits recorded changes into those that are still possible and reasons against the others:
 /// directories may have become forbidden since.
 fn filter_changes(changes: Vec<Change>, kept: &ForbiddenDirs) -> (Vec<Change>, Vec<String>) {
     let mut refused = Vec::new();

@@ -1,5 +1,5 @@
-//! Shutdown: first the sessions in order, also those that are being opened, then the broker, then
-//! the root. Each step has a timeout, so that a disk that does not answer cannot block it for ever.
+//! Shutdown: first the sessions, including those that are being opened, then the broker, then the
+//! root. Each step has a timeout, so that a disk that does not answer cannot block it for ever.
 
 use super::RootState;
 use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
@@ -15,8 +15,8 @@ use tokio::time::Instant;
 /// session that takes longer waits for its disk. Data that it could not write is recovered when it
 /// is opened again.
 const SESSIONS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long sessions may take to report their state. They answer at once, except one that waits for
-/// its disk: it must not block the others.
+/// Timeout for sessions to report their state. They answer at once, unless they wait for a disk;
+/// such a session must not block the others.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Why a session did not report.
 pub(super) const NO_REPLY: &str = "it does not answer; most likely it waits for its disk";

@@ -1,4 +1,4 @@
-//! Ends that meet somebody who has just come or just spoken.
+//! Shutdowns at the moment when a client connects or sends a prompt.
 #![allow(clippy::unwrap_used)]
 
 use super::super::collect_process_rows;
@@ -77,7 +77,7 @@ async fn what_is_said_while_a_daemon_looks_whether_it_may_end_waits_on_disk() {
     actor.send_message(RootToSession::Close(Ending::Stop, done).into()).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), [text.as_str()]);
-    // Whoever opens it next finds it there.
+    // The next client that opens the session finds the prompt.
     let mut next = Peer::of(&root);
     let again = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
     next.open_only(&project, again).await;

@@ -41,7 +41,7 @@ impl SessionSpec {
         Ok(config)
     }
 
-    /// Whether this model needs another server or other headers than the present one.
+    /// True if this model needs another server or other headers than the present one.
     pub(crate) fn needs_new_provider(&self, config: &Config) -> bool {
         source(config) != self.source
     }

@@ -1,4 +1,4 @@
-//! What a conversation starts with: the system prompt, the offered tools and its limits.
+//! The start of a conversation: system prompt, offered tools and limits.
 
 use super::describe::describe_network;
 use crate::command_env::CommandShell;
@@ -95,7 +95,7 @@ fn indented(sentences: &[String]) -> String {
     items.join("\n")
 }
 
-/// Whether a command can start the program of a tool, found as a shell would find it.
+/// True if a command can start the program of a tool, found as a shell would find it.
 fn is_available(
     spec: &tools::ToolDeclaration,
     env: &[(String, String)],

@@ -1,7 +1,7 @@
 //! The worker actor: owns one worker process and restarts it when it dies.
 //!
-//! The actor is thin: it owns the child and its channel through [`WorkerProcess`], asks
-//! [`RestartHistory`] what to do when the child ends, and reports to its owner. The owner sends its
+//! The actor is thin: it owns the child and its channel through [`WorkerProcess`], applies
+//! [`RestartHistory`]'s decision when the child ends, and reports to its owner. The owner sends its
 //! state again to each new process.
 
 use crate::progress::MessageProgress;
@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// Events that the owner of a worker receives.
 pub(crate) enum WorkerEvent<L: Link> {
-    /// A new process started. Whatever was sent to an earlier one is void.
+    /// A new process started. Messages to an earlier one are void.
     Up(Generation),
     /// A message. Drop the permit once it is handled.
     Message { message: L::From, permit: OwnedSemaphorePermit },
@@ -77,7 +77,7 @@ pub(crate) struct WorkerArgs<L: Link> {
     pub(crate) on_event: EventSink<L>,
 }
 
-/// Whether the worker is wanted.
+/// State of the worker, and if it is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunState {
     /// Runs, or is being restarted.
@@ -140,8 +140,8 @@ where
             started_at: Instant::now(),
             stopping: None,
         };
-        // The first start happens here, so that a missing executable is reported to whoever opens
-        // the session.
+        // The first start happens here, so that the session opener gets the error if the executable
+        // is missing.
         let started = state.args.spawner.spawn_worker(state.args.kind).await?;
         state.attach(&myself, started)?;
         Ok(state)

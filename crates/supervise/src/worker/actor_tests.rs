@@ -1,4 +1,4 @@
-//! A slot whose worker is played by a shell: what reaches which process of it.
+//! A worker actor whose process is a shell script: which messages reach which process.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -13,8 +13,9 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-/// Says Hello and writes what it is sent into a file that has its process id for a name. Written by
-/// another process: a test that forks meanwhile would hold it open, and it could not be started.
+/// Sends Hello and writes its input into a file named after its pid. Another process writes the
+/// script: a test that forks meanwhile would keep it open for writing, and then it could not be
+/// executed.
 fn worker(place: &Path) {
     fs::write(place.join("hello"), Hello::own().to_bytes()).unwrap();
     let script = "#!/bin/sh\ncd \"${0%/*}\" && cat hello >&0 && exec cat > $$\n";
@@ -60,7 +61,7 @@ async fn pid(slot: &ActorRef<WorkerMsg<SessionLink>>) -> u32 {
     row.await.unwrap().pid
 }
 
-/// What this process was sent, once it is as long as is expected.
+/// The input of this process, once it has the expected length.
 async fn sent(place: &Path, pid: u32, expected: usize) -> Vec<u8> {
     let until = Instant::now() + Duration::from_secs(30);
     loop {

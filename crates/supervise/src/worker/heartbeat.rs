@@ -8,7 +8,7 @@ use std::time::Duration;
 /// stopped or the machine slept, the pong is found in the socket a moment later.
 const MAX_OVERDUE: u32 = 2;
 
-/// What to do now.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PingAction {
     /// Send a ping.

@@ -1,4 +1,4 @@
-//! One life of a process that is played by a shell: what it says last, and what it is not told.
+//! A process played by a shell script: its last messages, and messages that do not reach it.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -50,7 +50,7 @@ fn script_of(directory: &Path, words: impl Iterator<Item = (Generation, FromTool
     format!("cat {} >&0", path.display())
 }
 
-/// Everything heard until the end, and the end.
+/// All messages until the end, and the cause of the end.
 async fn all(said: &mut UnboundedReceiver<ProcessEvent<ToolLink>>) -> (Vec<FromTool>, ExitCause) {
     let mut words = Vec::new();
     loop {
@@ -68,7 +68,7 @@ async fn the_last_words_of_a_process_that_spoke_faster_than_it_was_heard_are_not
     let count = 3 * PENDING_REQUESTS;
     let script = script_of(place.path(), (0..count).map(|n| (Generation(1), line(n))));
     let (life, mut said) = begin(&script);
-    // Nobody listens until it is dead.
+    // Nothing is read until the process is dead.
     let proc = format!("/proc/{}/stat", life.pid);
     let dead = || std::fs::read_to_string(&proc).is_ok_and(|stat| stat.contains(") Z"));
     let until = Instant::now() + Duration::from_secs(10);

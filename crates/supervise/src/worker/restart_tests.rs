@@ -1,4 +1,4 @@
-//! Restarting under a clock that the tests hold: what each end means, and each edge of the limits.
+//! Restarts with a test clock: the meaning of each exit, and the edges of the limits.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -12,8 +12,8 @@ fn restarts(decision: &RestartDecision) -> bool {
     matches!(decision, RestartDecision::Restart(_))
 }
 
-/// Ends one life after another, each so long after the one before, and says which of them the slot
-/// did not survive, counted from 1.
+/// Ends one process after another, each after its own time, and returns the number of the one after
+/// which the worker failed, counted from 1.
 fn fails_at(
     limits: RestartLimits,
     ends: impl IntoIterator<Item = (u64, ExitKind)>,
@@ -130,7 +130,7 @@ fn jitter_takes_away_at_most_half() {
     }
 }
 
-/// A start that fails is an end as any other: what cannot be started at all is tried for 0.7 s.
+/// A failed start counts like any other exit: a worker that cannot be started is retried for 0.7 s.
 #[test]
 fn a_failure_during_the_restart_is_waited_out_and_then_given_up() {
     let mut slot = RestartHistory::new(RestartLimits::default());
