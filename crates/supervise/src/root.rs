@@ -9,14 +9,13 @@ mod recovery;
 mod session_list;
 mod session_opener;
 mod shutdown;
+mod state;
 
 use crate::SupervisorSettings;
-use crate::audit_actor::{AuditActor, AuditFailure, AuditMsg};
+use crate::audit_actor::{AuditActor, AuditFailure};
 use crate::client_actor::connection::ClientStream;
 use crate::client_actor::{ClientActor, ClientArgs};
-use crate::messages::{
-    BrokerToSession, ClientMsg, OpenRequest, RootMsg, RootToSession, SessionMsg, SessionSummary,
-};
+use crate::messages::{BrokerToSession, RootMsg, RootToSession, SessionMsg, SessionSummary};
 use crate::private_dirs;
 use crate::project_caches;
 use crate::project_overlays::OverlayRegistry;
@@ -27,49 +26,17 @@ use crate::worker::log_lines;
 use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
-use idle_daemon::IdleTimer;
-use idle_session::RetiringSession;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{DaemonStatus, ProcessRow, SessionState, Unfinished};
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT, ShutdownPhase};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use shutdown::{NO_REPLY, REMOVAL_TIMEOUT, REPLY_TIMEOUT};
+use state::{BrokerState, IdleTimer, RootState, ShutdownPhase};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-
-pub(crate) struct RootState {
-    settings: Arc<SupervisorSettings>,
-    spawner: Spawner,
-    remover: Remover,
-    overlays: OverlayRegistry,
-    broker: BrokerState,
-    audit: ActorRef<AuditMsg>,
-    audit_closed: AuditFailure,
-    sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
-    /// Sessions that are being opened, with further requests for them.
-    opening: HashMap<SessionId, Vec<OpenRequest>>,
-    /// Sessions that end because they are idle, with requests that wait for their end.
-    retiring: HashMap<SessionId, RetiringSession>,
-    /// Number of clients admitted so far; names the next one.
-    clients_admitted: u32,
-    clients: HashMap<ActorId, ActorRef<ClientMsg>>,
-    shutdown_phase: ShutdownPhase,
-    idle: IdleTimer,
-    /// Start time of the supervisor, in milliseconds of Unix time.
-    started_at: u64,
-}
-
-/// The broker, and how it is.
-struct BrokerState {
-    worker: WorkerRef<BrokerLink>,
-    /// Why it will not be restarted.
-    failed: Option<String>,
-    /// The cage of the running broker.
-    cage: Option<Tier>,
-}
 
 /// The actor.
 pub(crate) struct RootActor;

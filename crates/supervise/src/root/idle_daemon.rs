@@ -1,19 +1,10 @@
 //! Ends an idle daemon: no client is connected, and no session has work or a pending question. The
 //! timer runs only while no client is connected.
 
-use super::RootState;
+use super::state::RootState;
 use crate::messages::RootMsg;
 use protocol::client::SessionState;
 use ractor::ActorRef;
-use tokio::task::AbortHandle;
-
-/// The idle timer of the daemon.
-#[derive(Debug, Default)]
-pub(super) struct IdleTimer {
-    /// A newer timer makes the messages of this one void.
-    pub(super) number: u64,
-    handle: Option<AbortHandle>,
-}
 
 impl RootState {
     /// Starts the idle timer if no client is connected.

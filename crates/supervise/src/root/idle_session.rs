@@ -1,17 +1,10 @@
 //! Ends idle sessions. A request for such a session waits until it has ended and then reopens it,
 //! so that no client gets a session that is ending.
 
-use super::RootState;
-use super::shutdown::ShutdownPhase;
-use crate::messages::{OpenRequest, RootMsg, RootToSession, SessionMsg};
+use super::state::{RetiringSession, RootState, ShutdownPhase};
+use crate::messages::{OpenRequest, RootMsg, RootToSession};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
-
-/// A session that is ending.
-pub(super) struct RetiringSession {
-    pub(super) actor: ActorRef<SessionMsg>,
-    waiting: Vec<OpenRequest>,
-}
 
 impl RootState {
     pub(super) fn retire_session(&mut self, session: SessionId) {

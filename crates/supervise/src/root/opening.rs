@@ -1,9 +1,8 @@
 //! Opens sessions, off the root's event loop: it reads files and waits for leftovers of an earlier
 //! run of the session. Other requests for the same session wait for the same result.
 
-use super::RootState;
 use super::session_opener::SessionOpener;
-use super::shutdown::ShutdownPhase;
+use super::state::{RootState, ShutdownPhase};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
 use crate::open_failure::OpenFailure;
 use protocol::client::{FailedKind, Start};

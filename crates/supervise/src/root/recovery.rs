@@ -1,8 +1,8 @@
 //! Recovery from failures: reports a failed session to the clients that wait for it, and restarts
 //! workers when a person asks.
 
-use super::RootState;
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
+use super::state::RootState;
 use crate::audit_actor::AuditMsg;
 use crate::messages::{ClientMsg, RootToSession};
 use crate::open_failure::OpenFailure;

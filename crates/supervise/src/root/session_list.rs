@@ -1,8 +1,8 @@
 //! The list of sessions: those on disk, with the state of the live ones. Also ends and removes
 //! single sessions.
 
-use super::RootState;
 use super::shutdown::{NO_REPLY, REPLY_TIMEOUT};
+use super::state::RootState;
 use crate::error_chain::chain;
 use crate::messages::RootToSession;
 use crate::open_failure::OpenFailure;

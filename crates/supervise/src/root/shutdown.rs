@@ -1,7 +1,7 @@
 //! Shutdown: first the sessions, including those that are being opened, then the broker, then the
 //! root. Each step has a timeout, so that a disk that does not answer cannot block it for ever.
 
-use super::RootState;
+use super::state::{RootState, ShutdownPhase};
 use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
 use crate::worker::actor::WorkerMsg;
 use protocol::client::{Ending, FailedKind, SessionState, ToClient};
@@ -24,16 +24,6 @@ pub(super) const NO_REPLY: &str = "it does not answer; most likely it waits for 
 const BROKER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the removal of temporary directories may take. The next start removes the rest.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Progress of the shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ShutdownPhase {
-    NotStarted,
-    /// This many sessions are still ending.
-    EndingSessions(usize),
-    /// The sessions have ended; the broker is ending.
-    EndingBroker,
-}
 
 impl RootState {
     /// Shuts down if no turn runs; otherwise reports the sessions with a running turn. Sessions are
