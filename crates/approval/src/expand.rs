@@ -25,8 +25,8 @@ mod step;
 mod walk;
 mod words;
 
-use atoms::{Atom, ShellWord};
 use std::fmt;
+use step::{Atom, ShellWord};
 
 /// Most texts whose variables are looked into: the first, and those within it.
 pub(crate) const EXPANSIONS_CAP: usize = 64;

@@ -1,6 +1,6 @@
 //! The typed configuration, as the rest of agentd uses it.
 
-use crate::credentials::HostCredential;
+use crate::credentials::CredentialConfig;
 use crate::edit_hooks::HookConfig;
 use crate::error::ConfigError;
 use crate::origin::ValueOrigin;
@@ -29,7 +29,7 @@ pub struct Config {
     /// Hosts that commands may reach where the network is an allow-list.
     pub hosts: Vec<HostRule>,
     /// Hosts for which the proxy of an allow-list has a key.
-    pub credentials: Vec<HostCredential>,
+    pub credentials: Vec<CredentialConfig>,
     /// Bounds of tools.
     pub tools: ToolsConfig,
     /// Commands to run after edits.

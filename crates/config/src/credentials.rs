@@ -23,7 +23,7 @@ const CAP: usize = 32;
 
 /// A key for one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostCredential {
+pub struct CredentialConfig {
     /// The host.
     pub host: HostPort,
     /// The user of `Basic`; without one the key is sent as `Bearer`.
@@ -167,8 +167,8 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 pub(crate) fn all(
     written: Vec<WrittenCredential>,
     sources: &Sources,
-) -> Result<Vec<HostCredential>, ConfigError> {
-    let mut found: Vec<HostCredential> = Vec::new();
+) -> Result<Vec<CredentialConfig>, ConfigError> {
+    let mut found: Vec<CredentialConfig> = Vec::new();
     for WrittenCredential { host, user, key: (key, at), place, layer } in written {
         let key = match key {
             WrittenKey::Command(line) => CredentialKey::Command(line),
@@ -194,12 +194,12 @@ pub(crate) fn all(
                 wanted: format!("a table of at most {CAP} hosts"),
             });
         }
-        found.push(HostCredential { host, user, key, origin });
+        found.push(CredentialConfig { host, user, key, origin });
     }
     Ok(found)
 }
 
-impl HostCredential {
+impl CredentialConfig {
     /// True if these rules of an allow-list include its host. Otherwise its key is not used.
     #[must_use]
     pub fn is_listed(&self, hosts: &[HostRule]) -> bool {

@@ -48,7 +48,7 @@ pub use config::{
     SandboxConfig, ToolsConfig,
 };
 pub use credential_paths::{CredentialPaths, every_path};
-pub use credentials::{CredentialKey, HostCredential};
+pub use credentials::{CredentialConfig, CredentialKey};
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use edit_hooks::{ConfiguredHook, HookConfig};
 pub use environment::{

@@ -6,7 +6,7 @@ use crate::error::{ConfigError, SourceLine};
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::{KeyFile, user_file_is_own};
-use crate::project::{self, ProjectTrust};
+use crate::project::{self, FileTrust};
 use crate::settings::{LayeredSettings, SettingEntry};
 use crate::source_text::FileSource;
 use crate::sources::{Sources, Trust, key_path};
@@ -56,16 +56,16 @@ impl Config {
             written.extend(user.credentials);
             put_all(user.entries, &mut settings);
         }
-        let mut standings = Vec::new();
+        let mut file_trusts = Vec::new();
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
             let file = file_entries(&path, layer)?;
-            let standing = project_trust(&sources.trust, &path, &file, &mut warnings);
+            let file_trust = project_trust(&sources.trust, &path, &file, &mut warnings);
             if sources.trust == Trust::Trusted || !file.content.is_empty() {
-                standings.push(standing);
+                file_trusts.push(file_trust);
             }
-            project::put_project(file.entries, standing, &mut settings, &mut warnings)?;
-            named.extend(project::models(file.models, standing, &mut warnings));
+            project::put_project(file.entries, file_trust, &mut settings, &mut warnings)?;
+            named.extend(project::models(file.models, file_trust, &mut warnings));
         }
         let model = models::chosen(&named, &sources.flags, &settings)?.cloned();
         if let Some(model) = &model {
@@ -96,8 +96,8 @@ impl Config {
         config.key_files.extend(of_hosts);
         config.key_files_are_apart([&sources.project].into_iter().chain(&config.tools.add_dirs))?;
         // One trusted file says nothing of another that was changed since.
-        let trusted = |standing| standing == ProjectTrust::Trusted;
-        if standings.is_empty() || !standings.into_iter().all(trusted) {
+        let trusted = |file_trust| file_trust == FileTrust::Trusted;
+        if file_trusts.is_empty() || !file_trusts.into_iter().all(trusted) {
             config.verify.untrusted = std::mem::take(&mut config.verify.commands);
             config.format.untrusted = std::mem::take(&mut config.format.commands);
         }
@@ -204,13 +204,13 @@ fn project_trust(
     path: &Path,
     file: &FileEntries,
     warnings: &mut Vec<ConfigWarning>,
-) -> ProjectTrust {
+) -> FileTrust {
     match trust {
-        Trust::Trusted => ProjectTrust::Trusted,
-        Trust::AsRecorded(_) if file.content.is_empty() => ProjectTrust::Untrusted,
+        Trust::Trusted => FileTrust::Trusted,
+        Trust::AsRecorded(_) if file.content.is_empty() => FileTrust::Untrusted,
         Trust::AsRecorded(store) => match store.holds(path, &file.content) {
-            Ok(true) => ProjectTrust::Trusted,
-            Ok(false) => ProjectTrust::Untrusted,
+            Ok(true) => FileTrust::Trusted,
+            Ok(false) => FileTrust::Untrusted,
             Err(error) => {
                 let place = path.display().to_string();
                 let origin = ValueOrigin { layer: Layer::Project, file: place, line: 0 };
@@ -219,7 +219,7 @@ fn project_trust(
                     key: "trust".into(),
                     text: format!("is not known: {error}"),
                 });
-                ProjectTrust::Untrusted
+                FileTrust::Untrusted
             }
         },
     }

@@ -13,7 +13,7 @@ const IGNORED: &str = "loosens what holds for you and is ignored, since you have
 
 /// The user's trust in a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProjectTrust {
+pub(crate) enum FileTrust {
     /// It counts like the user's own.
     Trusted,
     /// Its loosening parts are set aside.
@@ -23,7 +23,7 @@ pub(crate) enum ProjectTrust {
 /// Puts a project's entries on top of `settings`, as far as they may stand there.
 pub(crate) fn put_project(
     entries: Vec<SettingEntry>,
-    standing: ProjectTrust,
+    file_trust: FileTrust,
     settings: &mut LayeredSettings,
     warnings: &mut Vec<ConfigWarning>,
 ) -> Result<(), ConfigError> {
@@ -41,9 +41,9 @@ pub(crate) fn put_project(
                 });
             }
         };
-        match (loosens, standing) {
-            (false, _) | (true, ProjectTrust::Trusted) => settings.put(entry),
-            (true, ProjectTrust::Untrusted) => warnings.push(ConfigWarning {
+        match (loosens, file_trust) {
+            (false, _) | (true, FileTrust::Trusted) => settings.put(entry),
+            (true, FileTrust::Untrusted) => warnings.push(ConfigWarning {
                 origin: entry.origin(),
                 key: entry.key.name.into(),
                 text: IGNORED.into(),
@@ -56,12 +56,12 @@ pub(crate) fn put_project(
 /// The models of a project's file, which would be sent a key: only a trusted one's count.
 pub(crate) fn models(
     models: Vec<NamedModel>,
-    standing: ProjectTrust,
+    file_trust: FileTrust,
     warnings: &mut Vec<ConfigWarning>,
 ) -> Vec<NamedModel> {
-    match standing {
-        ProjectTrust::Trusted => models,
-        ProjectTrust::Untrusted => {
+    match file_trust {
+        FileTrust::Trusted => models,
+        FileTrust::Untrusted => {
             warnings.extend(models.iter().filter_map(|model| {
                 Some(ConfigWarning {
                     origin: model.entries.first()?.origin(),

@@ -6,7 +6,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use client::{key_of_command, key_of_file, seal_key};
-use config::{Config, CredentialKey, HostCredential, KeySource, ProviderName};
+use config::{Config, CredentialConfig, CredentialKey, KeySource, ProviderName};
 use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
 use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostPort;
@@ -224,7 +224,7 @@ fn host_keys(config: &Config, need: KeyNeed) -> Result<Vec<(HostPort, OwnedFd)>,
     Ok(keys)
 }
 
-fn host_key(credential: &HostCredential) -> Result<OwnedFd, CliError> {
+fn host_key(credential: &CredentialConfig) -> Result<OwnedFd, CliError> {
     let failed = |why: String| {
         CliError::config(format!(
             "{}: net.credentials.\"{}\": {why}",

@@ -5,7 +5,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
-use config::{Config, ConfigRow, HostCredential};
+use config::{Config, ConfigRow, CredentialConfig};
 use protocol::judgement::Audience;
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) fn main(command: &ConfigCommand) -> Result<CliExit, CliError> {
         ConfigCommand::Check { project } => {
             let config = load(project)?;
             // Another project's list, or `:net allow`, may have the host.
-            for HostCredential { host, origin, .. } in
+            for CredentialConfig { host, origin, .. } in
                 config.credentials.iter().filter(|one| !one.is_listed(&config.hosts))
             {
                 eprintln!(

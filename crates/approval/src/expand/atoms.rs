@@ -1,36 +1,7 @@
 //! A word of a shell text: letters, and the parts that bash will expand.
 
+use super::step::{Atom, ShellWord};
 use super::{Certainty, parse};
-
-/// A word as it is written.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ShellWord(pub Vec<Atom>);
-
-/// A piece of a word.
-#[derive(Debug, Clone)]
-pub(super) enum Atom {
-    Letters {
-        text: String,
-        quoted: bool,
-    },
-    /// `$name` or `${name…}`; `op` is the text after the name in the braces.
-    Parameter {
-        name: String,
-        op: String,
-        quoted: bool,
-    },
-    /// `$(…)`, backquotes; with `process`, `<(…)`.
-    Substitution {
-        text: String,
-        quoted: bool,
-        process: bool,
-    },
-    /// A number that is not known; the commands in it run all the same.
-    Arithmetic {
-        runs: Vec<Atom>,
-        quoted: bool,
-    },
-}
 
 impl ShellWord {
     /// Its letters, if the whole word is unquoted letters.

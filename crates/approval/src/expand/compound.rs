@@ -1,7 +1,7 @@
 //! Commands that hold others: groups, loops, `case`, functions; and those whose words are no commands.
 
-use super::atoms::{Atom, ShellWord};
 use super::parse::{DEPTH_CAP, Parser};
+use super::step::{Atom, ShellWord};
 use super::step::{ParsedCommand, ShellStep, StepOrder};
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! The names of a text: their possible values, assignments, and attributes from `declare`.
 
-use super::atoms::ShellWord;
 use super::expander::{Attribute, DEPTH_CAP, Expander, Split};
+use super::step::ShellWord;
 use super::step::{Assign, ParsedCommand, StepOrder};
 use super::{ABSENT, Limit, UNKNOWN, VALUES_CAP, Values, beyond};
 

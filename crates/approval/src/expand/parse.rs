@@ -2,8 +2,9 @@
 //! parse becomes an additional command; no command is ever lost.
 
 use super::Certainty;
-use super::atoms::{self, ShellWord};
+use super::atoms;
 use super::redirect::Here;
+use super::step::ShellWord;
 use super::step::{Assign, Definition, ParsedCommand, ShellStep, StepOrder};
 
 /// Deepest nesting of groups and functions.

@@ -1,8 +1,8 @@
 //! Redirections and here-documents, each tied to its command.
 
 use super::Certainty;
-use super::atoms::{Atom, ShellWord};
 use super::parse::{Parser, is_number};
+use super::step::{Atom, ShellWord};
 use super::step::{FileUse, ParsedCommand, ShellStep};
 
 pub(super) struct Here {

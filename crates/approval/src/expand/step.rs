@@ -1,7 +1,36 @@
-//! The steps of a shell text, before expansion.
+//! The words and steps of a shell text, before expansion.
 
-use super::atoms::ShellWord;
 use std::rc::Rc;
+
+/// A word as it is written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ShellWord(pub Vec<Atom>);
+
+/// A piece of a word.
+#[derive(Debug, Clone)]
+pub(super) enum Atom {
+    Letters {
+        text: String,
+        quoted: bool,
+    },
+    /// `$name` or `${name…}`; `op` is the text after the name in the braces.
+    Parameter {
+        name: String,
+        op: String,
+        quoted: bool,
+    },
+    /// `$(…)`, backquotes; with `process`, `<(…)`.
+    Substitution {
+        text: String,
+        quoted: bool,
+        process: bool,
+    },
+    /// A number that is not known; the commands in it run all the same.
+    Arithmetic {
+        runs: Vec<Atom>,
+        quoted: bool,
+    },
+}
 
 /// Something that a text does, in the order of the text.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! The possible expansions of a word, combined from those of its parts.
 
-use super::atoms::{self, Atom, ShellWord};
+use super::atoms;
 use super::expander::{DEPTH_CAP, Expander, Split};
 use super::fields::WordFields;
 use super::parameter::{self, ParamValue};
+use super::step::{Atom, ShellWord};
 use super::{Limit, OUTPUTS_CAP, TEXT_CAP, TOO_MANY, UNKNOWN, VALUES_CAP, beyond, braces};
 
 /// Most combinations of a command's words to check.

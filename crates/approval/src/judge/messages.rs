@@ -46,7 +46,7 @@ pub(crate) const CONTINUE_WITHOUT: &str =
 
 /// How the user could let a call run that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Remedy {
+pub(crate) enum RefusalRemedy {
     /// A rule that allows it.
     Rule,
     /// Only by approving it: an `ask` rule matches, and no other rule overrides it.
@@ -58,18 +58,20 @@ pub(crate) enum Remedy {
 }
 
 /// For the model: how it could be had.
-pub(crate) fn remedy(remedy: Remedy, case: &Case, project: &Path) -> String {
+pub(crate) fn remedy(remedy: RefusalRemedy, case: &Case, project: &Path) -> String {
     match remedy {
-        Remedy::Rule => remedy_by_rule(case, project),
-        Remedy::Person => {
+        RefusalRemedy::Rule => remedy_by_rule(case, project),
+        RefusalRemedy::Person => {
             "Only a person can approve it: in an interactive session, or by removing \
                             that rule from permissions.ask."
                 .to_owned()
         }
-        Remedy::Rights => remedy_for_rights(case, project),
-        Remedy::Tampered => "A person must check and repair these files. Commands run again once \
+        RefusalRemedy::Rights => remedy_for_rights(case, project),
+        RefusalRemedy::Tampered => {
+            "A person must check and repair these files. Commands run again once \
                          a person approves one in an interactive session."
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::allow_command;
 use super::digest::digest;
 use super::match_target::MatchTarget;
-use super::messages::{self, Remedy};
+use super::messages::{self, RefusalRemedy};
 use super::runs_file::runs_file;
 use super::session_rules::{SessionRules, remembered_rule};
 use super::suggestions;
@@ -35,7 +35,7 @@ impl SessionRules {
                 case,
                 self.no_rule(case, target),
                 self.suggestions(case, target),
-                Remedy::Rule,
+                RefusalRemedy::Rule,
             ),
         }
     }
@@ -129,7 +129,7 @@ impl SessionRules {
         case: &Case,
         reason: String,
         offers: Vec<String>,
-        remedy: Remedy,
+        remedy: RefusalRemedy,
     ) -> Verdict {
         let reason = format!("{reason}{}", messages::outside_project(case));
         let denial_text = |refused: &str| {

@@ -6,7 +6,7 @@
 
 use super::match_target::MatchTarget;
 use super::session_rules::SessionRules;
-use crate::judge::messages::{self, Remedy};
+use crate::judge::messages::{self, RefusalRemedy};
 use crate::judge::suggestions;
 use crate::judge::widening::split_rights;
 use crate::rule::path_pattern::RulePath;
@@ -188,7 +188,7 @@ impl SessionRules {
                     let reason = messages::exceeds_session(case);
                     // No allow rule overrides an ask rule.
                     let offers = if asks { Vec::new() } else { suggestions::of_page(case) };
-                    return Err(Box::new(self.ask(case, reason, offers, Remedy::Rights)));
+                    return Err(Box::new(self.ask(case, reason, offers, RefusalRemedy::Rights)));
                 }
             }
         }

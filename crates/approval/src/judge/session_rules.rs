@@ -2,7 +2,7 @@
 
 use super::allow_command;
 use super::match_target::MatchTarget;
-use super::messages::{self, Remedy};
+use super::messages::{self, RefusalRemedy};
 use crate::expand::{Limit, Opacity};
 use crate::rule::error::{RuleError, RuleFault};
 use crate::rule::rule_index::{RuleIndex, RuleNumber, ToolRules};
@@ -131,7 +131,7 @@ impl SessionRules {
         }
         let why = messages::tampered(&case.tampered);
         match verdict {
-            Verdict::Allow(_) => self.ask(case, why, Vec::new(), Remedy::Tampered),
+            Verdict::Allow(_) => self.ask(case, why, Vec::new(), RefusalRemedy::Tampered),
             Verdict::Ask(question) => {
                 Verdict::Ask(Question { reason: format!("{}; {why}", question.reason), ..question })
             }
@@ -160,7 +160,7 @@ impl SessionRules {
         {
             let reason =
                 format!("the rule {} asks about it", messages::rule_with_place(&self.rules[index]));
-            return self.ask(case, reason, Vec::new(), Remedy::Person);
+            return self.ask(case, reason, Vec::new(), RefusalRemedy::Person);
         }
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
@@ -172,7 +172,7 @@ impl SessionRules {
         if let Some((index, _)) = self.first_match(&self.ask, &case.call.tool, target) {
             let rule = &self.rules[index];
             let reason = format!("the rule {} asks about it", messages::rule_with_place(rule));
-            return match self.ask(case, reason, Vec::new(), Remedy::Person) {
+            return match self.ask(case, reason, Vec::new(), RefusalRemedy::Person) {
                 // The model does not wait for a hook, so the run does not fail without it.
                 Verdict::Deny(Basis::NobodyToAsk(_), text) if case.configured.is_some() => {
                     Verdict::Deny(Basis::Rule(rule.clone()), text)
