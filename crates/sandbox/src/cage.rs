@@ -130,7 +130,7 @@ impl Cage {
     /// of the cage died before it was: nothing was run, and the cage is gone.
     pub fn spawn(mut self, program: Program) -> Result<RunningCommand, CageError> {
         if let (Some(listener), Some(path)) = (&self.listener, program.path()) {
-            listener.searched(path);
+            listener.set_search_path(path);
         }
         self.tree.ensure_guard()?;
         program.send(&self.line)?;

@@ -76,13 +76,13 @@ impl RunningCommand {
     /// When to call `exceeded` next; `None` if the call as a whole has no limit.
     #[must_use]
     pub fn next_check(&self) -> Option<Instant> {
-        self.limits.next()
+        self.limits.next_check()
     }
 
     /// The limit that the call as a whole exceeds; then call `kill_now`. It measures only when it
     /// is time to.
     pub fn exceeded(&mut self) -> Option<LimitExceeded> {
-        if self.limits.next().is_none_or(|next| Instant::now() < next) {
+        if self.limits.next_check().is_none_or(|next| Instant::now() < next) {
             return None;
         }
         // The command also runs without a guard; the next check tries again.

@@ -73,7 +73,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct NotifySupervisor {
     record: Arc<Mutex<RefusalLog>>,
-    set_search_path: SearchPath,
+    search_path: SearchPath,
     /// Closing it ends the thread.
     stop: Option<PipeWriter>,
     /// Closed when the thread has ended.
@@ -90,9 +90,13 @@ impl NotifySupervisor {
     pub(crate) fn start(notify: OwnedFd, watch: NotifyConfig) -> io::Result<Self> {
         let (stopped, stop) = std::io::pipe()?;
         let record = Arc::new(Mutex::new(RefusalLog::default()));
-        let searched = SearchPath::default();
-        let server =
-            NotifyLoop::new(notify, watch, (Arc::clone(&record), Arc::clone(&searched)), stopped)?;
+        let search_path = SearchPath::default();
+        let server = NotifyLoop::new(
+            notify,
+            watch,
+            (Arc::clone(&record), Arc::clone(&search_path)),
+            stopped,
+        )?;
         let (ending, ended) = std::sync::mpsc::channel();
         let serve = move || {
             let _ending: Sender<()> = ending;
@@ -101,18 +105,12 @@ impl NotifySupervisor {
         let thread = without_signals(|| {
             std::thread::Builder::new().name("refusals".to_owned()).spawn(serve)
         })?;
-        Ok(Self {
-            record,
-            set_search_path: searched,
-            stop: Some(stop),
-            ended,
-            thread: Some(thread),
-        })
+        Ok(Self { record, search_path, stop: Some(stop), ended, thread: Some(thread) })
     }
 
     /// Sets the command's PATH. Call it before the command starts.
-    pub(crate) fn searched(&self, path: &OsStr) {
-        let _ = self.set_search_path.set(std::env::split_paths(path).collect());
+    pub(crate) fn set_search_path(&self, path: &OsStr) {
+        let _ = self.search_path.set(std::env::split_paths(path).collect());
     }
 
     /// Ends the thread and returns the record. Calls that still wait fail with ENOSYS, so the

@@ -59,7 +59,7 @@ pub(super) struct NotifyLoop {
     /// The command's root. All its processes share it, since changing the root is refused.
     cage: OnceCell<RootDir>,
     searches: RefCell<PathSearches>,
-    searched: SearchPath,
+    search_path: SearchPath,
     record: Arc<Mutex<RefusalLog>>,
     stop: PipeReader,
 }
@@ -70,7 +70,7 @@ impl NotifyLoop {
     pub(super) fn new(
         notify: OwnedFd,
         watch: NotifyConfig,
-        (record, searched): (Arc<Mutex<RefusalLog>>, SearchPath),
+        (record, search_path): (Arc<Mutex<RefusalLog>>, SearchPath),
         stop: PipeReader,
     ) -> io::Result<Self> {
         let processes = ProcReader::new(watch.proc)?;
@@ -101,7 +101,7 @@ impl NotifyLoop {
             host,
             cage: OnceCell::new(),
             searches: RefCell::default(),
-            searched,
+            search_path,
             record,
             stop,
         })
@@ -360,7 +360,7 @@ impl NotifyLoop {
                 self.record().add(refusal.clone());
                 // Only for the PATH that agentd set: with a PATH of its own a command could keep
                 // refusals out of the record.
-                if self.searched.get().is_some_and(|folders| start.is_in(folders)) {
+                if self.search_path.get().is_some_and(|folders| start.is_in(folders)) {
                     searches.refused(notice.tid, start, refusal);
                 }
             }

@@ -72,7 +72,7 @@ impl LimitWatcher {
     }
 
     /// Time of the next check; `None` if nothing is limited.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next_check(&self) -> Option<Instant> {
         self.next_check
     }
 
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn without_bounds_nobody_looks() {
         let mut bounds = LimitWatcher::new(Limits::NONE, None, SharedMemory::unobserved());
-        assert_eq!((bounds.next(), bounds.check(None, None)), (None, None));
+        assert_eq!((bounds.next_check(), bounds.check(None, None)), (None, None));
         assert_eq!(bounds.judge(used(9, 9, 9_000_000), |_| 9), None);
     }
 }

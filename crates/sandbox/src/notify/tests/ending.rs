@@ -91,7 +91,7 @@ fn finish_leaves_a_hanging_thread_behind_and_keeps_what_it_wrote() {
     });
     let listener = NotifySupervisor {
         record,
-        set_search_path: SearchPath::default(),
+        search_path: SearchPath::default(),
         stop: Some(stop),
         ended,
         thread: Some(thread),
