@@ -45,8 +45,8 @@ pub struct Cage {
 }
 
 impl Cage {
-    /// Writes what the protected names hold to this file, for [`crate::repair`], and waits until
-    /// the disk has it. Nothing is written where the policy protects none.
+    /// Writes the state of the protected files to this file, for [`crate::repair`], and waits until
+    /// the disk has it. Writes nothing if the policy protects no files.
     ///
     /// # Errors
     /// `Step::Saved`: nothing was run, and the command must not begin.
@@ -57,21 +57,22 @@ impl Cage {
         })
     }
 
-    /// Whether it holds the command back: not where a person runs commands without a sandbox.
+    /// True if the command is confined. False if the user runs commands without a sandbox.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.listener.is_some()
     }
 
-    /// Whether hosts are out of the command's reach, but for those of a list.
+    /// True if the command cannot reach hosts, except those of an allow-list.
     #[must_use]
     pub fn blocks_hosts(&self) -> bool {
         self.is_locked() && self.network != Network::On
     }
 
-    /// The listening sockets inside the command's network, to be handed to whoever carries its
-    /// connections, and their addresses there; the first is for programs that take a proxy. None the
-    /// second time, and where the network is no allow-list. No process of the command holds one.
+    /// Takes the listening sockets inside the command's network, with their addresses there, for
+    /// the process that runs the proxy. The first is for programs that use a proxy. The list is
+    /// empty the second time, and without an allow-list. No process of the command holds one of
+    /// these sockets.
     ///
     /// # Errors
     /// A socket does not say where it is.
@@ -80,8 +81,8 @@ impl Cage {
         doors.map(|door| door.local_addr().map(|address| (door.into(), address))).collect()
     }
 
-    /// The overlays as they are mounted, each copy for one more cage; none the second time. What is
-    /// mounted stays so while a copy or a cage with it lives.
+    /// Takes copies of the mounted overlays, each for one further cage. The list is empty the
+    /// second time. The overlays stay mounted while a copy, or a cage that uses one, lives.
     pub fn take_overlay_mounts(&mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.overlay_mounts)
     }
@@ -92,7 +93,7 @@ impl Cage {
         &self.overlays
     }
 
-    /// Whether the command has a root of its own, in which it finds the session's private directories:
+    /// True if the command has a root of its own, which shows the session's private directories:
     /// tier A.
     #[must_use]
     pub fn shows_private(&self) -> bool {
@@ -105,8 +106,8 @@ impl Cage {
         &self.readable
     }
 
-    /// Whether the command sees the programs in this folder and can start none of them. A shell that
-    /// finds one there by PATH does not look further.
+    /// True if the command sees the programs in this folder but can start none of them. A shell
+    /// that finds such a program by `PATH` does not search further.
     #[must_use]
     pub fn refuses_programs_in(&self, folder: &Path) -> bool {
         let Some(runnable) = &self.runnable else { return false };
@@ -116,8 +117,8 @@ impl Cage {
         })
     }
 
-    /// The process that ends all others of this cage where the runner cannot: to be named to
-    /// whoever waits for the runner's end.
+    /// The process that ends all other processes of this cage if the runner cannot. The supervisor,
+    /// which waits for the runner, has to know it.
     #[must_use]
     pub fn keeper(&self) -> Option<Keeper> {
         self.tree.keeper()

@@ -45,7 +45,7 @@ impl Cage {
         }
         let grants = Grants::open_all(wanted, policy, means)?;
         let network = lock::effective_network(policy, wanted);
-        // Looked at before the lock, from which most of the home cannot be seen.
+        // Collected before the lock, which hides most of the home.
         let mut limits = guarantees::keys(&grants);
         if policy.grants.iter().any(|rule| matches!(rule.at, GrantTarget::Project)) {
             limits.extend(guarantees::home(wanted));
@@ -72,8 +72,8 @@ impl Cage {
         })
     }
 
-    /// Locks this process as the runner of a command of this confinement is: it may read and write
-    /// what that command might, and starts nothing. To put right what such a command changed.
+    /// Locks this process like the runner of a command of this confinement, to restore the files
+    /// that the command changed: it may read and write the command's files, and starts nothing.
     ///
     /// # Errors
     /// As [`Cage::enter`].
@@ -85,7 +85,8 @@ impl Cage {
             protected: &[],
             ..*policy
         };
-        // In tier A a project may hold what is withheld, which only the command's root leaves out.
+        // In tier A a project may contain a withheld directory: only the command's root leaves it
+        // out.
         let means = match wanted.highest_tier {
             Tier::A => GrantVia::MountedRoot,
             Tier::B | Tier::C => GrantVia::Landlock,

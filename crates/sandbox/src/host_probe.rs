@@ -1,4 +1,4 @@
-//! What this host allows, found by really doing it in processes that are thrown away.
+//! Probes the host: prepares a real cage of each tier in a child process.
 
 use crate::cage::Cage;
 use crate::error::{CageError, CageStep};
@@ -12,14 +12,15 @@ use protocol::confinement::{
 };
 use std::path::{Path, PathBuf};
 
-/// What this host allows.
+/// Result of probing the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostProbe {
     /// The strongest tier in which a program was really run.
     pub tier: Tier,
-    /// Version of Landlock's interface; 0 where there is none.
+    /// Landlock's ABI version; 0 without Landlock.
     pub landlock_abi: u32,
-    /// Rights of the newest Landlock that this kernel does not know; all of them where it has none.
+    /// Rights of the newest Landlock that this kernel does not support; all of them without
+    /// Landlock.
     pub dropped: Vec<String>,
     /// Each step of each tier that was tried, tier A first.
     pub steps: Vec<HostStep>,
@@ -63,7 +64,7 @@ pub fn probe_host() -> HostProbe {
     evaluate(landlock_abi, &tried)
 }
 
-/// What this host allows, from how each tier went: the strongest without a failure.
+/// Summarizes the tiers that were tried: the strongest without a failure counts.
 fn evaluate(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe {
     let held = tried.iter().filter(|(_, failure)| failure.is_none()).map(|(tier, _)| *tier);
     let steps = tried.iter().flat_map(|(tier, failure)| steps_of(*tier, failure.as_ref()));
@@ -75,13 +76,13 @@ fn evaluate(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe
     }
 }
 
-/// The steps of a tier up to the one that failed, and beyond.
+/// All steps of a tier with their outcomes.
 fn steps_of(tier: Tier, failure: Option<&CageError>) -> Vec<HostStep> {
     let mut reached = true;
     CageStep::ALL
         .into_iter()
         .filter(|step| tier == Tier::A || !step.needs_namespaces())
-        // No steps of their own: they are told only where they happened.
+        // These are not steps of every launch: they are listed only if they failed.
         .filter(|step| {
             !matches!(step, CageStep::Lost | CageStep::Saved)
                 || failure.is_some_and(|it| it.step == *step)
@@ -184,7 +185,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left of it is an empty directory in the temporary one.
+        // At worst an empty directory stays in the temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -214,7 +215,8 @@ mod tests {
         assert!(!without.iter().any(|step| step.step == CageStep::Root));
     }
 
-    /// Every version of Landlock, with and without namespaces: the tier, and what its record admits.
+    /// Every version of Landlock, with and without namespaces: the tier, and the limits in its
+    /// record.
     #[test]
     fn each_version_of_landlock_has_its_tier_and_its_admissions() {
         use crate::guarantees::{
@@ -226,7 +228,8 @@ mod tests {
         const MOVES: &str = NO_MOVES;
         const LENGTHS: &str = NO_TRUNCATION;
         let (a, b, c) = (Tier::A, Tier::B, Tier::C);
-        // Version; tier with namespaces, and without; what tier A admits, and tier B.
+        // Version; tier with namespaces, and without; limits that tier A's record has, and tier
+        // B's.
         type Row = (u32, Tier, Tier, &'static [&'static str], &'static [&'static str]);
         let table: [Row; 11] = [
             (0, c, c, &[], &[]),
@@ -249,7 +252,7 @@ mod tests {
             let lower = evaluate(abi, &[(a, failure().or_else(refused)), (b, failure())]);
             assert_eq!(lower.tier, without, "version {abi} without namespaces");
             if let Some(failure) = failure() {
-                // Below the least nothing runs, and this is what `doctor` says of it.
+                // Below the lowest version nothing runs, and `doctor` shows this text.
                 let words = format!("version {abi}; 1 is the least");
                 assert!(failure.reason.contains(&words), "{failure}");
                 let landlock = probe.steps.iter().find(|step| step.step == CageStep::Landlock);

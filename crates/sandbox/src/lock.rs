@@ -6,7 +6,8 @@ use crate::policy::ConfinementPolicy;
 use crate::policy::SocketRule;
 use protocol::confinement::{Confinement, Network, Tier};
 
-/// Whether the layer refuses TCP too. Not in tier A, where loopback of the own namespace works.
+/// The TCP access that Landlock leaves. Tier A does not restrict it, because loopback of its own
+/// network namespace must work.
 pub(crate) fn tcp(tier: Tier, network: Network) -> TcpAccess {
     match (tier, network) {
         (Tier::B | Tier::C, Network::Off | Network::Listed) => TcpAccess::Refused,
@@ -15,7 +16,7 @@ pub(crate) fn tcp(tier: Tier, network: Network) -> TcpAccess {
     }
 }
 
-/// The network that a policy leaves of the one that was asked for.
+/// The requested network, as far as the policy allows it.
 pub(crate) fn effective_network(policy: &ConfinementPolicy, wanted: &Confinement) -> Network {
     match policy.sockets {
         SocketRule::None => Network::Off,

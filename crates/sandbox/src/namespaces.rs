@@ -12,12 +12,12 @@ use protocol::hosts::Redirect;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
-/// Whether this host let us out of its namespaces.
+/// How this process got the right to make namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UserNs {
     /// With the capabilities that this process had: it was started as root.
     NotNeeded,
-    /// Through a user namespace of our own, in which everybody is who they were.
+    /// By a user namespace of its own, which maps this user and group to themselves.
     Entered,
     /// It did not, and nothing has changed.
     Refused(Errno),
@@ -51,9 +51,9 @@ pub(crate) fn enter_user_ns() -> Result<UserNs, CageError> {
     Ok(UserNs::Entered)
 }
 
-/// Leaves the host's System V objects, and its network where that is off. Takes half a
-/// millisecond for the network, while the first process of the PID namespace builds the root.
-/// Returns what was lost.
+/// Leaves the host's System V IPC namespace, and its network namespace unless the network is on. A
+/// new network takes half a millisecond, while the first process of the PID namespace builds the
+/// root. Returns lost guarantees.
 ///
 /// # Errors
 /// `Step::Namespaces`.
@@ -72,9 +72,10 @@ pub(crate) fn leave_network_and_ipc(network: Network) -> Result<Vec<String>, Cag
     })
 }
 
-/// The sockets of an allow-list, at which the command finds our proxy: the one that its variables name, then
-/// those of `redirects`. Made inside its network, so that it is to be called before this process locks itself
-/// and after `leave_network`. An error beside them says why there are no others.
+/// Binds the sockets at which a command with an allow-list reaches the proxy: first the one that
+/// its environment names, then those of `redirects`. They belong to the command's network, so call
+/// this after `leave_network_and_ipc` and before this process locks itself. A returned error says
+/// why there are no redirect sockets.
 ///
 /// # Errors
 /// `Step::Namespaces`: without the first nothing could be reached.
@@ -105,8 +106,8 @@ pub(crate) fn namespace_names(left: UserNs, network: Network) -> Vec<String> {
     user.into_iter().chain(["mount", "pid", "ipc"]).chain(net).map(str::to_owned).collect()
 }
 
-/// Everybody is who they were; an unprivileged process may map itself alone, and only after it
-/// gave up setting groups.
+/// Maps this user and group to themselves. An unprivileged process may map only itself, and only
+/// after it gave up setting groups.
 fn write_maps(user: Uid, group: Gid) -> Result<(), CageError> {
     let write = |file: &str, text: String| {
         std::fs::write(format!("/proc/self/{file}"), text)

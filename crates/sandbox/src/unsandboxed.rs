@@ -1,5 +1,5 @@
-//! A process that goes on without a cage: where this host can make none, and a person accepted that
-//! for a session. What can be locked is locked, and nothing of it is claimed. For `cage` only.
+//! Processes without a cage: on a host that supports none, in a session whose user accepted that.
+//! Every lock that works is applied, and the record claims none of them.
 
 use crate::error::CageError;
 use crate::grants::{GrantVia, Grants};
@@ -11,7 +11,8 @@ use crate::privileges;
 use crate::seccomp::{CompiledFilter, FilterSpec};
 use protocol::confinement::{Confinement, Enforced, Level, Tier, WITHOUT_CAGE};
 
-/// What a worker of our own asks for, on a host that can make no cage: to go on without.
+/// The confinement of a worker: without a sandbox if the environment says that the user accepted
+/// it.
 #[must_use]
 pub fn worker_confinement(mut wanted: Confinement) -> Confinement {
     if std::env::var_os(WITHOUT_CAGE).is_some() {
@@ -31,7 +32,7 @@ pub(crate) fn enter(
 ) -> Result<Enforced, CageError> {
     let network = lock::effective_network(policy, wanted);
     privileges::drop_all()?;
-    // Each that fails is one that this host does not have, and the record claims none.
+    // A step that fails is one that this host does not support. The record claims none.
     let _ = ruleset::abi()
         .and_then(|_| Grants::open_all(wanted, policy, GrantVia::Landlock))
         .and_then(|grants| ruleset::rules(&grants.list, lock::tcp(Tier::C, network)))
@@ -41,7 +42,7 @@ pub(crate) fn enter(
     Ok(enforced(wanted, TreeEndedBy::Runner, Vec::new()))
 }
 
-/// The record of what holds: nothing.
+/// The record of a process without restrictions.
 pub(crate) fn enforced(wanted: &Confinement, held: TreeEndedBy, missing: Vec<String>) -> Enforced {
     Enforced {
         tier: Tier::C,

@@ -1,5 +1,5 @@
-//! What lies in a directory beside its secrets: Landlock grants a directory whole or not at all. For
-//! `grants` only.
+//! Grants of a directory without its secrets. Landlock grants a directory whole or not at all, so
+//! each other entry gets a grant of its own.
 
 use crate::error::{CageError, CageStep};
 use crate::resolved_path::open_path_fd;
@@ -21,8 +21,8 @@ pub(crate) struct RemainingEntry {
 /// The pieces of a directory without `secrets`, which are paths within it. The directory itself can
 /// then not be listed: Landlock has no rule that ends at a directory.
 ///
-/// It is listed for each call: a name that came since would be missing, and one that was moved over a
-/// secret would be granted.
+/// The directory is listed anew for each call. A cached list would miss new names and would grant a
+/// name that was since moved over a secret.
 ///
 /// # Errors
 /// `CageStep::Grants` where the directory cannot be listed.
@@ -57,8 +57,8 @@ pub(crate) fn entries_except(
     Ok(pieces)
 }
 
-/// What a policy's name in this directory stands for: `*` is the rest of a name, or all of it. Links are
-/// passed over, for what they lead to has a name of its own.
+/// Expands a policy's pattern in this directory: `*` matches the rest of a name, or all of it.
+/// Symbolic links are skipped; their targets have names of their own.
 pub(crate) fn expand_pattern(path: &Path, name: &str) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in name.split('/') {
@@ -82,7 +82,7 @@ fn names_starting_with(path: &Path, below: &Path, begin: &str) -> Vec<PathBuf> {
     entries.map(|entry| below.join(entry.file_name())).collect()
 }
 
-/// Whether this user could read a secret: the file, or any file right in the directory.
+/// True if this user could read a secret: the file itself, or any file directly in the directory.
 pub(crate) fn is_readable(path: &Path) -> bool {
     match access(path, AccessFlags::R_OK) {
         Ok(()) => match std::fs::read_dir(path) {
@@ -97,13 +97,14 @@ pub(crate) fn is_readable(path: &Path) -> bool {
     }
 }
 
-/// Most of a file of settings that is looked at.
+/// Longest settings file that is inspected, in bytes.
 const MOST: u64 = 64 * 1024;
-/// What Maven's settings have in them where they hold keys, or properties of any name.
+/// Strings in Maven settings that may hold keys, or properties of any name.
 const OF_MAVEN: [&str; 6] = ["<server>", "<server ", "<profile", "<propert", "password", "@"];
 
-/// Whether this is a file of Maven's settings without a sign-in, such as each Maven brings with it: Maven
-/// fails without. Comments are not looked at, for its own are full of examples.
+/// True for a Maven settings file without credentials, such as the file that each Maven ships and
+/// cannot start without. Comments are not inspected, for the shipped file's comments are full of
+/// examples.
 pub(crate) fn is_harmless_maven_settings(path: &Path) -> bool {
     if path.file_name().is_none_or(|name| name != "settings.xml") {
         return false;

@@ -18,22 +18,25 @@ pub(crate) struct Grants {
     pub covered: Vec<PathBuf>,
     /// Keys among those.
     pub hidden: Vec<PathBuf>,
-    /// Keys in the project that were not taken out of it.
+    /// Keys in the project that stay readable.
     pub keys: Vec<PathBuf>,
-    /// To be read-only though what surrounds it is writable; for `Means::Root` only.
+    /// Read-only paths within writable directories; for `GrantVia::MountedRoot` only.
     pub protected: Vec<PathBuf>,
-    /// Those of them that git may write anew where the change is harmless; for `Means::Root` only.
+    /// Git settings files among `protected` that git may replace if the change is harmless; for
+    /// `GrantVia::MountedRoot` only.
     pub git_configs: Vec<GitConfigFile>,
     /// Protected names that this command may change: they may not be moved away together with their
     /// folder all the same. For `Means::Root` only.
     pub writable_protected: Vec<PathBuf>,
-    /// What was at the protected names; absent where a policy has none.
+    /// State of the protected paths before the command. `None` if the policy protects none.
     pub baseline: Option<Baseline>,
     /// Why places are not shown by an overlay that should be, a sentence each.
     pub overlay_failures: Vec<String>,
-    /// Such of which the person has none: shown is what the project's commands made.
+    /// Overlays of paths that the user does not have: the command sees only the changes of earlier
+    /// commands.
     pub empty_overlays: Vec<PathBuf>,
-    /// What calls can write on the host: names in it lead to no grant.
+    /// Directories that calls can write on the host. A path that a symbolic link in them redirects
+    /// is not granted.
     pub(super) writable_dirs: Vec<PathBuf>,
     /// The person's home.
     pub(super) home: Option<PathBuf>,
@@ -47,9 +50,10 @@ impl Grants {
         private.map(|grant| grant.path.clone()).collect()
     }
 
-    /// Whether only a mount keeps the programs of this place from being started: the nearest place around
-    /// it from where they are is a private directory, and Landlock takes the rights of what is around a
-    /// mount together with its own. Within a place of the host it is a part of that, as in tier B.
+    /// True if a mount, not Landlock, keeps programs of this path from starting. That is so where
+    /// the nearest surrounding grant that allows programs is a private directory: Landlock adds the
+    /// rights of the directory around a mount to the mount's own. Within a directory of the host
+    /// the path has that directory's rights, as in tier B.
     pub(crate) fn is_no_exec(&self, place: &PathGrant) -> bool {
         let around = self.list.iter().filter(|grant| place.path.starts_with(&grant.path));
         let running = around.filter(|grant| grant.shown().runs());

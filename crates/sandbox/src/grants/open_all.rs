@@ -10,11 +10,11 @@ use protocol::confinement::{Confinement, Network};
 use std::path::Path;
 
 impl Grants {
-    /// Opens what `policy` grants to this call.
+    /// Opens everything that `policy` grants to this call.
     ///
     /// # Errors
     /// `CageStep::Grants` where the project or the temporary directory is missing, or where a grant
-    /// would reach what is withheld.
+    /// would reach a withheld directory.
     pub(crate) fn open_all(
         wanted: &Confinement,
         policy: &ConfinementPolicy,
@@ -28,8 +28,8 @@ impl Grants {
             if rule.when == RuleCondition::Network && wanted.network == Network::Off {
                 continue;
             }
-            // The person's own terminals are in the same place: whoever may open those of its own
-            // there could read what the person types and draw on their screen.
+            // Without a fresh mount, `/dev/pts` holds the user's own terminals too. A command could
+            // read the user's input there and write to the screen.
             if means == GrantVia::Landlock && rule.fresh == Some(FreshMount::Pts) {
                 continue;
             }
@@ -74,7 +74,8 @@ impl Grants {
                     let named = wanted.tool_homes.iter().filter(|(home, _)| home == name);
                     for (_, base) in named {
                         let path = from_variable(Some(base.to_path()), rest, home.as_deref());
-                        // Where a command can put a link it would open what that leads to.
+                        // A command could put a symbolic link there, and the grant would open the
+                        // link's target.
                         if let Some(path) = path.filter(|path| !is_in_project(wanted, path)) {
                             grants.grant_tool_home(rule, &path, wanted, means)?;
                         }

@@ -17,25 +17,26 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
-/// What a path was found to be.
+/// Result of opening a granted path.
 enum OpenedPath {
     /// The place itself, opened, and its real path.
     Opened(File, PathBuf),
-    /// A place in what calls are given as a whole, which a link of the person's leads to: this call may do
-    /// there what it may do around it.
+    /// A link of the user's leads into a directory that the call may write anyway. The call keeps
+    /// the rights of that directory there.
     InWritableDir(PathBuf),
     /// Nothing that may be granted: why.
     Refused(String),
 }
 
-/// What a rule takes out of a place, as paths within it. What this user cannot read needs no cover: the
-/// kernel refuses it by itself.
+/// Paths within a place that a rule excludes. A path that this user cannot read needs no cover: the
+/// kernel refuses it already.
 pub(super) fn excluded_in(rule: &GrantRule, real: &Path) -> Vec<PathBuf> {
     let secret = rule.except.iter().flat_map(|name| expand_pattern(real, name));
     let secret = secret.filter(|name| {
         is_readable(&real.join(name)) && !is_harmless_maven_settings(&real.join(name))
     });
-    // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
+    // Nothing can be mounted on a symbolic link. A target elsewhere is granted, or not, by its own
+    // path.
     let secret = secret.filter_map(|name| {
         let at = real.join(name);
         Some(at.canonicalize().unwrap_or(at).strip_prefix(real).ok()?.to_owned())
@@ -62,7 +63,7 @@ pub(crate) fn from_variable(
     Some(if rest.is_empty() { base } else { base.join(rest) })
 }
 
-/// Whether a place lies in what the call is given as a whole.
+/// True if a path lies in the project or in an added directory.
 pub(super) fn is_in_project(wanted: &Confinement, path: &Path) -> bool {
     let own = [&wanted.project].into_iter().chain(&wanted.added);
     own.map(FilePath::to_path).any(|own| path.starts_with(own))
@@ -148,7 +149,7 @@ impl Grants {
         Ok(())
     }
 
-    /// What is secret in a place of which no more is granted than around it.
+    /// Covers the excluded paths of a place that gets no grant of its own.
     pub(super) fn cover_secrets(&mut self, rule: &GrantRule, real: &Path, means: GrantVia) {
         let is_shown = self.list.iter().any(|grant| real.starts_with(&grant.path));
         if means == GrantVia::MountedRoot && is_shown {

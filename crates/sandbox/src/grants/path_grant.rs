@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// How the grants will be enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantVia {
-    /// By Landlock alone: what lies beneath a grant cannot be taken out of it again.
+    /// By Landlock alone: no path beneath a grant can be excluded again.
     Landlock,
     /// By Landlock and a root of our own, in which places can be covered.
     MountedRoot,
@@ -20,20 +20,21 @@ pub(crate) struct PathGrant {
     pub path: PathBuf,
     /// Where it is on the host; elsewhere than `path` for a private directory alone.
     pub host: PathBuf,
-    /// What may be done.
+    /// The access that the policy grants.
     pub access: Access,
     /// The place itself, opened with `O_PATH`.
     pub fd: OwnedFd,
-    /// Whether it is a directory.
+    /// True for a directory.
     pub is_dir: bool,
-    /// What tier A mounts there instead.
+    /// Fresh mount that tier A shows at this path in place of the host's.
     pub fresh: Option<FreshMount>,
     /// The directory of the overlay that tier A shows there: commands change a copy.
     pub overlay: Option<PathBuf>,
 }
 
 impl PathGrant {
-    /// What commands may do at `path`. On the host nothing more than `access` is granted.
+    /// The access of commands at `path`. On the host `access` stays the limit: with an overlay a
+    /// command writes to a copy.
     pub(crate) fn shown(&self) -> Access {
         if self.overlay.is_some() { Access::Build } else { self.access }
     }

@@ -1,4 +1,4 @@
-//! Finds the protected paths of a call: mounts keep some of them read-only, the state of the others
+//! Finds the protected paths of a call. Mounts keep some of them read-only; the state of the others
 //! is recorded before the command.
 
 use super::grant_list::Grants;
@@ -12,7 +12,7 @@ use protocol::confinement::{Confinement, FilePath, GitSettings};
 use std::path::{Path, PathBuf};
 
 impl Grants {
-    /// Finds the protected names, and looks at those that no mount will hold.
+    /// Finds the protected paths, and records the state of those that no mount protects.
     pub(super) fn protect(
         &mut self,
         wanted: &Confinement,
@@ -28,7 +28,7 @@ impl Grants {
         let named = protected::find_protected(&roots, linked.as_ref(), policy.protected);
         let places = &named.paths;
         let writable = self.list.iter().filter(|grant| grant.access.writes());
-        // What tier A mounts afresh is empty.
+        // A fresh mount of tier A is empty.
         let writable =
             writable.filter(|grant| means == GrantVia::Landlock || grant.fresh.is_none());
         let ground = protected::WriteScope {
@@ -53,7 +53,7 @@ impl Grants {
                 !own.iter().any(|dir| place.path.starts_with(dir))
             };
             let held = places.iter().chain(&led.paths).filter(|place| place.is_mounted_read_only());
-            // What lies in a private directory has another path in the root.
+            // A path in a private directory has another path in the new root.
             let held = held.filter(shown);
             let (open, held): (Vec<_>, Vec<_>) =
                 held.partition(|place| place.is_git_config_in(&open));
@@ -79,8 +79,9 @@ impl Grants {
     }
 }
 
-/// Settings of git that a mount holds. Beside hooks they can be replaced: in that directory, which is read-only too,
-/// new ones are made ready. Without hooks they are kept all the same, so that nobody else replaces them.
+/// Git settings files that a mount keeps read-only. Where the hooks directory next to a file is
+/// read-only too, it serves as staging directory for the replacement. A file without a hooks
+/// directory is recorded too, so that no other process replaces it.
 fn kept_settings(held: &[&protected::ProtectedPath], roots: &[PathBuf]) -> Vec<GitConfigFile> {
     let hooks: Vec<_> = held.iter().filter(|place| place.kind == ProtectedKind::Hooks).collect();
     let room = |git: &Path| {

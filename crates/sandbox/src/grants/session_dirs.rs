@@ -23,7 +23,7 @@ impl Grants {
         means: GrantVia,
     ) -> Result<(), CageError> {
         let before = self.list.len();
-        // A command that can write what lies around it may have put a link there.
+        // A command that can write around the directory may have put a link there.
         if let Some(name) = ResolvedPath::resolve(path)
             .and_then(|way| Some(way.first_redirect_in(&self.writable_dirs)?.to_owned()))
         {
@@ -58,7 +58,7 @@ impl Grants {
         kept_at: &Path,
         means: GrantVia,
     ) -> Result<(), CageError> {
-        // The temporary directory is one of them, and granted by its own line.
+        // The temporary directory is a private directory too, with a rule of its own.
         if !self.list.iter().any(|grant| grant.host == kept_at) {
             self.grant_required_dir(rule, kept_at, "private", means)?;
         }
@@ -93,7 +93,8 @@ impl Grants {
         grant.map_or(Ok(()), |grant| check_owned_by_us(path, &grant.fd))
     }
 
-    /// A directory that was judged by its real path: where a link leads now, nobody looked.
+    /// Grants an added directory. The broker judged it by its real path; if it is a link by now,
+    /// the target was never judged.
     pub(super) fn grant_added(
         &mut self,
         rule: &GrantRule,
@@ -141,7 +142,7 @@ impl Grants {
     }
 }
 
-/// The session's own directories, which may lie beneath one that is withheld.
+/// The session's own directories, which may lie beneath a withheld directory.
 pub(super) fn own_dirs(wanted: &Confinement) -> Vec<PathBuf> {
     let private = wanted.private_dirs().map(|(_, kept_at)| kept_at);
     let caches = wanted.caches.as_ref().map(FilePath::to_path);
@@ -159,8 +160,8 @@ pub(crate) fn check_private_dirs(wanted: &Confinement) -> Result<(), CageError> 
     found.into_iter().try_for_each(|(path, place)| check_owned_by_us(&path, &place.into()))
 }
 
-/// What a cleaner of `/tmp` took away another user may have made again, and would read and change what
-/// the session keeps there.
+/// Checks the owner. If a cleaner of `/tmp` removed the directory, another user may have created it
+/// anew, and could read and change the session's files in it.
 pub(super) fn check_owned_by_us(path: &Path, place: &OwnedFd) -> Result<(), CageError> {
     let found = nix::sys::stat::fstat(place)
         .map_err(|errno| CageError::os(CageStep::Grants, path.display(), errno))?;

@@ -13,8 +13,8 @@ use protocol::confinement::Confinement;
 use std::path::{Path, PathBuf};
 
 impl Grants {
-    /// A place of the person's, by an overlay where the policy says so, the home is the session's and
-    /// nobody granted the place itself for writing.
+    /// Grants a place in the user's home. Tier A shows it as an overlay if the policy says so, the
+    /// session has a home of its own, and the place is not granted for writing itself.
     pub(super) fn grant_tool_home(
         &mut self,
         rule: &GrantRule,
@@ -65,8 +65,9 @@ impl Grants {
         Ok(())
     }
 
-    /// Takes the overlay from each place in which something is covered: what covers is mounted on what the
-    /// host has there. What a writable place within shows is the host's all the same.
+    /// Drops the overlay of each place that contains a covered path: a cover is mounted on the
+    /// host's file. A writable grant within the place already shows the host's files, so its
+    /// surroundings keep their overlay.
     pub(super) fn drop_overlays_with_covers(&mut self) {
         for covered in &self.covered {
             let around = self.list.iter_mut().filter(|grant| covered.starts_with(&grant.path));
@@ -81,8 +82,8 @@ impl Grants {
         }
     }
 
-    /// Takes back that these are shown as overlays, and says why for each and for those that could not
-    /// be tried.
+    /// Drops these overlays, which could not be mounted. Returns a sentence for each, and for those
+    /// that could not be tried.
     pub(crate) fn without_overlays(&mut self, plain: &[(PathBuf, Errno)]) -> Vec<String> {
         for (place, errno) in plain {
             let overlaid = self.list.iter_mut().filter(|grant| grant.path == *place);
@@ -94,7 +95,7 @@ impl Grants {
         std::mem::take(&mut self.overlay_failures)
     }
 
-    /// What is shown as an overlay, or would be if the person had something there.
+    /// Paths that are shown as an overlay, or would be if the user had a directory there.
     pub(crate) fn overlays(&self) -> Vec<PathBuf> {
         let is_one = |grant: &&PathGrant| {
             grant.overlay.is_some() || self.empty_overlays.contains(&grant.path)
@@ -103,7 +104,7 @@ impl Grants {
     }
 }
 
-/// Whether nothing is at this path, and no link on the way to it.
+/// True if the path does not exist and no link lies on the way to it.
 fn is_unoccupied(path: &Path) -> bool {
     let there = path.ancestors().find(|folder| folder.symlink_metadata().is_ok());
     there.is_some_and(|folder| {

@@ -8,8 +8,8 @@ use protocol::confinement::{Confinement, FilePath};
 use std::path::{Path, PathBuf};
 
 impl Grants {
-    /// Takes keys out of the project, where something can be mounted over them; what it cannot take out
-    /// is noted. What is granted by its own name stays: its policy takes out what is secret in it.
+    /// Covers keys in the project, where tier A can mount over them; keys that stay readable are
+    /// recorded. A key with a grant of its own stays: its policy excludes the secrets in it.
     pub(super) fn hide_keys(&mut self, wanted: &Confinement, means: GrantVia) {
         let project = wanted.project.to_path();
         if !self.list.iter().any(|grant| grant.path == project) {
@@ -51,7 +51,8 @@ impl Grants {
                 if withheld.starts_with(place) {
                     match (means, withheld.exists()) {
                         (GrantVia::MountedRoot, true) => self.covered.push(withheld.clone()),
-                        // What is not there cannot be read; nor covered, so that it could be made.
+                        // A directory that does not exist cannot be read. It cannot be covered
+                        // either, so a writable grant could create it.
                         (_, false) if !grant.access.writes() => {}
                         (GrantVia::Landlock, _) | (GrantVia::MountedRoot, false) => {
                             return Err(withheld_error(place, &withheld));

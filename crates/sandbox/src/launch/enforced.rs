@@ -8,7 +8,7 @@ use crate::seccomp;
 use nix::unistd::getuid;
 use protocol::confinement::{Confinement, Enforced};
 
-/// The record of what holds.
+/// The record of the restrictions that hold.
 pub(super) fn enforced(
     wanted: &Confinement,
     ground: CageFacts,
@@ -34,14 +34,14 @@ pub(super) fn enforced(
     }
 }
 
-/// What is to be said of protected names: where there are very many, and where they lead.
+/// Limits of the protection: too many protected paths, and link targets that are not protected.
 pub(super) fn protection_limits(cage: &Cage) -> Vec<String> {
     let Some(before) = &cage.baseline else { return Vec::new() };
     let crowded = before.is_incomplete().then(|| guarantees::TOO_MANY_PROTECTED.to_owned());
     crowded.into_iter().chain(before.limits().iter().cloned()).collect()
 }
 
-/// Who keeps a bound that is the cgroup's, or else this process's; zero is none.
+/// Who enforces a limit: the cgroup, or else the runner. Zero means no limit.
 pub(super) fn bounded(cage: &Cage, controller: Controller, most: u64) -> LimitedBy {
     match cage.tree.cgroup() {
         Some(group) if group.enforces(controller) => LimitedBy::Kernel,
@@ -50,12 +50,12 @@ pub(super) fn bounded(cage: &Cage, controller: Controller, most: u64) -> Limited
     }
 }
 
-/// The same for one that the kernel keeps.
+/// The same for a limit that the kernel enforces by itself.
 pub(super) fn by_kernel(most: u64) -> LimitedBy {
     if most > 0 { LimitedBy::Kernel } else { LimitedBy::Nothing }
 }
 
-/// Whether the command is root by number.
+/// Tells if the command has user ID 0.
 pub(super) fn root_powers() -> RunsAsRoot {
     if getuid().is_root() { RunsAsRoot::Yes } else { RunsAsRoot::No }
 }

@@ -1,6 +1,6 @@
 //! The runner's way from a policy to a waiting command, for each tier. For `cage` only.
 //!
-//! The order is the one that was found to work; the crate's note says what fails otherwise.
+//! Only this order of steps works; the crate's README says how other orders fail.
 
 mod enforced;
 mod notify_config;
@@ -89,8 +89,8 @@ fn refuse_lower_tier(wanted: &Confinement, errno: Errno) -> Result<(), CageError
     }
 }
 
-/// The same without Landlock and seccomp. Its time, its end and its bounds are kept as ever, and
-/// protected names are put right after it.
+/// The same without Landlock and seccomp. Timeout, termination and limits hold as in a cage, and
+/// protected files are restored afterwards.
 ///
 /// # Errors
 /// The step that failed.
@@ -122,13 +122,13 @@ fn prepare_unsandboxed(
 }
 
 impl Cage {
-    /// Builds the cage of a command: everything but the program itself. This process becomes its
-    /// runner and is locked too, outside the command's domain: it may afterwards read and write
-    /// what the command may and what the policy's `runner` says beyond that, start nothing, and it
-    /// has no privileges left.
+    /// Builds the cage of a command, except for starting its program. This process becomes the
+    /// command's runner and is locked too, outside the command's Landlock domain. Afterwards it may
+    /// read and write the command's files and those of the policy's `runner` rules. It can start
+    /// nothing and has no privileges left.
     ///
-    /// `mounted` is one of what an earlier cage with these overlays gave by [`Cage::take_mounted`]. Nobody
-    /// else may mount them at the same time.
+    /// `mounted` is a copy that an earlier cage with the same overlays returned from
+    /// [`Cage::take_overlay_mounts`]. No other process may mount them at the same time.
     ///
     /// # Errors
     /// The step that failed. Nothing was run, and this process must end: it may be locked.

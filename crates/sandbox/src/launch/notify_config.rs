@@ -21,7 +21,7 @@ pub(super) fn readable(grants: &Grants) -> Vec<PathBuf> {
     list.map(|grant| grant.path.clone()).collect()
 }
 
-/// What the listener has to know. To be made before this process locks itself.
+/// Configuration of the notify supervisor. Call this before this process locks itself.
 pub(super) fn watch(
     wanted: &Confinement,
     policy: &ConfinementPolicy,
@@ -80,7 +80,7 @@ pub(super) fn watch(
     Ok(watch)
 }
 
-/// What may be done where, in the root as it stands.
+/// Fills in the paths of each kind of access, in the root as it was built.
 pub(super) fn set_access(watch: &mut NotifyConfig, grants: &Grants, islands: MountRestrictions) {
     let granted = |may: fn(Access) -> bool| -> Vec<_> {
         let list = grants.list.iter().filter(|grant| may(grant.shown()));

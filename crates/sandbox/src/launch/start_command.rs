@@ -19,7 +19,7 @@ use protocol::confinement::Confinement;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What it takes to start the command's process.
+/// Everything that is needed to start the command's process.
 pub(super) struct CageLaunch<'a> {
     pub(super) wanted: &'a Confinement,
     /// `None` without a cage.
@@ -32,7 +32,7 @@ pub(super) struct CageLaunch<'a> {
     pub(super) shared: SharedMemory,
 }
 
-/// What keeps the command in, and who looks at it.
+/// The command's lock: its Landlock rules and the configuration of its notify supervisor.
 pub(super) struct CommandLock {
     pub(super) watch: NotifyConfig,
     /// The command's own layer; this process entered its layer already.
@@ -85,7 +85,8 @@ impl CageLaunch<'_> {
         let mut tree = ProcessTree::new(command, self.bond, self.group);
         let end = sys::pidfd(command)
             .map_err(|error| CageError::os(CageStep::Fork, "a handle on the command", error))?;
-        // The command has what it needs of them; in tier A this is the moment.
+        // The command's process has inherited the privileges that it needs. In tier A none may be
+        // dropped earlier.
         privileges::drop_all()?;
         tree.ensure_guard()?;
         let mut ready = line.await_ready()?;

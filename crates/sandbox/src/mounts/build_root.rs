@@ -16,16 +16,17 @@ use nix::unistd::{chdir, fchdir, pivot_root};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Where the text of `What::Hosts` lies. It stays: the kernel names what has no path any more as deleted.
+/// File with the text of `MountKind::HostsFile`. It is not removed: the kernel would show the
+/// mount's source as deleted.
 const HOSTS_TEXT: &str = "/.hosts";
 
 /// Where the new root is first mounted; any directory that exists serves.
 const STAGES: [&str; 4] = ["/tmp", "/run", "/mnt", "/var"];
 
-/// What came of building a root.
+/// Result of building a root.
 #[derive(Debug, Default)]
 pub(crate) struct BuiltRoot {
-    /// What the tier claims and this host refused, in plain words.
+    /// Guarantees of the tier that this host refused, a sentence each.
     pub(crate) losses: Vec<String>,
     /// Places that are shown without their overlay, and why.
     pub(crate) plain: Vec<(PathBuf, Errno)>,
@@ -92,8 +93,9 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Takes writes to what lies at this path away, in a root that stands. A mount belongs to the mount on
-/// which it lies: right in a room it is made below that which closes the room, so that a file may leave it.
+/// Makes the file at this path read-only in a finished root. A mount belongs to the mount it lies
+/// on. Directly in a staging directory the mount is therefore made on the directory below the
+/// read-only mount, so that a file may still be renamed out of it.
 pub(crate) fn make_read_only(path: &Path, rooms: &[StagingDir]) -> Result<(), Errno> {
     let place = match rooms.iter().find(|room| path.parent() == Some(&room.at)) {
         Some(room) => {
@@ -109,7 +111,7 @@ pub(crate) fn make_read_only(path: &Path, rooms: &[StagingDir]) -> Result<(), Er
     bind(&place, &place, Some(MountRestriction::WritesAndDevices))
 }
 
-/// Shows a tree at a place, without what is taken from it.
+/// Mounts a copy of a tree at a place, with this restriction.
 fn bind(tree: &OwnedFd, place: &OwnedFd, taken: Option<MountRestriction>) -> Result<(), Errno> {
     let copy = sys::copied_tree(tree.as_fd())?;
     if let Some(taken) = taken {
@@ -173,7 +175,8 @@ impl MountPlan {
         Ok(built)
     }
 
-    /// Mounts what is overlaid, beside the places where it will be shown. What fails is noted in `plain`.
+    /// Mounts the overlays aside, before their places in the root exist. Failures are recorded in
+    /// `plain`.
     fn overlays(
         &self,
         mounted: Option<&OwnedFd>,
@@ -201,13 +204,13 @@ impl MountPlan {
 }
 
 impl RootMount {
-    /// What it shows of the host, below what was changed.
+    /// Opens the host's file or directory behind this mount, without an overlay's changes.
     fn on_host(&self) -> Result<OwnedFd, Errno> {
         open(&host_path(&self.host))
     }
 
-    /// The place to mount on. What hides or seals a place of the host lies on that very place: a command
-    /// of another call may have moved what is around it away meanwhile, and left something like it.
+    /// Opens the place to mount on. A mount that hides or seals a path must lie on that very file:
+    /// a command of another call may have moved its directory away and left a copy.
     fn place(&self, private: &PrivateDirs) -> Result<OwnedFd, Errno> {
         if matches!(self.kind, MountKind::Empty | MountKind::Sealed) {
             return mount_point::open_verified(|| self.on_host(), &self.at, self.shape, private);
@@ -215,7 +218,7 @@ impl RootMount {
         mount_point::open_or_create(&self.at, self.shape, private)
     }
 
-    /// Makes it; `Some` names what was lost on the way.
+    /// Makes the mount. `Some` names a guarantee that was lost.
     fn make(&self, memory: u64, private: &PrivateDirs) -> Result<Option<String>, Errno> {
         let place = self.place(private)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;

@@ -1,5 +1,5 @@
-//! The root of tier A: a plan of mounts from the grants, and its execution in an empty tmpfs.
-//! What was not granted is not there. For `init` only; the plan is pure.
+//! Plan of the mounts of tier A's root, made from the grants. A path that was not granted does not
+//! exist in the root. The plan is pure: it touches no file.
 
 use super::hosts_file::HOSTS_PATH;
 use super::mount_point::{MountPointKind, PrivateDirs};
@@ -19,7 +19,7 @@ const DEV_LINKS: [(&str, &str); 5] = [
     ("/dev/ptmx", "pts/ptmx"),
 ];
 
-/// What is mounted at a place.
+/// Kind of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MountKind {
     /// A tree of the host, read-only.
@@ -49,28 +49,28 @@ pub(super) enum MountKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RootMount {
     pub(super) at: PathBuf,
-    /// What of the host is shown there; `at` itself but for private directories.
+    /// The host's path that is shown there. It differs from `at` for private directories only.
     pub(super) host: PathBuf,
     pub(super) kind: MountKind,
     pub(super) shape: MountPointKind,
-    /// Of what is overlaid.
+    /// Set for an overlay.
     pub(super) overlay: Option<OverlaySource>,
 }
 
-/// What makes a mount an overlay.
+/// Source of an overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OverlaySource {
     /// With the changes; on the host.
     pub(super) directory: PathBuf,
-    /// What is mounted where the kernel makes no overlay of it.
+    /// Kind of the mount if the kernel refuses the overlay.
     pub(super) without: MountKind,
 }
 
-/// Where mounts take away what Landlock gives: it adds the rights of what is around a mount. None in
-/// tier B, which has no mounts.
+/// Paths that a mount restricts further than Landlock, which adds the rights of the directory
+/// around a mount. Empty in tier B, which has no mounts.
 #[derive(Debug, Default)]
 pub(crate) struct MountRestrictions {
-    /// Read-only within what is writable.
+    /// Read-only paths within writable directories.
     pub(crate) read_only: Vec<PathBuf>,
     /// No program can be started there.
     pub(crate) no_exec: Vec<PathBuf>,
@@ -85,7 +85,7 @@ pub(crate) struct MountPlan {
     pub(super) private: PrivateDirs,
     /// Those of the sealed directories where files are made that leave them sealed.
     pub(super) staging_dirs: Vec<PathBuf>,
-    /// What is shown at `/etc/hosts` in the place of the machine's.
+    /// Text that replaces the machine's `/etc/hosts`.
     pub(super) hosts: Option<String>,
     /// The most that may lie in `/dev/shm`; 0 where there is no bound.
     pub(super) memory: u64,
@@ -154,14 +154,15 @@ impl MountPlan {
         Self { staging_dirs: rooms, ..self }
     }
 
-    /// Whether anything is to be made read-only anew once it stands.
+    /// True if the plan has read-only paths that must be sealed again after a replacement.
     pub(crate) fn has_sealed(&self) -> bool {
         self.mounts.iter().any(|mount| mount.kind == MountKind::Sealed)
     }
 
     /// Where its mounts hold and not Landlock.
     pub(crate) fn restrictions(&self) -> MountRestrictions {
-        // The later of two at one place lies on top; one onto itself shows what is below.
+        // Of two mounts at one path the later lies on top. A mount of a path onto itself shows the
+        // mount below.
         let mut tops: Vec<_> = self.mounts.iter().rev().collect();
         tops.retain(|mount| mount.kind != MountKind::Pinned);
         tops.dedup_by(|below, top| below.at == top.at);
@@ -197,7 +198,7 @@ impl MountPlan {
         self
     }
 
-    /// Whether places of the host are read-only within a private directory.
+    /// True if read-only paths of the host lie within a private directory.
     pub(crate) fn shows_host_in_private(&self) -> bool {
         let islands = self.restrictions().read_only;
         self.mounts.iter().any(|mount| {
@@ -207,8 +208,8 @@ impl MountPlan {
         })
     }
 
-    /// What lies in every root or was mounted afresh: the host's own is something else, so the rules
-    /// need these places beside those that were granted.
+    /// Mounts without a grant: the root itself and fresh mounts. The Landlock rules need them
+    /// besides the granted paths, because the host's files of these names are other files.
     pub(crate) fn fresh_mounts(&self) -> Vec<(&'static str, Access)> {
         let of = |mount: &RootMount| match mount.kind {
             MountKind::Proc => Some(("/proc", Access::Read)),
@@ -236,8 +237,8 @@ impl RootMount {
     }
 }
 
-/// The mounts in which commands leave files for the next call, beside those that show something else.
-/// Mounts onto themselves show what the one below them shows.
+/// Separates mounts in which commands leave files for the next call from mounts that show the
+/// host's own files. A mount of a path onto itself shows the mount below and counts as neither.
 fn private_dirs_of(mounts: &[RootMount]) -> PrivateDirs {
     let own =
         mounts.iter().filter(|mount| !matches!(mount.kind, MountKind::Pinned | MountKind::Sealed));
@@ -248,8 +249,8 @@ fn private_dirs_of(mounts: &[RootMount]) -> PrivateDirs {
     PrivateDirs { dirs: places(dirs), others: places(others) }
 }
 
-/// `.git` for `.git/hooks`: what lies between a writable root and a fixed name stays in its place,
-/// or the name would be moved away together with its folder.
+/// Pins the directories between a writable root and a protected path, as `.git` for `.git/hooks`.
+/// Otherwise a command could move the path away together with its directory.
 fn pinned_dirs<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) -> Vec<RootMount> {
     let mut held: Vec<RootMount> = Vec::new();
     for name in names {
@@ -265,7 +266,7 @@ fn pinned_dirs<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) ->
     held
 }
 
-/// Outer places first; without those that an outer one gives already.
+/// Sorts outer paths first and drops mounts that an outer one makes redundant.
 fn in_mount_order(mut mounts: Vec<RootMount>) -> Vec<RootMount> {
     mounts.sort_by(|one, other| {
         let depth = |mount: &RootMount| mount.at.components().count();
@@ -280,7 +281,7 @@ fn in_mount_order(mut mounts: Vec<RootMount>) -> Vec<RootMount> {
     kept
 }
 
-/// Whether what is around it gives the same already.
+/// True if the surrounding mount shows the same already.
 fn is_redundant(mount: &RootMount, kept: &[RootMount]) -> bool {
     let around = |shows: fn(MountKind) -> bool| {
         let outer =
@@ -288,7 +289,7 @@ fn is_redundant(mount: &RootMount, kept: &[RootMount]) -> bool {
         // The later of two at one place lies on top.
         outer.max_by_key(|outer| outer.at.components().count())
     };
-    // Mounts onto themselves show what the one below them shows.
+    // A mount of a path onto itself shows the mount below.
     let shown = around(|what| {
         matches!(
             what,
@@ -318,7 +319,7 @@ fn is_redundant(mount: &RootMount, kept: &[RootMount]) -> bool {
         }
         (_, _) => false,
     };
-    // What is empty hides nothing that was not hidden.
+    // A cover within a cover hides nothing more.
     let is_empty = || {
         let below = around(|what| what != MountKind::Pinned);
         mount.kind == MountKind::Empty && below.is_some_and(|outer| outer.kind == MountKind::Empty)

@@ -1,6 +1,6 @@
-//! Places to mount on in the root of tier A. Commands of the session write in its private directories
-//! while another call's root is built, so that no link is ever followed on the way to a place.
-//! For `root` only.
+//! Mount points in the root of tier A. Commands of the session may write in its private directories
+//! while the root of another call is built. So no symbolic link is followed on the way to a mount
+//! point.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, openat, renameat2};
@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What a place to mount on is.
+/// Type of a mount point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountPointKind {
     Dir,
@@ -19,19 +19,20 @@ pub(crate) enum MountPointKind {
 
 /// Mode of a directory that is made on the way. A private one is as closed as a home.
 const FOLDER: Mode = Mode::from_bits_truncate(0o755);
-/// How often a way and each name of it are tried that commands of other calls change meanwhile.
+/// Attempts at a path, and at each name of it, while commands of other calls change it.
 const TRIES: usize = 16;
 
 /// The private directories of a root, in which commands may have put anything in the way of a mount.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct PrivateDirs {
     pub(crate) dirs: Vec<PathBuf>,
-    /// All other mounts: what lies in one of them within a private directory is the person's.
+    /// All other mounts. A directory within a private one belongs to the user if such a mount is
+    /// nearer.
     pub(crate) others: Vec<PathBuf>,
 }
 
 impl PrivateDirs {
-    /// Whether the nearest mount around this directory is a private one.
+    /// True if the nearest mount around this directory is private.
     fn holds(&self, folder: &Path) -> bool {
         let nearest = |mounts: &[PathBuf]| {
             let around = mounts.iter().filter(|mount| folder.starts_with(mount));
@@ -41,12 +42,12 @@ impl PrivateDirs {
     }
 }
 
-/// Opens the place and makes what is not there of the way to it. What a command has put in its way in
-/// a private directory is renamed there.
+/// Opens the mount point and creates the missing parts of its path. In a private directory a file
+/// that a command put in the way is renamed.
 ///
 /// # Errors
-/// What the kernel answers, `ENOTDIR` for what is in the way elsewhere, `EAGAIN` where commands of
-/// other calls change the way again and again.
+/// The kernel's; `ENOTDIR` for a file in the way outside private directories; `EAGAIN` if commands
+/// of other calls keep changing the path.
 pub(crate) fn open_or_create(
     at: &Path,
     shape: MountPointKind,
@@ -55,7 +56,8 @@ pub(crate) fn open_or_create(
     retry_if_removed(|| open_path(at, shape, private))
 }
 
-/// The same, where it is what `host` opens and nothing that only has its path.
+/// As [`open_or_create`], but only if the result is the very file that `host` opens, not another
+/// file of the same path.
 ///
 /// # Errors
 /// As [`make`], `EAGAIN` too where it is something else.
@@ -72,7 +74,7 @@ pub(crate) fn open_verified(
     })
 }
 
-/// Repeats what finds a directory removed that it passed already.
+/// Repeats an operation that fails because a directory on its path was removed meanwhile.
 fn retry_if_removed<T>(act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut tries = std::iter::repeat_with(act).take(TRIES);
     tries.find(|done| !matches!(done, Err(Errno::ENOENT))).unwrap_or(Err(Errno::EAGAIN))
@@ -90,7 +92,8 @@ fn open_path(at: &Path, shape: MountPointKind, private: &PrivateDirs) -> Result<
             open_or_create_entry(&place, name, shape, private.holds(&path).then_some(MayRename))?;
         path.push(name);
         if private.holds(&path) {
-            // Who may not do it may not enter it either, and the command is told by the kernel.
+            // A failure needs no handling: without the right to change the mode this user cannot
+            // enter the directory either, and the kernel refuses the command's access.
             let _ = reopen_dir(&place, name, &next);
         }
         place = next;
@@ -98,8 +101,8 @@ fn open_path(at: &Path, shape: MountPointKind, private: &PrivateDirs) -> Result<
     Ok(place)
 }
 
-/// Opens a directory of the session again that a command closed: what is mounted below, the project too,
-/// would be out of reach for each later call.
+/// Makes a directory of the session accessible again after a command removed its owner's rights.
+/// Otherwise no later call could reach the mounts below it, the project among them.
 fn reopen_dir(folder: &OwnedFd, name: &OsStr, place: &OwnedFd) -> Result<(), Errno> {
     let found = fstat(place)?;
     let mode = Mode::from_bits_truncate(found.st_mode);
@@ -117,7 +120,7 @@ fn reopen_dir(folder: &OwnedFd, name: &OsStr, place: &OwnedFd) -> Result<(), Err
     Ok(())
 }
 
-/// That what is in the way may be renamed.
+/// Permission to rename a file that is in the way.
 struct MayRename;
 
 /// One name further.
@@ -144,7 +147,7 @@ fn open_or_create_entry(
             }
         };
         match made {
-            // Another call was first: one that builds its root, or a command.
+            // Another call created it first, by building its root or by a command.
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno),
         }
@@ -187,7 +190,8 @@ fn rename_aside(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     aside.push(format!(".aside-{:016x}", u64::from_ne_bytes(number)));
     let flags = RenameFlags::RENAME_NOREPLACE;
     match renameat2(folder, name, folder, aside.as_os_str(), flags) {
-        // Gone meanwhile, or by chance that name is taken: the next try sees what is there then.
+        // It was removed meanwhile, or the new name happens to be taken: the next attempt looks
+        // again.
         Ok(()) | Err(Errno::ENOENT | Errno::EEXIST) => Ok(()),
         Err(errno) => Err(errno),
     }
@@ -203,7 +207,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// What was renamed in this folder.
+    /// The renamed file in this folder.
     fn aside(folder: &Path, name: &str) -> PathBuf {
         let prefix = format!("{name}.aside-");
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
@@ -212,7 +216,7 @@ mod tests {
         found.next().unwrap().path()
     }
 
-    /// The home as a private directory, and what is mounted within it.
+    /// The home as a private directory, and the mounts within it.
     fn private(home: &Path, others: &[PathBuf]) -> PrivateDirs {
         PrivateDirs { dirs: vec![home.to_owned()], others: others.to_vec() }
     }

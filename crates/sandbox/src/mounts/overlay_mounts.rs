@@ -1,7 +1,7 @@
-//! Copy-on-write places: what the person has lies below, what the project's commands changed lies above,
-//! in a directory of ours. The kernel mounts such a directory once at a time, so that the mounts go from
-//! call to call: each attaches what it is handed, mounts what is missing, and hands on copies of that.
-//! For `grants` and `root`.
+//! Copy-on-write directories. The lower side is the user's directory; the upper side, in a
+//! directory of agentd's, holds the changes of the project's commands. The kernel mounts an upper
+//! side only once at a time, so each call hands its mounts to the next: a call attaches the mounts
+//! that it receives, adds missing ones, and passes copies on.
 
 use super::mount_point::OLD;
 use super::mount_point::{self, MountPointKind, PrivateDirs};
@@ -17,11 +17,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// In the directory of an overlay: what was changed, and what the kernel works in.
+/// In the directory of an overlay: the upper side with the changes, and the kernel's work
+/// directory.
 pub(crate) const UPPER: &str = "upper";
 const WORK: &str = "work";
-/// What lies below where the person has nothing. Shown as it is, the upper side would let a command write
-/// attributes that are the kernel's own once the person has something there.
+/// Empty lower side, for a user who has no such directory. Without an overlay a command could set
+/// attributes in the upper side that are reserved for the kernel once the user creates the
+/// directory.
 const NOTHING: &str = "nothing";
 
 /// Where the mounts hang while a root is built.
@@ -54,7 +56,7 @@ pub(crate) fn create_directory(all: &Path, place: &Path) -> io::Result<PathBuf> 
     Ok(directory)
 }
 
-/// What lies below the changes in `directory` where `host` would be shown without an overlay.
+/// The lower side for the changes in `directory`; `host` would be shown without an overlay.
 pub(crate) fn lower_dir(directory: &Path, host: &Path) -> PathBuf {
     if host.starts_with(directory) { directory.join(NOTHING) } else { host.to_owned() }
 }
@@ -65,10 +67,10 @@ pub(crate) struct OverlayMounts {
 }
 
 impl OverlayMounts {
-    /// Attaches what an earlier call mounted, or begins anew.
+    /// Attaches the mounts of an earlier call, or begins anew.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's.
     pub(crate) fn begin(mounted: Option<&OwnedFd>) -> Result<Self, Errno> {
         let place = folder(MOUNTS)?;
         match mounted {
@@ -82,11 +84,11 @@ impl OverlayMounts {
         Ok(Self { root: folder(MOUNTS)? })
     }
 
-    /// Mounts one, unless that was done by an earlier call: `lower` below what changed in `upper`, the
-    /// opened directory.
+    /// Mounts an overlay unless an earlier call did. `lower` is the lower side; `upper` is
+    /// `directory`, opened, with the changes.
     ///
     /// # Errors
-    /// What the kernel answers: `ENODEV` without overlayfs, `EINVAL` where it takes one of the sides not.
+    /// The kernel's: `ENODEV` without overlayfs, `EINVAL` if it refuses one of the sides.
     pub(crate) fn mount(
         &self,
         lower: &OwnedFd,
@@ -108,7 +110,7 @@ impl OverlayMounts {
     /// Takes them out of the root again, and gives copies for the next calls.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's.
     pub(crate) fn end(self) -> Result<Vec<OwnedFd>, Errno> {
         let copies: Result<Vec<_>, _> =
             (0..COPIES).map(|_| sys::copied_tree(self.root.as_fd())).collect();
@@ -129,7 +131,7 @@ impl OverlayMounts {
 /// The one of this directory, as it is mounted; opened again where a command closed it.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's.
 pub(crate) fn mounted_overlay(directory: &Path) -> Result<OwnedFd, Errno> {
     let commands = PrivateDirs { dirs: vec![MOUNTS.into()], ..PrivateDirs::default() };
     mount_point::open_or_create(&place_of(directory)?, MountPointKind::Dir, &commands)
@@ -147,8 +149,9 @@ fn mount_one(sides: [&OwnedFd; 2], at: &Path) -> Result<(), Errno> {
     if has_mounts(lower)? {
         return Err(Errno::EXDEV);
     }
-    // `userxattr` is what an unprivileged user may mount. Whoever mounts holds the lock on the upper side,
-    // and `index` would refuse the upper one for ever once the person's directory was made anew.
+    // An unprivileged user may mount with `userxattr`. The mounting process holds the lock on the
+    // upper side. With `index` the kernel would refuse the upper side for ever once the user's
+    // directory was created anew.
     let options = format!(
         "userxattr,index=off,lowerdir={lower},upperdir={upper}/{UPPER},workdir={upper}/{WORK}"
     );
@@ -156,8 +159,8 @@ fn mount_one(sides: [&OwnedFd; 2], at: &Path) -> Result<(), Errno> {
     mount(Some("agentd"), at, Some("overlay"), flags, Some(options.as_str()))
 }
 
-/// Whether anything is mounted below: an overlay shows what that hides. In a user namespace the kernel
-/// refuses such a lower side by itself.
+/// True if a file system is mounted below: an overlay would show the files that it hides. In a user
+/// namespace the kernel refuses such a lower side itself.
 fn has_mounts(place: &str) -> Result<bool, Errno> {
     let table = std::fs::read(format!("{OLD}/proc/self/mountinfo"));
     let table =
