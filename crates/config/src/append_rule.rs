@@ -1,4 +1,4 @@
-//! A rule that a person gave as an answer for good, written into their own file. For the
+//! Writes an "always allow" answer as a rule into the user's file. For the
 //! supervisor, which alone writes it.
 //!
 //! The file is replaced atomically, so a crash or a concurrent reader finds either the old or the

@@ -42,7 +42,7 @@ pub struct Config {
     pub budget: BudgetConfig,
     /// Tools of the web.
     pub web: WebSettings,
-    /// The terminal of a person.
+    /// Settings of the terminal.
     pub ui: UiConfig,
     /// Waits and restarts of the supervisor.
     pub daemon: DaemonConfig,
@@ -149,7 +149,7 @@ pub struct BudgetConfig {
     pub session_calls: Option<u32>,
 }
 
-/// The terminal of a person.
+/// Settings of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UiConfig {
     /// The key that begins a command to the terminal's program, such as `Ctrl-\`.

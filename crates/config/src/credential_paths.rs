@@ -38,7 +38,7 @@ const IN_CONFIG: [&str; 7] =
 /// Below `~/.local/share`, or where it was moved to.
 const IN_DATA: [&str; 2] = ["keyrings", "kwalletd"];
 
-/// Where the accounts of this machine are, and with them other people's homes.
+/// The list of accounts, with the homes of other users.
 const ACCOUNTS: &str = "/etc/passwd";
 
 /// The list of mounts, and the file system types that this machine serves itself.
@@ -46,12 +46,12 @@ const MOUNTS: &str = "/proc/self/mountinfo";
 const LOCAL: [&str; 11] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "tmpfs", "overlay", "jfs"];
 
-/// Where keys lie.
+/// Paths of keys.
 #[derive(Debug, Clone, Default)]
 pub struct CredentialPaths {
-    /// The person's: named even where nothing is there yet.
+    /// Paths of this user, including those that do not exist yet.
     own: Vec<PathBuf>,
-    /// Where the person moved cargo's home to.
+    /// Cargo's home, if the user moved it.
     cargo_home: Option<PathBuf>,
     /// Homes of other users, of root and of services. Homes of services are often shared work
     /// directories (`/var/www`), so only paths that exist there count.

@@ -37,13 +37,13 @@ pub struct CredentialConfig {
 /// Where the key of a credential is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialKey {
-    /// In a file of the person's alone: an absolute path.
+    /// In a file that only its owner can read: an absolute path.
     File(PathBuf),
     /// The output of this shell command.
     Command(String),
 }
 
-/// One as a file says it.
+/// A credential as written in a file.
 #[derive(Debug, Clone)]
 pub(crate) struct WrittenCredential {
     host: HostPort,

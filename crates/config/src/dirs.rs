@@ -21,7 +21,7 @@ pub struct Dirs {
 /// Why there are no directories.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DirsError {
-    /// Nothing says where state goes.
+    /// No variable determines the state directory.
     #[error(
         "neither XDG_STATE_HOME nor HOME is set to an absolute path, so there is no place for agentd's state. Set XDG_STATE_HOME=/some/private/directory"
     )]

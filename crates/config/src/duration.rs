@@ -1,4 +1,4 @@
-//! Times as people write them: `500ms`, `60s`, `5m`, `24h`.
+//! Durations as written in a configuration: `500ms`, `60s`, `5m`, `24h`.
 
 /// Parses a time into milliseconds; `None` if the text is not a time.
 pub(crate) fn milliseconds(text: &str) -> Option<u64> {

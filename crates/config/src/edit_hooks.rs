@@ -7,9 +7,9 @@ use crate::value::ListItem;
 use protocol::judgement::{Rule, RuleEffect};
 use protocol::session::Hook;
 
-/// A verifier is written so, for people who wrote something else.
+/// An example of a verifier, for error messages.
 pub(crate) const VERIFIER: &str = "\"*.rs in Cargo.toml: cargo check --offline\"";
-/// And so a formatter.
+/// An example of a formatter, for error messages.
 pub(crate) const FORMATTER: &str =
     "\"*.rs: rustfmt --edition 2024\", \"*.js: prettier --stdin-filepath {path}\"";
 
@@ -51,7 +51,7 @@ pub(crate) fn read_hooks(
     })
 }
 
-/// Those of a key's list. For the same files the last one holds.
+/// The hooks in a key's list. For the same files the last one applies.
 ///
 /// # Errors
 /// Never, since each was read when its file was.

@@ -131,7 +131,7 @@ pub const CERTIFICATES: [&str; 7] = [
     "GIT_SSL_CAINFO",
 ];
 
-/// The name by which policies know the directory with the copies of the person's settings.
+/// The policies' name for the directory with copies of the user's settings.
 pub const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 /// The same of cargo's settings in the person's home, which cargo also finds from a project below it.
 /// They are no place of a call's where they hold keys.

@@ -56,7 +56,7 @@ pub enum ConfigError {
         file: PathBuf,
         /// Where it leads.
         real: PathBuf,
-        /// The directory of the session that this lies in.
+        /// The session's directory that contains it.
         within: PathBuf,
     },
     /// A key's file that calls could read.
@@ -72,7 +72,7 @@ pub enum ConfigError {
         setting: String,
         /// Which.
         file: PathBuf,
-        /// The directory of the session that it lies in.
+        /// The session's directory that contains it.
         within: PathBuf,
     },
     /// Larger than any configuration is.

@@ -95,7 +95,7 @@ impl Config {
         config.key_files = key_files(&settings, &named, sources)?;
         config.key_files.extend(of_hosts);
         config.key_files_are_apart([&sources.project].into_iter().chain(&config.tools.add_dirs))?;
-        // One trusted file says nothing of another that was changed since.
+        // Each file must be trusted: another may have changed since.
         let trusted = |file_trust| file_trust == FileTrust::Trusted;
         if file_trusts.is_empty() || !file_trusts.into_iter().all(trusted) {
             config.verify.untrusted = std::mem::take(&mut config.verify.commands);

@@ -1,4 +1,4 @@
-//! Models that a person has named: the `[models.NAME]` tables, which `--model NAME` chooses.
+//! Models that the user defined: the `[models.NAME]` tables, which `--model NAME` chooses.
 
 use crate::error::ConfigError;
 use crate::model_catalog;
@@ -29,7 +29,7 @@ const KEY_HEADERS: [&str; 5] =
 /// One named model.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedModel {
-    /// As `--model` says it.
+    /// The value of `--model`.
     pub name: String,
     /// Its settings, by configuration key; the vendor's name of the model is one of them.
     pub entries: Vec<SettingEntry>,
@@ -44,7 +44,7 @@ pub(crate) struct ModelExtras {
     pub headers: Vec<(String, String)>,
     /// How long it shall think.
     pub effort: Option<Effort>,
-    /// Its context and prices, where they are said.
+    /// Its context size and prices, if given.
     pub facts: ModelFacts,
 }
 

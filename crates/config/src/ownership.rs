@@ -42,10 +42,10 @@ pub fn user_file_is_own<P: AsRef<Path>>(
     }
 }
 
-/// Looks where the keys' files lie, by their names and where these lead.
+/// Checks the key files' paths and the targets of their links.
 ///
 /// # Errors
-/// One lies in one of these directories, which calls may read.
+/// A key file is in one of these directories, which calls may read.
 pub(crate) fn key_files_are_apart<P: AsRef<Path>>(
     key_files: &[KeyFile],
     readable: impl IntoIterator<Item = P>,

@@ -50,11 +50,11 @@ const MOST: usize = 64;
 /// The context in which a directory is judged.
 #[derive(Debug)]
 pub struct PathPolicy<'a> {
-    /// The person's home, a real path.
+    /// The user's home, a real path.
     pub home: Option<&'a Path>,
     /// Where commands can start programs already.
     pub known: &'a [PathBuf],
-    /// Where keys and agentd's own files lie, or would.
+    /// Paths of keys and of agentd's own files, existing or not.
     pub kept: &'a [PathBuf],
     /// Directories that commands can write. A program there could have been left by a command, and
     /// would later run with the user's rights.
@@ -62,7 +62,7 @@ pub struct PathPolicy<'a> {
     /// Returns true if a process that can write in these directories controls the target of the
     /// path. The answer is stable while a command replaces links; only their targets change.
     pub is_written_by: fn(&Path, &[PathBuf]) -> bool,
-    /// Whose directories are the person's own: theirs, and those of who owns the home.
+    /// Owners of trusted directories: this user, and the owner of the home.
     pub persons: [u32; 2],
 }
 

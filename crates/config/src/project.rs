@@ -20,7 +20,7 @@ pub(crate) enum FileTrust {
     Untrusted,
 }
 
-/// Puts a project's entries on top of `settings`, as far as they may stand there.
+/// Applies a project's entries to `settings`, as far as its trust permits.
 pub(crate) fn put_project(
     entries: Vec<SettingEntry>,
     file_trust: FileTrust,

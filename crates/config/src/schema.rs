@@ -35,7 +35,7 @@ pub(crate) enum ValueKind {
 /// Which way is tighter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tightness {
-    /// The key's words stand from the loosest to the tightest.
+    /// The key's values are ordered from loosest to tightest.
     LaterWord,
     /// A smaller number.
     Smaller,

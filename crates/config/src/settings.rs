@@ -22,7 +22,7 @@ pub(crate) struct SettingEntry {
 }
 
 impl SettingEntry {
-    /// Where it came from, for people.
+    /// Its origin, for messages.
     pub(crate) fn origin(&self) -> ValueOrigin {
         ValueOrigin { layer: self.layer, file: self.place.file.clone(), line: self.place.line }
     }

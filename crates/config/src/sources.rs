@@ -24,7 +24,7 @@ pub struct Sources {
 /// Trust in the project's files. Only trusted files may loosen restrictions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
-    /// Yes: the caller said so for this run.
+    /// All, by a flag of this run.
     Trusted,
     /// Files are trusted if the user's record holds their present content.
     AsRecorded(TrustStore),

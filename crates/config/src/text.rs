@@ -19,7 +19,7 @@ pub(crate) struct Entries {
     pub credentials: Vec<WrittenCredential>,
 }
 
-/// All that the file says.
+/// Parses the file.
 pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
     let ends = source.text.match_indices('\n').map(|(at, _)| at).collect();
     let source = IndexedSource { source: *source, ends };
@@ -49,7 +49,7 @@ impl IndexedSource<'_> {
                 format!("{above}.{}", word.get_ref())
             };
             if name == "models" || name == credentials::TABLE {
-                // Their words are names of a person's own.
+                // The user chooses the names in these tables.
                 continue;
             }
             if let Some(key) = schema::find(&name) {

@@ -148,7 +148,7 @@ pub(crate) fn wanted(kind: ValueKind) -> String {
 
 fn shown(raw: &RawValue<'_>) -> String {
     match raw {
-        // Cut, since a whole file may stand between two quotes.
+        // Truncated: the value may be a whole file between two quotes.
         RawValue::Text(text) | RawValue::Untyped(text) => {
             format!("{:?}", text.chars().take(80).collect::<String>())
         }

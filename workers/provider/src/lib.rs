@@ -58,7 +58,7 @@ fn run() -> anyhow::Result<()> {
             // Pings may arrive before the configuration.
             Ok(ToProvider::Ping(number)) => outbox.send(&FromProvider::Pong(number))?,
             Ok(ToProvider::Ask(_) | ToProvider::Cancel) => {
-                bail!("a word came before Configure")
+                bail!("a message came before Configure")
             }
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
