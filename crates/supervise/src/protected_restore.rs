@@ -257,28 +257,28 @@ impl ProtectedRestorer {
         let _ = DirBuilder::new().mode(0o700).create(temp);
         let started = self.spawner.spawn_runner(grant, tools::RunnerProgram::Tool).await;
         let started = started.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
-        let (heard, mut reports) = mpsc::unbounded_channel();
-        let life =
-            WorkerProcess::<ToolLink>::attach(started, Generation(0), self.hello, move |report| {
-                let _ = heard.send(report);
+        let (sender, mut events) = mpsc::unbounded_channel();
+        let process =
+            WorkerProcess::<ToolLink>::attach(started, Generation(0), self.hello, move |event| {
+                let _ = sender.send(event);
             });
-        let life = life.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
-        let held = self.lock.share(life.pid);
-        let held = held.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
-        life.send(&ToTool::Hold);
-        life.send_descriptor(held);
-        life.send(&grant.begin());
-        life.send_descriptor(names);
-        let answered = timeout(RESTORE_TIMEOUT, answer(call, &mut reports)).await;
+        let process = process.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
+        let lock_copy = self.lock.share(process.pid);
+        let lock_copy = lock_copy.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
+        process.send(&ToTool::Hold);
+        process.send_descriptor(lock_copy);
+        process.send(&grant.begin());
+        process.send_descriptor(names);
+        let answered = timeout(RESTORE_TIMEOUT, answer(call, &mut events)).await;
         if answered.is_err() {
-            life.kill();
+            process.kill();
         }
-        drop(life);
+        drop(process);
         // None of its processes may run when the call is concluded. A process that the kernel
         // cannot end runs no more code.
         let gone = async {
-            while let Some(report) = reports.recv().await {
-                if matches!(report, ProcessEvent::Ended(_)) {
+            while let Some(event) = events.recv().await {
+                if matches!(event, ProcessEvent::Ended(_)) {
                     break;
                 }
             }
@@ -300,10 +300,10 @@ enum RestoreFailure {
 /// Waits for the result of the restore process.
 async fn answer(
     call: &CallId,
-    reports: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
+    events: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
 ) -> Result<Vec<Tampered>, String> {
     loop {
-        match reports.recv().await {
+        match events.recv().await {
             Some(ProcessEvent::Message { message: FromTool::Log(line), permit: _ }) => {
                 log_lines::write(tools::RunnerProgram::Tool.executable(), call, &line);
             }

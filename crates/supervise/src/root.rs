@@ -192,7 +192,7 @@ impl RootState {
                 self.broker.worker.up(generation);
                 self.send_to_sessions(|| BrokerToSession::Back(generation));
             }
-            WorkerEvent::Message { message: word, permit: _permit } => self.on_broker_message(word),
+            WorkerEvent::Message { message, permit: _permit } => self.on_broker_message(message),
             WorkerEvent::Down { cause: _, failed: None } => self.broker.cage = None,
             WorkerEvent::Down { cause: _, failed: Some(why) } => {
                 self.send_to_sessions(|| BrokerToSession::Failed(why.clone()));
@@ -201,8 +201,8 @@ impl RootState {
         }
     }
 
-    fn on_broker_message(&mut self, word: FromBroker) {
-        match word {
+    fn on_broker_message(&mut self, message: FromBroker) {
+        match message {
             FromBroker::Ready { cage } => self.broker.cage = Some(cage),
             FromBroker::Pong(_) => {}
             FromBroker::Verdict { call, verdict } => match self.sessions.get(&call.session) {

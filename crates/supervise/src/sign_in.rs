@@ -31,13 +31,13 @@ pub(crate) struct SignInKeys {
 impl SignInKeys {
     /// For configured hosts whose key a client passed.
     pub(crate) fn of(
-        plan: &SessionSpec,
+        spec: &SessionSpec,
         identity: Option<&Arc<Identity>>,
         papers: &[(Paper, OwnedFd)],
     ) -> Option<Self> {
         let identity = identity?.as_ref().clone();
         let (mut accounts, mut keys) = (Vec::new(), Vec::new());
-        for credential in &plan.config.credentials {
+        for credential in &spec.config.credentials {
             let Some(key) = key_for(&credential.host, papers) else { continue };
             match key.try_clone() {
                 Ok(key) => {
@@ -64,8 +64,8 @@ fn key_for<'a>(host: &HostPort, papers: &'a [(Paper, OwnedFd)]) -> Option<&'a Ow
 }
 
 /// Configured hosts whose key a client passed.
-pub(crate) fn hosts_with_keys(plan: &SessionSpec, papers: &[(Paper, OwnedFd)]) -> Vec<HostPort> {
-    let all = plan.config.credentials.iter().map(|credential| &credential.host);
+pub(crate) fn hosts_with_keys(spec: &SessionSpec, papers: &[(Paper, OwnedFd)]) -> Vec<HostPort> {
+    let all = spec.config.credentials.iter().map(|credential| &credential.host);
     all.filter(|host| key_for(host, papers).is_some()).cloned().collect()
 }
 
@@ -97,40 +97,40 @@ pub(crate) fn reachable<'a>(
 /// Makes the certificate, if commands of the session can have a proxy that signs in.
 pub(crate) async fn certify_if_needed(
     spawner: &Spawner,
-    plan: &SessionSpec,
+    spec: &SessionSpec,
     hello: Duration,
 ) -> Option<Result<Certified, String>> {
-    let Confinement { highest_tier, level, .. } = plan.confinement;
-    let hosts: Vec<_> = plan.config.credentials.iter().map(|it| it.host.clone()).collect();
+    let Confinement { highest_tier, level, .. } = spec.confinement;
+    let hosts: Vec<_> = spec.config.credentials.iter().map(|it| it.host.clone()).collect();
     // Commands learn of the authority only through copied settings.
-    let led = level != Level::Uncaged && plan.settings_owner().is_some();
+    let led = level != Level::Uncaged && spec.settings_owner().is_some();
     if hosts.is_empty() || highest_tier != Tier::A || !led {
         return None;
     }
-    let spawner = spawner.with_env(&plan.worker_env);
-    Some(certify((&spawner, hello), hosts, plan).await)
+    let spawner = spawner.with_env(&spec.worker_env);
+    Some(certify((&spawner, hello), hosts, spec).await)
 }
 
 async fn certify(
     (spawner, hello): (&Spawner, Duration),
     hosts: Vec<HostPort>,
-    plan: &SessionSpec,
+    spec: &SessionSpec,
 ) -> Result<Certified, String> {
-    let grant = &Grant::certificate(&plan.confinement);
+    let grant = &Grant::certificate(&spec.confinement);
     let started =
         spawner.spawn_runner(grant, tools::RunnerProgram::Web).await.map_err(|e| e.to_string())?;
-    let (heard, mut reports) = mpsc::unbounded_channel();
-    let life = WorkerProcess::<ToolLink>::attach(started, Generation(0), hello, move |report| {
-        let _ = heard.send(report);
+    let (sender, mut events) = mpsc::unbounded_channel();
+    let process = WorkerProcess::<ToolLink>::attach(started, Generation(0), hello, move |event| {
+        let _ = sender.send(event);
     });
-    let life = life.map_err(|error| error.to_string())?;
-    life.send(&grant.begin());
+    let process = process.map_err(|error| error.to_string())?;
+    process.send(&grant.begin());
     let mut errand = Some(Errand::Certify(hosts));
     let answer = async {
-        while let Some(report) = reports.recv().await {
-            match report {
+        while let Some(event) = events.recv().await {
+            match event {
                 ProcessEvent::Message { message: FromTool::Caged(_), permit: _ } => {
-                    errand.take().into_iter().for_each(|errand| life.send(&ToTool::Go(errand)));
+                    errand.take().into_iter().for_each(|errand| process.send(&ToTool::Go(errand)));
                 }
                 ProcessEvent::Message { message: FromTool::Certified(certified), permit: _ } => {
                     return certified;
@@ -142,7 +142,7 @@ async fn certify(
                     return Err(format!("its process could not be confined ({step}: {reason})"));
                 }
                 ProcessEvent::Message { message: FromTool::Log(line), permit: _ } => {
-                    log_lines::write("agentd-web", &plan.id, &line);
+                    log_lines::write("agentd-web", &spec.id, &line);
                 }
                 ProcessEvent::Ended(cause) => return Err(format!("its process {cause}")),
                 ProcessEvent::Message { .. } | ProcessEvent::Descriptor(_) => {
@@ -153,6 +153,6 @@ async fn certify(
         Err("its process is gone".to_owned())
     };
     let answered = timeout(CERTIFY_TIMEOUT, answer).await;
-    life.kill();
+    process.kill();
     answered.unwrap_or_else(|_| Err("its process did not answer".to_owned()))
 }

@@ -180,7 +180,7 @@ mod tests {
         for (content_type, bytes, words) in [
             ("application/pdf", &b"%PDF"[..], "application/pdf"),
             ("image/png", b"\x89PNG", "image/png"),
-            ("", b"a\0b", "no text"),
+            ("", b"a\0b", "not text"),
         ] {
             let why = super::decode(body(content_type, "", bytes)).unwrap_err();
             assert!(why.contains(words), "{why}");

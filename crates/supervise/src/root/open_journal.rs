@@ -31,14 +31,14 @@ use tokio::sync::oneshot;
 impl SessionOpener {
     pub(super) async fn open_journal(
         &self,
-        plan: &SessionSpec,
+        spec: &SessionSpec,
         begin: OpenMode,
     ) -> Result<OpenedJournal, OpenFailure> {
         let sessions = self.settings.dirs.state.join("sessions");
-        let directory = sessions.join(&plan.id.0);
+        let directory = sessions.join(&spec.id.0);
         match begin {
             OpenMode::New => {
-                let header = new_header(plan);
+                let header = new_header(spec);
                 let journal = blocking(move || {
                     Journal::create(&sessions, header)
                         .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
@@ -63,12 +63,12 @@ impl SessionOpener {
                 })
             }
             OpenMode::Fork { of, at } => {
-                let id = plan.id.clone();
+                let id = spec.id.clone();
                 blocking(move || fork(&sessions, &of, &id, at)).await?;
-                Box::pin(self.open_journal(plan, OpenMode::Resume(OpenTurn::Waits))).await
+                Box::pin(self.open_journal(spec, OpenMode::Resume(OpenTurn::Waits))).await
             }
-            OpenMode::Resume(_) if !journal::is_session_name(&plan.id.0) || !directory.is_dir() => {
-                let message = format!("there is no session {}", plan.id);
+            OpenMode::Resume(_) if !journal::is_session_name(&spec.id.0) || !directory.is_dir() => {
+                let message = format!("there is no session {}", spec.id);
                 Err(OpenFailure::new(FailedKind::NotFound, message))
             }
             OpenMode::Resume(open_turn) => {
@@ -89,7 +89,7 @@ impl SessionOpener {
                 let known = decode::tampered_names(&opened.past.entries);
                 let (mut tampered, mut put_right) = (known.clone(), Vec::new());
                 for (call, record) in lost.iter().zip(&mut records) {
-                    let names = self.restore_protected(plan, (&hold, &saved), call).await?;
+                    let names = self.restore_protected(spec, (&hold, &saved), call).await?;
                     let left = protected_restore::unrestored(&names).into_iter();
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
                     tampered.extend(new);
@@ -100,7 +100,7 @@ impl SessionOpener {
                     if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
                     {
                         let place = TurnRound { turn: turns, round };
-                        *audit = Some(self.audit_lost(plan, place, call, &names).await?);
+                        *audit = Some(self.audit_lost(spec, place, call, &names).await?);
                     }
                 }
                 if tampered != known {
@@ -144,7 +144,7 @@ impl SessionOpener {
     /// session continues.
     async fn restore_protected(
         &self,
-        plan: &SessionSpec,
+        spec: &SessionSpec,
         (hold, saved): (&SessionLock, &ProtectedCopies),
         call: &OpenCall,
     ) -> Result<Vec<Tampered>, OpenFailure> {
@@ -159,34 +159,34 @@ impl SessionOpener {
                 "the copies that its runner saved are missing",
             )]);
         }
-        let mut confinement = plan.confinement.clone();
-        let (made, _caches) = self.make_private_dirs(plan).await?;
+        let mut confinement = spec.confinement.clone();
+        let (made, _caches) = self.make_private_dirs(spec).await?;
         private_dirs::set_location(&made, &mut confinement);
-        let hello = WorkerTimeouts::from(plan.config.daemon).hello;
+        let hello = WorkerTimeouts::from(spec.config.daemon).hello;
         let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
         let repairer = ProtectedRestorer {
-            spawner: spawner.with_env(&plan.worker_env),
+            spawner: spawner.with_env(&spec.worker_env),
             lock: hold,
             copies: saved,
             hello,
         };
-        let id = CallId { session: plan.id.clone(), number: call.number };
+        let id = CallId { session: spec.id.clone(), number: call.number };
         Ok(repairer.restore_after_restart(&id, &confinement).await)
     }
 
     /// Audits a call that was lost with its supervisor.
     async fn audit_lost(
         &self,
-        plan: &SessionSpec,
+        spec: &SessionSpec,
         place: TurnRound,
         call: &OpenCall,
         tampered: &[Tampered],
     ) -> Result<journal::Head, OpenFailure> {
         let (done, written) = oneshot::channel();
-        let decided = Box::new(audit::lost_decision(&plan.id, place, call));
+        let decided = Box::new(audit::lost_decision(&spec.id, place, call));
         // The proposed script is recorded, although it may not have run.
         let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
-        let ended = Box::new(audit::lost_end(&plan.id, call, tampered, now_ms()));
+        let ended = Box::new(audit::lost_end(&spec.id, call, tampered, now_ms()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
@@ -266,12 +266,12 @@ async fn acquire_session_lock(directory: &Path) -> Result<SessionLock, OpenFailu
     })
 }
 
-fn new_header(plan: &SessionSpec) -> Header {
+fn new_header(spec: &SessionSpec) -> Header {
     Header {
         format: journal::FORMAT,
-        id: plan.id.0.clone(),
-        project: plan.confinement.project.to_path().into(),
-        model: plan.setup.model.clone(),
+        id: spec.id.0.clone(),
+        project: spec.confinement.project.to_path().into(),
+        model: spec.setup.model.clone(),
         agentd: env!("CARGO_PKG_VERSION").to_owned(),
         parent: None,
     }

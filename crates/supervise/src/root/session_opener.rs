@@ -56,7 +56,7 @@ impl SessionOpener {
         begin: OpenMode,
     ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
-        let plan = blocking(move || {
+        let spec = blocking(move || {
             let ground = HostContext {
                 dirs: &settings.dirs,
                 host_tier: settings.host.current(),
@@ -65,15 +65,15 @@ impl SessionOpener {
             };
             build_session_spec(id, &wanted, ground)
         });
-        let mut plan = plan.await?;
-        make_withheld_dirs(&plan.confinement);
-        let mut opened = self.open_journal(&plan, begin).await?;
-        plan.notes.extend(protected_restore::restored_note(&opened.repaired));
-        plan.rules.rules.extend(opened.remembered_rules.iter().cloned());
-        let (kept, changes) = (plan.forbidden.clone(), opened.changes.clone());
+        let mut spec = spec.await?;
+        make_withheld_dirs(&spec.confinement);
+        let mut opened = self.open_journal(&spec, begin).await?;
+        spec.notes.extend(protected_restore::restored_note(&opened.repaired));
+        spec.rules.rules.extend(opened.remembered_rules.iter().cloned());
+        let (kept, changes) = (spec.forbidden.clone(), opened.changes.clone());
         let still = blocking(move || Ok(filter_changes(changes, &kept)));
         let (changes, refused) = still.await?;
-        plan.notes.extend(refused);
+        spec.notes.extend(refused);
         let mut model = None;
         for change in &changes {
             // A script has no person to ask: its flags override recorded changes.
@@ -89,24 +89,24 @@ impl SessionOpener {
                 Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => false,
             };
             if !by_flag {
-                plan.apply_change(change);
+                spec.apply_change(change);
             }
         }
         let pins = pins_to_keep(&opened.changes, &opening.settings);
         opened.journal = journal_changes(opened.journal, &pins).await?;
-        pins.iter().for_each(|pin| plan.apply_change(pin));
+        pins.iter().for_each(|pin| spec.apply_change(pin));
         if let Some(name) = model {
-            plan = blocking(move || Ok(restore_model(plan, &name))).await?;
+            spec = blocking(move || Ok(restore_model(spec, &name))).await?;
         }
-        let (made, caches) = self.make_private_dirs(&plan).await?;
-        plan.set_private_dirs(&made);
+        let (made, caches) = self.make_private_dirs(&spec).await?;
+        spec.set_private_dirs(&made);
         let private = private_dirs::hold_against_cleanup(&made);
         write_editor(&made.join(private_dirs::TMP));
-        let identity = self.certify(&mut plan, &papers).await;
+        let identity = self.certify(&mut spec, &papers).await;
         let (authority, identity) =
             identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
-        plan = blocking(move || with_copied_settings(plan, &made, authority.as_deref())).await?;
-        let kept = plan.store.clone();
+        spec = blocking(move || with_copied_settings(spec, &made, authority.as_deref())).await?;
+        let kept = spec.store.clone();
         blocking(move || {
             crate::store_dirs::make(&kept).map_err(|error| {
                 let place = kept.project_store.to_path();
@@ -115,9 +115,9 @@ impl SessionOpener {
             })
         })
         .await?;
-        let times = WorkerTimeouts::from(plan.config.daemon);
+        let times = WorkerTimeouts::from(spec.config.daemon);
         let session = SessionArgs {
-            plan,
+            plan: spec,
             caches,
             private,
             opened,
@@ -140,17 +140,17 @@ impl SessionOpener {
     /// Without it they sign in to none.
     async fn certify(
         &self,
-        plan: &mut SessionSpec,
+        spec: &mut SessionSpec,
         papers: &[(Paper, OwnedFd)],
     ) -> Option<Certified> {
-        let hello = WorkerTimeouts::from(plan.config.daemon).hello;
-        match sign_in::certify_if_needed(&self.spawner, plan, hello).await? {
+        let hello = WorkerTimeouts::from(spec.config.daemon).hello;
+        match sign_in::certify_if_needed(&self.spawner, spec, hello).await? {
             Ok(certified) => {
-                plan.set_sign_in_hosts(sign_in::hosts_with_keys(plan, papers));
+                spec.set_sign_in_hosts(sign_in::hosts_with_keys(spec, papers));
                 Some(certified)
             }
             Err(why) => {
-                plan.notes.push(format!(
+                spec.notes.push(format!(
                     "no key of net.credentials is used in this session, since its certificate \
                      could \
                      not be made: {why}"
@@ -163,12 +163,12 @@ impl SessionOpener {
     /// Makes the session's private directories and the package caches of its project.
     pub(super) async fn make_private_dirs(
         &self,
-        plan: &SessionSpec,
+        spec: &SessionSpec,
     ) -> Result<(PathBuf, Option<CacheLease>), OpenFailure> {
-        let id = &plan.id.0;
+        let id = &spec.id.0;
         let wanted = private_dirs::session_dir_path(&self.settings.temp_root, id);
         let session = self.settings.dirs.state.join("sessions").join(id);
-        let caches = plan.confinement.caches.as_ref().map(FilePath::to_path);
+        let caches = spec.confinement.caches.as_ref().map(FilePath::to_path);
         let (remover, overlays) = (self.remover.clone(), self.overlays.clone());
         blocking(move || {
             let failed = |place: &Path, error: &io::Error| {
@@ -189,18 +189,18 @@ impl SessionOpener {
 
 /// Restores the model that a person chose in an earlier run of the session. If it cannot be used
 /// any more, a note tells the person.
-fn restore_model(mut plan: SessionSpec, name: &str) -> SessionSpec {
-    match plan.with_model(name) {
-        Ok(config) => plan.set_model(config),
+fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
+    match spec.with_model(name) {
+        Ok(config) => spec.set_model(config),
         Err(OpenFailure { message, .. }) => {
-            let now = &plan.setup.model;
-            plan.notes.push(format!(
+            let now = &spec.setup.model;
+            spec.notes.push(format!(
                 "this session uses {now}, not the model chosen earlier: \
                                      {message}"
             ));
         }
     }
-    plan
+    spec
 }
 
 /// Splits recorded changes into those that are still possible and reasons against the others:
@@ -261,18 +261,18 @@ async fn journal_changes(mut journal: Journal, changes: &[Change]) -> Result<Jou
 
 /// Copies the owner's settings for the session's calls into its directory.
 fn with_copied_settings(
-    mut plan: SessionSpec,
+    mut spec: SessionSpec,
     own: &Path,
     authority: Option<&str>,
 ) -> Result<SessionSpec, OpenFailure> {
-    let Some(person) = plan.settings_owner() else { return Ok(plan) };
+    let Some(person) = spec.settings_owner() else { return Ok(spec) };
     let dir = own.join(private_dirs::SETTINGS);
     let handed = copy_settings(&person, &dir, authority).map_err(|error| {
         let message = format!("cannot write into the directory {}: {error}", dir.display());
         OpenFailure::new(FailedKind::Disk, message)
     })?;
-    plan.set_copied_settings(&dir, handed);
-    Ok(plan)
+    spec.set_copied_settings(&dir, handed);
+    Ok(spec)
 }
 
 pub(super) async fn blocking<T: Send + 'static>(

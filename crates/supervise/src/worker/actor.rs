@@ -156,16 +156,16 @@ where
         match message {
             WorkerMsg::ToWorker(generation, what) => state.send_to_process(generation, what),
             WorkerMsg::Process(generation, _) if generation != state.generation => {}
-            WorkerMsg::Process(_, ProcessEvent::Message { message: word, permit: heard }) => {
-                if word.progress() == WorkerProgress::Progressed {
+            WorkerMsg::Process(_, ProcessEvent::Message { message, permit }) => {
+                if message.progress() == WorkerProgress::Progressed {
                     state.progress = WorkerProgress::Progressed;
                 }
                 state.heartbeat.on_message();
-                (state.args.on_event)(WorkerEvent::Message { message: word, permit: heard });
+                (state.args.on_event)(WorkerEvent::Message { message, permit });
             }
             WorkerMsg::Process(_, ProcessEvent::Descriptor(_)) => {
-                if let Some(life) = &state.process {
-                    life.kill_for_breach("an unexpected descriptor");
+                if let Some(process) = &state.process {
+                    process.kill_for_breach("an unexpected descriptor");
                 }
             }
             WorkerMsg::Process(_, ProcessEvent::Ended(cause)) => state.on_ended(&myself, &cause),
@@ -215,21 +215,21 @@ where
         self.generation = self.generation.next();
         self.progress = WorkerProgress::NoInput;
         self.heartbeat = Heartbeat::default();
-        let (slot, generation) = (myself.clone(), self.generation);
-        let life =
+        let (actor, generation) = (myself.clone(), self.generation);
+        let process =
             WorkerProcess::attach(started, generation, self.args.timeouts.hello, move |report| {
-                let _ = slot.send_message(WorkerMsg::Process(generation, report));
+                let _ = actor.send_message(WorkerMsg::Process(generation, report));
             })?;
-        let (worker, pid) = (self.args.kind.executable(), life.pid);
+        let (worker, pid) = (self.args.kind.executable(), process.pid);
         tracing::info!(worker, pid, %generation, session = ?self.args.session, "started");
-        self.process = Some(life);
+        self.process = Some(process);
         (self.args.on_event)(WorkerEvent::Up(generation));
         Ok(())
     }
 
     /// Passes a message to the process that it is for, if that one still runs.
     fn send_to_process(&mut self, generation: Generation, what: ToWorker<L>) {
-        let Some(life) = self.process.as_ref().filter(|_| generation == self.generation) else {
+        let Some(process) = self.process.as_ref().filter(|_| generation == self.generation) else {
             let worker = self.args.kind.executable();
             tracing::debug!(worker, %generation, now = %self.generation, "a message for an ended \
                                                                           process was dropped");
@@ -240,15 +240,15 @@ where
             self.progress = WorkerProgress::NoProgress;
         }
         match what {
-            ToWorker::Message(message) => life.send(&message),
-            ToWorker::Forwarded { messages, permit } => life.forward(&messages, permit),
-            ToWorker::Descriptor(descriptor) => life.send_descriptor(descriptor),
+            ToWorker::Message(message) => process.send(&message),
+            ToWorker::Forwarded { messages, permit } => process.forward(&messages, permit),
+            ToWorker::Descriptor(descriptor) => process.send_descriptor(descriptor),
             ToWorker::Ping(ping) => {
                 match self.heartbeat.next_action(self.started_at.elapsed(), self.args.timeouts.ping)
                 {
-                    PingAction::Send => life.send(&ping),
+                    PingAction::Send => process.send(&ping),
                     PingAction::Wait => {}
-                    PingAction::Unresponsive => life.kill_unresponsive(),
+                    PingAction::Unresponsive => process.kill_unresponsive(),
                 }
             }
         }
@@ -271,9 +271,9 @@ where
     fn suspend(&mut self) {
         // A worker that waits for its restart cannot be suspended yet; the owner asks again once it
         // runs.
-        let Some(life) = self.process.take() else { return };
+        let Some(process) = self.process.take() else { return };
         self.run_state = RunState::Suspending;
-        self.close(life);
+        self.close(process);
     }
 
     fn resume(&mut self, myself: &ActorRef<WorkerMsg<L>>) {
@@ -307,20 +307,20 @@ where
                 return;
             }
         }
-        let life = restart::ExitKind::of(cause, self.progress);
-        self.restart_or_fail(myself, life, cause.to_string());
+        let exit = restart::ExitKind::of(cause, self.progress);
+        self.restart_or_fail(myself, exit, cause.to_string());
     }
 
     fn restart_or_fail(
         &mut self,
         myself: &ActorRef<WorkerMsg<L>>,
-        life: restart::ExitKind,
+        exit: restart::ExitKind,
         cause: String,
     ) {
         let worker = self.args.kind.executable();
         tracing::warn!(worker, session = ?self.args.session, %cause, "ended");
         self.last_cause = Some(cause.clone());
-        let failed = match self.restarts.on_exit(life, self.started_at.elapsed(), jitter()) {
+        let failed = match self.restarts.on_exit(exit, self.started_at.elapsed(), jitter()) {
             RestartDecision::Restart(wait) => {
                 self.restart_count += 1;
                 myself.send_after(wait, || WorkerMsg::Start);
@@ -337,16 +337,16 @@ where
     fn stop(&mut self, myself: &ActorRef<WorkerMsg<L>>, done: oneshot::Sender<()>) {
         self.stopping = Some(done);
         match (self.process.take(), self.run_state) {
-            (Some(life), _) => self.close(life),
+            (Some(process), _) => self.close(process),
             // The end of the process is about to be reported.
             (None, RunState::Suspending | RunState::Resuming) => {}
             (None, RunState::Running | RunState::Suspended) => myself.stop(None),
         }
     }
 
-    fn close(&self, life: WorkerProcess<L>) {
+    fn close(&self, process: WorkerProcess<L>) {
         // The closed channel asks the worker to end; the kill is for a worker that ignores it.
-        let killer = life.close();
+        let killer = process.close();
         let shutdown = self.args.timeouts.shutdown;
         tokio::spawn(async move {
             tokio::time::sleep(shutdown).await;
@@ -364,7 +364,7 @@ where
         ProcessRow {
             worker: self.args.kind.executable().to_owned(),
             session: self.args.session.clone(),
-            pid: self.process.as_ref().map_or(0, |life| life.pid),
+            pid: self.process.as_ref().map_or(0, |process| process.pid),
             generation: self.generation.0,
             restarts: self.restart_count,
             last_cause,

@@ -26,7 +26,7 @@ fn worker(place: &Path) {
     assert!(status.unwrap().success());
 }
 
-async fn slot(
+async fn start_worker(
     place: &Path,
 ) -> (ActorRef<WorkerMsg<SessionLink>>, UnboundedReceiver<WorkerEvent<SessionLink>>) {
     worker(place);
@@ -41,9 +41,9 @@ async fn slot(
             let _ = say.send(event);
         }),
     };
-    let (slot, _) =
+    let (worker, _) =
         WorkerActor::spawn(None, WorkerActor::<SessionLink>::new(), plan).await.unwrap();
-    (slot, events)
+    (worker, events)
 }
 
 async fn up(events: &mut UnboundedReceiver<WorkerEvent<SessionLink>>) -> Generation {
@@ -55,9 +55,9 @@ async fn up(events: &mut UnboundedReceiver<WorkerEvent<SessionLink>>) -> Generat
     }
 }
 
-async fn pid(slot: &ActorRef<WorkerMsg<SessionLink>>) -> u32 {
+async fn pid(worker: &ActorRef<WorkerMsg<SessionLink>>) -> u32 {
     let (reply, row) = oneshot::channel();
-    slot.send_message(WorkerMsg::Describe(reply)).unwrap();
+    worker.send_message(WorkerMsg::Describe(reply)).unwrap();
     row.await.unwrap().pid
 }
 
@@ -85,12 +85,12 @@ fn bytes(generation: Generation, message: &ToSession) -> Vec<u8> {
 #[tokio::test]
 async fn what_is_sent_to_a_dead_process_never_reaches_the_next() {
     let place = tempfile::tempdir().unwrap();
-    let (slot, mut events) = slot(place.path()).await;
-    let mut owner = WorkerRef::new(slot.clone());
+    let (worker, mut events) = start_worker(place.path()).await;
+    let mut owner = WorkerRef::new(worker.clone());
     owner.send(text("before the owner heard of any process"));
     let first = up(&mut events).await;
     owner.up(first);
-    let before = pid(&slot).await;
+    let before = pid(&worker).await;
     owner.send(text("to the first"));
     let expected = bytes(first, &text("to the first"));
     assert_eq!(sent(place.path(), before, expected.len()).await, expected);
@@ -106,10 +106,10 @@ async fn what_is_sent_to_a_dead_process_never_reaches_the_next() {
     owner.up(second);
     owner.send(text("to the second"));
     let expected = bytes(second, &text("to the second"));
-    assert_eq!(sent(place.path(), pid(&slot).await, expected.len()).await, expected);
+    assert_eq!(sent(place.path(), pid(&worker).await, expected.len()).await, expected);
     assert_eq!(permits.available_permits(), 1, "whoever sent it may go on");
 
     let (done, stopped) = oneshot::channel();
-    slot.send_message(WorkerMsg::Stop(done)).unwrap();
+    worker.send_message(WorkerMsg::Stop(done)).unwrap();
     stopped.await.unwrap();
 }

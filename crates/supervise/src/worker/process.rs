@@ -105,7 +105,7 @@ enum OutgoingFrame {
     /// Messages whose sender may send more once this worker has read them.
     Forwarded {
         bytes: Vec<u8>,
-        _heard: OwnedSemaphorePermit,
+        _permit: OwnedSemaphorePermit,
     },
     Descriptor(OwnedFd),
 }
@@ -164,23 +164,23 @@ impl<L: Link> WorkerProcess<L> {
 
     /// Queues a message without waiting. If the queue is full, the worker is killed: it does not
     /// read.
-    pub(crate) fn send(&self, word: &L::To) {
-        if let Some(bytes) = self.encode(word) {
+    pub(crate) fn send(&self, message: &L::To) {
+        if let Some(bytes) = self.encode(message) {
             self.enqueue(OutgoingFrame::Bytes(bytes));
         }
     }
 
     /// Queues messages whose sender may send more once this worker has read them.
-    pub(crate) fn forward(&self, words: &[L::To], heard: OwnedSemaphorePermit) {
-        let framed: Option<Vec<_>> = words.iter().map(|word| self.encode(word)).collect();
+    pub(crate) fn forward(&self, messages: &[L::To], permit: OwnedSemaphorePermit) {
+        let framed: Option<Vec<_>> = messages.iter().map(|message| self.encode(message)).collect();
         if let Some(framed) = framed {
-            self.enqueue(OutgoingFrame::Forwarded { bytes: framed.concat(), _heard: heard });
+            self.enqueue(OutgoingFrame::Forwarded { bytes: framed.concat(), _permit: permit });
         }
     }
 
     /// Encodes a message for the wire. If that fails, the worker is killed and the reason logged.
-    fn encode(&self, word: &L::To) -> Option<Vec<u8>> {
-        let why = match codec::encode(word) {
+    fn encode(&self, message: &L::To) -> Option<Vec<u8>> {
+        let why = match codec::encode(message) {
             Ok(body) if body.len() <= L::MESSAGE_CAP => {
                 return Some(frames(self.generation, 0, &body));
             }
@@ -232,7 +232,7 @@ async fn run_until_exit<L: Link>(
     mut ending: mpsc::UnboundedReceiver<ExitCause>,
     report: &(impl Fn(ProcessEvent<L>) + Send + Sync),
 ) -> Option<ExitCause> {
-    let told = async {
+    let killed = async {
         match ending.recv().await {
             Some(cause) => cause,
             // The handle was dropped; the closed channel asks the worker to end.
@@ -241,7 +241,7 @@ async fn run_until_exit<L: Link>(
     };
     tokio::select! {
         biased;
-        cause = told => { kill(exit); Some(cause) }
+        cause = killed => { kill(exit); Some(cause) }
         cause = listener.read_all(report) => {
             match cause {
                 // End of file: the worker is exiting by itself, and gets time for it.
@@ -374,11 +374,11 @@ impl<L: Link> MessageReader<L> {
             if self.next.is_none() {
                 return Ok(());
             }
-            let unheard = Arc::clone(&self.permits);
-            let Ok(heard) = unheard.acquire_owned().await else { return Ok(()) };
+            let permits = Arc::clone(&self.permits);
+            let Ok(permit) = permits.acquire_owned().await else { return Ok(()) };
             match self.next.take() {
-                Some(IncomingMessage::Message(word)) => {
-                    report(ProcessEvent::Message { message: word, permit: heard })
+                Some(IncomingMessage::Message(message)) => {
+                    report(ProcessEvent::Message { message, permit })
                 }
                 Some(IncomingMessage::Descriptor(descriptor)) => {
                     report(ProcessEvent::Descriptor(descriptor))
@@ -390,7 +390,7 @@ impl<L: Link> MessageReader<L> {
 
     fn decode_next(&mut self) -> Result<Option<IncomingMessage<L>>, ChannelError> {
         while let Some(message) = self.joiner.next_message()? {
-            let word = match message.body {
+            let incoming = match message.body {
                 Some(body) => IncomingMessage::Message(codec::decode(&body)?),
                 None => {
                     let came = self.descriptors.pop_front();
@@ -399,7 +399,7 @@ impl<L: Link> MessageReader<L> {
             };
             // Generation 0 is a worker that has not received a message yet.
             if message.generation == self.generation || message.generation == Generation(0) {
-                return Ok(Some(word));
+                return Ok(Some(incoming));
             }
             tracing::warn!(wire = L::NAME, "a message of an earlier process was dropped");
         }
@@ -414,7 +414,7 @@ async fn write_all(
 ) {
     while let Some(outgoing) = unsent.recv().await {
         let written = match &outgoing {
-            OutgoingFrame::Bytes(bytes) | OutgoingFrame::Forwarded { bytes, _heard: _ } => {
+            OutgoingFrame::Bytes(bytes) | OutgoingFrame::Forwarded { bytes, _permit: _ } => {
                 write_bytes(&mut writer, bytes).await
             }
             OutgoingFrame::Descriptor(descriptor) => {

@@ -18,11 +18,11 @@ fn fails_at(
     limits: RestartLimits,
     ends: impl IntoIterator<Item = (u64, ExitKind)>,
 ) -> Option<usize> {
-    let mut slot = RestartHistory::new(limits);
+    let mut history = RestartHistory::new(limits);
     let mut now = at(1_000_000);
-    let failed = ends.into_iter().position(|(after, life)| {
+    let failed = ends.into_iter().position(|(after, exit)| {
         now += at(after);
-        !restarts(&slot.on_exit(life, now, 0.5))
+        !restarts(&history.on_exit(exit, now, 0.5))
     });
     failed.map(|index| index + 1)
 }
@@ -57,7 +57,7 @@ fn each_edge_of_each_limit() {
     let usual = RestartLimits::default();
     let replaying = RestartLimits { replay: Some((3, at(60_000))), ..usual };
     let one = RestartLimits { no_progress: 1, total: 1, ..usual };
-    let in_a_row = |life, count, apart| (0..count).map(|_| (apart, life)).collect::<Vec<_>>();
+    let in_a_row = |exit, count, apart| (0..count).map(|_| (apart, exit)).collect::<Vec<_>>();
     let table = [
         ("four are borne", usual, in_a_row(NoProgress, 4, 0), None),
         ("the fifth is not", usual, in_a_row(NoProgress, 6, 0), Some(5)),
@@ -98,7 +98,7 @@ fn kinds_count_together_for_the_one_limit_and_apart_for_the_other() {
         HelloTimeout,
         HelloTimeout,
     ];
-    assert_eq!(fails_at(usual, hung.map(|life| (15_000, life))), None, "not in a row");
+    assert_eq!(fails_at(usual, hung.map(|exit| (15_000, exit))), None, "not in a row");
     let late =
         [(0, NoProgress), (0, NoProgress), (0, NoProgress), (0, NoProgress), (10_000, Progressed)];
     assert_eq!(fails_at(usual, late), None, "what is over is over");
@@ -106,25 +106,26 @@ fn kinds_count_together_for_the_one_limit_and_apart_for_the_other() {
 
 #[test]
 fn the_first_restart_is_at_once_and_the_waits_double_to_ten_seconds() {
-    let mut slot = RestartHistory::new(RestartLimits {
+    let mut history = RestartHistory::new(RestartLimits {
         no_progress: 100,
         total: 100,
         ..RestartLimits::default()
     });
-    let waits: Vec<_> = (0..10).map(|n| slot.on_exit(ExitKind::NoProgress, at(n), 1.0)).collect();
+    let waits: Vec<_> =
+        (0..10).map(|n| history.on_exit(ExitKind::NoProgress, at(n), 1.0)).collect();
     let millis = [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000];
     assert_eq!(waits, millis.map(|ms| RestartDecision::Restart(at(ms))));
-    let decision = slot.on_exit(ExitKind::Progressed, at(11), 1.0);
+    let decision = history.on_exit(ExitKind::Progressed, at(11), 1.0);
     assert_eq!(decision, RestartDecision::Restart(Duration::ZERO), "progress starts over");
 }
 
 #[test]
 fn jitter_takes_away_at_most_half() {
     for (jitter, millis) in [(0.0, 50), (0.5, 75), (1.0, 100), (-3.0, 50), (7.0, 100)] {
-        let mut slot = RestartHistory::new(RestartLimits::default());
-        slot.on_exit(ExitKind::NoProgress, at(0), 0.0);
+        let mut history = RestartHistory::new(RestartLimits::default());
+        history.on_exit(ExitKind::NoProgress, at(0), 0.0);
         assert_eq!(
-            slot.on_exit(ExitKind::NoProgress, at(1), jitter),
+            history.on_exit(ExitKind::NoProgress, at(1), jitter),
             RestartDecision::Restart(at(millis))
         );
     }
@@ -133,9 +134,9 @@ fn jitter_takes_away_at_most_half() {
 /// A failed start counts like any other exit: a worker that cannot be started is retried for 0.7 s.
 #[test]
 fn a_failure_during_the_restart_is_waited_out_and_then_given_up() {
-    let mut slot = RestartHistory::new(RestartLimits::default());
+    let mut history = RestartHistory::new(RestartLimits::default());
     let (mut now, mut starts) = (at(0), 0);
-    while let RestartDecision::Restart(wait) = slot.on_exit(ExitKind::NoProgress, now, 1.0) {
+    while let RestartDecision::Restart(wait) = history.on_exit(ExitKind::NoProgress, now, 1.0) {
         now += wait;
         starts += 1;
     }
@@ -145,9 +146,9 @@ fn a_failure_during_the_restart_is_waited_out_and_then_given_up() {
 #[test]
 fn each_failure_says_what_there_was_too_much_of() {
     let said = |ends: Vec<ExitKind>| {
-        let mut slot = RestartHistory::new(RestartLimits::default());
+        let mut history = RestartHistory::new(RestartLimits::default());
         let mut last = RestartDecision::Restart(Duration::ZERO);
-        ends.into_iter().for_each(|life| last = slot.on_exit(life, at(1), 0.0));
+        ends.into_iter().for_each(|exit| last = history.on_exit(exit, at(1), 0.0));
         let RestartDecision::Fail(why) = last else { panic!("{last:?}") };
         why
     };
@@ -160,48 +161,48 @@ fn each_failure_says_what_there_was_too_much_of() {
 /// A machine that sleeps stops the clock or makes it jump; neither makes a slot fail.
 #[test]
 fn a_jump_of_the_clock_fails_nothing() {
-    let mut slot = RestartHistory::new(RestartLimits::default());
+    let mut history = RestartHistory::new(RestartLimits::default());
     for n in 0..4 {
-        assert!(restarts(&slot.on_exit(ExitKind::NoProgress, at(n), 0.0)));
+        assert!(restarts(&history.on_exit(ExitKind::NoProgress, at(n), 0.0)));
     }
     let tomorrow = Duration::from_secs(86_400);
     for n in 0..4 {
-        assert!(restarts(&slot.on_exit(ExitKind::NoProgress, tomorrow + at(n), 0.0)));
+        assert!(restarts(&history.on_exit(ExitKind::NoProgress, tomorrow + at(n), 0.0)));
     }
-    let mut slot = RestartHistory::new(RestartLimits::default());
-    assert!(restarts(&slot.on_exit(ExitKind::NoProgress, tomorrow, 0.0)));
-    assert!(restarts(&slot.on_exit(ExitKind::NoProgress, at(0), 0.0)), "back again");
+    let mut history = RestartHistory::new(RestartLimits::default());
+    assert!(restarts(&history.on_exit(ExitKind::NoProgress, tomorrow, 0.0)));
+    assert!(restarts(&history.on_exit(ExitKind::NoProgress, at(0), 0.0)), "back again");
 }
 
-fn lives() -> impl Strategy<Value = Vec<(u64, ExitKind)>> {
-    let life = prop_oneof![
+fn exits() -> impl Strategy<Value = Vec<(u64, ExitKind)>> {
+    let exit = prop_oneof![
         4 => Just(ExitKind::Progressed),
         4 => Just(ExitKind::NoProgress),
         1 => Just(ExitKind::HelloTimeout),
     ];
-    prop::collection::vec((0_u64..4_000, life), 0..120)
+    prop::collection::vec((0_u64..4_000, exit), 0..120)
 }
 
 proptest! {
     /// The same decision as from the whole history, counted anew each time.
     #[test]
     fn it_remembers_exactly_what_its_limits_speak_of(
-        ends in lives(), fruitless in 1_usize..8, any in 1_usize..40,
+        ends in exits(), fruitless in 1_usize..8, any in 1_usize..40,
     ) {
         let limits = RestartLimits { no_progress: fruitless, total: any, ..RestartLimits::default() };
-        let mut slot = RestartHistory::new(limits);
+        let mut history = RestartHistory::new(limits);
         let (mut now, mut past) = (at(0), Vec::new());
-        for (after, life) in ends {
+        for (after, exit) in ends {
             now += at(after);
-            past.push((now, life));
+            past.push((now, exit));
             let within = |window, counts: fn(ExitKind) -> bool| {
-                past.iter().filter(|(time, life)| now - *time < window && counts(*life)).count()
+                past.iter().filter(|(time, exit)| now - *time < window && counts(*exit)).count()
             };
-            let vain = within(limits.no_progress_window, |life| life != ExitKind::Progressed);
+            let vain = within(limits.no_progress_window, |exit| exit != ExitKind::Progressed);
             let all = within(limits.total_window, |_| true);
-            let hung = past.iter().rev().take_while(|(_, life)| *life == ExitKind::HelloTimeout).count();
+            let hung = past.iter().rev().take_while(|(_, exit)| *exit == ExitKind::HelloTimeout).count();
             let expected = vain < fruitless && all <= any && hung < fruitless;
-            prop_assert_eq!(restarts(&slot.on_exit(life, now, 0.3)), expected);
+            prop_assert_eq!(restarts(&history.on_exit(exit, now, 0.3)), expected);
             if !expected {
                 break;
             }
@@ -211,13 +212,13 @@ proptest! {
     /// However a worker dies, it is started at most so often in a minute, and waits never exceed
     /// the longest.
     #[test]
-    fn no_worker_loops(ends in lives(), jitter in -1.0_f64..2.0) {
+    fn no_worker_loops(ends in exits(), jitter in -1.0_f64..2.0) {
         let limits = RestartLimits::default();
-        let mut slot = RestartHistory::new(limits);
+        let mut history = RestartHistory::new(limits);
         let (mut now, mut starts) = (at(0), Vec::new());
-        for (lived, life) in ends {
+        for (lived, exit) in ends {
             now += at(lived);
-            let RestartDecision::Restart(wait) = slot.on_exit(life, now, jitter) else { break };
+            let RestartDecision::Restart(wait) = history.on_exit(exit, now, jitter) else { break };
             prop_assert!(wait <= limits.longest_wait);
             now += wait;
             starts.push(now);
@@ -228,17 +229,17 @@ proptest! {
 
     /// Forgiven is as good as new.
     #[test]
-    fn forgiveness_forgets_everything(before in lives(), after in lives()) {
+    fn forgiveness_forgets_everything(before in exits(), after in exits()) {
         let mut forgiven = RestartHistory::new(RestartLimits::default());
-        for (time, life) in before {
-            forgiven.on_exit(life, at(time), 0.5);
+        for (time, exit) in before {
+            forgiven.on_exit(exit, at(time), 0.5);
         }
         forgiven.reset();
         let mut new = RestartHistory::new(RestartLimits::default());
         let mut now = at(0);
-        for (lived, life) in after {
+        for (lived, exit) in after {
             now += at(lived);
-            prop_assert_eq!(forgiven.on_exit(life, now, 0.5), new.on_exit(life, now, 0.5));
+            prop_assert_eq!(forgiven.on_exit(exit, now, 0.5), new.on_exit(exit, now, 0.5));
         }
     }
 }

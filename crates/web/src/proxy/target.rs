@@ -80,14 +80,14 @@ mod tests {
     #[test]
     fn what_is_for_nothing() {
         for (method, uri, said) in [
-            ("CONNECT", "127.0.0.1:443", "an address"),
-            ("CONNECT", "[::1]:443", "an address"),
-            ("CONNECT", "2130706433:80", "an address"),
-            ("CONNECT", "example.org", "no port"),
-            ("GET", "http://127.1/", "an address"),
+            ("CONNECT", "127.0.0.1:443", "IP addresses"),
+            ("CONNECT", "[::1]:443", "IP addresses"),
+            ("CONNECT", "2130706433:80", "IP addresses"),
+            ("CONNECT", "example.org", "port is missing"),
+            ("GET", "http://127.1/", "IP addresses"),
             ("GET", "https://example.org/", "CONNECT"),
             ("GET", "ftp://example.org/", "CONNECT"),
-            ("GET", "http://user:secret@example.org/", "user's name"),
+            ("GET", "http://user:secret@example.org/", "user name"),
         ] {
             match asked(method, uri) {
                 Err(TargetError::Refused(_, why)) => assert!(why.contains(said), "{uri}: {why}"),
