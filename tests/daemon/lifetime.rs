@@ -91,7 +91,7 @@ fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
     let desk = Desk::new();
     let ran = run(desk.agentd(&["ps"]));
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("no supervisor runs"), "{ran:?}");
+    assert!(ran.err.contains("no supervisor is running"), "{ran:?}");
     let server = Server::answering(|n, _| match n {
         1 => Answer::text("slowly").stalled_after(1, Duration::from_secs(60)),
         _ => Answer::text("Early."),
@@ -119,7 +119,10 @@ fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
     crate::support::send(private.id(), Signal::SIGTERM);
     private.wait().unwrap();
     assert_eq!(ps.code, 15, "{ps:?}");
-    assert!(ps.err.contains("does not answer") && !ps.err.contains("no supervisor runs"), "{ps:?}");
+    assert!(
+        ps.err.contains("does not answer") && !ps.err.contains("no supervisor is running"),
+        "{ps:?}"
+    );
     assert!(ps.out.contains(&own), "the other's are shown: {ps:?}");
     assert!(ls.err.contains("does not answer"), "{ls:?}");
     assert!(ls.out.contains(&session.0) && ls.out.contains("working"), "{ls:?}");

@@ -100,7 +100,7 @@ fn what_was_asked_before_is_answered_again_without_a_process_and_on_record() {
         shown.contains("12 a.rs: 1 lines (cached from call 1; its files are unchanged)"),
         "{shown}"
     );
-    assert_eq!(shown.matches("nothing had changed").count(), 12, "{shown}");
+    assert_eq!(shown.matches("its files are unchanged").count(), 12, "{shown}");
     let shown = run(desk.agentd(&["audit", "show", &format!("{session}.12")])).out;
     assert!(shown.contains("cached from call 1 of the session"), "{shown}");
     let verified = run(desk.agentd(&["audit", "verify"]));

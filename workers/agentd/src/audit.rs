@@ -19,8 +19,8 @@ pub(crate) use list::{refusals, table};
 pub(crate) use record_text::{outcome, time};
 
 pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
-    let dir = place.audit_dir();
+    let context = CliContext::of_process()?;
+    let dir = context.audit_dir();
     match command {
         AuditCommand::Ls { filter, json } => {
             let calls =
@@ -40,7 +40,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
             Ok(CliExit::Done)
         }
         AuditCommand::Verify => {
-            let (text, exit) = verified(&place)?;
+            let (text, exit) = verified(&context)?;
             print(&text);
             Ok(exit)
         }
@@ -54,12 +54,13 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
 }
 
 /// Verifies the log. Returns the text to print and the exit code.
-pub(crate) fn verified(place: &CliContext) -> Result<(String, CliExit), CliError> {
-    let Anchors { found: anchors, unreadable: mut gaps } = journal::anchors(&place.sessions_dir())
-        .map_err(|error| CliError::config(format!("the sessions cannot be listed: {error}")))?;
-    let found = journal::verify(&place.audit_dir(), &anchors)
+pub(crate) fn verified(context: &CliContext) -> Result<(String, CliExit), CliError> {
+    let Anchors { found: anchors, unreadable: mut gaps } =
+        journal::anchors(&context.sessions_dir())
+            .map_err(|error| CliError::config(format!("the sessions cannot be listed: {error}")))?;
+    let found = journal::verify(&context.audit_dir(), &anchors)
         .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
-    gaps.retain(|(session, error)| !never_began(place, session, error));
+    gaps.retain(|(session, error)| !never_began(context, session, error));
     let mut text = verdict(&found);
     for (session, error) in &gaps {
         text.push_str(&format!("session {session} cannot be read: {}\n", chain(error)));
@@ -70,10 +71,10 @@ pub(crate) fn verified(place: &CliContext) -> Result<(String, CliExit), CliError
 
 /// True if an unreadable session never began. A supervisor that dies while creating a session
 /// leaves a directory without a record, and the log then has no call of it.
-fn never_began(place: &CliContext, session: &str, error: &ReadError) -> bool {
+fn never_began(context: &CliContext, session: &str, error: &ReadError) -> bool {
     let filter = Filter { session: Some(session.to_owned()), ..Filter::default() };
     matches!(error, ReadError::NoHeader { .. } | ReadError::Missing { .. })
-        && journal::calls(&place.audit_dir(), &filter).is_ok_and(|calls| calls.is_empty())
+        && journal::calls(&context.audit_dir(), &filter).is_ok_and(|calls| calls.is_empty())
 }
 
 fn verdict(found: &Verification) -> String {

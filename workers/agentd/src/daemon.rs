@@ -19,27 +19,27 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const END: Duration = Duration::from_secs(30);
 
 pub(crate) fn main(command: &DaemonCommand) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
+    let context = CliContext::of_process()?;
     let executable = sibling_executable("agentd-supervisor")?;
     match command {
         DaemonCommand::Start => {
-            place.writable_state()?;
-            let connection = of(&place, &executable)?.find_or_start()?;
+            context.writable_state()?;
+            let connection = of(&context, &executable)?.find_or_start()?;
             eprintln!("agentd: the daemon is running (process {})", connection.supervisor_pid());
             Ok(CliExit::Done)
         }
-        DaemonCommand::Stop { force } => stop(&of(&place, &executable)?, unfinished(*force)),
+        DaemonCommand::Stop { force } => stop(&of(&context, &executable)?, unfinished(*force)),
         DaemonCommand::Restart { force } => {
-            let daemon = of(&place, &executable)?;
+            let daemon = of(&context, &executable)?;
             stop(&daemon, unfinished(*force))?;
             let connection = daemon.find_or_start()?;
             eprintln!("agentd: the daemon is running (process {})", connection.supervisor_pid());
             Ok(CliExit::Done)
         }
-        DaemonCommand::Status { json } => status(&of(&place, &executable)?, *json),
+        DaemonCommand::Status { json } => status(&of(&context, &executable)?, *json),
         DaemonCommand::Run => {
-            place.writable_state()?;
-            place.dirs.socket()?;
+            context.writable_state()?;
+            context.dirs.socket()?;
             Err(become_daemon(&launch(&executable)).into())
         }
     }
@@ -47,10 +47,10 @@ pub(crate) fn main(command: &DaemonCommand) -> Result<CliExit, CliError> {
 
 /// The way to the daemon of this user; nothing is started by asking for it.
 pub(crate) fn of<'a>(
-    place: &CliContext,
+    context: &CliContext,
     executable: &'a Path,
 ) -> Result<DaemonSource<'a>, CliError> {
-    Ok(DaemonSource::at(place.dirs.socket()?, launch(executable)))
+    Ok(DaemonSource::at(context.dirs.socket()?, launch(executable)))
 }
 
 fn launch(executable: &Path) -> SupervisorLaunch<'_> {

@@ -177,7 +177,7 @@ fn task(
         project: FilePath::from(scene.project()),
         added: Vec::new(),
         start: Start::New,
-        env: scene.place()?.passed(None, &[]),
+        env: scene.context()?.passed(None, &[]),
         settings: vec![
             set("provider.name", "replay"),
             set("provider.model", "recorded"),
@@ -213,13 +213,13 @@ fn conversation(finished: &Finished) -> DemoCheck {
 /// Prints the records, the refusals and the result of `audit verify`, and checks that the records
 /// name the observable refusals.
 fn record(scene: &DemoScene, view: &DemoView, colour: Colour) -> Result<[DemoCheck; 2], CliError> {
-    let place = scene.place()?;
-    let calls = journal::calls(&place.audit_dir(), &journal::Filter::default())
+    let context = scene.context()?;
+    let calls = journal::calls(&context.audit_dir(), &journal::Filter::default())
         .map_err(|error| CliError::internal(chain(&error)))?;
     print(&format!("\n{}\n{}", colour.bold("The audit log"), audit::table(&calls)));
     print(&audit::refusals(&calls));
     print(NOT_OBSERVABLE);
-    let (text, exit) = audit::verified(&place)?;
+    let (text, exit) = audit::verified(&context)?;
     print(&text);
     let verified = if exit == CliExit::Done { Ok("verified".to_owned()) } else { Err(text) };
     Ok([

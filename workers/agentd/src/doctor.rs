@@ -87,7 +87,7 @@ pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> 
     };
     findings.extend(executables());
     match CliContext::of_process() {
-        Ok(place) => findings.extend(of_place(&place)),
+        Ok(context) => findings.extend(of_context(&context)),
         Err(failure) => findings.push(DoctorFinding::missing(
             "directories",
             failure.message().to_owned(),
@@ -308,16 +308,16 @@ fn daemon(socket: &Path) -> Vec<DoctorFinding> {
     troubles.map(|trouble| DoctorFinding::note("daemon", format!("{text}; {trouble}"))).collect()
 }
 
-fn of_place(place: &CliContext) -> Vec<DoctorFinding> {
+fn of_context(context: &CliContext) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    findings.push(match place.writable_state() {
-        Ok(()) => DoctorFinding::ok("state", place.dirs.state.display().to_string()),
+    findings.push(match context.writable_state() {
+        Ok(()) => DoctorFinding::ok("state", context.dirs.state.display().to_string()),
         Err(failure) => {
             DoctorFinding::missing("state", failure.message().to_owned(), CliExit::Configuration)
                 .hint("set XDG_STATE_HOME to a directory of your own")
         }
     });
-    match place.dirs.socket() {
+    match context.dirs.socket() {
         Ok(socket) => {
             findings.push(DoctorFinding::ok("socket", format!("would be {}", socket.display())));
             findings.extend(daemon(&socket));
@@ -327,8 +327,8 @@ fn of_place(place: &CliContext) -> Vec<DoctorFinding> {
         }
     }
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
-    findings.extend(path::findings(place, &here));
-    match place.load(&here, &[], TrustFlag::NotGiven) {
+    findings.extend(path::findings(context, &here));
+    match context.load(&here, &[], TrustFlag::NotGiven) {
         Ok(config) => {
             let warnings = config.warnings.len();
             findings.push(match warnings {

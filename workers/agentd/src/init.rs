@@ -9,8 +9,8 @@ use std::path::Path;
 
 pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
     let project = real_dir(project, "the project directory")?;
-    let place = CliContext::of_process()?;
-    let store = TrustStore::at(place.dirs.trust_file());
+    let context = CliContext::of_process()?;
+    let store = TrustStore::at(context.dirs.trust_file());
     match init_project(&project, &store) {
         Ok(file) => {
             print(&format!(

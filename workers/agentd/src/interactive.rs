@@ -30,11 +30,11 @@ pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
              `agentd --help` lists the commands",
         ));
     }
-    let place = CliContext::of_process()?;
+    let context = CliContext::of_process()?;
     let earlier = match &flags.resume {
-        Some(id) => Some(sessions::named(&place, id)?),
-        None if flags.continue_newest => Some(sessions::newest_here(&place, &flags.session)?),
-        None => unfinished_here(&place, &flags.session)?,
+        Some(id) => Some(sessions::named(&context, id)?),
+        None if flags.continue_newest => Some(sessions::newest_here(&context, &flags.session)?),
+        None => unfinished_here(&context, &flags.session)?,
     };
     let (start, need) = match earlier {
         Some(of) if flags.fork => (Start::Fork { of, at: None }, KeyNeed::Always),
@@ -42,7 +42,7 @@ pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
         None => (Start::New, KeyNeed::Always),
     };
     run_attached(
-        &place,
+        &context,
         &flags.session,
         start,
         need,
@@ -52,9 +52,9 @@ pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
 
 /// `agentd new`.
 pub(crate) fn new(prompt: Option<String>, flags: &SessionFlags) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
+    let context = CliContext::of_process()?;
     let entrance = attach_options(prompt, Rights::Full, Others::Stay);
-    run_attached(&place, flags, Start::New, KeyNeed::Always, entrance)
+    run_attached(&context, flags, Start::New, KeyNeed::Always, entrance)
 }
 
 /// `agentd attach`.
@@ -64,13 +64,13 @@ pub(crate) fn attach(
     rights: Rights,
     others: Others,
 ) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
+    let context = CliContext::of_process()?;
     let session = match beginning {
-        Some(beginning) => sessions::named(&place, beginning)?,
-        None => sessions::newest_here(&place, flags)?,
+        Some(beginning) => sessions::named(&context, beginning)?,
+        None => sessions::newest_here(&context, flags)?,
     };
     // A read-only client does not start a supervisor.
-    if rights == Rights::ReadOnly && sessions::holder(&place, &session)?.is_none() {
+    if rights == Rights::ReadOnly && sessions::holder(&context, &session)?.is_none() {
         return Err(CliError::user(format!(
             "session {session} is not running, so there is nothing to watch"
         ))
@@ -78,11 +78,11 @@ pub(crate) fn attach(
             "`agentd show {session}` prints it, `agentd attach {session}` continues it"
         )));
     }
-    let project = journal::header(&sessions::directory(&place, &session));
+    let project = journal::header(&sessions::directory(&context, &session));
     let project = project.map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
     let flags = SessionFlags { project: Some(project.project.0), ..flags.clone() };
     let entrance = attach_options(None, rights, others);
-    run_attached(&place, &flags, resumed(session, rights), KeyNeed::WhereSet, entrance)
+    run_attached(&context, &flags, resumed(session, rights), KeyNeed::WhereSet, entrance)
 }
 
 fn attach_options(prompt: Option<String>, rights: Rights, others: Others) -> AttachOptions {
@@ -100,11 +100,11 @@ fn resumed(session: SessionId, rights: Rights) -> Start {
 
 /// This project's newest session, if it is running or its last turn has no end.
 fn unfinished_here(
-    place: &CliContext,
+    context: &CliContext,
     flags: &SessionFlags,
 ) -> Result<Option<SessionId>, CliError> {
     let project = project(flags)?;
-    let Some(row) = sessions::newest_of(place, &project) else { return Ok(None) };
+    let Some(row) = sessions::newest_of(context, &project) else { return Ok(None) };
     Ok(match row.state {
         SessionState::Idle
         | SessionState::Working
@@ -112,7 +112,9 @@ fn unfinished_here(
         | SessionState::Degraded(_)
         | SessionState::CutShort(_)
         | SessionState::IdleCutShort(_) => Some(row.session),
-        SessionState::Ended => sessions::is_unfinished(place, &row.session).then_some(row.session),
+        SessionState::Ended => {
+            sessions::is_unfinished(context, &row.session).then_some(row.session)
+        }
         SessionState::Unreadable(why) => {
             eprintln!("agentd: session {} cannot be read: {why}", row.session);
             None
@@ -129,7 +131,7 @@ fn is_terminal() -> bool {
 }
 
 fn run_attached(
-    place: &CliContext,
+    context: &CliContext,
     flags: &SessionFlags,
     start: Start,
     need: KeyNeed,
@@ -139,14 +141,14 @@ fn run_attached(
         return Err(CliError::user("this needs a terminal")
             .hint("`agentd -p` is for scripts, `agentd show` and `agentd logs -f` for pipes"));
     }
-    place.writable_state()?;
+    context.writable_state()?;
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
-    entrance.leader = place.load(&project(flags)?, &[], trust)?.ui.leader;
+    entrance.leader = context.load(&project(flags)?, &[], trust)?.ui.leader;
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
         CliError::config(format!("ui.leader is {:?}, which is not a free key", entrance.leader))
             .hint("write it as \"Ctrl-\\\\\" or with a letter that is free, such as \"Ctrl-b\"")
     })?;
-    let (opening, papers) = open_request(place, flags, start, Audience::Person, need)?;
+    let (opening, papers) = open_request(context, flags, start, Audience::Person, need)?;
     let variable = |name: &str| std::env::var(name).ok();
     let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let visit = AttachArgs {
@@ -157,12 +159,12 @@ fn run_attached(
         colour: Colour::decide(Terminal::Yes, variable),
     };
     let executable = sibling_executable("agentd-supervisor")?;
-    let mut daemon = daemon::of(place, &executable)?;
+    let mut daemon = daemon::of(context, &executable)?;
     // A daemon that refuses this client fails here, with the full reason.
     drop(daemon.find_or_start()?);
     let signals = BlockedSignals::block()
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
-    let records = |session: &SessionId| records(place, session);
+    let records = |session: &SessionId| records(context, session);
     let left = client::attach(&mut daemon, visit, &records, |inputs| {
         signals.deliver_as(inputs, ScreenInput::Signal);
     });
@@ -171,9 +173,9 @@ fn run_attached(
 }
 
 /// The audit records of a session, as `:audit` shows them.
-fn records(place: &CliContext, session: &SessionId) -> String {
+fn records(context: &CliContext, session: &SessionId) -> String {
     let filter = Filter { session: Some(session.0.clone()), ..Filter::default() };
-    match journal::calls(&place.audit_dir(), &filter) {
+    match journal::calls(&context.audit_dir(), &filter) {
         Ok(calls) if calls.is_empty() => "no call yet".to_owned(),
         Ok(calls) => audit::table(&calls) + &audit::refusals(&calls),
         Err(error) => format!("the audit log cannot be read: {}", chain(&error)),

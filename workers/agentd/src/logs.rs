@@ -21,9 +21,9 @@ pub(crate) enum FollowMode {
 }
 
 pub(crate) fn main(beginning: Option<&str>, then: FollowMode) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
-    let session = beginning.map(|beginning| sessions::named(&place, beginning)).transpose()?;
-    let dir = place.dirs.state.join("log");
+    let context = CliContext::of_process()?;
+    let session = beginning.map(|beginning| sessions::named(&context, beginning)).transpose()?;
+    let dir = context.dirs.state.join("log");
     let wanted = |line: &str| session.as_ref().is_none_or(|session| line.contains(&session.0));
     let mut shown = 0;
     let old = dir.join("supervisor.log.old");

@@ -30,7 +30,7 @@ pub(crate) enum KeyNeed {
 
 /// The opening, and the descriptors that its `papers` name.
 pub(crate) fn open_request(
-    place: &CliContext,
+    context: &CliContext,
     flags: &SessionFlags,
     start: Start,
     audience: Audience,
@@ -47,7 +47,7 @@ pub(crate) fn open_request(
         settings.push(("context.files".to_owned(), pinned(file, &project)?));
     }
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
-    let config = place.load(&project, &settings, trust)?;
+    let config = context.load(&project, &settings, trust)?;
     if config.provider.model.is_none() {
         let words = config.provider.name.vendor().no_model();
         return Err(CliError::config(words)
@@ -61,7 +61,7 @@ pub(crate) fn open_request(
         Some(KeySource::Variable(variable)) => Some(variable.name),
         Some(KeySource::File { .. } | KeySource::Command { .. }) | None => None,
     };
-    let (mut papers, mut descriptors) = passed_fds(place, flags, &config, key)?;
+    let (mut papers, mut descriptors) = passed_fds(context, flags, &config, key)?;
     let network = network(flags);
     if network.unwrap_or(config.network) == Network::Listed {
         for (host, descriptor) in host_keys(&config, need)? {
@@ -73,7 +73,7 @@ pub(crate) fn open_request(
         project: FilePath::from(&project),
         added,
         start,
-        env: place.passed(key_variable, &config.sandbox.env),
+        env: context.passed(key_variable, &config.sandbox.env),
         settings,
         mode: flags.permission_mode,
         network,
@@ -176,7 +176,7 @@ fn key(config: &Config) -> Result<Option<KeySource>, CliError> {
 }
 
 fn passed_fds(
-    place: &CliContext,
+    context: &CliContext,
     flags: &SessionFlags,
     config: &Config,
     key: Option<KeySource>,
@@ -188,7 +188,7 @@ fn passed_fds(
         descriptors.push(descriptor);
     };
     if let Some(key) = key {
-        add(Paper::Key, sealed(place, &key)?);
+        add(Paper::Key, sealed(context, &key)?);
     }
     match (&flags.recording.replay, config.provider.name) {
         (Some(file), _) => {
@@ -239,10 +239,10 @@ fn host_key(credential: &CredentialConfig) -> Result<OwnedFd, CliError> {
 }
 
 /// The key in a sealed memory file.
-fn sealed(place: &CliContext, key: &KeySource) -> Result<OwnedFd, CliError> {
+fn sealed(context: &CliContext, key: &KeySource) -> Result<OwnedFd, CliError> {
     match key {
         KeySource::Variable(variable) => {
-            let value = place.environment.get(variable.name).unwrap_or_default();
+            let value = context.environment.get(variable.name).unwrap_or_default();
             seal_key(value.as_bytes().trim_ascii())
                 .map_err(|error| CliError::internal(format!("cannot pass the key on: {error}")))
         }

@@ -11,10 +11,10 @@ use protocol::confinement::Tier;
 use serde_json::json;
 
 pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
+    let context = CliContext::of_process()?;
     let mut rows = Vec::new();
     let mut exit = CliExit::Done;
-    for socket in query::sockets(&place.dirs.runtime) {
+    for socket in query::sockets(&context.dirs.runtime) {
         let reached = query::connect_if_running(&socket);
         match reached.and_then(|found| found.map(|mut it| processes(&mut it)).transpose()) {
             Ok(found) => rows.extend(found.into_iter().flatten()),

@@ -16,14 +16,14 @@ const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// Connections to all running supervisors: the daemon first, then private ones. A supervisor that
 /// does not answer is reported and skipped.
-pub(crate) fn connect_all(place: &CliContext) -> Vec<SupervisorConnection> {
+pub(crate) fn connect_all(context: &CliContext) -> Vec<SupervisorConnection> {
     let reached = |socket: &PathBuf| {
         connect_if_running(socket).unwrap_or_else(|failure| {
             warn_no_answer(&failure);
             None
         })
     };
-    sockets(&place.dirs.runtime).iter().filter_map(reached).collect()
+    sockets(&context.dirs.runtime).iter().filter_map(reached).collect()
 }
 
 /// The sockets of supervisors: of the one for all sessions, and of those for one run each.

@@ -11,9 +11,9 @@ use protocol::ids::SessionId;
 use std::collections::BTreeMap;
 
 pub(crate) fn main(beginning: &str) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
+    let context = CliContext::of_process()?;
     let mut found = BTreeMap::new();
-    let mut running = query::connect_all(&place);
+    let mut running = query::connect_all(&context);
     for (at, connection) in running.iter_mut().enumerate() {
         let rows = processes(connection)?;
         let here = rows.into_iter().filter_map(|row| row.session);

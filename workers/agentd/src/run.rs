@@ -40,12 +40,12 @@ fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, CliError>
         InputFormat::Text => Some(prompt::read(given)?),
         InputFormat::StreamJson => prompt::none(given).map(|()| None)?,
     };
-    let place = CliContext::of_process()?;
-    place.writable_state()?;
-    let task = task(&place, flags, prompt)?;
+    let context = CliContext::of_process()?;
+    context.writable_state()?;
+    let task = task(&context, flags, prompt)?;
     let mut view = view(flags.output_format);
     let executable = sibling_executable("agentd-supervisor")?;
-    let mut daemon = daemon::of(&place, &executable)?;
+    let mut daemon = daemon::of(&context, &executable)?;
     if daemon.find()?.is_some() {
         let signals = held_signals()?;
         let ran = client::run(&mut daemon, task, view.as_mut(), |inputs| signals.deliver(inputs));
@@ -115,10 +115,10 @@ fn view(format: OutputFormat) -> Box<dyn RunView> {
 }
 
 /// The task, from flags, environment and configuration.
-fn task(place: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Result<Task, CliError> {
-    let start = start(place, flags)?;
+fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Result<Task, CliError> {
+    let start = start(context, flags)?;
     let (opening, papers) =
-        open_request(place, &flags.session, start, Audience::Nobody, KeyNeed::Always)?;
+        open_request(context, &flags.session, start, Audience::Nobody, KeyNeed::Always)?;
     let (prompt, more) = match prompt {
         Some(prompt) => (prompt, Prompts::One),
         None => prompt::first_of_stream()?,
@@ -127,10 +127,10 @@ fn task(place: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Result<
 }
 
 /// A new session, or which earlier one.
-fn start(place: &CliContext, flags: &RunFlags) -> Result<Start, CliError> {
+fn start(context: &CliContext, flags: &RunFlags) -> Result<Start, CliError> {
     let earlier = match (&flags.resume, flags.continue_newest) {
-        (Some(id), _) => Some(sessions::named(place, id)?),
-        (None, true) => Some(sessions::newest_here(place, &flags.session)?),
+        (Some(id), _) => Some(sessions::named(context, id)?),
+        (None, true) => Some(sessions::newest_here(context, &flags.session)?),
         (None, false) => None,
     };
     Ok(match (earlier, flags.fork) {

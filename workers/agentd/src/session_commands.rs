@@ -16,9 +16,9 @@ use serde_json::json;
 
 /// Ends a running session. A session that is not running is left as it is.
 pub(crate) fn end(beginning: &str, ending: Ending) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
-    let session = sessions::named(&place, beginning)?;
-    match sessions::holder(&place, &session)? {
+    let context = CliContext::of_process()?;
+    let session = sessions::named(&context, beginning)?;
+    match sessions::holder(&context, &session)? {
         Some(mut connection) => {
             let word = FromClient::End { session: session.clone(), ending };
             let answer = query::ask_within_limit(&mut connection, &word)?;
@@ -37,11 +37,11 @@ pub(crate) fn end(beginning: &str, ending: Ending) -> Result<CliExit, CliError> 
 /// Removes an ended session. Only supervisors write in the state directory, so the daemon does it
 /// if it runs, or else a private supervisor.
 pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
-    let session = sessions::named(&place, beginning)?;
+    let context = CliContext::of_process()?;
+    let session = sessions::named(&context, beginning)?;
     let executable = sibling_executable("agentd-supervisor")?;
     let word = FromClient::Remove { session: session.clone() };
-    match daemon::of(&place, &executable)?.find()? {
+    match daemon::of(&context, &executable)?.find()? {
         Some(mut connection) => query::ask_done(&mut connection, &word)?,
         None => {
             let launch = SupervisorLaunch {
@@ -65,16 +65,16 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
 
 /// Begins a new session as a copy of another, and names it.
 pub(crate) fn fork(beginning: &str, at: Option<u64>, json: bool) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
-    let of = sessions::named(&place, beginning)?;
-    let header = journal::header(&sessions::directory(&place, &of));
+    let context = CliContext::of_process()?;
+    let of = sessions::named(&context, beginning)?;
+    let header = journal::header(&sessions::directory(&context, &of));
     let header = header.map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
     let flags = SessionFlags { project: Some(header.project.0), ..Default::default() };
     let start = Start::Fork { of: of.clone(), at };
     let (opening, papers) =
-        open_request(&place, &flags, start, Audience::Person, KeyNeed::WhereSet)?;
+        open_request(&context, &flags, start, Audience::Person, KeyNeed::WhereSet)?;
     let executable = sibling_executable("agentd-supervisor")?;
-    let mut connection = daemon::of(&place, &executable)?.find_or_start()?;
+    let mut connection = daemon::of(&context, &executable)?.find_or_start()?;
     let answer = query::opened(&mut connection, opening, &papers)?;
     let ToClient::Opened { session, .. } = answer else { return Err(query::unexpected(&answer)) };
     match json {

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 const TITLE: usize = 60;
 
 /// All sessions, those with the newest record first.
-pub(crate) fn rows(place: &CliContext) -> Vec<SessionRow> {
+pub(crate) fn rows(context: &CliContext) -> Vec<SessionRow> {
     let mut rows: Vec<SessionRow> = Vec::new();
-    for mut connection in query::connect_all(place) {
+    for mut connection in query::connect_all(context) {
         for row in listed(&mut connection) {
             // Each supervisor also lists the sessions on disk. Only the one that runs a session
             // knows its state.
@@ -31,8 +31,8 @@ pub(crate) fn rows(place: &CliContext) -> Vec<SessionRow> {
         }
     }
     let known: BTreeSet<String> = rows.iter().map(|row| row.session.0.clone()).collect();
-    let unknown = on_disk(place).into_iter().filter(|id| !known.contains(id));
-    rows.extend(unknown.map(|id| from_disk(&place.sessions_dir().join(&id), id)));
+    let unknown = on_disk(context).into_iter().filter(|id| !known.contains(id));
+    rows.extend(unknown.map(|id| from_disk(&context.sessions_dir().join(&id), id)));
     rows.sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.session.cmp(&b.session)));
     rows
 }
@@ -49,11 +49,11 @@ fn listed(connection: &mut SupervisorConnection) -> Vec<SessionRow> {
 /// The supervisor that runs this session. `None` if none does. An error if a supervisor did not
 /// answer, because it may be that one.
 pub(crate) fn holder(
-    place: &CliContext,
+    context: &CliContext,
     session: &SessionId,
 ) -> Result<Option<SupervisorConnection>, CliError> {
     let mut silent = None;
-    for socket in query::sockets(&place.dirs.runtime) {
+    for socket in query::sockets(&context.dirs.runtime) {
         let found = query::connect_if_running(&socket).and_then(|connection| match connection {
             Some(mut connection) => Ok(holds(&mut connection, session)?.then_some(connection)),
             None => Ok(None),
@@ -75,20 +75,20 @@ fn holds(connection: &mut SupervisorConnection, session: &SessionId) -> Result<b
 }
 
 /// The newest session of this project.
-pub(crate) fn newest_of(place: &CliContext, project: &Path) -> Option<SessionRow> {
-    rows(place).into_iter().find(|row| row.project.to_path() == project)
+pub(crate) fn newest_of(context: &CliContext, project: &Path) -> Option<SessionRow> {
+    rows(context).into_iter().find(|row| row.project.to_path() == project)
 }
 
 /// The one session whose name begins so.
-pub(crate) fn named(place: &CliContext, beginning: &str) -> Result<SessionId, CliError> {
-    let mut found = on_disk(place);
+pub(crate) fn named(context: &CliContext, beginning: &str) -> Result<SessionId, CliError> {
+    let mut found = on_disk(context);
     found.retain(|name| name.starts_with(beginning));
     match found.as_slice() {
         [one] if !beginning.is_empty() => Ok(SessionId(one.clone())),
         [] => Err(CliError::user(format!("there is no session {beginning:?}"))
             .hint("`agentd ls` lists them")),
         several => {
-            let some = several.iter().take(5).map(|id| candidate(place, id)).collect::<Vec<_>>();
+            let some = several.iter().take(5).map(|id| candidate(context, id)).collect::<Vec<_>>();
             let more = if several.len() > some.len() { "\n  …" } else { "" };
             Err(CliError::user(format!("{} sessions begin with {beginning:?}", several.len()))
                 .hint(format!("give a longer prefix:\n  {}{more}", some.join("\n  "))))
@@ -97,18 +97,18 @@ pub(crate) fn named(place: &CliContext, beginning: &str) -> Result<SessionId, Cl
 }
 
 /// The directory of a session.
-pub(crate) fn directory(place: &CliContext, session: &SessionId) -> PathBuf {
-    place.sessions_dir().join(&session.0)
+pub(crate) fn directory(context: &CliContext, session: &SessionId) -> PathBuf {
+    context.sessions_dir().join(&session.0)
 }
 
-fn candidate(place: &CliContext, id: &str) -> String {
-    let row = from_disk(&place.sessions_dir().join(id), id.to_owned());
+fn candidate(context: &CliContext, id: &str) -> String {
+    let row = from_disk(&context.sessions_dir().join(id), id.to_owned());
     format!("{id}  {}", row.title)
 }
 
 /// Names of all sessions on disk, in order.
-fn on_disk(place: &CliContext) -> Vec<String> {
-    journal::sessions(&place.sessions_dir()).unwrap_or_default()
+fn on_disk(context: &CliContext) -> Vec<String> {
+    journal::sessions(&context.sessions_dir()).unwrap_or_default()
 }
 
 fn from_disk(dir: &Path, id: String) -> SessionRow {
@@ -133,23 +133,26 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
 }
 
 /// The newest session of the project that the flags name. An error if there is none.
-pub(crate) fn newest_here(place: &CliContext, flags: &SessionFlags) -> Result<SessionId, CliError> {
+pub(crate) fn newest_here(
+    context: &CliContext,
+    flags: &SessionFlags,
+) -> Result<SessionId, CliError> {
     let named = flags.project.as_deref().unwrap_or(Path::new("."));
     let project = real_dir(named, "the project directory")?;
-    newest_of(place, &project).map(|row| row.session).ok_or_else(|| {
+    newest_of(context, &project).map(|row| row.session).ok_or_else(|| {
         CliError::user(format!("there is no session of {}", project.display()))
             .hint("`agentd ls` lists all sessions, `agentd new` starts one")
     })
 }
 
 /// True if the last turn on disk has no end.
-pub(crate) fn is_unfinished(place: &CliContext, session: &SessionId) -> bool {
+pub(crate) fn is_unfinished(context: &CliContext, session: &SessionId) -> bool {
     let turns = |entry: Entry| {
         let ended = matches!(entry.record, Record::TurnEnded { .. });
         let begun = matches!(entry.record, Record::Prompt { .. });
         (begun || ended).then_some(begun)
     };
-    let last = journal::newest(&directory(place, session), 1, turns);
+    let last = journal::newest(&directory(context, session), 1, turns);
     last.is_ok_and(|last| last == [true])
 }
 

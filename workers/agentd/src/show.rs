@@ -46,14 +46,14 @@ fn each(
     text: impl Fn(&Entry) -> String,
     rest: impl Fn(&CutShort) -> String,
 ) -> Result<CliExit, CliError> {
-    let place = CliContext::of_process()?;
-    let session = sessions::named(&place, beginning)?;
+    let context = CliContext::of_process()?;
+    let session = sessions::named(&context, beginning)?;
     let unreadable = |error: &journal::ReadError| {
         CliError::config(chain(error)).exit(CliExit::Failed).hint(format!(
             "`agentd fork {session}` starts a new session from the undamaged records"
         ))
     };
-    let directory = sessions::directory(&place, &session);
+    let directory = sessions::directory(&context, &session);
     let reader = journal::read(&directory).map_err(|error| unreadable(&error))?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     for entry in reader {

@@ -99,7 +99,7 @@ impl DemoScene {
     }
 
     /// The context of a process with these variables.
-    pub(super) fn place(&self) -> Result<CliContext, CliError> {
+    pub(super) fn context(&self) -> Result<CliContext, CliError> {
         let kept = ["PATH", "LANG", "TERM", "AGENTD_SANDBOX_TIER"];
         let kept =
             kept.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));

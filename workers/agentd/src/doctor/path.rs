@@ -14,17 +14,18 @@ const WAY_ON: &str =
     "install the program in a directory of its own, or add its directory with --add-dir";
 
 /// A note on each such directory; one line where commands get all.
-pub(super) fn findings(place: &CliContext, here: &Path) -> Vec<DoctorFinding> {
-    let path = value(&place.environment, "PATH").unwrap_or_default();
-    let home = place.environment.absolute("HOME").and_then(|home| home.canonicalize().ok());
-    let keys = CredentialPaths::of(&place.passed(None, &[]), home.as_deref()).places();
-    let own = [Some(&place.dirs.state), Some(&place.dirs.runtime), place.dirs.config.as_ref()];
+pub(super) fn findings(context: &CliContext, here: &Path) -> Vec<DoctorFinding> {
+    let path = value(&context.environment, "PATH").unwrap_or_default();
+    let home = context.environment.absolute("HOME").and_then(|home| home.canonicalize().ok());
+    let keys = CredentialPaths::of(&context.passed(None, &[]), home.as_deref()).places();
+    let own =
+        [Some(&context.dirs.state), Some(&context.dirs.runtime), context.dirs.config.as_ref()];
     let kept: Vec<PathBuf> = own.into_iter().flatten().cloned().chain(keys).collect();
     let person = nix::unistd::getuid().as_raw();
     let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
     let ground = PathPolicy {
         home: home.as_deref(),
-        known: &sandbox::runnable_paths(&wanted(place, here, home.as_deref())),
+        known: &sandbox::runnable_paths(&wanted(context, here, home.as_deref())),
         kept: &kept,
         writable: &[here.to_owned()],
         is_written_by: sandbox::is_changeable_in,
@@ -47,16 +48,16 @@ fn value(environment: &Environment, name: &str) -> Option<String> {
 }
 
 /// A command's confinement in this directory, with the fields that decide about programs.
-fn wanted(place: &CliContext, here: &Path, home: Option<&Path>) -> Confinement {
+fn wanted(context: &CliContext, here: &Path, home: Option<&Path>) -> Confinement {
     let homes = TOOL_HOMES.into_iter().filter_map(|name| {
-        let path = place.environment.absolute(name)?;
+        let path = context.environment.absolute(name)?;
         Some((name.to_owned(), FilePath::from(path)))
     });
     Confinement {
         profile: Profile::Command,
         project: FilePath::from(here),
         added: Vec::new(),
-        temp: FilePath::from(place.dirs.runtime.join("temp")),
+        temp: FilePath::from(context.dirs.runtime.join("temp")),
         private: Vec::new(),
         caches: None,
         overlays: None,

@@ -35,10 +35,10 @@ const SWITCHES: &[(&str, &str, &str)] = &[
 
 /// Who asked for a lower tier than this host allows, as the configuration has it here.
 pub(super) fn forced(host: &HostProbe) -> Option<ValueOrigin> {
-    let place = CliContext::of_process().ok()?;
+    let context = CliContext::of_process().ok()?;
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
     // An invalid configuration has a finding of its own.
-    let config = place.load(&here, &[], TrustFlag::NotGiven).ok()?;
+    let config = context.load(&here, &[], TrustFlag::NotGiven).ok()?;
     let lower = config.sandbox.highest_tier < host.tier;
     let row = config.rows.into_iter().find(|row| row.key == "sandbox.tier");
     row.filter(|_| lower).map(|row| row.origin)
