@@ -36,11 +36,11 @@ impl SyntaxEngine for Trees {
         language::NAMES
     }
 
-    fn called(&self, name: &str) -> Option<&'static str> {
+    fn language_named(&self, name: &str) -> Option<&'static str> {
         Some(language::called(name)?.name)
     }
 
-    fn of_file(&self, path: &Path) -> Option<&'static str> {
+    fn language_of_file(&self, path: &Path) -> Option<&'static str> {
         Some(language::of_file(path)?.name)
     }
 
@@ -82,7 +82,7 @@ impl SyntaxEngine for Trees {
         }
     }
 
-    fn broken(&self, language: &'static str, old: &str, new: &str) -> Option<usize> {
+    fn first_syntax_error(&self, language: &'static str, old: &str, new: &str) -> Option<usize> {
         let language = known(language).ok()?;
         let (old, new) = (parsed(language, old).ok()?, parsed(language, new).ok()?);
         if !has_errors(&new) || errors(&new).len() <= errors(&old).len() {

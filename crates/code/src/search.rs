@@ -12,7 +12,7 @@ use tools::{CodeMatch, EngineError, FailureCode, SyntaxSearch};
 pub(crate) struct PatternSet {
     language: &'static Language,
     patterns: Vec<Pattern>,
-    doubtful: Vec<String>,
+    incomplete_patterns: Vec<String>,
 }
 
 impl PatternSet {
@@ -25,8 +25,8 @@ impl PatternSet {
             // An expression becomes a statement with a semicolon.
             broken(&code) && broken(&format!("{code};"))
         };
-        let doubtful = texts.iter().filter(in_doubt).cloned().collect();
-        Ok(Self { language, patterns, doubtful })
+        let incomplete_patterns = texts.iter().filter(in_doubt).cloned().collect();
+        Ok(Self { language, patterns, incomplete_patterns })
     }
 }
 
@@ -95,8 +95,8 @@ pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, Engine
 }
 
 impl SyntaxSearch for PatternSet {
-    fn doubtful(&self) -> &[String] {
-        &self.doubtful
+    fn incomplete_patterns(&self) -> &[String] {
+        &self.incomplete_patterns
     }
 
     fn find(&self, text: &str, most: usize) -> Vec<CodeMatch> {

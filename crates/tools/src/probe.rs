@@ -10,8 +10,8 @@ use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::precondition;
 use crate::files::read_set::ReadSet;
-use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
+use crate::files::target_path::TargetPath;
 use crate::spec::ProbeMode;
 use crate::tool::tool_impl;
 use crate::tool_context::{ReportExtras, ToolContext};
@@ -28,7 +28,7 @@ use protocol::judgement::ToolKind;
 pub fn probe(
     tool: &str,
     input: &str,
-    place: &CallScope,
+    scope: &CallScope,
     cancel: &Cancel,
     engine: Engine<'_>,
 ) -> Result<Probe, String> {
@@ -39,13 +39,13 @@ pub fn probe(
     let paths: Vec<ProbedPath> = call
         .paths
         .iter()
-        .flat_map(|named| probe_path(place, named, call.spec.kind, works.probe_mode))
+        .flat_map(|named| probe_path(scope, named, call.spec.kind, works.probe_mode))
         .collect();
     let diff = if paths.iter().all(|path| path.in_scope) {
         let extras = ReportExtras::default();
         let (command, max_chars) = (None, 0);
         let ctx =
-            ToolContext { scope: place, judged: &[], cancel, command, max_chars, engine, extras };
+            ToolContext { scope: scope, judged: &[], cancel, command, max_chars, engine, extras };
         (works.preview)(&call.input, &ctx).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()
@@ -58,9 +58,9 @@ fn would_fail(failure: &ToolFailure) -> String {
     format!("# This call would change nothing: {failure} ({})\n", failure.code.name())
 }
 
-fn probe_path(place: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -> Vec<ProbedPath> {
-    let trace = trace_path(place, named);
-    let in_scope = place.contains(&trace.real)
+fn probe_path(scope: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -> Vec<ProbedPath> {
+    let trace = trace_path(scope, named);
+    let in_scope = scope.contains(&trace.real)
         && trace.real.to_str().is_some()
         && match trace.end {
             TraceEnd::Found
@@ -72,7 +72,7 @@ fn probe_path(place: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -
     let digest = match kind {
         ToolKind::Mutation if in_scope && trace.end == TraceEnd::Found => {
             let target =
-                ResolvedPath { named: named.to_owned(), real: trace.real.clone(), exists: true };
+                TargetPath { named: named.to_owned(), real: trace.real.clone(), exists: true };
             match look {
                 ProbeMode::Removal if trace.real.is_dir() => remove::tree_digest(&trace.real).ok(),
                 ProbeMode::Removal | ProbeMode::Content => {
@@ -93,13 +93,13 @@ fn probe_path(place: &CallScope, named: &str, kind: ToolKind, look: ProbeMode) -
     // A link that would be removed is in another place than its target, and other rules may apply
     // to it.
     let link = match look {
-        ProbeMode::Removal => remove::link_path(named, place).filter(|own| *own != trace.real),
+        ProbeMode::Removal => remove::link_path(named, scope).filter(|own| *own != trace.real),
         ProbeMode::Content => None,
     };
     let itself = link.map(|own| ProbedPath {
         named: named.to_owned(),
         real: own.to_string_lossy().into_owned(),
-        in_scope: place.contains(&own) && own.to_str().is_some(),
+        in_scope: scope.contains(&own) && own.to_str().is_some(),
         digest: remove::link_digest(&own),
     });
     std::iter::once(leads_to).chain(itself).collect()

@@ -255,10 +255,10 @@ pub(crate) fn closed_temp(temp: &Path) -> String {
 }
 
 /// True for a path below /tmp or /var/tmp that no grant covers.
-pub(crate) fn is_closed_temp(path: &Path, place: &CallScope) -> bool {
-    let is_shown = place.private.iter().any(|(shown_at, _)| path.starts_with(shown_at));
+pub(crate) fn is_closed_temp(path: &Path, scope: &CallScope) -> bool {
+    let is_shown = scope.private.iter().any(|(shown_at, _)| path.starts_with(shown_at));
     let is_shared = SHARED_TEMP.iter().any(|shared| path.starts_with(shared));
-    is_shared && !is_shown && !place.contains(path)
+    is_shared && !is_shown && !scope.contains(path)
 }
 
 /// Phrases of error messages about an inaccessible path.
@@ -281,25 +281,25 @@ pub(crate) fn names_closed_temp_path(
     command: Option<&str>,
     printed: &str,
     refusals: &[Refusal],
-    place: &CallScope,
+    scope: &CallScope,
 ) -> bool {
-    let refused = |refusal: &Refusal| names_closed_temp(&refusal.detail, place);
+    let refused = |refusal: &Refusal| names_closed_temp(&refusal.detail, scope);
     let says_so = |line: &str| {
-        PATH_ERRORS.iter().any(|said| line.contains(said)) && names_closed_temp(line, place)
+        PATH_ERRORS.iter().any(|said| line.contains(said)) && names_closed_temp(line, scope)
     };
     refusals.iter().any(refused)
         || printed.lines().any(says_so)
-        || command.is_some_and(|command| names_closed_temp(command, place))
+        || command.is_some_and(|command| names_closed_temp(command, scope))
 }
 
 /// True for a text that names a closed path below /tmp or /var/tmp.
-fn names_closed_temp(text: &str, place: &CallScope) -> bool {
+fn names_closed_temp(text: &str, scope: &CallScope) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_-./~+@%".contains(c);
     SHARED_TEMP.iter().any(|shared| {
         text.match_indices(shared).any(|(at, _)| {
             let is_begun = text[..at].chars().next_back().is_some_and(is_part);
             let path = text[at..].split(|c| !is_part(c)).next().unwrap_or_default();
-            !is_begun && is_closed_temp(Path::new(path.trim_end_matches('.')), place)
+            !is_begun && is_closed_temp(Path::new(path.trim_end_matches('.')), scope)
         })
     })
 }
@@ -422,7 +422,7 @@ pub(crate) fn restriction_of(
         (true, _) if settings.is_some_and(|settings| Path::new(detail).starts_with(settings)) => {
             Some(Restriction::Settings)
         }
-        (true, _) if SYSTEM_DIRS.iter().any(|place| Path::new(detail).starts_with(place)) => {
+        (true, _) if SYSTEM_DIRS.iter().any(|scope| Path::new(detail).starts_with(scope)) => {
             Some(Restriction::System)
         }
         (true, _) => Some(Restriction::Outside),
@@ -515,7 +515,7 @@ mod tests {
     #[test]
     fn a_closed_directory_for_temporary_files_is_known_by_its_path() {
         let path = |text: &str| Path::new(text).to_path_buf();
-        let place = CallScope {
+        let scope = CallScope {
             project: path("/tmp/proj"),
             added: vec![path("/var/tmp/more")],
             temp: path("/tmp/agentd-1"),
@@ -537,9 +537,9 @@ mod tests {
             ("/tmpfs /var/tmpx", false),
             ("nothing of it", false),
         ] {
-            assert_eq!(names_closed_temp(text, &place), expected, "{text}");
+            assert_eq!(names_closed_temp(text, &scope), expected, "{text}");
         }
-        let met = |command, printed| names_closed_temp_path(command, printed, &[], &place);
+        let met = |command, printed| names_closed_temp_path(command, printed, &[], &scope);
         assert!(met(None, "sh: 1: cannot create /tmp/x: Permission denied"));
         assert!(!met(None, "wrote /tmp/x"), "it is only named");
         assert!(met(Some("cat /tmp/x"), "") && !met(Some("cat x"), ""));

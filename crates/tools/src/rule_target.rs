@@ -1,4 +1,4 @@
-//! The permission rules that apply to a tool: what their patterns are matched with, and the rules of
+//! The permission rules that apply to a tool: the part of a call that patterns match, and the rules of
 //! other tools that apply as well. The crate `approval` judges calls by this table.
 
 use protocol::confinement::Profile;

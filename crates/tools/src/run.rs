@@ -40,11 +40,11 @@ pub struct CageLost(pub String);
 #[must_use]
 pub fn run(
     order: &ToolRunRequest<'_>,
-    place: &CallScope,
+    scope: &CallScope,
     cancel: &Cancel,
     engine: Engine<'_>,
 ) -> Report {
-    run_at(order, &mut context(order, place, cancel, None, engine))
+    run_at(order, &mut context(order, scope, cancel, None, engine))
 }
 
 /// Runs a tool that runs a command. Every failure of the command is a coded result; on return none
@@ -54,12 +54,12 @@ pub fn run(
 /// [`CageLost`], which is not a failure of the command.
 pub fn run_command(
     order: &ToolRunRequest<'_>,
-    place: &CallScope,
+    scope: &CallScope,
     cancel: &Cancel,
     side: CommandSetup<'_>,
 ) -> Result<Report, CageLost> {
     let signer = side.signer;
-    let mut ctx = context(order, place, cancel, Some(side), Engine::Without);
+    let mut ctx = context(order, scope, cancel, Some(side), Engine::Without);
     let mut report = run_at(order, &mut ctx);
     report.effects.extend(signer.into_iter().flat_map(Signer::signed));
     ctx.extras.lost.map_or(Ok(report), |why| Err(CageLost(why)))
@@ -67,14 +67,14 @@ pub fn run_command(
 
 fn context<'a>(
     order: &ToolRunRequest<'a>,
-    place: &'a CallScope,
+    scope: &'a CallScope,
     cancel: &'a Cancel,
     command: Option<CommandSetup<'a>>,
     engine: Engine<'a>,
 ) -> ToolContext<'a> {
     let max_chars = order.max_result_chars as usize;
     let extras = ReportExtras::default();
-    ToolContext { scope: place, judged: order.judged, cancel, command, max_chars, engine, extras }
+    ToolContext { scope: scope, judged: order.judged, cancel, command, max_chars, engine, extras }
 }
 
 fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> Report {

@@ -10,8 +10,8 @@ use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
 use crate::files::protected;
 use crate::files::read_set::ReadSet;
-use crate::files::resolved_path::{ResolvedPath, access_denied, not_found};
 use crate::files::safe_open;
+use crate::files::target_path::{TargetPath, access_denied, not_found};
 use crate::refusal_hints::Restriction;
 use crate::text::control::visible;
 use protocol::call::{ProcessUsage, SeenFile, Tampered};
@@ -88,7 +88,7 @@ impl ToolContext<'_> {
     /// # Errors
     /// `access_denied` out of scope and for dangling links, `stale` where the path leads elsewhere
     /// than when it was judged, and the like; never `not_found`, see [`Self::existing`].
-    pub fn resolve(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
+    pub fn resolve(&self, named: &str) -> Result<TargetPath, ToolFailure> {
         if named.is_empty() {
             return Err(ToolFailure::new(
                 FailureCode::InvalidArguments,
@@ -140,14 +140,14 @@ impl ToolContext<'_> {
             ));
         }
         self.same_as_judged(named, &trace.real)?;
-        Ok(ResolvedPath { named: named.to_owned(), real: trace.real, exists })
+        Ok(TargetPath { named: named.to_owned(), real: trace.real, exists })
     }
 
     /// Resolves a path at which something must be.
     ///
     /// # Errors
     /// As [`Self::resolve`], and `not_found` with names like the wrong one.
-    pub fn existing(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
+    pub fn existing(&self, named: &str) -> Result<TargetPath, ToolFailure> {
         let target = self.resolve(named)?;
         if target.exists {
             return Ok(target);
@@ -171,7 +171,7 @@ impl ToolContext<'_> {
     ///
     /// # Errors
     /// As [`Self::resolve`], and `protected` for names that only a person changes.
-    pub fn to_write(&self, named: &str) -> Result<ResolvedPath, ToolFailure> {
+    pub fn to_write(&self, named: &str) -> Result<TargetPath, ToolFailure> {
         let target = self.resolve(named)?;
         match protected::at(self.scope, &target.real) {
             None => Ok(target),
@@ -190,7 +190,7 @@ impl ToolContext<'_> {
     ///
     /// # Errors
     /// As [`safe_open::open_regular`].
-    pub fn open(&self, target: &ResolvedPath) -> Result<(File, Metadata), ToolFailure> {
+    pub fn open(&self, target: &TargetPath) -> Result<(File, Metadata), ToolFailure> {
         safe_open::open_regular(target, &self.extras.read_set)
     }
 
@@ -200,7 +200,7 @@ impl ToolContext<'_> {
     }
 
     /// The model knows this file now, whose bytes have that digest.
-    pub fn record_version(&mut self, target: &ResolvedPath, digest: String) {
+    pub fn record_version(&mut self, target: &TargetPath, digest: String) {
         self.extras.seen.push(SeenFile { path: target.recorded(), digest });
     }
 

@@ -79,8 +79,8 @@ pub(crate) fn run_to_end(
     let mut pipes = Pipes {
         out: caged.stdout(),
         err: caged.stderr(),
-        heard_out: HeadTail::of(kept),
-        heard_err: HeadTail::default(),
+        kept_out: HeadTail::of(kept),
+        kept_err: HeadTail::default(),
         live,
         buffer: vec![0; BUFFER],
     };
@@ -102,7 +102,7 @@ pub(crate) fn run_to_end(
     }
     pipes.drain(Instant::now() + LAST_OUTPUT);
     let took = begin.elapsed();
-    let Pipes { heard_out: out, heard_err: err, live, .. } = pipes;
+    let Pipes { kept_out: out, kept_err: err, live, .. } = pipes;
     // From here on: ending a tree takes its share of the processor, and its own bound.
     let seen = exit_if_stalled();
     let ending = caged.finish()?;
@@ -154,8 +154,8 @@ fn thread_cpu_clock() -> ClockId {
 struct Pipes<'a> {
     out: Option<File>,
     err: Option<File>,
-    heard_out: HeadTail,
-    heard_err: HeadTail,
+    kept_out: HeadTail,
+    kept_err: HeadTail,
     live: LiveOutput<'a>,
     buffer: Vec<u8>,
 }
@@ -251,8 +251,8 @@ impl Pipes<'_> {
     /// One read that does not block: the pipe was readable and has no other reader.
     fn read(&mut self, stream: Stream) {
         let (pipe, heard) = match stream {
-            Stream::Out => (&mut self.out, &mut self.heard_out),
-            Stream::Err => (&mut self.err, &mut self.heard_err),
+            Stream::Out => (&mut self.out, &mut self.kept_out),
+            Stream::Err => (&mut self.err, &mut self.kept_err),
         };
         let Some(file) = pipe else { return };
         match file.read(&mut self.buffer) {

@@ -1,4 +1,4 @@
-//! A command's view of the machine, for explaining what the sandbox kept it from.
+//! A command's view of the machine, for notes about inaccessible paths and hosts.
 
 use crate::command::missing_path::{self, SandboxView};
 use crate::command::missing_program::ProgramLookup;
@@ -11,7 +11,7 @@ use protocol::call::{Remedy, Tampered};
 use protocol::confinement::Refusal;
 use std::path::{Path, PathBuf};
 
-/// The command's view of the machine, for explaining what it could not access.
+/// A command's view of the machine.
 pub(super) struct CommandView<'a> {
     pub(super) is_locked: bool,
     pub(super) granted: Vec<PathBuf>,
@@ -19,7 +19,7 @@ pub(super) struct CommandView<'a> {
     /// The person's search path.
     pub(super) path: String,
     /// The restriction that applies to a refused connection.
-    pub(super) way_out: Restriction,
+    pub(super) network_restriction: Restriction,
     pub(super) signer: Option<&'a Signer>,
     /// True if some hosts are not reachable.
     pub(super) bars_hosts: bool,
@@ -37,7 +37,7 @@ impl<'a> CommandView<'a> {
             granted: side.cage.readable().to_vec(),
             home: home.map(|(_, home)| home.clone()),
             path: path.map(|(_, path)| path.clone()).unwrap_or_default(),
-            way_out: match side.proxy {
+            network_restriction: match side.proxy {
                 Some(_) => Restriction::Direct,
                 None => Restriction::Network,
             },
@@ -69,13 +69,13 @@ impl<'a> CommandView<'a> {
 pub(super) fn hint_lines(
     (refusals, tampered): (&[Refusal], &[Tampered]),
     project: &Path,
-    sight: &CommandView,
+    view: &CommandView,
 ) -> Vec<String> {
-    let settings = sight.git_settings.as_deref();
+    let settings = view.git_settings.as_deref();
     let of = |refusal: &Refusal| match refusal_hints::restriction_of(refusal, project, settings) {
         // A hook of another place is a program like others.
         Some(Restriction::Program) => Some(Restriction::Program),
-        Some(Restriction::Network) => Some(sight.way_out),
+        Some(Restriction::Network) => Some(view.network_restriction),
         Some(Restriction::Settings) => Some(Restriction::Settings),
         _ if is_git_settings(&refusal.detail) => Some(Restriction::Git),
         other => other,
@@ -96,10 +96,10 @@ pub(super) fn hint_lines(
 
 /// The restrictions that the program's own error messages point to, even without a recorded
 /// refusal.
-pub(super) fn restrictions_in_output(printed: &str, sight: &CommandView) -> Vec<Restriction> {
-    let no_host = sight.bars_hosts && missing_path::reached_no_host(printed);
-    let no_sandbox = sight.is_locked && missing_path::has_no_sandbox(printed);
-    let met = [(no_host, sight.way_out), (no_sandbox, Restriction::Namespaces)];
+pub(super) fn restrictions_in_output(printed: &str, view: &CommandView) -> Vec<Restriction> {
+    let no_host = view.bars_hosts && missing_path::reached_no_host(printed);
+    let no_sandbox = view.is_locked && missing_path::has_no_sandbox(printed);
+    let met = [(no_host, view.network_restriction), (no_sandbox, Restriction::Namespaces)];
     met.into_iter().filter_map(|(is_met, barrier)| is_met.then_some(barrier)).collect()
 }
 
@@ -117,14 +117,14 @@ pub(super) fn is_git_settings(text: &str) -> bool {
 pub(super) fn missing_path_note(
     printed: &str,
     refusals: &[Refusal],
-    sight: &CommandView<'_>,
+    view: &CommandView<'_>,
     ctx: &ToolContext<'_>,
 ) -> Option<String> {
-    let view = SandboxView {
-        granted: &sight.granted,
+    let shown = SandboxView {
+        granted: &view.granted,
         withheld: &ctx.scope.withheld,
-        home: sight.home.as_deref().map(Path::new),
+        home: view.home.as_deref().map(Path::new),
     };
     let details = refusals.iter().map(|refusal| refusal.detail.as_str());
-    sight.is_locked.then(|| missing_path::line(printed, details, &view)).flatten()
+    view.is_locked.then(|| missing_path::line(printed, details, &shown)).flatten()
 }

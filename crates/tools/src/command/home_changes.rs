@@ -14,10 +14,10 @@ const CACHES: &str = ".cache";
 const NAMED: usize = 5;
 
 /// The names in the session's home, relative to it; none where commands find no such home.
-pub(crate) fn list(place: &CallScope) -> BTreeSet<PathBuf> {
-    let Some(home) = &place.home else { return BTreeSet::new() };
+pub(crate) fn list(scope: &CallScope) -> BTreeSet<PathBuf> {
+    let Some(home) = &scope.home else { return BTreeSet::new() };
     // On the way to the project lies nothing but that.
-    let granted = std::iter::once(&place.project).chain(&place.added);
+    let granted = std::iter::once(&scope.project).chain(&scope.added);
     let above = granted.filter_map(|dir| dir.strip_prefix(&home.shown_at).ok()?.parent());
     let above = above.flat_map(Path::ancestors).map(Path::to_owned);
     let folders: BTreeSet<PathBuf> = SHARED.map(PathBuf::from).into_iter().chain(above).collect();

@@ -76,19 +76,19 @@ pub(crate) fn run(
     let mut side = take_setup(ctx)?;
     let mut show = std::mem::replace(&mut side.show, Box::new(NoLiveOutput));
     let cut_time = cut_time(wanted.timeout_ms);
-    let sight = CommandView::of(&side);
+    let view = CommandView::of(&side);
     let before = home_changes::list(ctx.scope);
     let name = wanted.argv.first().cloned().unwrap_or_default();
     let (text, time, course) = start_and_wait(wanted, (side, capture::KEPT), &mut *show, ctx)
-        .map_err(|failure| sight.explain(failure, &name))?;
-    let mut answer = answer(text.clone(), (time, &sight), course, ctx);
+        .map_err(|failure| view.explain(failure, &name))?;
+    let mut answer = answer(text.clone(), (time, &view), course, ctx);
     let kept = home_changes::line(&before, &home_changes::list(ctx.scope));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
     let failed = answer.outcome != Outcome::Exited { code: 0 };
-    let refusals = not_harmless(&ctx.extras.refusals, sight.home.as_deref());
+    let refusals = not_harmless(&ctx.extras.refusals, view.home.as_deref());
     let command = (failed || !refusals.is_empty()).then_some(text.as_str());
-    if sight.is_locked
+    if view.is_locked
         && refusal_hints::names_closed_temp_path(command, &answer.body, &refusals, ctx.scope)
     {
         let note = format!("[{}]", refusal_hints::closed_temp(&ctx.scope.temp));
@@ -118,12 +118,12 @@ pub(crate) fn filter(
     ctx: &mut ToolContext<'_>,
 ) -> Result<FilterRun, ToolFailure> {
     let side = take_setup(ctx)?;
-    let sight = CommandView::of(&side);
+    let view = CommandView::of(&side);
     let (text, time, mut course) = start_and_wait(wanted, (side, kept), &mut NoLiveOutput, ctx)?;
     let printed = course.out.whole();
     let err = std::mem::take(&mut course.err);
     let said = capture::join(err, HeadTail::default()).text;
-    Ok(FilterRun { printed, said, answer: answer(text, (time, &sight), course, ctx) })
+    Ok(FilterRun { printed, said, answer: answer(text, (time, &view), course, ctx) })
 }
 
 /// Shows nothing.

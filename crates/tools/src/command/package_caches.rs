@@ -41,15 +41,15 @@ pub(crate) struct CacheDirs<'a> {
 }
 
 impl<'a> CacheDirs<'a> {
-    pub(crate) fn of(kept_at: &'a Path, place: &CallScope, cage: &'a Cage) -> Self {
-        let home = place.home.as_ref().filter(|_| cage.shows_private());
+    pub(crate) fn of(kept_at: &'a Path, scope: &CallScope, cage: &'a Cage) -> Self {
+        let home = scope.home.as_ref().filter(|_| cage.shows_private());
         let shown_at = home.map(|home| home.shown_at.join(".cache"));
         let shown_at = shown_at.unwrap_or_else(|| kept_at.to_owned());
         Self { kept_at, shown_at, overlays: cage.overlays() }
     }
 
-    fn overlays(&self, place: &Path) -> bool {
-        self.overlays.iter().any(|overlay| overlay == place)
+    fn overlays(&self, scope: &Path) -> bool {
+        self.overlays.iter().any(|overlay| overlay == scope)
     }
 }
 
@@ -60,7 +60,7 @@ impl<'a> CacheDirs<'a> {
 pub(crate) fn variables(
     given: &[(String, String)],
     found: &CacheDirs<'_>,
-    place: &CallScope,
+    scope: &CallScope,
 ) -> Vec<(OsString, OsString)> {
     let caches = found.shown_at.as_path();
     // pip, Go's builds, ccache and others. Go's modules lie elsewhere.
@@ -75,20 +75,20 @@ pub(crate) fn variables(
         Some(list) => std::env::split_paths(&list).collect(),
         None => value("HOME").map(|home| home.join("go")).into_iter().collect::<Vec<_>>(),
     };
-    let own_cargo = own_cargo.filter(|own| !place.is_written_at(own));
+    let own_cargo = own_cargo.filter(|own| !scope.is_written_at(own));
     let shows_cargo = own_cargo.as_ref().is_some_and(|own| found.overlays(&own.join("registry")));
     let shows_go = own_go.first().is_some_and(|own| found.overlays(own));
     let shows_npm = value("HOME").is_some_and(|home| found.overlays(&home.join(".npm/_cacache")));
-    if is_first(place)
+    if is_first(scope)
         && let Ok(dir) = SharedDir::open(found.kept_at)
     {
         let copy = value(SETTINGS_HOME).map(|dir| dir.join("cargo/config.toml"));
         let fill = |own: &PathBuf| match shows_cargo {
-            true => write_settings(own, copy.as_deref(), place),
+            true => write_settings(own, copy.as_deref(), scope),
             false => fill_cargo_home(own, copy.as_deref(), &dir.folder("cargo")?),
         };
         let _ = own_cargo.as_ref().map(fill);
-        let own = own_go.first().filter(|own| !shows_go && !place.is_written_at(own));
+        let own = own_go.first().filter(|own| !shows_go && !scope.is_written_at(own));
         let _ = own.map(|own| fill_go_path(own, &dir.folder("go")?));
     }
     if !shows_npm {
@@ -108,8 +108,8 @@ pub(crate) fn variables(
 }
 
 /// Cargo's settings without keys, in the session's home, where the cage shows none of the person's.
-fn write_settings(own: &Path, copy: Option<&Path>, place: &CallScope) -> io::Result<()> {
-    let (Some(copy), Some(home)) = (copy, &place.home) else { return Ok(()) };
+fn write_settings(own: &Path, copy: Option<&Path>, scope: &CallScope) -> io::Result<()> {
+    let (Some(copy), Some(home)) = (copy, &scope.home) else { return Ok(()) };
     let Ok(below) = own.strip_prefix(&home.shown_at) else { return Ok(()) };
     let at = home.kept_at.join(below).join(SETTINGS[1]);
     match (at.symlink_metadata(), std::fs::read(copy)) {
@@ -121,8 +121,8 @@ fn write_settings(own: &Path, copy: Option<&Path>, place: &CallScope) -> io::Res
     }
 }
 
-fn is_first(place: &CallScope) -> bool {
-    std::fs::File::create_new(place.temp.join(LINKED)).is_ok()
+fn is_first(scope: &CallScope) -> bool {
+    std::fs::File::create_new(scope.temp.join(LINKED)).is_ok()
 }
 
 /// The downloaded modules: builds work offline, and more can be added.
@@ -196,20 +196,20 @@ mod tests {
         }
         std::fs::create_dir_all(base.join("settings/cargo")).unwrap();
         std::fs::write(base.join("settings/cargo/config.toml"), "copy").unwrap();
-        let place = session(&base);
+        let scope = session(&base);
         let own_home = PrivateHome { shown_at: home.clone(), kept_at: kept_at.clone() };
-        let place = CallScope { home: Some(own_home), ..place };
+        let scope = CallScope { home: Some(own_home), ..scope };
         let given = [("HOME", &home), (SETTINGS_HOME, &base.join("settings"))];
         let given = given.map(|(name, value)| (name.to_owned(), value.display().to_string()));
         let overlays = [".cargo/registry", "go", ".npm/_cacache"].map(|name| home.join(name));
-        let led = variables(&given, &found(&caches, &overlays), &place);
+        let led = variables(&given, &found(&caches, &overlays), &scope);
         assert_eq!(led, [("XDG_CACHE_HOME".into(), caches.clone().into())]);
         let settings = std::fs::read_to_string(kept_at.join(".cargo/config.toml")).unwrap();
         assert_eq!(settings, "copy");
         // Mounted directories stay.
         std::fs::write(kept_at.join(".cargo/config.toml"), "").unwrap();
-        std::fs::remove_file(place.temp.join(LINKED)).unwrap();
-        variables(&given, &found(&caches, &overlays), &place);
+        std::fs::remove_file(scope.temp.join(LINKED)).unwrap();
+        variables(&given, &found(&caches, &overlays), &scope);
         assert!(std::fs::read(kept_at.join(".cargo/config.toml")).unwrap().is_empty());
     }
 
@@ -274,7 +274,7 @@ mod tests {
             std::fs::write(file, text).unwrap();
         }
         let given = [("HOME", "home"), (SETTINGS_HOME, "settings")];
-        let given = given.map(|(name, place)| (name.to_owned(), at(place).display().to_string()));
+        let given = given.map(|(name, scope)| (name.to_owned(), at(scope).display().to_string()));
         let cargo = at("caches/cargo");
         for text in ["copy", "changed"] {
             std::fs::write(&copy, text).unwrap();
@@ -347,26 +347,26 @@ mod tests {
         }
         std::fs::create_dir_all(base.join("home/go/pkg/mod/cache/download/a.org/@v")).unwrap();
         std::fs::create_dir(&outside).unwrap();
-        let place = session(&base);
+        let scope = session(&base);
         let given = [("HOME".to_owned(), base.join("home").display().to_string())];
         for name in ["cargo", "go", "cargo/registry", "cargo/registry/src", "go/pkg"] {
             let caches = base.join(name).join("caches");
             let link = caches.join(name);
             std::fs::create_dir_all(link.parent().unwrap()).unwrap();
             symlink(&outside, link).unwrap();
-            let _ = std::fs::remove_file(place.temp.join(LINKED));
-            variables(&given, &found(&caches, &[]), &place);
+            let _ = std::fs::remove_file(scope.temp.join(LINKED));
+            variables(&given, &found(&caches, &[]), &scope);
             assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{name}");
         }
         let caches = base.join("caches");
-        std::fs::remove_file(place.temp.join(LINKED)).unwrap();
-        variables(&given, &found(&caches, &[]), &place);
+        std::fs::remove_file(scope.temp.join(LINKED)).unwrap();
+        variables(&given, &found(&caches, &[]), &scope);
         assert!(caches.join("cargo/registry/src/index.x-1/a").is_symlink());
         // In the project it is the person's own that is used.
         let in_project = base.join("project/.cargo");
         std::fs::create_dir_all(&in_project).unwrap();
         let given = [("CARGO_HOME".to_owned(), in_project.display().to_string())];
-        let led = variables(&given, &found(&caches, &[]), &place);
+        let led = variables(&given, &found(&caches, &[]), &scope);
         assert!(!led.iter().any(|(name, _)| name == "CARGO_HOME"), "{led:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The result of a command: its output, its end, and notes about what the sandbox did.
+//! The result of a command: output, end, and notes about the sandbox.
 
 use crate::command::capture::{self, CommandOutput};
 use crate::command::command_loop::{CommandEnd, CommandRun, LeftoverProcesses};
@@ -32,7 +32,7 @@ const NOT_FOUND: i32 = 127;
 
 pub(super) fn answer(
     command: String,
-    (time, sight): (Duration, &CommandView<'_>),
+    (time, view): (Duration, &CommandView<'_>),
     course: CommandRun,
     ctx: &mut ToolContext<'_>,
 ) -> ToolAnswer {
@@ -44,7 +44,7 @@ pub(super) fn answer(
         footer.push(format!("[{} of its processes could not be killed]", ending.survivors));
     }
     let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
-    let matters = not_harmless(&ending.refusals, sight.home.as_deref());
+    let matters = not_harmless(&ending.refusals, view.home.as_deref());
     let has_failed = outcome != Outcome::Exited { code: 0 };
     footer.extend(match has_failed {
         true => refusal_lines(&matters, ending.refusals_uncounted),
@@ -74,22 +74,22 @@ pub(super) fn answer(
                 .to_owned(),
         );
     }
-    footer.extend(sight.signer.into_iter().flat_map(Signer::lines));
+    footer.extend(view.signer.into_iter().flat_map(Signer::lines));
     if has_failed {
-        let mut ways = hint_lines((&matters, &ending.tampered), &ctx.scope.project, sight);
+        let mut ways = hint_lines((&matters, &ending.tampered), &ctx.scope.project, view);
         for way in
-            restrictions_in_output(&text, sight).into_iter().filter_map(Restriction::hint_line)
+            restrictions_in_output(&text, view).into_iter().filter_map(Restriction::hint_line)
         {
             if !ways.contains(&way) {
                 ways.push(way);
             }
         }
         footer.extend(ways);
-        footer.extend(missing_path_note(&text, &matters, sight, ctx));
-        let is_missing = matches!(ending.exit, CommandExit::Code(NOT_FOUND)) && sight.is_locked;
-        footer.extend(is_missing.then(|| sight.search().line(&text)).flatten());
+        footer.extend(missing_path_note(&text, &matters, view, ctx));
+        let is_missing = matches!(ending.exit, CommandExit::Code(NOT_FOUND)) && view.is_locked;
+        footer.extend(is_missing.then(|| view.search().line(&text)).flatten());
     } else {
-        footer.extend(hint_lines((&[], &ending.tampered), &ctx.scope.project, sight));
+        footer.extend(hint_lines((&[], &ending.tampered), &ctx.scope.project, view));
     }
     if outcome == Outcome::TimedOut && time < Duration::from_millis(LONGEST_MS) {
         footer.push(format!("[timeout_ms may be up to {LONGEST_MS}]"));

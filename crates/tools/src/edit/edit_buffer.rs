@@ -6,7 +6,7 @@ use crate::edit::near_miss::{NearMiss, near_miss};
 use crate::edit::replace::{LOADED_MAX, OriginalFile, load_original};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
-use crate::files::resolved_path::{ResolvedPath, not_found};
+use crate::files::target_path::{TargetPath, not_found};
 use crate::tool_context::ToolContext;
 
 /// Most line numbers that an ambiguous match names.
@@ -14,7 +14,7 @@ const PLACES: usize = 10;
 
 /// A text file about to be edited.
 pub(crate) struct EditBuffer {
-    pub target: ResolvedPath,
+    pub target: TargetPath,
     pub before: OriginalFile,
     pub old: String,
 }
@@ -83,7 +83,7 @@ impl EditBuffer {
 }
 
 /// The file as text.
-fn text(target: &ResolvedPath, before: &mut OriginalFile) -> Result<String, ToolFailure> {
+fn text(target: &TargetPath, before: &mut OriginalFile) -> Result<String, ToolFailure> {
     let Some(bytes) = before.bytes.take() else {
         return Err(ToolFailure::new(
             FailureCode::TooLarge,

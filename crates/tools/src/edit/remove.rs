@@ -7,8 +7,8 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::trace_path;
 use crate::files::precondition;
-use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
+use crate::files::target_path::TargetPath;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, RenameFlags, renameat2};
 use nix::sys::stat::fstatat;
@@ -128,9 +128,9 @@ fn remove_single(removal: &RemovalTarget) -> Result<(), ToolFailure> {
 ///
 /// # Errors
 /// Any system error; `stale` if the file has changed meanwhile.
-pub(crate) fn remove_file(target: &ResolvedPath, found: &OriginalFile) -> Result<(), ToolFailure> {
+pub(crate) fn remove_file(target: &TargetPath, found: &OriginalFile) -> Result<(), ToolFailure> {
     let (Some(parent), Some(name)) = (target.real.parent(), target.real.file_name()) else {
-        return Err(crate::files::resolved_path::not_found(target));
+        return Err(crate::files::target_path::not_found(target));
     };
     let failed = |errno: Errno| ToolFailure::io("delete", &target.named, errno.into());
     let directory = safe_open::open_directory(parent).map_err(failed)?;

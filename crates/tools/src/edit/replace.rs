@@ -2,8 +2,8 @@
 
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
-use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
+use crate::files::target_path::TargetPath;
 use crate::tool_context::ToolContext;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, renameat, renameat2};
@@ -55,7 +55,7 @@ pub(crate) enum Replaced {
 /// The errors of opening; `stale` if the file is not the judged one.
 pub(crate) fn load_original(
     ctx: &ToolContext<'_>,
-    target: &ResolvedPath,
+    target: &TargetPath,
 ) -> Result<Option<OriginalFile>, ToolFailure> {
     if !target.exists {
         precondition::check_unchanged(ctx.judged, &target.named, &target.real, None)?;
@@ -89,7 +89,7 @@ pub(crate) fn load_original(
 /// Any system error; `stale` if another process has changed the file. Nothing is changed in these
 /// cases.
 pub(crate) fn replace(
-    target: &ResolvedPath,
+    target: &TargetPath,
     before: Option<&OriginalFile>,
     bytes: &[u8],
 ) -> Result<Replaced, ToolFailure> {
@@ -228,7 +228,7 @@ impl<'a> TempFile<'a> {
         mut self,
         name: &OsStr,
         before: Option<&OriginalFile>,
-        target: &ResolvedPath,
+        target: &TargetPath,
     ) -> Result<Replaced, ToolFailure> {
         let failed = |errno: Errno| ToolFailure::io("write", &target.named, errno.into());
         let now = FileIdentity::at(self.directory, name).map_err(failed)?;

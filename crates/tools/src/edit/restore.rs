@@ -12,8 +12,8 @@ use crate::files::call_scope::CallScope;
 use crate::files::path_trace::trace_path;
 use crate::files::precondition;
 use crate::files::read_set::ReadSet;
-use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
+use crate::files::target_path::TargetPath;
 use crate::text::diff;
 use crate::tool_answer::{ToolAnswer, failed};
 use crate::tool_context::{ReportExtras, ToolContext};
@@ -29,11 +29,11 @@ const DIFFS: usize = 256 << 10;
 
 /// The real paths of the files, their current content, and the changes to make.
 #[must_use]
-pub fn probe_restore(files: &[KeptFile], place: &CallScope, cancel: &Cancel) -> Probe {
-    let ctx = context(place, &[], cancel);
+pub fn probe_restore(files: &[KeptFile], scope: &CallScope, cancel: &Cancel) -> Probe {
+    let ctx = context(scope, &[], cancel);
     let paths = files.iter().filter(|file| is_kept(file)).map(|file| {
-        let real = trace_path(place, &file.path).real;
-        let in_scope = place.contains(&real);
+        let real = trace_path(scope, &file.path).real;
+        let in_scope = scope.contains(&real);
         let digest = if in_scope { now(Path::new(&file.path)).ok().flatten() } else { None };
         ProbedPath { named: file.path.clone(), real: file.path.clone(), in_scope, digest }
     });
@@ -51,10 +51,10 @@ pub fn restore(
     files: &[KeptFile],
     judged: &[JudgedPath],
     max_result_chars: u32,
-    place: &CallScope,
+    scope: &CallScope,
     cancel: &Cancel,
 ) -> Report {
-    let ctx = context(place, judged, cancel);
+    let ctx = context(scope, judged, cancel);
     let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
     let (result, full, effects) = match put_back(files, &ctx) {
         Ok(answer) => answer.into_result(max),
@@ -76,12 +76,12 @@ pub fn restore(
 }
 
 fn context<'a>(
-    place: &'a CallScope,
+    scope: &'a CallScope,
     judged: &'a [JudgedPath],
     cancel: &'a Cancel,
 ) -> ToolContext<'a> {
     ToolContext {
-        scope: place,
+        scope: scope,
         judged,
         cancel,
         command: None,
@@ -163,7 +163,7 @@ fn diffs(steps: &[RestoreStep<'_>], ctx: &ToolContext<'_>) -> String {
 /// One path on its way back.
 struct RestoreStep<'a> {
     file: &'a KeptFile,
-    target: ResolvedPath,
+    target: TargetPath,
     /// The file there now.
     found: Option<OriginalFile>,
     /// The link there now.
@@ -199,7 +199,7 @@ fn plan<'a>(
         }
         let link = std::fs::read_link(path).ok();
         let exists = path.symlink_metadata().is_ok();
-        let target = ResolvedPath { named: file.path.clone(), real, exists };
+        let target = TargetPath { named: file.path.clone(), real, exists };
         let found = match (exists, &link) {
             (true, None) => load_original(&plain, &target)?,
             (true, Some(_)) | (false, _) => None,
@@ -237,7 +237,7 @@ fn now(path: &Path) -> Result<Option<String>, ToolFailure> {
         return Ok(remove_link(path));
     }
     let named = path.to_string_lossy().into_owned();
-    let target = ResolvedPath { named: named.clone(), real: path.to_owned(), exists: true };
+    let target = TargetPath { named: named.clone(), real: path.to_owned(), exists: true };
     let (file, _) = safe_open::open_regular(&target, &ReadSet::unrecorded())?;
     precondition::digest_reader(file)
         .map(Some)
@@ -282,7 +282,7 @@ impl RestoreStep<'_> {
         let failed = |error| ToolFailure::io("put back", named, error);
         let plain = self::context(ctx.scope, &[], ctx.cancel);
         let exists = self.target.real.symlink_metadata().is_ok();
-        let target = ResolvedPath { named: named.clone(), real: self.target.real.clone(), exists };
+        let target = TargetPath { named: named.clone(), real: self.target.real.clone(), exists };
         let there = match exists && !target.real.is_symlink() {
             true => load_original(&plain, &target)?,
             false => None,

@@ -5,7 +5,7 @@ use crate::edit::remove;
 use crate::edit::replace::{LOADED_MAX, OriginalFile, load_original, replace};
 use crate::engine::Engine;
 use crate::failure::{FailureCode, ToolFailure};
-use crate::files::resolved_path::ResolvedPath;
+use crate::files::target_path::TargetPath;
 use crate::tool_context::{ReportExtras, ToolContext};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A file as it was found, and as it will be.
 #[derive(Debug)]
 pub(crate) struct FileChange {
-    pub target: ResolvedPath,
+    pub target: TargetPath,
     /// Absent where nothing was there.
     pub before: Option<OriginalFile>,
     /// The new content; absent if the file is removed.
@@ -29,7 +29,7 @@ impl FileChange {
     ///
     /// # Errors
     /// As [`load_original`]; `too_large` where it could not be held to be put back.
-    pub fn of(target: ResolvedPath, ctx: &ToolContext<'_>) -> Result<Self, ToolFailure> {
+    pub fn of(target: TargetPath, ctx: &ToolContext<'_>) -> Result<Self, ToolFailure> {
         let before = load_original(ctx, &target)?;
         if let Some(OriginalFile { bytes: None, size, .. }) = &before {
             return Err(ToolFailure::new(
@@ -76,7 +76,7 @@ impl FileChange {
         now.is_ok_and(|now| bytes(&now) == bytes(&self.before))
     }
 
-    fn now(&self, plain: &ToolContext<'_>) -> Result<ResolvedPath, ToolFailure> {
+    fn now(&self, plain: &ToolContext<'_>) -> Result<TargetPath, ToolFailure> {
         plain.resolve(&self.target.recorded())
     }
 
@@ -101,7 +101,7 @@ impl FileChange {
     }
 }
 
-fn permit(target: &ResolvedPath, mode: u32) -> Result<(), ToolFailure> {
+fn permit(target: &TargetPath, mode: u32) -> Result<(), ToolFailure> {
     let mode = std::fs::Permissions::from_mode(mode & 0o777);
     std::fs::set_permissions(&target.real, mode)
         .map_err(|error| ToolFailure::io("set the permissions of", &target.named, error))

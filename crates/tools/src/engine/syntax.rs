@@ -11,10 +11,10 @@ pub trait SyntaxEngine {
     fn languages(&self) -> &'static [&'static str];
 
     /// The language that is called so, as people write it: `rs`, `Rust`, `c++`.
-    fn called(&self, name: &str) -> Option<&'static str>;
+    fn language_named(&self, name: &str) -> Option<&'static str>;
 
     /// The language of a file of this name.
-    fn of_file(&self, path: &Path) -> Option<&'static str>;
+    fn language_of_file(&self, path: &Path) -> Option<&'static str>;
 
     /// The outline of a file; `None` for an unknown file type.
     fn outline(&self, path: &Path, text: &str) -> Option<Outline>;
@@ -42,7 +42,7 @@ pub trait SyntaxEngine {
 
     /// The line, counted from 1, at which `new` cannot be read as this language although `old`
     /// could.
-    fn broken(&self, language: &'static str, old: &str, new: &str) -> Option<usize>;
+    fn first_syntax_error(&self, language: &'static str, old: &str, new: &str) -> Option<usize>;
 }
 
 /// A search that is ready.
@@ -51,7 +51,7 @@ pub trait SyntaxSearch {
     fn find(&self, text: &str, most: usize) -> Vec<CodeMatch>;
 
     /// Patterns that are not whole code by themselves, which may be why they match nothing.
-    fn doubtful(&self) -> &[String];
+    fn incomplete_patterns(&self) -> &[String];
 }
 
 /// The outline of a file, in source order.

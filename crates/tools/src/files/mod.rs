@@ -6,6 +6,6 @@ pub(crate) mod path_trace;
 pub(crate) mod precondition;
 pub(crate) mod protected;
 pub(crate) mod read_set;
-pub(crate) mod resolved_path;
 pub(crate) mod safe_open;
 pub(crate) mod source_text;
+pub(crate) mod target_path;

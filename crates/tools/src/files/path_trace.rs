@@ -43,18 +43,18 @@ pub(crate) struct PathTrace {
 }
 
 /// Follows `named`, from the project where it is relative. Opens nothing.
-pub(crate) fn trace_path(place: &CallScope, named: &str) -> PathTrace {
-    let path = place.project.join(named);
+pub(crate) fn trace_path(scope: &CallScope, named: &str) -> PathTrace {
+    let path = scope.project.join(named);
     let start = PathBuf::from("/");
-    let mut walk = PathResolver { place, real: start, left: VecDeque::new(), links: 0, in_link: 0 };
+    let mut walk = PathResolver { scope, real: start, left: VecDeque::new(), links: 0, in_link: 0 };
     walk.push_front(&path);
     let end = walk.run();
     let means_directory = named.ends_with('/') || named.ends_with("/.") || named == ".";
-    PathTrace { real: place.on_host(&walk.real).into_owned(), end, means_directory }
+    PathTrace { real: scope.on_host(&walk.real).into_owned(), end, means_directory }
 }
 
 struct PathResolver<'a> {
-    place: &'a CallScope,
+    scope: &'a CallScope,
     /// As a command finds it, without links.
     real: PathBuf,
     left: VecDeque<OsString>,
@@ -74,11 +74,11 @@ impl PathResolver<'_> {
             }
             let next = self.real.join(&part);
             // In a private directory there is nothing on the way to a granted one but that.
-            if self.place.leads_to_granted(&next) {
+            if self.scope.leads_to_granted(&next) {
                 self.real = next;
                 continue;
             }
-            match self.place.on_host(&next).symlink_metadata() {
+            match self.scope.on_host(&next).symlink_metadata() {
                 Ok(meta) if meta.is_symlink() => match self.follow(&next) {
                     Ok(()) => {}
                     Err(end) => {
@@ -107,7 +107,7 @@ impl PathResolver<'_> {
             return Err(TraceEnd::Circle);
         }
         let target = self
-            .place
+            .scope
             .on_host(link)
             .read_link()
             .map_err(|error| TraceEnd::Unreadable(errno(&error)))?;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn place() -> (tempfile::TempDir, CallScope) {
+    fn scope() -> (tempfile::TempDir, CallScope) {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         for name in ["proj/sub", "proj-evil", "temp"] {
@@ -176,7 +176,7 @@ mod tests {
         }
         std::fs::write(base.join("proj/file"), "x").unwrap();
         std::fs::write(base.join("secret"), "x").unwrap();
-        let place = CallScope {
+        let scope = CallScope {
             project: base.join("proj"),
             added: vec![],
             temp: base.join("temp"),
@@ -185,14 +185,14 @@ mod tests {
             caches: None,
             withheld: vec![base.join("proj/state")],
         };
-        (dir, place)
+        (dir, scope)
     }
 
     #[test]
     fn where_paths_lead() {
-        let (_dir, place) = place();
-        let base = place.project.parent().unwrap().to_owned();
-        let link = |from: &str, to: &str| symlink(to, place.project.join(from)).unwrap();
+        let (_dir, scope) = scope();
+        let base = scope.project.parent().unwrap().to_owned();
+        let link = |from: &str, to: &str| symlink(to, scope.project.join(from)).unwrap();
         link("out", "../secret");
         link("in", "sub/../file");
         link("dir-out", "..");
@@ -221,20 +221,20 @@ mod tests {
             ("../temp/x", "temp/x", true, TraceEnd::Missing),
             ("state/token", "proj/state/token", false, TraceEnd::Missing),
         ] {
-            let trace = trace_path(&place, named);
+            let trace = trace_path(&scope, named);
             assert_eq!(trace.real, base.join(real), "{named}");
-            assert_eq!(place.contains(&trace.real), inside, "{named}");
+            assert_eq!(scope.contains(&trace.real), inside, "{named}");
             assert_eq!(trace.end, end, "{named}");
         }
-        assert!(!place.contains(&trace_path(&place, "dangling-out").real));
-        assert!(!place.contains(&trace_path(&place, "/etc/passwd").real));
-        assert!(!place.contains(&trace_path(&place, "/proc/self/root/etc/passwd").real));
+        assert!(!scope.contains(&trace_path(&scope, "dangling-out").real));
+        assert!(!scope.contains(&trace_path(&scope, "/etc/passwd").real));
+        assert!(!scope.contains(&trace_path(&scope, "/proc/self/root/etc/passwd").real));
     }
 
     #[test]
     fn a_path_means_what_a_command_finds_there() {
-        let (_dir, mut place) = place();
-        let base = place.project.parent().unwrap().to_owned();
+        let (_dir, mut scope) = scope();
+        let base = scope.project.parent().unwrap().to_owned();
         for name in ["own/tmp", "own/home", "t/added", "home"] {
             std::fs::create_dir_all(base.join(name)).unwrap();
         }
@@ -243,9 +243,9 @@ mod tests {
         let link = |from: &str, to: PathBuf| symlink(to, base.join(from)).unwrap();
         link("own/home/link", base.join("t/file"));
         link("proj/to-tmp", base.join("t"));
-        place.temp = base.join("own/tmp");
-        place.added = vec![base.join("t/added")];
-        place.private = vec![
+        scope.temp = base.join("own/tmp");
+        scope.added = vec![base.join("t/added")];
+        scope.private = vec![
             (base.join("t"), base.join("own/tmp")),
             (base.join("home"), base.join("own/home")),
         ];
@@ -259,11 +259,11 @@ mod tests {
             ("home/../t/file", "own/tmp/file", "t/file"),
             ("own/tmp/file", "own/tmp/file", "t/file"),
         ] {
-            let found = trace_path(&place, base.join(named).to_str().unwrap());
+            let found = trace_path(&scope, base.join(named).to_str().unwrap());
             assert_eq!(found.real, base.join(real), "{named}");
-            assert!(place.contains(&found.real), "{named}");
-            assert_eq!(place.shown(&found.real), base.join(shown), "{named}");
+            assert!(scope.contains(&found.real), "{named}");
+            assert_eq!(scope.shown(&found.real), base.join(shown), "{named}");
         }
-        assert_eq!(trace_path(&place, base.join("t").to_str().unwrap()).real, base.join("own/tmp"));
+        assert_eq!(trace_path(&scope, base.join("t").to_str().unwrap()).real, base.join("own/tmp"));
     }
 }

@@ -34,14 +34,14 @@ const OF_PROJECT: [&str; 8] = [
 ];
 
 /// The protected name that a real path lies at or beneath; in words where it has no fixed one.
-pub(crate) fn at(place: &CallScope, real: &Path) -> Option<String> {
-    let root = place.root_of(real)?;
+pub(crate) fn at(scope: &CallScope, real: &Path) -> Option<String> {
+    let root = scope.root_of(real)?;
     let inside = real.strip_prefix(root).ok()?;
     name(inside).or_else(|| bare(root, inside)).or_else(|| {
         // Settings point to few places, and paths relative to a home directory are not known here.
-        let led = sandbox::paths_named_by_git_config(&place.project, None);
+        let led = sandbox::paths_named_by_git_config(&scope.project, None);
         let led = led.iter().find(|led| real.starts_with(led) && !root.starts_with(led))?;
-        Some(format!("{}, to which git's settings point", place.shown(led).display()))
+        Some(format!("{}, to which git's settings point", scope.shown(led).display()))
     })
 }
 

@@ -4,7 +4,7 @@
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::files::read_set::ReadSet;
-use crate::files::resolved_path::ResolvedPath;
+use crate::files::target_path::TargetPath;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
@@ -18,7 +18,7 @@ use std::path::Path;
 /// # Errors
 /// `is_directory`, `not_a_file`, `permission_denied`, `not_found`, `stale`.
 pub(crate) fn open_regular(
-    target: &ResolvedPath,
+    target: &TargetPath,
     read_set: &ReadSet,
 ) -> Result<(File, Metadata), ToolFailure> {
     let failed = |error| ToolFailure::io("open", &target.named, error);
@@ -47,7 +47,7 @@ pub(crate) fn open_to_read(real: &Path, read_set: &ReadSet) -> io::Result<(File,
 }
 
 /// The type of an existing path.
-pub(crate) fn kind(target: &ResolvedPath) -> Result<FileType, ToolFailure> {
+pub(crate) fn kind(target: &TargetPath) -> Result<FileType, ToolFailure> {
     let meta = target.real.symlink_metadata();
     meta.map(|meta| meta.file_type())
         .map_err(|error| ToolFailure::io("look at", &target.named, error))

@@ -3,8 +3,8 @@
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::files::read_set::ReadSet;
-use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
+use crate::files::target_path::TargetPath;
 use std::fs::File;
 use std::io::Read;
 
@@ -66,7 +66,7 @@ pub(crate) fn read_text(file: &File, size: u64) -> Result<String, SourceTextErro
 }
 
 /// The text of a file that a call names.
-pub(crate) fn read_named(target: &ResolvedPath, read_set: &ReadSet) -> Result<String, ToolFailure> {
+pub(crate) fn read_named(target: &TargetPath, read_set: &ReadSet) -> Result<String, ToolFailure> {
     let (file, meta) = safe_open::open_regular(target, read_set)?;
     read_text(&file, meta.len()).map_err(|error| error.failure(&target.named))
 }

@@ -4,7 +4,7 @@
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::call_scope::CallScope;
 use crate::files::path_trace::{TraceEnd, trace_path};
-use crate::files::resolved_path::access_denied;
+use crate::files::target_path::access_denied;
 use crate::search::expression::CaseMatching;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl FilePatterns {
     /// # Errors
     /// `invalid_pattern`, and `access_denied` where one leads outside.
     pub fn new(
-        place: &CallScope,
+        scope: &CallScope,
         root: &Path,
         text: &str,
         case: CaseMatching,
@@ -52,13 +52,13 @@ impl FilePatterns {
                 Some(rest) => (&mut patterns.unwanted, rest),
                 None => (&mut patterns.wanted, piece),
             };
-            match elsewhere(place, piece)? {
+            match elsewhere(scope, piece)? {
                 Some((base, rest)) => list.push(matcher(&base, &rest, case)?),
                 None => {
                     list.push(matcher(root, piece, case)?);
                     // Written from the project on, as a shell there would read it.
-                    if root != place.project && piece.trim_start_matches("./").contains('/') {
-                        list.push(matcher(&place.project, piece, case)?);
+                    if root != scope.project && piece.trim_start_matches("./").contains('/') {
+                        list.push(matcher(&scope.project, piece, case)?);
                     }
                 }
             }
@@ -123,7 +123,7 @@ fn pieces(text: &str) -> Vec<&str> {
 
 /// The directory before the first wildcard of a pattern, and the rest. `None` for a pattern
 /// relative to the call's directory, that is, neither absolute nor with `..`.
-fn elsewhere(place: &CallScope, pattern: &str) -> Result<Option<(PathBuf, String)>, ToolFailure> {
+fn elsewhere(scope: &CallScope, pattern: &str) -> Result<Option<(PathBuf, String)>, ToolFailure> {
     let wild = pattern.find(WILD).unwrap_or(pattern.len());
     let names = pattern[..wild].rfind('/').map_or("", |at| &pattern[..=at]);
     let through_parents = names.split('/').any(|part| part == "..");
@@ -134,17 +134,17 @@ fn elsewhere(place: &CallScope, pattern: &str) -> Result<Option<(PathBuf, String
     if named.is_empty() {
         return Ok(None);
     }
-    let found = trace_path(place, named);
+    let found = trace_path(scope, named);
     let is_there = matches!(found.end, TraceEnd::Found) && found.real.is_dir();
-    if place.contains(&found.real) {
+    if scope.contains(&found.real) {
         let rest = format!("/{}", &pattern[names.len()..]);
         let is_whole = rest == "/";
         return Ok((is_there && !is_whole).then_some((found.real, rest)));
     }
     // `/src/*.rs` is also that of the directory of the call.
-    let is_beneath = place.project.join(named.trim_start_matches('/')).is_dir();
+    let is_beneath = scope.project.join(named.trim_start_matches('/')).is_dir();
     if through_parents || (is_there && !is_beneath) {
-        return Err(access_denied(place, &found.real, pattern, "is outside the project"));
+        return Err(access_denied(scope, &found.real, pattern, "is outside the project"));
     }
     Ok(None)
 }

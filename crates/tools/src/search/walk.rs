@@ -125,7 +125,7 @@ impl DirWalk {
 
     fn on(
         side: WalkSide,
-        place: &CallScope,
+        scope: &CallScope,
         root: &Path,
         depth: WalkDepth,
         read_set: ReadSet,
@@ -141,7 +141,7 @@ impl DirWalk {
             too_deep: 0,
             read_set,
         };
-        let top = place.root_of(root).unwrap_or(root);
+        let top = scope.root_of(root).unwrap_or(root);
         let mut above: Vec<&Path> =
             root.ancestors().skip(1).take_while(|path| path.starts_with(top)).collect();
         above.reverse();

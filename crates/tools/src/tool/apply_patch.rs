@@ -223,7 +223,7 @@ fn absent(change: &FileChange, path: &str) -> Result<(), ToolFailure> {
 
 /// The content of the file after the sections so far.
 fn present(change: &mut FileChange) -> Result<Vec<u8>, ToolFailure> {
-    change.after.clone().ok_or_else(|| crate::files::resolved_path::not_found(&change.target))
+    change.after.clone().ok_or_else(|| crate::files::target_path::not_found(&change.target))
 }
 
 /// Deleting a link's target would leave the link.

@@ -8,9 +8,9 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::files::precondition;
 use crate::files::protected;
-use crate::files::resolved_path::ResolvedPath;
-use crate::files::resolved_path::access_denied;
 use crate::files::safe_open;
+use crate::files::target_path::TargetPath;
+use crate::files::target_path::access_denied;
 use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
 use crate::spec::{Alias, ProbeMode, Tool};
 use crate::text::diff;
@@ -132,7 +132,7 @@ impl DeletePlan {
     ) -> Result<PathBuf, ToolFailure> {
         let target = ctx.to_write(named)?;
         if !target.exists {
-            return Err(crate::files::resolved_path::not_found(&target));
+            return Err(crate::files::target_path::not_found(&target));
         }
         let own = remove::link_path(named, ctx.scope);
         let parts = own.as_deref().and_then(|own| Some((own.parent()?, own.file_name()?)));
@@ -169,14 +169,14 @@ impl DeletePlan {
 
     fn of_what_is_there(
         &mut self,
-        target: &ResolvedPath,
+        target: &TargetPath,
         recursive: bool,
         ctx: &ToolContext<'_>,
     ) -> Result<RemovalKind, ToolFailure> {
         let kind = safe_open::kind(target)?;
         if !kind.is_dir() {
             let Some(before) = load_original(ctx, target)? else {
-                return Err(crate::files::resolved_path::not_found(target));
+                return Err(crate::files::target_path::not_found(target));
             };
             self.kept.file(&ctx.shown(&target.real), before.bytes.as_deref(), before.size);
             return Ok(RemovalKind::File(before));
@@ -259,7 +259,7 @@ impl DeletedText {
 }
 
 /// Refuses the granted directories themselves and the withheld ones below them.
-fn refuse_roots(target: &ResolvedPath, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
+fn refuse_roots(target: &TargetPath, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
     let place = ctx.scope;
     let kept = place.roots().chain(place.withheld.iter().map(PathBuf::as_path));
     for root in kept {

@@ -7,7 +7,7 @@ use crate::edit::find_replace;
 use crate::edit::replace::{OriginalFile, replace};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
-use crate::files::resolved_path::ResolvedPath;
+use crate::files::target_path::TargetPath;
 use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
@@ -100,7 +100,7 @@ impl Tool for EditTool {
 
 /// An edit that has found its place.
 struct LocatedEdit {
-    target: ResolvedPath,
+    target: TargetPath,
     before: OriginalFile,
     old: String,
     new: String,

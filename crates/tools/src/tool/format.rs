@@ -7,7 +7,7 @@ use crate::command::{self, CommandSpec, FilterRun};
 use crate::edit::replace::{load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
-use crate::files::resolved_path::{ResolvedPath, not_found};
+use crate::files::target_path::{TargetPath, not_found};
 use crate::rule_target::{Inherit, InheritedRules};
 use crate::spec::{Alias, Caller, Tool};
 use crate::text::control::visible_lines;
@@ -105,7 +105,7 @@ fn words(command: &str, path: &str) -> Vec<String> {
 
 /// Where it is run: programs look for their settings from there upwards.
 fn place(
-    target: &ResolvedPath,
+    target: &TargetPath,
     package: Option<&str>,
     ctx: &ToolContext<'_>,
 ) -> Result<PathBuf, ToolFailure> {

@@ -9,8 +9,8 @@ use crate::arguments::dialect::{
 use crate::arguments::facts::JudgedFacts;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::read_set::ReadSet;
-use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
+use crate::files::target_path::TargetPath;
 use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
 use crate::search::expression::{CaseMatching, Expression};
 use crate::search::file_patterns::{Exclusion, FilePatterns, looks_like_files};
@@ -181,7 +181,7 @@ impl Tool for GrepTool {
 fn as_files(
     input: &Input,
     said: &str,
-    target: &ResolvedPath,
+    target: &TargetPath,
     ctx: &mut ToolContext<'_>,
 ) -> Result<ToolAnswer, ToolFailure> {
     let (names, mut notes) = glob::files(&input.pattern, &target.real, ctx)?;
@@ -201,11 +201,7 @@ fn as_files(
 struct FileFilter(Option<FilePatterns>);
 
 impl FileFilter {
-    fn of(
-        input: &Input,
-        target: &ResolvedPath,
-        ctx: &ToolContext<'_>,
-    ) -> Result<Self, ToolFailure> {
+    fn of(input: &Input, target: &TargetPath, ctx: &ToolContext<'_>) -> Result<Self, ToolFailure> {
         let patterns = input.include.as_deref().map(|include| {
             let case = CaseMatching::Sensitive;
             FilePatterns::new(ctx.scope, &target.real, include, case, Exclusion::Taken)
@@ -291,7 +287,7 @@ impl GrepRun {
     }
 
     /// Searches a file that the call names itself.
-    fn alone(&mut self, target: &ResolvedPath, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
+    fn alone(&mut self, target: &TargetPath, ctx: &ToolContext<'_>) -> Result<(), ToolFailure> {
         let looked = self.searching.one(&target.real);
         match self.take(&target.real, looked, ctx) {
             Ok(SearchOutcome::Searched) => Ok(()),
@@ -307,7 +303,7 @@ impl GrepRun {
     /// Searches the files below a directory; returns the notes of the walk.
     fn beneath(
         &mut self,
-        target: &ResolvedPath,
+        target: &TargetPath,
         wanted: &FileFilter,
         ctx: &ToolContext<'_>,
     ) -> Result<Vec<String>, ToolFailure> {
@@ -369,7 +365,7 @@ impl GrepRun {
         &mut self,
         input: &Input,
         expression: &Expression,
-        target: &ResolvedPath,
+        target: &TargetPath,
         wanted: &FileFilter,
         ctx: &mut ToolContext<'_>,
     ) -> Result<Vec<String>, ToolFailure> {
@@ -406,7 +402,7 @@ impl GrepRun {
         Ok(remarks)
     }
 
-    fn answer(self, notes: Vec<String>, target: &ResolvedPath) -> ToolAnswer {
+    fn answer(self, notes: Vec<String>, target: &TargetPath) -> ToolAnswer {
         let Self { found, searched, unread, .. } = self;
         let summary = format!("{} matches in {searched} files", found.matches);
         let none = found.matches == 0;

@@ -9,7 +9,7 @@ use crate::edit::replace::LOADED_MAX;
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
 use crate::files::precondition;
-use crate::files::resolved_path::ResolvedPath;
+use crate::files::target_path::TargetPath;
 use crate::spec::{Alias, Tool};
 use crate::text::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip};
 use crate::tool_answer::ToolAnswer;
@@ -154,7 +154,7 @@ enum Encoding {
 }
 
 /// Inspects the first bytes without consuming them.
-fn encoding(reader: &mut impl BufRead, target: &ResolvedPath) -> Result<Encoding, ToolFailure> {
+fn encoding(reader: &mut impl BufRead, target: &TargetPath) -> Result<Encoding, ToolFailure> {
     let start = fill(reader, target)?;
     if file_type::is_utf16(start) {
         return Ok(Encoding::Utf16);
@@ -163,11 +163,11 @@ fn encoding(reader: &mut impl BufRead, target: &ResolvedPath) -> Result<Encoding
     Ok(Encoding::Utf8)
 }
 
-fn fill<'a>(reader: &'a mut impl BufRead, target: &ResolvedPath) -> Result<&'a [u8], ToolFailure> {
+fn fill<'a>(reader: &'a mut impl BufRead, target: &TargetPath) -> Result<&'a [u8], ToolFailure> {
     reader.fill_buf().map_err(|error| ToolFailure::io("read", &target.named, error))
 }
 
-fn refuse_binary(start: &[u8], target: &ResolvedPath) -> Result<(), ToolFailure> {
+fn refuse_binary(start: &[u8], target: &TargetPath) -> Result<(), ToolFailure> {
     match file_type::binary_type(start) {
         None => Ok(()),
         Some(kind) => Err(ToolFailure::new(
@@ -218,7 +218,7 @@ impl LineWindow {
         input: &Input,
         size: u64,
         ctx: &ToolContext<'_>,
-        target: &ResolvedPath,
+        target: &TargetPath,
     ) -> Result<Self, ToolFailure> {
         let failed = |error| ToolFailure::io("read", &target.named, error);
         let WindowBounds { limit, chars, columns } = WindowBounds::of(input, ctx.max_chars);
@@ -280,7 +280,7 @@ impl LineWindow {
         Ok(Self { text, first, last, total, more, notes })
     }
 
-    fn answer(self, ctx: &ToolContext<'_>, target: &ResolvedPath) -> ToolAnswer {
+    fn answer(self, ctx: &ToolContext<'_>, target: &TargetPath) -> ToolAnswer {
         let shown = ctx.shown(&target.real);
         let lines = (self.last + 1).saturating_sub(self.first);
         let effects = vec![Effect::Read(target.recorded())];
@@ -306,7 +306,7 @@ impl LineWindow {
     }
 }
 
-fn past_end(target: &ResolvedPath, first: u64, lines: u64) -> ToolFailure {
+fn past_end(target: &TargetPath, first: u64, lines: u64) -> ToolFailure {
     ToolFailure::new(
         FailureCode::PastEnd,
         format!("line {first} is past the end: {:?} has {lines} lines", target.named),
@@ -314,7 +314,7 @@ fn past_end(target: &ResolvedPath, first: u64, lines: u64) -> ToolFailure {
     )
 }
 
-fn not_utf8(target: &ResolvedPath, line: u64) -> ToolFailure {
+fn not_utf8(target: &TargetPath, line: u64) -> ToolFailure {
     ToolFailure::new(
         FailureCode::NotUtf8,
         format!("line {line} of {:?} is not UTF-8", target.named),

@@ -160,7 +160,7 @@ fn edited(input: Input, ctx: &ToolContext<'_>) -> Result<RewrittenFile, ToolFail
         return Err(invalid(&text, &format!("Give at least one and at most {EDITS}.")));
     }
     let draft = EditBuffer::open(&input.path, ctx)?;
-    let Some(language) = syntax.of_file(&draft.target.real) else {
+    let Some(language) = syntax.language_of_file(&draft.target.real) else {
         return Err(unsupported(syntax, &format!("{:?}", draft.target.named)));
     };
     if draft.old.len() as u64 > SOURCE_MAX {
@@ -206,7 +206,7 @@ fn edited(input: Input, ctx: &ToolContext<'_>) -> Result<RewrittenFile, ToolFail
             "The file already has the result of these edits.",
         ));
     }
-    if let Some(line) = syntax.broken(language, &draft.old, &new) {
+    if let Some(line) = syntax.first_syntax_error(language, &draft.old, &new) {
         return Err(ToolFailure::new(
             FailureCode::BrokenSyntax,
             format!(

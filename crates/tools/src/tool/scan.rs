@@ -7,9 +7,9 @@ use crate::engine::error::EngineError;
 use crate::engine::syntax::{CodeMatch, SyntaxEngine, SyntaxSearch};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::read_set::ReadSet;
-use crate::files::resolved_path::ResolvedPath;
 use crate::files::safe_open;
 use crate::files::source_text;
+use crate::files::target_path::TargetPath;
 use crate::rule_target::{Inherit, InheritedRules, MatchedBy, RuleDepth};
 use crate::runner_program::RunnerProgram;
 use crate::search::walk::{DirWalk, WalkDepth};
@@ -98,7 +98,7 @@ impl Tool for ScanTool {
         if kind.is_dir() {
             looked.notes = beneath(&target, only, ctx, &mut searches, &mut looked)?;
         } else {
-            let language = match only.or_else(|| syntax.of_file(&target.real)) {
+            let language = match only.or_else(|| syntax.language_of_file(&target.real)) {
                 Some(language) => language,
                 None => return Err(unsupported(syntax, &format!("{:?}", target.named))),
             };
@@ -131,12 +131,12 @@ pub(super) fn unsupported(syntax: &dyn SyntaxEngine, what: &str) -> ToolFailure 
 }
 
 fn called(syntax: &dyn SyntaxEngine, name: &str) -> Result<&'static str, ToolFailure> {
-    syntax.called(name).ok_or_else(|| unsupported(syntax, &format!("{name:?}")))
+    syntax.language_named(name).ok_or_else(|| unsupported(syntax, &format!("{name:?}")))
 }
 
 /// Searches the files below a directory; returns the notes of the walk.
 fn beneath(
-    target: &ResolvedPath,
+    target: &TargetPath,
     only: Option<&'static str>,
     ctx: &ToolContext<'_>,
     searches: &mut LanguageSearches<'_>,
@@ -146,7 +146,7 @@ fn beneath(
     let mut walk = DirWalk::new(ctx, &target.real, WalkDepth::All);
     while let Some(found) = walk.next() {
         ctx.check_cancelled()?;
-        let Some(language) = searches.syntax.of_file(found.path) else { continue };
+        let Some(language) = searches.syntax.language_of_file(found.path) else { continue };
         if !found.kind.is_file() || only.is_some_and(|only| only != language) {
             continue;
         }
@@ -193,7 +193,7 @@ impl LanguageSearches<'_> {
         for (language, made) in self.made {
             match made {
                 Ok(search) if looked.matches == 0 => {
-                    looked.notes.extend(search.doubtful().iter().map(|pattern| {
+                    looked.notes.extend(search.incomplete_patterns().iter().map(|pattern| {
                         format!(
                             "[{pattern:?} is not complete {language} code, which may be the \
                                 reason]"
@@ -245,7 +245,7 @@ impl ScanResults {
         }
     }
 
-    fn answer(self, target: &ResolvedPath) -> ToolAnswer {
+    fn answer(self, target: &TargetPath) -> ToolAnswer {
         let full = self.full();
         let shown = self.matches.min(self.most);
         let summary = format!("{shown} matches in {} files", self.files);

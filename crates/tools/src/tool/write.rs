@@ -8,7 +8,7 @@ use crate::arguments::facts::JudgedFacts;
 use crate::edit::replace::{OriginalFile, Replaced, load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::precondition;
-use crate::files::resolved_path::ResolvedPath;
+use crate::files::target_path::TargetPath;
 use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
@@ -90,7 +90,7 @@ impl Tool for WriteTool {
     }
 }
 
-fn target(ctx: &ToolContext<'_>, path: &str) -> Result<ResolvedPath, ToolFailure> {
+fn target(ctx: &ToolContext<'_>, path: &str) -> Result<TargetPath, ToolFailure> {
     let target = ctx.to_write(path)?;
     if path.ends_with('/') {
         let text = format!("{path:?} names a directory");
@@ -102,7 +102,7 @@ fn target(ctx: &ToolContext<'_>, path: &str) -> Result<ResolvedPath, ToolFailure
 /// The diff to show, or the reason why there is none.
 fn change(
     ctx: &ToolContext<'_>,
-    target: &ResolvedPath,
+    target: &TargetPath,
     before: Option<&OriginalFile>,
     content: &str,
 ) -> String {

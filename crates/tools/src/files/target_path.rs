@@ -11,7 +11,7 @@ const NAMES_COMPARED: usize = 2000;
 
 /// A path that a tool may use.
 #[derive(Debug)]
-pub(crate) struct ResolvedPath {
+pub(crate) struct TargetPath {
     /// As the call wrote it.
     pub named: String,
     /// Where it leads.
@@ -20,7 +20,7 @@ pub(crate) struct ResolvedPath {
     pub exists: bool,
 }
 
-impl ResolvedPath {
+impl TargetPath {
     /// As the record has it.
     pub fn recorded(&self) -> String {
         self.real.to_string_lossy().into_owned()
@@ -28,7 +28,7 @@ impl ResolvedPath {
 }
 
 /// Nothing at this path, with the names beside it that may have been meant.
-pub(crate) fn not_found(target: &ResolvedPath) -> ToolFailure {
+pub(crate) fn not_found(target: &TargetPath) -> ToolFailure {
     let wrong = target.real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let beside: Vec<String> = target
         .real
@@ -49,11 +49,11 @@ pub(crate) fn not_found(target: &ResolvedPath) -> ToolFailure {
 }
 
 /// Why a path that leads out of the granted directories is not used.
-pub(crate) fn access_denied(place: &CallScope, real: &Path, named: &str, why: &str) -> ToolFailure {
+pub(crate) fn access_denied(scope: &CallScope, real: &Path, named: &str, why: &str) -> ToolFailure {
     let message = format!("ACCESS DENIED: {named:?} {why}");
     let hint = Restriction::Path.hint_sentence();
-    let hint = match refusal_hints::is_closed_temp(real, place) {
-        true => format!("{} {hint}", refusal_hints::closed_temp(&place.temp)),
+    let hint = match refusal_hints::is_closed_temp(real, scope) {
+        true => format!("{} {hint}", refusal_hints::closed_temp(&scope.temp)),
         false => hint,
     };
     ToolFailure::new(FailureCode::AccessDenied, message, hint)
