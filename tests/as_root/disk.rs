@@ -4,8 +4,8 @@
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, run};
-use protocol::client::Event;
-use protocol::judgement::Mode;
+use protocol::client::ClientEvent;
+use protocol::judgement::PermissionMode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,11 +108,11 @@ fn a_daemon_takes_calls_again_once_a_full_disk_has_room() {
     assert!(doctor.contains("ok      daemon"), "the control: {doctor}");
     let mut wire = Wire::to(&desk.door());
     let mut opening = desk.opening(&server);
-    opening.mode = Some(Mode::Auto);
+    opening.mode = Some(PermissionMode::Auto);
     let session = wire.open(&opening);
     wire.prompt(&session, "go");
     let reason = wire.event("the session is read-only", |event| match event {
-        Event::Degraded { reason } => Some(reason.clone()),
+        ClientEvent::Degraded { reason } => Some(reason.clone()),
         _ => None,
     });
     assert!(reason.contains(&format!("`agentd stop {session}`")), "{reason}");
@@ -348,7 +348,7 @@ fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
     });
     let supervisor = crate::support::wire::Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, protocol::client::Start::New);
+    let session = terminal.open(&desk, &server, protocol::client::SessionStart::New);
     terminal.prompt(&session, "go");
     crate::support::until("the command runs", || desk.project().join("begun").exists());
     let frozen = Frozen::of(sessions);

@@ -5,9 +5,12 @@ use crate::support::anthropic::{Answer, Server, text};
 use crate::support::daemon::Wire;
 use crate::support::{self, Desk, processes, until};
 use crate::{median, micros, row};
-use journal::{Block, Header, Journal, Record, TurnEnd, Usage};
+use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEndRecord, UsageRecord};
 use nix::pty::openpty;
-use protocol::client::{Event, FromClient, Opening, Others, Rights, Since, Start, ToClient};
+use protocol::client::{
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionRequest, SessionStart,
+    ToClient,
+};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::fs::{self, File};
@@ -70,7 +73,7 @@ fn long_session(desk: &Desk, records: usize, last: &str) -> SessionId {
     let session = SessionId("0123456789ab".to_owned());
     let sessions = desk.state().join("sessions");
     fs::create_dir_all(&sessions).unwrap();
-    let header = Header {
+    let header = SessionHeader {
         format: journal::FORMAT,
         id: session.0.clone(),
         project: desk.project().into(),
@@ -79,11 +82,11 @@ fn long_session(desk: &Desk, records: usize, last: &str) -> SessionId {
         parent: None,
     };
     let turn = |text: String| {
-        let blocks = vec![Block::Text { text: text.clone() }];
+        let blocks = vec![BlockRecord::Text { text: text.clone() }];
         [
-            Record::Prompt { text },
-            Record::Answer { round: 1, blocks, usage: Usage::default() },
-            Record::TurnEnded { end: TurnEnd::Done },
+            JournalRecord::Prompt { text },
+            JournalRecord::Answer { round: 1, blocks, usage: UsageRecord::default() },
+            JournalRecord::TurnEnded { end: TurnEndRecord::Done },
         ]
     };
     let turns = records / 3;
@@ -103,9 +106,9 @@ fn first_paint(events: usize, limit: f64) {
     let session = long_session(&desk, events, LAST);
     let server = Server::answering(|_, _| Answer::text("here"));
     let _daemon = desk.daemon();
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
     let mut wire = Wire::to(&desk.door());
-    wire.open(&Opening { start, ..desk.opening(&server) });
+    wire.open(&SessionRequest { start, ..desk.opening(&server) });
     let painted = || {
         let pty = openpty(None, None).unwrap();
         let side = || Stdio::from(pty.slave.try_clone().unwrap());
@@ -132,9 +135,9 @@ fn first_paint(events: usize, limit: f64) {
                 let begun = Instant::now();
                 let attach = FromClient::Attach {
                     session: session.clone(),
-                    from: Since::Newest(200),
-                    rights: Rights::ReadOnly,
-                    others: Others::Stay,
+                    from: BacklogFrom::Newest(200),
+                    rights: ClientRights::ReadOnly,
+                    others: OtherClients::Stay,
                 };
                 wire.say(attach);
                 wire.until("Attached", |word| {
@@ -164,7 +167,7 @@ fn turn_with(clients: usize) -> (Duration, Duration, Vec<Vec<u8>>) {
     let others: Vec<_> = (1..clients)
         .map(|_| {
             let mut wire = Wire::to(&desk.door());
-            wire.attach(&session, Since::Seq(1), Rights::ReadOnly);
+            wire.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
             std::thread::spawn(move || wire.turn_ends())
         })
         .collect();
@@ -177,7 +180,7 @@ fn turn_with(clients: usize) -> (Duration, Duration, Vec<Vec<u8>>) {
             0,
             &ipc::codec::encode(word).unwrap(),
         ));
-        matches!(word, ToClient::Event { event: Event::TurnEnded { .. }, .. }).then_some(())
+        matches!(word, ToClient::Event { event: ClientEvent::TurnEnded { .. }, .. }).then_some(())
     });
     others.into_iter().for_each(|other| other.join().unwrap());
     (begun.elapsed(), processor_time(daemon.pid) - before, frames)

@@ -4,9 +4,9 @@ use crate::support::anthropic::{Answer, Server};
 use crate::support::wire::Supervisor;
 use crate::support::{Desk, send, switches, until};
 use crate::{median, micros, row};
-use journal::{Block, Header, Journal, Record, TurnEnd, Usage};
+use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEndRecord, UsageRecord};
 use nix::sys::signal::Signal;
-use protocol::client::{Event, Since, Start, ToClient};
+use protocol::client::{BacklogFrom, ClientEvent, SessionStart, ToClient};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::time::{Duration, Instant};
@@ -28,11 +28,11 @@ fn worker() {
     let server = Server::answering(|_, _| Answer::text("here"));
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     let prompt = |terminal: &mut crate::support::wire::Terminal| {
         let begun = Instant::now();
         terminal.prompt(&session, "x");
-        terminal.event(|event| matches!(event, Event::Prompt { .. }));
+        terminal.event(|event| matches!(event, ClientEvent::Prompt { .. }));
         let took = begun.elapsed();
         terminal.turn_ends();
         took
@@ -61,7 +61,7 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
     let session = SessionId("0123456789ab".to_owned());
     let sessions = desk.state().join("sessions");
     std::fs::create_dir_all(&sessions).unwrap();
-    let header = Header {
+    let header = SessionHeader {
         format: journal::FORMAT,
         id: session.0.clone(),
         project: desk.project().into(),
@@ -72,13 +72,13 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
     let turn = |n: usize| {
         let text = format!("{n} {}", "word ".repeat(words));
         [
-            Record::Prompt { text: text.clone() },
-            Record::Answer {
+            JournalRecord::Prompt { text: text.clone() },
+            JournalRecord::Answer {
                 round: 1,
-                blocks: vec![Block::Text { text }],
-                usage: Usage::default(),
+                blocks: vec![BlockRecord::Text { text }],
+                usage: UsageRecord::default(),
             },
-            Record::TurnEnded { end: TurnEnd::Done },
+            JournalRecord::TurnEnded { end: TurnEndRecord::Done },
         ]
     };
     let mut journal = Journal::create(&sessions, header).unwrap();
@@ -91,8 +91,8 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
     let open = |desk: &Desk| {
         let supervisor = Supervisor::start(desk);
         let mut terminal = supervisor.terminal();
-        let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-        terminal.open_from(desk, &server, start, Since::Seq(u64::MAX));
+        let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+        terminal.open_from(desk, &server, start, BacklogFrom::Seq(u64::MAX));
         while !matches!(terminal.hear(), ToClient::Attached { .. }) {}
         supervisor
     };
@@ -117,7 +117,7 @@ fn idle() {
     let server = Server::answering(|_, _| Answer::text("here"));
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&session, "x");
     terminal.turn_ends();
     let rows = terminal.processes();

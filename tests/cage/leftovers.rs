@@ -6,7 +6,7 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::wire::Supervisor;
 use crate::support::{Desk, Run, needs, run, run_within, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{Event, Start};
+use protocol::client::{ClientEvent, SessionStart};
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, TurnEnd};
 use serde_json::json;
@@ -111,7 +111,7 @@ fn after_a_killed_supervisor_the_session_goes_on_and_the_tree_is_gone_in_the_end
         let (desk, server) = desk(tier, "; sleep 300");
         let supervisor = Supervisor::start(&desk);
         let mut terminal = supervisor.terminal();
-        let session: SessionId = terminal.open(&desk, &server, Start::New);
+        let session: SessionId = terminal.open(&desk, &server, SessionStart::New);
         terminal.prompt(&session, "x");
         in_the_end("the tree is made", || desk.project().join("begun").exists());
         send(supervisor.pid(), Signal::SIGKILL);
@@ -121,11 +121,11 @@ fn after_a_killed_supervisor_the_session_goes_on_and_the_tree_is_gone_in_the_end
 
         let next = Supervisor::start(&desk);
         let mut terminal = next.terminal();
-        let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+        let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
         terminal.open(&desk, &server, start);
         terminal.turn_ends();
         terminal.prompt(&session, "go on");
-        assert_eq!(terminal.turn_ends(), Event::TurnEnded { end: TurnEnd::Done });
+        assert_eq!(terminal.turn_ends(), ClientEvent::TurnEnded { end: TurnEnd::Done });
         assert!(temp.join("d/d/d").exists(), "its next life finds what was there");
         assert_eq!(removers(next.pid()), 1);
         assert!(next.end().success());

@@ -10,9 +10,9 @@ use crate::support::internet::{
 };
 use crate::support::{Desk, child_of, needs, run, send};
 use nix::sys::signal::Signal;
-use protocol::client::{Change, Event, FromClient, Opening, Start};
+use protocol::client::{ClientEvent, FromClient, SessionRequest, SessionStart, SettingChange};
 use protocol::hosts::HostRule;
-use protocol::judgement::{Answer as Said, Mode, Widening};
+use protocol::judgement::{ExtraRight, PermissionMode, PersonAnswer as Said};
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -453,12 +453,12 @@ fn a_person_opens_hosts_one_by_one() {
         ]);
         let daemon = desk.daemon();
         let mut wire = Wire::to(&desk.door());
-        let opening = Opening { mode: Some(Mode::Auto), ..desk.opening(&server) };
+        let opening = SessionRequest { mode: Some(PermissionMode::Auto), ..desk.opening(&server) };
         let session = wire.open(&opening);
-        let change = Change::Host("allowed.test".parse().unwrap());
+        let change = SettingChange::Host("allowed.test".parse().unwrap());
         wire.say(FromClient::Change { session: session.clone(), change: change.clone() });
         wire.event("the change", |event| match event {
-            Event::Changed { change: told, .. } => (*told == change).then_some(()),
+            ClientEvent::Changed { change: told, .. } => (*told == change).then_some(()),
             _ => None,
         });
         wire.prompt(&session, "go");
@@ -472,12 +472,12 @@ fn a_person_opens_hosts_one_by_one() {
         std::mem::forget(daemon);
         let _daemon = desk.daemon();
         let mut wire = Wire::to(&desk.door());
-        let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-        wire.open(&Opening { start, mode: Some(Mode::Auto), ..opening });
+        let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+        wire.open(&SessionRequest { start, mode: Some(PermissionMode::Auto), ..opening });
         wire.prompt(&session, "go");
         let question = wire.question();
         let other: HostRule = "other.test".parse().unwrap();
-        assert_eq!(question.widens, [Widening::Hosts(vec![other])]);
+        assert_eq!(question.widens, [ExtraRight::Hosts(vec![other])]);
         assert!(question.confinement.contains("only allowed.test, other.test"), "{question:?}");
         wire.say(FromClient::Answer {
             call: question.call.clone(),

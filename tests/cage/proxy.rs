@@ -8,8 +8,10 @@ use crate::support::daemon::Wire;
 use crate::support::internet::{Names, PUBLIC, Site, page, within};
 use crate::support::{Desk, child_of, needs, run, send};
 use nix::sys::signal::Signal;
-use protocol::client::{Change, Event, FromClient, Opening, ProjectTrust, Start};
-use protocol::judgement::Mode;
+use protocol::client::{
+    ClientEvent, FromClient, ProjectTrust, SessionRequest, SessionStart, SettingChange,
+};
+use protocol::judgement::PermissionMode;
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::io::Read;
@@ -148,13 +150,14 @@ fn the_supervisor_dies_beside_a_proxy_that_is_stopped() {
         let daemon = desk.daemon();
         let mut wire = Wire::to(&desk.door());
         let trust = ProjectTrust::ThisRun;
-        let opening = Opening { mode: Some(Mode::Auto), trust, ..desk.opening(&server) };
+        let opening =
+            SessionRequest { mode: Some(PermissionMode::Auto), trust, ..desk.opening(&server) };
         let session = wire.open(&opening);
-        let change = Change::Host("allowed.test".parse().unwrap());
+        let change = SettingChange::Host("allowed.test".parse().unwrap());
         wire.say(FromClient::Change { session: session.clone(), change: change.clone() });
         let mut told = Vec::new();
         wire.event("the change", |event| match event {
-            Event::Changed { change: one, .. } => {
+            ClientEvent::Changed { change: one, .. } => {
                 told.push(one.clone());
                 (*one == change).then_some(())
             }
@@ -171,15 +174,16 @@ fn the_supervisor_dies_beside_a_proxy_that_is_stopped() {
         std::mem::forget(daemon);
         let _daemon = desk.daemon();
         let mut wire = Wire::to(&desk.door());
-        let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-        wire.open(&Opening { start, mode: Some(Mode::Auto), ..opening });
+        let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+        wire.open(&SessionRequest { start, mode: Some(PermissionMode::Auto), ..opening });
         assert!(!lives(proxy), "the session goes on when nothing of its calls lives");
         let audit = desk.audit();
         let ended = audit.iter().find(|record| record["event"] == "ended").unwrap();
         let cut = ended["connections_cut"].as_str().unwrap();
         assert!(cut.contains("lost with the supervisor"), "{cut}");
-        let all: Vec<Change> =
-            ["also.test", "allowed.test"].map(|host| Change::Host(host.parse().unwrap())).into();
+        let all: Vec<SettingChange> = ["also.test", "allowed.test"]
+            .map(|host| SettingChange::Host(host.parse().unwrap()))
+            .into();
         assert_eq!(told, all, "each host that is open now is named");
     });
 }

@@ -5,8 +5,8 @@
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, Run, needs, run};
-use protocol::client::{Change, Event, FromClient, ToClient};
-use protocol::judgement::{Answer as Said, Question, Widening};
+use protocol::client::{ClientEvent, FromClient, SettingChange, ToClient};
+use protocol::judgement::{ExtraRight, PersonAnswer as Said, Question};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
@@ -128,7 +128,8 @@ fn a_person_gives_a_right_for_one_call_and_the_record_says_so() {
     let always = Said::Always("bash:git branch *".into());
     // An answer that holds longer is no answer to it: it is rejected, and the next one counts.
     let (question, shown) = answered(&desk, &input, &[always, Said::Once]);
-    let rights = [Widening::Network, Widening::Directory(other.clone().into()), Widening::GitAdmin];
+    let rights =
+        [ExtraRight::Network, ExtraRight::Directory(other.clone().into()), ExtraRight::GitAdmin];
     assert_eq!(question.widens, rights);
     assert!(question.offers.is_empty());
     for words in [
@@ -250,7 +251,7 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
     let mut wire = Wire::to(&desk.door());
     let session = wire.open(&opening);
     let add = |wire: &mut Wire, dir: &PathBuf| {
-        let change = Change::AddDirectory(dir.clone().into());
+        let change = SettingChange::AddDirectory(dir.clone().into());
         wire.say(FromClient::Change { session: session.clone(), change });
     };
     for dir in &never {
@@ -262,7 +263,7 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
         assert!(said.contains("cannot be added") && said.contains("keys"), "{dir:?}: {said}");
     }
     add(&mut wire, &free);
-    wire.event("the change", |event| matches!(event, Event::Changed { .. }).then_some(()));
+    wire.event("the change", |event| matches!(event, ClientEvent::Changed { .. }).then_some(()));
     drop((wire, daemon));
     let script = format!("ls {}; echo looked", free.display());
     let inside = format!("/nowhere:{}/config", free.display());

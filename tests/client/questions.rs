@@ -5,9 +5,11 @@ use crate::support::anthropic::{Answer, Say, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, run, send};
 use nix::sys::signal::Signal;
-use protocol::client::{Event, FromClient, Opening, Others, Rights, Since, Start};
+use protocol::client::{
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionRequest, SessionStart,
+};
 use protocol::ids::SessionId;
-use protocol::judgement::{Answer as Said, Mode, Question, Rule, Widening};
+use protocol::judgement::{ExtraRight, PermissionMode, PersonAnswer as Said, Question, Rule};
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::fs;
@@ -37,7 +39,7 @@ fn answer(wire: &Wire, question: &Question, answer: Said) {
 #[track_caller]
 fn learned(wire: &mut Wire) -> (Rule, Option<String>) {
     wire.event("what was learned", |event| match event {
-        Event::Learned { rule, unwritten, .. } => Some((rule.clone(), unwritten.clone())),
+        ClientEvent::Learned { rule, unwritten, .. } => Some((rule.clone(), unwritten.clone())),
         _ => None,
     })
 }
@@ -45,7 +47,7 @@ fn learned(wire: &mut Wire) -> (Rule, Option<String>) {
 #[track_caller]
 fn rejected(wire: &mut Wire) -> String {
     wire.event("a refusal", |event| match event {
-        Event::AnswerRejected { reason, .. } => Some(reason.clone()),
+        ClientEvent::AnswerRejected { reason, .. } => Some(reason.clone()),
         _ => None,
     })
 }
@@ -54,8 +56,8 @@ fn rejected(wire: &mut Wire) -> String {
 #[track_caller]
 fn decided(wire: &mut Wire) -> String {
     wire.event("a decision without a question", |event| match event {
-        Event::Decided { basis, allowed: true, .. } => Some(basis.clone()),
-        Event::Asked { question } => panic!("asked: {question:?}"),
+        ClientEvent::Decided { basis, allowed: true, .. } => Some(basis.clone()),
+        ClientEvent::Asked { question } => panic!("asked: {question:?}"),
         _ => None,
     })
 }
@@ -69,11 +71,11 @@ fn journal(desk: &Desk, session: &SessionId) -> String {
     fs::read_to_string(place).unwrap()
 }
 
-fn resumed(wire: &mut Wire, opening: &Opening, session: &SessionId) {
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
-    let (same, next) = wire.opened(&Opening { start, ..opening.clone() });
+fn resumed(wire: &mut Wire, opening: &SessionRequest, session: &SessionId) {
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
+    let (same, next) = wire.opened(&SessionRequest { start, ..opening.clone() });
     assert_eq!(same, *session);
-    let (from, rights, others) = (Since::Seq(next), Rights::Full, Others::Stay);
+    let (from, rights, others) = (BacklogFrom::Seq(next), ClientRights::Full, OtherClients::Stay);
     wire.say(FromClient::Attach { session: same, from, rights, others });
 }
 
@@ -149,8 +151,8 @@ fn an_answer_for_the_session_outlives_the_broker_and_the_daemon_and_holds_nowher
     wire.turn_ends();
     assert!(!user_file(&desk).exists(), "nothing is kept for good");
     // A copy of it is another session.
-    let start = Start::Fork { of: session, at: None };
-    let copy = wire.open(&Opening { start, ..opening });
+    let start = SessionStart::Fork { of: session, at: None };
+    let copy = wire.open(&SessionRequest { start, ..opening });
     wire.prompt(&copy, "go on");
     let question = wire.question();
     answer(&wire, &question, Said::Deny(String::new()));
@@ -234,8 +236,8 @@ fn a_file_that_changed_after_the_question_is_not_written_over() {
     assert!(question.preview.contains("+second"), "{}", question.preview);
     desk.write("a.txt", "first\nand more\n");
     answer(&wire, &question, Said::Once);
-    let ended = |event: &Event| match event {
-        Event::CallEnded { result, .. } => Some(result.code.clone()),
+    let ended = |event: &ClientEvent| match event {
+        ClientEvent::CallEnded { result, .. } => Some(result.code.clone()),
         _ => None,
     };
     assert_eq!(wire.event("its end", ended).as_deref(), Some("stale"));
@@ -343,12 +345,12 @@ fn changing_git_s_settings_is_asked_for_one_call_whatever_the_mode_says() {
     ]);
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
-    let opening = Opening { mode: Some(Mode::Auto), ..desk.opening(&server) };
+    let opening = SessionRequest { mode: Some(PermissionMode::Auto), ..desk.opening(&server) };
     let session = wire.open(&opening);
     wire.prompt(&session, "go");
     // The first is not asked about, and leaves the settings as they are.
     let question = wire.question();
-    assert_eq!(question.widens, [Widening::GitAdmin]);
+    assert_eq!(question.widens, [ExtraRight::GitAdmin]);
     assert_eq!(desk.read(".git/config"), before, "without the grant");
     let told = server.requests()[1].body["messages"].to_string();
     assert!(told.contains("git_settings"), "its refusal says what would allow it: {told}");
@@ -377,8 +379,8 @@ fn the_script_of_a_call_that_was_lost_undecided_with_its_supervisor_is_kept() {
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
     // Its turn does not go on, so that the call has no other end.
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-    wire.opened(&Opening { start, ..opening });
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    wire.opened(&SessionRequest { start, ..opening });
     let shown = run(desk.agentd(&["audit", "show", &format!("{}.1", session.0)]));
     for words in [TOUCH, "denied", "lost with the supervisor before it was decided"] {
         assert!(shown.out.contains(words), "{words}: {}", shown.out);

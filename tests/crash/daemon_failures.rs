@@ -7,7 +7,9 @@ use crate::support::daemon::Wire;
 use crate::support::terminal::Tmux;
 use crate::support::{Desk, processes, run, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{Event, FailedKind, FromClient, Rights, Since, ToClient};
+use protocol::client::{
+    BacklogFrom, ClientEvent, ClientRights, FromClient, RequestFailure, ToClient,
+};
 use protocol::ids::SessionId;
 use serde_json::json;
 use std::fs;
@@ -68,7 +70,7 @@ fn failure_05_sleep_and_wake_end_a_daemon_and_its_questions() {
     let alive: Vec<u32> = processes().into_iter().map(|it| it.pid).collect();
     assert!(alive.contains(&wire_worker(&mut wire, &asking)), "the workers live on");
     let (call, digest) = (question.call, question.digest);
-    let answer = protocol::judgement::Answer::Once;
+    let answer = protocol::judgement::PersonAnswer::Once;
     wire.say(FromClient::Answer { call, digest, answer });
     wire.turn_ends();
     assert_eq!(desk.read("effects"), "x\n", "the question stood through it all");
@@ -149,7 +151,7 @@ fn failure_16_configuration_is_read_again_half_way() {
     });
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
-    let opening = protocol::client::Opening { mode: None, ..desk.opening(&server) };
+    let opening = protocol::client::SessionRequest { mode: None, ..desk.opening(&server) };
     let result_of = |wire: &mut Wire, session: &SessionId| {
         wire.prompt(session, "go");
         wire.turn_ends();
@@ -170,7 +172,7 @@ fn failure_16_configuration_is_read_again_half_way() {
     assert_eq!(result_of(&mut wire, &old), first, "it goes on with what it was opened with");
     wire.open_with_key(&opening);
     wire.until("a refusal", |word| match word {
-        ToClient::Failed { kind: FailedKind::Configuration, message } => {
+        ToClient::Failed { kind: RequestFailure::Configuration, message } => {
             assert!(message.contains(file.to_str().unwrap()), "{message}");
             Some(())
         }
@@ -249,8 +251,8 @@ fn failure_22_a_cancelled_turn_of_a_daemon_goes_on_writing() {
     });
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
-    let mode = Some(protocol::judgement::Mode::Auto);
-    let opening = protocol::client::Opening { mode, ..desk.opening(&server) };
+    let mode = Some(protocol::judgement::PermissionMode::Auto);
+    let opening = protocol::client::SessionRequest { mode, ..desk.opening(&server) };
     let stopped = wire.open(&opening);
     wire.prompt(&stopped, "go");
     let length = |name: &str| fs::metadata(desk.project().join(name)).map_or(0, |it| it.len());
@@ -261,7 +263,9 @@ fn failure_22_a_cancelled_turn_of_a_daemon_goes_on_writing() {
     until("the other writes", || length("other") > 0);
 
     wire.say(FromClient::Interrupt { session: stopped.clone() });
-    wire.event("the turn's end", |event| matches!(event, Event::TurnEnded { .. }).then_some(()));
+    wire.event("the turn's end", |event| {
+        matches!(event, ClientEvent::TurnEnded { .. }).then_some(())
+    });
     let (before, other) = (length("one"), length("other"));
     drop(wire);
     until("the other's goes on: the positive control", || length("other") > other + 20);
@@ -270,7 +274,7 @@ fn failure_22_a_cancelled_turn_of_a_daemon_goes_on_writing() {
 
     // Nor does it when somebody comes back to the session.
     let mut again = Wire::to(&desk.door());
-    again.attach(&stopped, Since::Seq(1), Rights::Full);
+    again.attach(&stopped, BacklogFrom::Seq(1), ClientRights::Full);
     assert!(again.silent_for(Duration::from_millis(300)));
     assert_eq!(length("one"), before);
     assert_eq!(server.requests().len(), 2);

@@ -8,7 +8,7 @@ use crate::support::wire::Supervisor;
 use crate::support::{Desk, child_of, processes};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use protocol::client::{Event, FromClient, Start};
+use protocol::client::{ClientEvent, FromClient, SessionStart};
 use protocol::judgement;
 use protocol::session::OpenTurn;
 use serde_json::json;
@@ -142,8 +142,8 @@ fn the_broker_dies_with_a_question_open_and_asks_it_again() {
     let session = terminal.open_asking(&desk, &server);
     terminal.prompt(&session, "do it");
     let mut asked = || {
-        let event = terminal.event(|event| matches!(event, Event::Asked { .. }));
-        let Event::Asked { question } = event else { panic!("{event:?}") };
+        let event = terminal.event(|event| matches!(event, ClientEvent::Asked { .. }));
+        let ClientEvent::Asked { question } = event else { panic!("{event:?}") };
         question
     };
     let first = asked();
@@ -154,7 +154,7 @@ fn the_broker_dies_with_a_question_open_and_asks_it_again() {
     terminal.say(&FromClient::Answer {
         call: again.call,
         digest: again.digest,
-        answer: judgement::Answer::Once,
+        answer: judgement::PersonAnswer::Once,
     });
     terminal.turn_ends();
     assert_eq!(desk.read("effects"), "ran\n", "once");
@@ -658,8 +658,10 @@ fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
         _ => Answer::text("done"),
     });
     let first = desk.daemon();
-    let opening =
-        protocol::client::Opening { mode: Some(judgement::Mode::Auto), ..desk.opening(&server) };
+    let opening = protocol::client::SessionRequest {
+        mode: Some(judgement::PermissionMode::Auto),
+        ..desk.opening(&server)
+    };
     let mut wire = Wire::to(&desk.door());
     let session = wire.open(&opening);
     wire.prompt(&session, "go");
@@ -668,9 +670,9 @@ fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
     drop(wire);
     std::mem::forget(first);
     let daemon = desk.daemon();
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
     let mut wire = Wire::to(&desk.door());
-    wire.opened(&protocol::client::Opening { start, ..opening });
+    wire.opened(&protocol::client::SessionRequest { start, ..opening });
     // It has been told everything, and goes on.
     crate::support::until("it goes on", || server.requests().len() >= 3);
     let conversation = child_of(daemon.pid, "agentd-session").unwrap();
@@ -678,7 +680,11 @@ fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
     crate::support::until("another one", || {
         child_of(daemon.pid, "agentd-session").is_some_and(|it| it != conversation)
     });
-    wire.attach(&session, protocol::client::Since::Seq(1), protocol::client::Rights::Full);
+    wire.attach(
+        &session,
+        protocol::client::BacklogFrom::Seq(1),
+        protocol::client::ClientRights::Full,
+    );
     wire.prompt(&session, "and this?");
     wire.turn_ends();
     let ends = || {

@@ -91,7 +91,7 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::wire::Supervisor;
 use crate::support::{Desk, child_of, place, precede, processes, run, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{Event, FromClient, Start, ToClient};
+use protocol::client::{ClientEvent, FromClient, SessionStart, ToClient};
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, TurnEnd};
 use serde_json::json;
@@ -102,12 +102,12 @@ fn bash(id: &str, command: &str) -> crate::support::anthropic::Say {
     call(id, "bash", &json!({ "command": command }).to_string())
 }
 
-fn done() -> Event {
-    Event::TurnEnded { end: TurnEnd::Done }
+fn done() -> ClientEvent {
+    ClientEvent::TurnEnded { end: TurnEnd::Done }
 }
 
-fn resume(session: &SessionId) -> Start {
-    Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits }
+fn resume(session: &SessionId) -> SessionStart {
+    SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits }
 }
 
 /// Everything stops as in a machine that sleeps, with questions for a sign of life under way.
@@ -118,7 +118,7 @@ fn failure_05_sleep_and_wake_fire_every_timeout_at_once() {
     let server = Server::scripted([slow]);
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&session, "x");
     until("asked", || server.requests().len() == 1);
     let before = terminal.processes();
@@ -141,7 +141,7 @@ fn failure_07_a_killed_session_is_started_again_by_itself() {
     });
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let left = terminal.open(&desk, &server, Start::New);
+    let left = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&left, "x");
     until("the call runs", || desk.project().join("begun").exists());
     let temp = std::path::Path::new("/tmp").join(format!("agentd-{left}"));
@@ -151,7 +151,7 @@ fn failure_07_a_killed_session_is_started_again_by_itself() {
 
     let next = Supervisor::start(&desk);
     let mut terminal = next.terminal();
-    let new = terminal.open(&desk, &server, Start::New);
+    let new = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&new, "y");
     assert_eq!(terminal.turn_ends(), done());
     assert!(temp.exists(), "what the next life of the session finds there");
@@ -181,8 +181,8 @@ fn failure_08_a_conversation_that_dies_on_its_journal_is_set_apart_and_the_other
     let server = Server::answering(|_, _| Answer::text("here"));
     let supervisor = Supervisor::of(&desk, &place.join("agentd-supervisor"));
     let (mut one, mut other) = (supervisor.terminal(), supervisor.terminal());
-    let sick = one.open(&desk, &server, Start::New);
-    let well = other.open(&desk, &server, Start::New);
+    let sick = one.open(&desk, &server, SessionStart::New);
+    let well = other.open(&desk, &server, SessionStart::New);
     one.prompt(&sick, "first");
     one.turn_ends();
     other.prompt(&well, "first");
@@ -191,8 +191,8 @@ fn failure_08_a_conversation_that_dies_on_its_journal_is_set_apart_and_the_other
 
     fs::write(&poison, "").unwrap();
     send(one.worker(&sick, "agentd-session"), Signal::SIGKILL);
-    let degraded = one.event(|event| matches!(event, Event::Degraded { .. }));
-    let Event::Degraded { reason } = degraded else { panic!("{degraded:?}") };
+    let degraded = one.event(|event| matches!(event, ClientEvent::Degraded { .. }));
+    let ClientEvent::Degraded { reason } = degraded else { panic!("{degraded:?}") };
     assert!(reason.contains(&format!("`agentd restart {sick}`")), "{reason}");
     assert!(reason.contains("can be read"), "{reason}");
     assert_eq!(fs::read_to_string(&starts).unwrap(), "x\nx\nx\n", "three tries, no more");
@@ -200,25 +200,25 @@ fn failure_08_a_conversation_that_dies_on_its_journal_is_set_apart_and_the_other
     // It takes nothing more and can be read; its neighbour does not notice.
     let asked = server.requests().len();
     one.prompt(&sick, "second");
-    one.event(|event| matches!(event, Event::Degraded { .. }));
+    one.event(|event| matches!(event, ClientEvent::Degraded { .. }));
     let mut late = supervisor.terminal();
-    late.attach(&sick, protocol::client::Since::Seq(1));
-    late.event(|event| matches!(event, Event::Answer { .. }));
-    late.event(|event| matches!(event, Event::Degraded { .. }));
+    late.attach(&sick, protocol::client::BacklogFrom::Seq(1));
+    late.event(|event| matches!(event, ClientEvent::Answer { .. }));
+    late.event(|event| matches!(event, ClientEvent::Degraded { .. }));
     assert_eq!(server.requests().len(), asked);
     other.prompt(&well, "second");
-    assert_eq!(other.turn_ends(), Event::TurnEnded { end: TurnEnd::Done });
+    assert_eq!(other.turn_ends(), ClientEvent::TurnEnded { end: TurnEnd::Done });
     assert_eq!(other.worker(&well, "agentd-session"), neighbour);
 
     // A person lifts it; what kills it still does so again.
     let again = run(desk.agentd(&["restart", &sick.0[..6]]));
     assert_eq!(again.code, 0, "{again:?}");
-    one.event(|event| matches!(event, Event::Degraded { .. }));
+    one.event(|event| matches!(event, ClientEvent::Degraded { .. }));
     fs::remove_file(&poison).unwrap();
     let again = run(desk.agentd(&["restart", &sick.0]));
     assert_eq!(again.code, 0, "{again:?}");
     one.prompt(&sick, "third");
-    assert_eq!(one.turn_ends(), Event::TurnEnded { end: TurnEnd::Done });
+    assert_eq!(one.turn_ends(), ClientEvent::TurnEnded { end: TurnEnd::Done });
     assert!(supervisor.end().success());
 }
 
@@ -229,7 +229,7 @@ fn failure_10_a_command_that_prints_without_end_fills_the_memory() {
     let server = Server::scripted([Answer::says([bash("toolu_1", flood)]), Answer::text("much")]);
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&session, "x");
     assert_eq!(terminal.turn_ends(), done());
     let status = fs::read_to_string(format!("/proc/{}/status", supervisor.pid())).unwrap();
@@ -295,7 +295,7 @@ fn failure_18_the_cage_is_applied_to_the_supervisor() {
     });
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&session, "x");
     assert_eq!(terminal.turn_ends(), done(), "it wrote the second call down after the first");
     let told = server.requests()[2].body["messages"].to_string();
@@ -312,7 +312,7 @@ fn failure_43_workers_die_with_a_thread_and_idle_processes_wake_up() {
     let server = Server::answering(|_, _| Answer::text("here"));
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&session, "x");
     assert_eq!(terminal.turn_ends(), done());
     let before = terminal.processes();
@@ -338,7 +338,7 @@ fn failure_45_a_restarted_worker_overlaps_its_predecessor() {
     let server = Server::answering(|_, _| Answer::text("here"));
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     for name in ["agentd-session", "agentd-provider"] {
         let first = terminal.worker(&session, name);
         send(first, Signal::SIGKILL);
@@ -364,7 +364,7 @@ fn failure_46_the_dead_are_not_reaped() {
     });
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     send(terminal.worker(&session, "agentd-session"), Signal::SIGKILL);
     terminal.prompt(&session, "x");
     assert_eq!(terminal.turn_ends(), done());
@@ -395,7 +395,7 @@ fn failure_51_queued_messages_appear_out_of_order() {
     });
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     let texts = ["one", "two", "three", "four", "five"];
     for text in &texts[..3] {
         terminal.prompt(&session, text);
@@ -408,9 +408,10 @@ fn failure_51_queued_messages_appear_out_of_order() {
     let mut kept = Vec::new();
     let mut ends = 0;
     while ends < texts.len() {
-        let event =
-            terminal.event(|event| matches!(event, Event::Prompt { .. } | Event::TurnEnded { .. }));
-        if let Event::Prompt { text } = event {
+        let event = terminal.event(|event| {
+            matches!(event, ClientEvent::Prompt { .. } | ClientEvent::TurnEnded { .. })
+        });
+        if let ClientEvent::Prompt { text } = event {
             kept.push(text);
         } else {
             assert_eq!(event, done());
@@ -429,7 +430,7 @@ fn restart_names_what_it_does_not_find() {
     let server = Server::scripted([]);
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     assert_eq!(run(desk.agentd(&["restart", "zzz"])).code, 2);
     assert_eq!(run(desk.agentd(&["restart", ""])).code, 2);
     let healthy = terminal.worker(&session, "agentd-session");

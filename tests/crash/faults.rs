@@ -6,11 +6,12 @@ use crate::support::anthropic::{Answer, Server, call, text};
 use crate::support::{Desk, child_of, place, replace, run, send, until};
 use nix::sys::signal::Signal;
 use protocol::client::{
-    ClientLink, Event, FailedKind, FromClient, Others, Rights, Since, ToClient,
+    BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, RequestFailure,
+    ToClient,
 };
 use protocol::confinement::{Enforced, Tier};
 use protocol::ids::{Generation, SessionId};
-use protocol::tool::{FromTool, Stream};
+use protocol::tool::{FromTool, OutputStream};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -482,7 +483,7 @@ fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
         })
     };
     let probed = || FromTool::Probed(Err("no".into()));
-    let output = || FromTool::Output { stream: Stream::Out, text: "x".into() };
+    let output = || FromTool::Output { stream: OutputStream::Out, text: "x".into() };
     for (words, told) in [
         (vec![probed()], "The call was not run"),
         (vec![output()], "The call was not run"),
@@ -530,16 +531,16 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     assert!(matches!(words.recv(), Ok(ToClient::Welcome { .. })));
     let session = SessionId(id);
     say.send(&FromClient::Prompt { session: session.clone(), text: "hi".into() }).unwrap();
-    assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::Usage, .. })));
+    assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: RequestFailure::Usage, .. })));
     let other = SessionId("0".repeat(12));
     let attach = |session| FromClient::Attach {
         session,
-        from: Since::Seq(0),
-        rights: Rights::ReadOnly,
-        others: Others::Stay,
+        from: BacklogFrom::Seq(0),
+        rights: ClientRights::ReadOnly,
+        others: OtherClients::Stay,
     };
     say.send(&attach(other)).unwrap();
-    assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::NotFound, .. })));
+    assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: RequestFailure::NotFound, .. })));
     say.send(&attach(session.clone())).unwrap();
     // It looks elsewhere for a moment.
     std::thread::sleep(Duration::from_secs(1));
@@ -550,11 +551,11 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
         let ToClient::Event { seq, event, .. } = word else { panic!("{word:?}") };
         assert!(seq > last, "{seq} after {last}");
         last = seq;
-        ends += u32::from(matches!(event, Event::TurnEnded { .. }));
+        ends += u32::from(matches!(event, ClientEvent::TurnEnded { .. }));
     }
     assert!(last > 5000, "{last}");
     say.send(&FromClient::Interrupt { session }).unwrap();
-    while !matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::Usage, .. })) {}
+    while !matches!(words.recv(), Ok(ToClient::Failed { kind: RequestFailure::Usage, .. })) {}
     desk.write("go", "");
     assert_eq!(child.wait().unwrap().code(), Some(0), "who only watches stops nothing");
 }

@@ -7,10 +7,10 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::dice::Dice;
 use crate::support::{Desk, child_of, until};
-use journal::{Block, Record};
+use journal::{BlockRecord, JournalRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use protocol::client::{Event, FromClient, ToClient};
+use protocol::client::{ClientEvent, FromClient, ToClient};
 use protocol::ids::SessionId;
 use protocol::judgement;
 use serde_json::{Value, json};
@@ -85,11 +85,15 @@ fn ends(wire: &mut Wire) {
     loop {
         let ToClient::Event { event, .. } = wire.hear() else { continue };
         match event {
-            Event::Asked { question } => {
+            ClientEvent::Asked { question } => {
                 let (call, digest) = (question.call, question.digest);
-                wire.say(FromClient::Answer { call, digest, answer: judgement::Answer::Once });
+                wire.say(FromClient::Answer {
+                    call,
+                    digest,
+                    answer: judgement::PersonAnswer::Once,
+                });
             }
-            Event::TurnEnded { .. } => return,
+            ClientEvent::TurnEnded { .. } => return,
             _ => {}
         }
     }
@@ -97,18 +101,18 @@ fn ends(wire: &mut Wire) {
 
 fn transcript(desk: &Desk, session: &SessionId) -> Vec<String> {
     let entries = journal::read(&desk.state().join("sessions").join(&session.0)).unwrap();
-    let told = |record: Record| match record {
-        Record::Prompt { text } => Some(format!("prompt {text}")),
-        Record::Answer { blocks, .. } => {
+    let told = |record: JournalRecord| match record {
+        JournalRecord::Prompt { text } => Some(format!("prompt {text}")),
+        JournalRecord::Answer { blocks, .. } => {
             let texts = blocks.into_iter().filter_map(|block| match block {
-                Block::Text { text } => Some(text),
+                BlockRecord::Text { text } => Some(text),
                 _ => None,
             });
             Some(format!("answer {}", texts.collect::<String>()))
         }
-        Record::Result { outcome, text, .. } => Some(format!("result {outcome:?} {text}")),
-        Record::Interrupted { cause, .. } => Some(format!("interrupted {cause}")),
-        Record::TurnEnded { end } => Some(format!("end {end:?}")),
+        JournalRecord::Result { outcome, text, .. } => Some(format!("result {outcome:?} {text}")),
+        JournalRecord::Interrupted { cause, .. } => Some(format!("interrupted {cause}")),
+        JournalRecord::TurnEnded { end } => Some(format!("end {end:?}")),
         _ => None,
     };
     let own = desk.outside().display().to_string();

@@ -8,9 +8,9 @@ use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, processes, run, send, until};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode as Bits;
-use protocol::client::{Ending, Event, FromClient, Opening, Start};
+use protocol::client::{ClientEvent, FromClient, SessionEnding, SessionRequest, SessionStart};
 use protocol::ids::SessionId;
-use protocol::judgement::{Answer as Said, Mode};
+use protocol::judgement::{PermissionMode, PersonAnswer as Said};
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::fs;
@@ -154,14 +154,14 @@ fn a_session_that_is_killed_puts_right_first_and_one_whose_runner_hangs_too() {
         daemon.env("AGENTD_SANDBOX_TIER", tier);
         assert_eq!(run(daemon).code, 0);
         let mut wire = Wire::to(&desk.door());
-        let session = wire.open(&opening(&desk, &server, tier, Mode::Auto));
+        let session = wire.open(&opening(&desk, &server, tier, PermissionMode::Auto));
         wire.prompt(&session, "go");
         until("the command waits", || desk.project().join("begun").exists());
         assert!(is_there(&desk, ".envrc"), "tier {tier}");
         if stopped {
             send(child_of(wire.pid, "agentd-tool").unwrap(), Signal::SIGSTOP);
         }
-        let ending = Ending::Kill;
+        let ending = SessionEnding::Kill;
         wire.say(FromClient::End { session: session.clone(), ending });
         until("the session has ended", || {
             !processes().into_iter().any(|it| it.parent == wire.pid && it.name == "agentd-session")
@@ -177,7 +177,7 @@ fn a_session_that_is_killed_puts_right_first_and_one_whose_runner_hangs_too() {
     }
 }
 
-fn opening(desk: &Desk, server: &Server, tier: &str, mode: Mode) -> Opening {
+fn opening(desk: &Desk, server: &Server, tier: &str, mode: PermissionMode) -> SessionRequest {
     let mut opening = desk.opening(server);
     opening.mode = Some(mode);
     opening.settings.push(("sandbox.tier".into(), tier.to_lowercase()));
@@ -218,8 +218,9 @@ fn what_cannot_be_put_right_is_said_and_a_person_is_asked_before_the_next_comman
         daemon.env("AGENTD_SANDBOX_TIER", tier);
         assert_eq!(run(daemon).code, 0);
         let mut wire = Wire::to(&desk.door());
-        let start = Start::Resume { session: id(&desk), open_turn: OpenTurn::GoesOn };
-        let session = wire.open(&Opening { start, ..opening(&desk, &server, tier, Mode::Auto) });
+        let start = SessionStart::Resume { session: id(&desk), open_turn: OpenTurn::GoesOn };
+        let session = wire
+            .open(&SessionRequest { start, ..opening(&desk, &server, tier, PermissionMode::Auto) });
         wire.prompt(&session, "go on");
         let question = wire.question();
         assert!(question.reason.contains("a protected name (.git/hooks"), "{question:?}");
@@ -227,8 +228,8 @@ fn what_cannot_be_put_right_is_said_and_a_person_is_asked_before_the_next_comman
         let (call, digest) = (question.call.clone(), question.digest.clone());
         wire.say(FromClient::Answer { call, digest, answer: Said::Once });
         wire.event("the turn's end", |event| match event {
-            Event::Asked { question } => panic!("asked again: {question:?}"),
-            Event::TurnEnded { .. } => Some(()),
+            ClientEvent::Asked { question } => panic!("asked again: {question:?}"),
+            ClientEvent::TurnEnded { .. } => Some(()),
             _ => None,
         });
         assert!(is_there(&desk, "asked-5") && is_there(&desk, "asked-6"), "tier {tier}");

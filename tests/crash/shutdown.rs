@@ -6,7 +6,7 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::wire::{Supervisor, Terminal};
 use crate::support::{Desk, child_of, run, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{Event, FromClient, Start, ToClient, Unfinished};
+use protocol::client::{ClientEvent, FromClient, OnUnfinished, SessionStart, ToClient};
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, TurnEnd};
 use serde_json::json;
@@ -31,7 +31,7 @@ fn busy() -> Busy {
     });
     let supervisor = Supervisor::start(&desk);
     let mut terminal = supervisor.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&session, "do it");
     until("the command runs", || desk.project().join("begun").exists());
     Busy { desk, server, supervisor, terminal, session }
@@ -74,7 +74,7 @@ fn a_client_s_word_ends_it_in_order() {
     let began = Instant::now();
     // Whoever asked knows; the other one is told.
     let asker = busy.supervisor.terminal();
-    asker.say(&FromClient::Shutdown { unfinished: Unfinished::Interrupt });
+    asker.say(&FromClient::Shutdown { unfinished: OnUnfinished::Interrupt });
     ended_in_order(busy, began);
 }
 
@@ -116,10 +116,10 @@ fn killed_while_it_ends_it_loses_nothing() {
     drop(terminal);
     let next = Supervisor::start(&desk);
     let mut terminal = next.terminal();
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
     assert_eq!(terminal.open(&desk, &server, start), session);
     terminal.prompt(&session, "go on");
-    let done = Event::TurnEnded { end: TurnEnd::Done };
+    let done = ClientEvent::TurnEnded { end: TurnEnd::Done };
     while terminal.turn_ends() != done {}
     assert!(next.end().success());
     let bodies = server.requests();

@@ -18,7 +18,7 @@
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::dice::Dice;
 use crate::support::{Desk, Process, needs, processes};
-use journal::{Entry, Outcome, Progress, Record};
+use journal::{CallProgress, JournalEntry, JournalRecord, OutcomeRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -278,15 +278,14 @@ impl Lane {
         found.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    fn entries(&self, session: &str) -> Result<Vec<Entry>, String> {
+    fn entries(&self, session: &str) -> Result<Vec<JournalEntry>, String> {
         let entries = journal::read(&self.desk.state().join("sessions").join(session));
         entries.and_then(Iterator::collect).map_err(|error| format!("session {session}: {error}"))
     }
 
     fn says(&self, session: &str, prompt: &str) -> bool {
         let entries = self.entries(session).unwrap_or_default();
-        let said =
-            |entry: &Entry| matches!(&entry.record, Record::Prompt { text } if text == prompt);
+        let said = |entry: &JournalEntry| matches!(&entry.record, JournalRecord::Prompt { text } if text == prompt);
         entries.iter().any(said)
     }
 
@@ -301,9 +300,9 @@ impl Lane {
         let done = |word: String| effects.lines().filter(|line| *line == word).count();
         for turn in 1..=TURNS {
             let words = format!("turn {turn}");
-            let said = entries
-                .iter()
-                .filter(|entry| matches!(&entry.record, Record::Prompt { text } if *text == words));
+            let said = entries.iter().filter(
+                |entry| matches!(&entry.record, JournalRecord::Prompt { text } if *text == words),
+            );
             match said.count() {
                 0 => lost.push(format!("{session}: the prompt \"{words}\"")),
                 1 => {}
@@ -332,35 +331,35 @@ impl Lane {
 
     /// How a command ended, by the journal: once, as the undisturbed one would have or by a kill
     /// that was done meanwhile.
-    fn course(&self, number: usize, entries: &[Entry]) -> Result<End, String> {
+    fn course(&self, number: usize, entries: &[JournalEntry]) -> Result<End, String> {
         // Calls are numbered from 1 in the order of the model's words.
         let own = u32::try_from(number + 1).unwrap();
         let (mut proposed, mut ends) = (Vec::new(), Vec::new());
         for entry in entries {
             match &entry.record {
-                Record::Proposed { call, input, .. } if *call == own => {
+                JournalRecord::Proposed { call, input, .. } if *call == own => {
                     if !input.contains(&format!("began {number} ")) {
                         return Err(format!("is not what was asked for: {input}"));
                     }
                     proposed.push(entry.time);
                 }
-                Record::Result { call, outcome, .. } if *call == own => {
+                JournalRecord::Result { call, outcome, .. } if *call == own => {
                     let (end, by): (_, &[&str]) = match outcome {
-                        Outcome::Exited { code: 0 } => (End::Well, &[]),
-                        Outcome::Interrupted => (End::Cut, ENDERS),
-                        Outcome::Signalled { .. } => (End::Cut, COMMAND_ENDERS),
+                        OutcomeRecord::Exited { code: 0 } => (End::Well, &[]),
+                        OutcomeRecord::Interrupted => (End::Cut, ENDERS),
+                        OutcomeRecord::Signalled { .. } => (End::Cut, COMMAND_ENDERS),
                         // The runner died twice, or a helper of it while it built the cage.
-                        Outcome::Crashed | Outcome::Confined { .. } => {
+                        OutcomeRecord::Crashed | OutcomeRecord::Confined { .. } => {
                             (End::Never, &["agentd-tool"])
                         }
                         other => return Err(format!("came to {other:?}")),
                     };
                     ends.push((entry.time, end, by));
                 }
-                Record::Interrupted { call, progress, .. } if *call == own => {
+                JournalRecord::Interrupted { call, progress, .. } if *call == own => {
                     let end = match progress {
-                        Progress::MayHaveRun => End::Cut,
-                        Progress::NeverStarted => End::Never,
+                        CallProgress::MayHaveRun => End::Cut,
+                        CallProgress::NeverStarted => End::Never,
                     };
                     ends.push((entry.time, end, ENDERS));
                 }

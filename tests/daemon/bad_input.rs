@@ -7,7 +7,7 @@ use crate::support::daemon::Wire;
 use crate::support::wire::Supervisor;
 use crate::support::{Desk, child_of, run, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{Event, Start};
+use protocol::client::{ClientEvent, SessionStart};
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, TurnEnd};
 use serde_json::json;
@@ -16,12 +16,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-fn done() -> Event {
-    Event::TurnEnded { end: TurnEnd::Done }
+fn done() -> ClientEvent {
+    ClientEvent::TurnEnded { end: TurnEnd::Done }
 }
 
-fn resume(session: &SessionId) -> Start {
-    Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits }
+fn resume(session: &SessionId) -> SessionStart {
+    SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits }
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn failure_06_one_corrupt_record_stops_the_recovery_of_all_sessions() {
     let ids: [SessionId; 4] = std::array::from_fn(|_| session("x"));
     let [well, damaged, blocked, gone] = &ids;
     let newer = &SessionId("0123456789ab".to_owned());
-    let header = journal::Header {
+    let header = journal::SessionHeader {
         format: journal::FORMAT + 1,
         id: newer.0.clone(),
         project: desk.project().into(),
@@ -196,7 +196,7 @@ fn a_runner_of_a_dead_supervisor_is_ended_before_its_session_goes_on() {
     });
     let first = Supervisor::start(&desk);
     let mut terminal = first.terminal();
-    let session = terminal.open(&desk, &server, Start::New);
+    let session = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&session, "x");
     until("the command runs", || desk.project().join("ticks").exists());
     let runner = child_of(first.pid(), "agentd-tool").unwrap();

@@ -5,8 +5,10 @@
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::{PEER, Wire, bytes_of, greeting};
 use crate::support::{Desk, needs, place, precede, run, until};
-use protocol::client::{Event, FromClient, Opening, Others, Rights, Since, ToClient};
-use protocol::judgement::Mode;
+use protocol::client::{
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionRequest, ToClient,
+};
+use protocol::judgement::PermissionMode;
 use serde_json::json;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -93,7 +95,8 @@ fn failure_33_what_runs_in_a_calls_place_is_turned_away_by_the_daemon_itself() {
     fs::write(&words, peer.join(" ")).unwrap();
     let server = Server::scripted([bash("echo ran >> effects"), Answer::text("done")]);
     let mut wire = Wire::to(&desk.door());
-    let session = wire.open(&Opening { mode: Some(Mode::Auto), ..desk.opening(&server) });
+    let session =
+        wire.open(&SessionRequest { mode: Some(PermissionMode::Auto), ..desk.opening(&server) });
     wire.prompt(&session, "go");
     wire.turn_ends();
     drop(wire);
@@ -131,8 +134,9 @@ fn a_connection_that_gets_into_a_tool_call_says_nothing_there() {
     let _daemon = desk.daemon();
     let hand_over = UnixListener::bind(desk.project().join("hand.over")).unwrap();
     let (mut own, mut lent) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
-    let session = own.open(&Opening { mode: Some(Mode::Auto), ..desk.opening(&server) });
-    lent.attach(&session, Since::Seq(1), Rights::Full);
+    let session =
+        own.open(&SessionRequest { mode: Some(PermissionMode::Auto), ..desk.opening(&server) });
+    lent.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
     let says = |text: &str| FromClient::Prompt { session: session.clone(), text: text.into() };
     fs::write(desk.project().join("word"), bytes_of(&says("said by the call"))).unwrap();
     own.prompt(&session, "go");
@@ -226,11 +230,11 @@ fn last_words_of_a_client_that_ends_count() {
     let mut own = Wire::to(&desk.door());
     let session = own.open(&desk.opening(&server));
     let mut other = Wire::to(&desk.door());
-    other.attach(&session, Since::Seq(1), Rights::Full);
+    other.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
     other.prompt(&session, "last words");
     drop(other);
     own.event("the prompt", |event| {
-        matches!(event, Event::Prompt { text } if text == "last words").then_some(())
+        matches!(event, ClientEvent::Prompt { text } if text == "last words").then_some(())
     });
     own.turn_ends();
 }
@@ -245,14 +249,15 @@ fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
     ]);
     let daemon = desk.daemon();
     let mut own = Wire::to(&desk.door());
-    let session = own.open(&Opening { mode: Some(Mode::Auto), ..desk.opening(&server) });
+    let session =
+        own.open(&SessionRequest { mode: Some(PermissionMode::Auto), ..desk.opening(&server) });
     own.prompt(&session, "go");
     until("the call runs", || desk.project().join("begun").exists());
     let watch = FromClient::Attach {
         session: session.clone(),
-        from: Since::Seq(1),
-        rights: Rights::ReadOnly,
-        others: Others::Stay,
+        from: BacklogFrom::Seq(1),
+        rights: ClientRights::ReadOnly,
+        others: OtherClients::Stay,
     };
     let open_without_its_key = bytes_of(&FromClient::Open(desk.opening(&server)));
     let typed_by_a_watcher = [

@@ -6,7 +6,9 @@ use crate::support::daemon::Wire;
 use crate::support::{Desk, processes, run};
 use ipc::Hello;
 use nix::sys::signal::Signal;
-use protocol::client::{ClientLink, FromClient, Opening, Start, ToClient, Unfinished};
+use protocol::client::{
+    ClientLink, FromClient, OnUnfinished, SessionRequest, SessionStart, ToClient,
+};
 use protocol::session::OpenTurn;
 use serde_json::Value;
 use std::fs;
@@ -238,7 +240,7 @@ fn a_wrong_token_lets_nobody_in_and_says_so() {
         let build = protocol::BUILD_ID.to_owned();
         let _ = say.send(&FromClient::Hello { token: wrong.clone(), build });
         // What it says without a welcome is not heard.
-        let _ = say.send(&FromClient::Shutdown { unfinished: Unfinished::Interrupt });
+        let _ = say.send(&FromClient::Shutdown { unfinished: OnUnfinished::Interrupt });
         let answer = words.recv().unwrap();
         let ToClient::Refused { reason, .. } = &answer else { panic!("{answer:?}") };
         assert!(reason.contains("token"), "{reason}");
@@ -266,7 +268,7 @@ fn a_stop_names_what_runs_and_leaves_it_alone() {
     let session = wire.open(&desk.opening(&server));
     wire.prompt(&session, "go");
     wire.event("the prompt", |event| {
-        matches!(event, protocol::client::Event::Prompt { .. }).then_some(())
+        matches!(event, protocol::client::ClientEvent::Prompt { .. }).then_some(())
     });
     let mut other = Wire::to(&desk.door());
     let idle = other.open(&desk.opening(&server));
@@ -337,7 +339,7 @@ fn a_daemon_that_nobody_uses_ends_by_itself_and_one_at_work_does_not() {
     let session = wire.open(&desk.opening(&server));
     wire.prompt(&session, "go");
     wire.event("the prompt", |event| {
-        matches!(event, protocol::client::Event::Prompt { .. }).then_some(())
+        matches!(event, protocol::client::ClientEvent::Prompt { .. }).then_some(())
     });
     drop(wire);
     std::thread::sleep(Duration::from_millis(1200));
@@ -403,8 +405,8 @@ fn a_newer_key_is_used_from_the_next_request_on() {
     wire.prompt(&session, "go");
     wire.turn_ends();
     let mut other = Wire::to(&desk.door());
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-    other.open_with(&Opening { start, ..opening }, "sk-newer");
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    other.open_with(&SessionRequest { start, ..opening }, "sk-newer");
     other.until("that it is open", |word| matches!(word, ToClient::Opened { .. }).then_some(()));
     wire.prompt(&session, "again");
     wire.turn_ends();

@@ -7,11 +7,11 @@ use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, run, send};
 use nix::sys::signal::Signal;
 use protocol::client::{
-    Ending, Event, FailedKind, FromClient, Opening, Others, Rights, SessionState, Since, Start,
-    ToClient,
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, RequestFailure,
+    SessionEnding, SessionRequest, SessionStart, SessionStatus, ToClient,
 };
 use protocol::ids::SessionId;
-use protocol::judgement::{Answer as Said, Audience, Question};
+use protocol::judgement::{Audience, PersonAnswer as Said, Question};
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::fs;
@@ -26,13 +26,16 @@ fn answer(wire: &Wire, question: &Question, answer: Said) {
     wire.say(FromClient::Answer { call, digest, answer });
 }
 
-fn resume(opening: &Opening, session: &SessionId, open_turn: OpenTurn) -> Opening {
-    Opening { start: Start::Resume { session: session.clone(), open_turn }, ..opening.clone() }
+fn resume(opening: &SessionRequest, session: &SessionId, open_turn: OpenTurn) -> SessionRequest {
+    SessionRequest {
+        start: SessionStart::Resume { session: session.clone(), open_turn },
+        ..opening.clone()
+    }
 }
 
-fn is_decided(event: &Event) -> Option<bool> {
+fn is_decided(event: &ClientEvent) -> Option<bool> {
     match event {
-        Event::Decided { allowed, .. } => Some(*allowed),
+        ClientEvent::Decided { allowed, .. } => Some(*allowed),
         _ => None,
     }
 }
@@ -44,27 +47,27 @@ fn the_first_answer_counts_and_the_late_one_is_told() {
     let _daemon = desk.daemon();
     let (mut first, mut second) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
     let session = first.open(&desk.opening(&server));
-    second.attach(&session, Since::Seq(1), Rights::Full);
+    second.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
     first.prompt(&session, "go");
     let question = first.question();
     assert_eq!(second.question(), question, "both see the same question");
     assert!(question.deadline > 0);
     // Whoever comes later is shown it too.
     let mut third = Wire::to(&desk.door());
-    let shown = third.attach(&session, Since::Newest(10), Rights::ReadOnly);
+    let shown = third.attach(&session, BacklogFrom::Newest(10), ClientRights::ReadOnly);
     assert!(shown.iter().any(|word| matches!(
         word,
-        ToClient::Event { event: Event::Asked { question: asked }, .. } if *asked == question
+        ToClient::Event { event: ClientEvent::Asked { question: asked }, .. } if *asked == question
     )));
     answer(&third, &question, Said::Once);
     third.until("a refusal", |word| {
-        matches!(word, ToClient::Failed { kind: FailedKind::Usage, .. }).then_some(())
+        matches!(word, ToClient::Failed { kind: RequestFailure::Usage, .. }).then_some(())
     });
     answer(&first, &question, Said::Once);
     assert!(first.event("a decision", is_decided));
     answer(&second, &question, Said::Deny(String::new()));
     let reason = second.event("that it was late", |event| match event {
-        Event::AnswerRejected { reason, .. } => Some(reason.clone()),
+        ClientEvent::AnswerRejected { reason, .. } => Some(reason.clone()),
         _ => None,
     });
     assert!(reason.contains("answered first"), "{reason}");
@@ -93,9 +96,9 @@ fn failure_11_a_question_outlives_the_broker_and_the_daemon() {
     assert_eq!(same, session);
     wire.say(FromClient::Attach {
         session: session.clone(),
-        from: Since::Seq(1),
-        rights: Rights::Full,
-        others: Others::Stay,
+        from: BacklogFrom::Seq(1),
+        rights: ClientRights::Full,
+        others: OtherClients::Stay,
     });
     assert_eq!(wire.question(), question, "asked again by the next daemon");
     answer(&wire, &question, Said::Once);
@@ -124,7 +127,9 @@ fn a_question_that_nobody_answers_expires() {
     assert!(told.contains("nobody answered in time"), "{told}");
     assert!(!desk.project().join("effects").exists());
     answer(&wire, &question, Said::Once);
-    wire.event("a refusal", |event| matches!(event, Event::AnswerRejected { .. }).then_some(()));
+    wire.event("a refusal", |event| {
+        matches!(event, ClientEvent::AnswerRejected { .. }).then_some(())
+    });
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 
@@ -158,7 +163,10 @@ fn numbers_until(wire: &mut Wire, last: impl Fn(&ToClient) -> bool) -> Vec<u64> 
     wire.until("all of it", |word| {
         match word {
             ToClient::Event {
-                event: Event::TextDelta { .. } | Event::Output { .. } | Event::Model { .. },
+                event:
+                    ClientEvent::TextDelta { .. }
+                    | ClientEvent::Output { .. }
+                    | ClientEvent::Model { .. },
                 ..
             } => {}
             ToClient::Event { seq, .. } => numbers.push(*seq),
@@ -189,15 +197,15 @@ fn failure_12_and_20_fifty_clients_of_which_one_never_reads_slow_nobody() {
     let watch = |from| FromClient::Attach {
         session: session.clone(),
         from,
-        rights: Rights::ReadOnly,
-        others: Others::Stay,
+        rights: ClientRights::ReadOnly,
+        others: OtherClients::Stay,
     };
     let mut deaf = Wire::to(&desk.door());
-    deaf.say(watch(Since::Seq(1)));
+    deaf.say(watch(BacklogFrom::Seq(1)));
     let others: Vec<_> = (0..48)
         .map(|_| {
             let mut wire = Wire::to(&desk.door());
-            wire.attach(&session, Since::Seq(1), Rights::ReadOnly);
+            wire.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
             std::thread::spawn(move || {
                 for _ in 0..TURNS {
                     wire.turn_ends();
@@ -219,13 +227,13 @@ fn failure_12_and_20_fifty_clients_of_which_one_never_reads_slow_nobody() {
     let mut heard = numbers_until(&mut deaf, behind);
     assert!(deaf.silent_for(Duration::from_millis(200)), "after it is told, it hears nothing");
     let last = *heard.last().unwrap();
-    deaf.say(watch(Since::Seq(last + 1)));
+    deaf.say(watch(BacklogFrom::Seq(last + 1)));
     let missed = numbers_until(&mut deaf, attached);
     assert!(missed.len() > 500, "it missed much: {}", missed.len());
     assert!(missed[0] > last, "and what it had is not told again");
     heard.extend(missed);
     let mut fresh = Wire::to(&desk.door());
-    fresh.say(watch(Since::Seq(1)));
+    fresh.say(watch(BacklogFrom::Seq(1)));
     assert_eq!(heard, numbers_until(&mut fresh, attached));
 }
 
@@ -241,9 +249,10 @@ fn pages_go_back_to_the_beginning_and_a_detached_client_hears_nothing() {
         wire.turn_ends();
     }
     let mut late = Wire::to(&desk.door());
-    let shown = late.attach(&session, Since::Newest(2), Rights::Full);
-    let kept =
-        |word: &&ToClient| !matches!(word, ToClient::Event { event: Event::Model { .. }, .. });
+    let shown = late.attach(&session, BacklogFrom::Newest(2), ClientRights::Full);
+    let kept = |word: &&ToClient| {
+        !matches!(word, ToClient::Event { event: ClientEvent::Model { .. }, .. })
+    };
     let count = shown.iter().filter(kept).count();
     assert_eq!(count, 3, "two events and the word that they were all: {shown:?}");
     let ToClient::Event { seq: mut before, .. } = shown[0] else { panic!("{shown:?}") };
@@ -258,7 +267,7 @@ fn pages_go_back_to_the_beginning_and_a_detached_client_hears_nothing() {
         let Some(first) = events.first() else { break };
         before = first.seq;
         prompts.extend(events.into_iter().rev().filter_map(|it| match it.event {
-            Event::Prompt { text } => Some(text),
+            ClientEvent::Prompt { text } => Some(text),
             _ => None,
         }));
     }
@@ -272,9 +281,9 @@ fn pages_go_back_to_the_beginning_and_a_detached_client_hears_nothing() {
     let taker = Wire::to(&desk.door());
     taker.say(FromClient::Attach {
         session,
-        from: Since::Newest(1),
-        rights: Rights::Full,
-        others: Others::Detach,
+        from: BacklogFrom::Newest(1),
+        rights: ClientRights::Full,
+        others: OtherClients::Detach,
     });
     let reason = wire.until("that another took over", |word| match word {
         ToClient::Detached { reason, .. } => Some(reason.clone()),
@@ -317,7 +326,7 @@ fn failure_6_one_damaged_session_hides_no_other_and_can_be_removed() {
         .collect();
     let [live, damaged, ended] = &sessions[..] else { panic!() };
     for session in [damaged, ended] {
-        let (session, ending) = (session.clone(), Ending::Stop);
+        let (session, ending) = (session.clone(), SessionEnding::Stop);
         assert_eq!(done(&mut wire, FromClient::End { session, ending }), Ok(()));
     }
     let directory = desk.state().join("sessions");
@@ -329,9 +338,9 @@ fn failure_6_one_damaged_session_hides_no_other_and_can_be_removed() {
         let row = rows.iter().find(|row| row.session == *id).unwrap();
         (row.title.clone(), row.state.clone())
     };
-    assert_eq!(state(live), ("the words of 0".into(), SessionState::Idle));
-    assert_eq!(state(ended), ("the words of 2".into(), SessionState::Ended));
-    let (_, SessionState::Unreadable(why)) = state(damaged) else { panic!("{rows:?}") };
+    assert_eq!(state(live), ("the words of 0".into(), SessionStatus::Idle));
+    assert_eq!(state(ended), ("the words of 2".into(), SessionStatus::Ended));
+    let (_, SessionStatus::Unreadable(why)) = state(damaged) else { panic!("{rows:?}") };
     assert!(why.contains("damaged"), "{why}");
     let remove = |session: &SessionId| FromClient::Remove { session: session.clone() };
     let refused = done(&mut wire, remove(live)).unwrap_err();
@@ -353,8 +362,8 @@ fn a_fork_goes_its_own_way() {
     let session = wire.open(&opening);
     wire.prompt(&session, "first");
     wire.turn_ends();
-    let start = Start::Fork { of: session.clone(), at: None };
-    let fork = wire.open(&Opening { start, ..opening.clone() });
+    let start = SessionStart::Fork { of: session.clone(), at: None };
+    let fork = wire.open(&SessionRequest { start, ..opening.clone() });
     assert_ne!(fork, session);
     wire.prompt(&fork, "second");
     wire.turn_ends();
@@ -364,13 +373,13 @@ fn a_fork_goes_its_own_way() {
     wire.turn_ends();
     let sent = server.requests()[2].body["messages"].to_string();
     assert!(sent.contains("first") && !sent.contains("second"), "{sent}");
-    let start = Start::Fork { of: SessionId("0".repeat(12)), at: None };
-    wire.say(FromClient::Open(Opening { start, papers: Vec::new(), ..opening }));
+    let start = SessionStart::Fork { of: SessionId("0".repeat(12)), at: None };
+    wire.say(FromClient::Open(SessionRequest { start, papers: Vec::new(), ..opening }));
     let told = wire.until("a refusal", |word| match word {
         ToClient::Failed { kind, .. } => Some(*kind),
         _ => None,
     });
-    assert_eq!(told, FailedKind::NotFound);
+    assert_eq!(told, RequestFailure::NotFound);
 }
 
 #[test]
@@ -383,7 +392,7 @@ fn failure_14_a_session_that_is_live_is_joined_and_never_opened_twice() {
     let session = wire.open(&opening);
     wire.prompt(&session, "go");
     wire.turn_ends();
-    let ending = Ending::Stop;
+    let ending = SessionEnding::Stop;
     assert_eq!(done(&mut wire, FromClient::End { session: session.clone(), ending }), Ok(()));
     // Many at once resume what is on disk: one opening, all in it.
     let joined: Vec<_> = (0..8)
@@ -402,8 +411,10 @@ fn failure_14_a_session_that_is_live_is_joined_and_never_opened_twice() {
         _ => None,
     });
     assert_eq!(conversations, 1);
-    let headless =
-        Opening { audience: Audience::Nobody, ..resume(&opening, &session, OpenTurn::Waits) };
+    let headless = SessionRequest {
+        audience: Audience::Nobody,
+        ..resume(&opening, &session, OpenTurn::Waits)
+    };
     assert_eq!(wire.opened(&headless).0, session, "a script joins it too");
 }
 
@@ -420,12 +431,14 @@ fn failure_49_a_script_never_waits_for_the_person_of_a_session_it_joins() {
     let opening = desk.opening(&server);
     let mut person = Wire::to(&desk.door());
     let session = person.open(&opening);
-    let headless =
-        Opening { audience: Audience::Nobody, ..resume(&opening, &session, OpenTurn::Waits) };
+    let headless = SessionRequest {
+        audience: Audience::Nobody,
+        ..resume(&opening, &session, OpenTurn::Waits)
+    };
     let mut script = Wire::to(&desk.door());
     script.open_with_key(&headless);
     let refused = script.until("a refusal", |word| match word {
-        ToClient::Failed { kind: FailedKind::Held, message } => Some(message.clone()),
+        ToClient::Failed { kind: RequestFailure::Held, message } => Some(message.clone()),
         _ => None,
     });
     assert!(refused.contains("is open in a terminal"), "{refused}");
@@ -433,13 +446,13 @@ fn failure_49_a_script_never_waits_for_the_person_of_a_session_it_joins() {
     person.say(FromClient::Detach { session: session.clone() });
     let (same, next) = script.opened(&headless);
     assert_eq!(same, session);
-    script.attach(&session, Since::Seq(next), Rights::Full);
+    script.attach(&session, BacklogFrom::Seq(next), ClientRights::Full);
     script.prompt(&session, "go");
     // A person who comes meanwhile is asked from the next turn on.
     let (_, next) = person.opened(&resume(&opening, &session, OpenTurn::GoesOn));
-    person.attach(&session, Since::Seq(next), Rights::Full);
+    person.attach(&session, BacklogFrom::Seq(next), ClientRights::Full);
     script.event("a refusal", |event| {
-        matches!(event, Event::Decided { allowed: false, .. }).then_some(())
+        matches!(event, ClientEvent::Decided { allowed: false, .. }).then_some(())
     });
     script.turn_ends();
     assert!(!desk.project().join("ran").exists());
@@ -464,7 +477,7 @@ fn failure_19_and_4_two_projects_never_touch_each_other() {
             let mut opening = desk.opening(&server);
             opening.project = protocol::confinement::FilePath::from(&project);
             opening.env.push(("LC_MARK".into(), (*name).into()));
-            opening.mode = Some(protocol::judgement::Mode::Auto);
+            opening.mode = Some(protocol::judgement::PermissionMode::Auto);
             let mut wire = Wire::to(&desk.door());
             let session = wire.open(&opening);
             wire.prompt(&session, "go");
@@ -480,7 +493,7 @@ fn failure_19_and_4_two_projects_never_touch_each_other() {
     let (project, wire, _) = &mut wires[1];
     fs::write(project.join("go"), "").unwrap();
     let end = wire.event("its end", |event| match event {
-        Event::TurnEnded { end } => Some(end.clone()),
+        ClientEvent::TurnEnded { end } => Some(end.clone()),
         _ => None,
     });
     assert_eq!(end, protocol::session::TurnEnd::Done, "the other was not interrupted");
@@ -490,16 +503,16 @@ fn failure_19_and_4_two_projects_never_touch_each_other() {
     }
 }
 
-fn queue(event: &Event) -> Option<Vec<String>> {
+fn queue(event: &ClientEvent) -> Option<Vec<String>> {
     match event {
-        Event::Queue { texts } => Some(texts.clone()),
+        ClientEvent::Queue { texts } => Some(texts.clone()),
         _ => None,
     }
 }
 
-fn prompt(event: &Event) -> Option<String> {
+fn prompt(event: &ClientEvent) -> Option<String> {
     match event {
-        Event::Prompt { text } => Some(text.clone()),
+        ClientEvent::Prompt { text } => Some(text.clone()),
         _ => None,
     }
 }
@@ -515,7 +528,7 @@ fn failure_51_prompts_that_wait_are_seen_by_all_and_outlive_the_daemon_in_their_
     let opening = desk.opening(&server);
     let (mut first, mut second) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
     let session = first.open(&opening);
-    second.attach(&session, Since::Seq(1), Rights::Full);
+    second.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
     first.prompt(&session, "zero");
     assert_eq!(first.event("the prompt", prompt), "zero");
     for text in ["one", "two", "three"] {
@@ -532,7 +545,7 @@ fn failure_51_prompts_that_wait_are_seen_by_all_and_outlive_the_daemon_in_their_
     for _ in 0..3 {
         wire.turn_ends();
     }
-    for word in late.attach(&session, Since::Seq(1), Rights::Full) {
+    for word in late.attach(&session, BacklogFrom::Seq(1), ClientRights::Full) {
         if let ToClient::Event { event, .. } = word {
             seen.extend(prompt(&event));
         }
@@ -565,9 +578,9 @@ fn prompts_that_wait_can_be_taken_back() {
 
 #[test]
 fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
-    use protocol::client::Change;
+    use protocol::client::SettingChange;
     use protocol::confinement::{FilePath, Network};
-    use protocol::judgement::Mode;
+    use protocol::judgement::PermissionMode;
     let desk = Desk::new();
     let added = desk.outside().join("added");
     fs::create_dir(&added).unwrap();
@@ -582,20 +595,20 @@ fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
     let opening = desk.opening(&server);
     let (mut wire, mut other) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
     let session = wire.open(&opening);
-    other.attach(&session, Since::Seq(1), Rights::ReadOnly);
+    other.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
     let changes = [
-        Change::Network(Network::On),
-        Change::Mode(Mode::Auto),
-        Change::Model("another-model".into()),
-        Change::AddDirectory(FilePath::from(&added)),
+        SettingChange::Network(Network::On),
+        SettingChange::Mode(PermissionMode::Auto),
+        SettingChange::Model("another-model".into()),
+        SettingChange::AddDirectory(FilePath::from(&added)),
     ];
     for change in &changes {
         let (session, change) = (session.clone(), change.clone());
         wire.say(FromClient::Change { session, change });
     }
-    let real = Change::AddDirectory(FilePath::from(&added.canonicalize().unwrap()));
+    let real = SettingChange::AddDirectory(FilePath::from(&added.canonicalize().unwrap()));
     other.event("the last change", |event| match event {
-        Event::Changed { change, by } if *change == real => {
+        ClientEvent::Changed { change, by } if *change == real => {
             assert!(by.contains("terminal"), "{by}");
             Some(())
         }
@@ -613,7 +626,7 @@ fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
     assert_eq!(requested["network"], "on", "{requested}");
     assert!(server.requests()[0].body["system"].to_string().contains("on"));
     assert_eq!(server.requests()[0].body["model"], "another-model");
-    let nowhere = Change::AddDirectory(FilePath::from("/nonexistent"));
+    let nowhere = SettingChange::AddDirectory(FilePath::from("/nonexistent"));
     wire.say(FromClient::Change { session, change: nowhere });
     wire.until("a refusal", |word| matches!(word, ToClient::Failed { .. }).then_some(()));
 }
@@ -636,7 +649,9 @@ fn a_script_s_session_ends_with_its_run_unless_somebody_looks_on() {
         rows.into_iter().find(|row| row.session == *session).map(|row| row.state)
     };
     let first = script(&desk, &server, &[]);
-    crate::support::until("it has ended", || state(&mut wire, &first) == Some(SessionState::Ended));
+    crate::support::until("it has ended", || {
+        state(&mut wire, &first) == Some(SessionStatus::Ended)
+    });
     let conversations = |daemon: u32| {
         let all = crate::support::processes();
         all.iter().filter(|it| it.parent == daemon && it.name.starts_with("agentd-sessio")).count()
@@ -654,19 +669,19 @@ fn a_script_s_session_ends_with_its_run_unless_somebody_looks_on() {
         let mut found = None;
         crate::support::until("it runs", || {
             let rows = list(&mut wire);
-            found = rows.into_iter().find(|it| it.state == SessionState::Working);
+            found = rows.into_iter().find(|it| it.state == SessionStatus::Working);
             found.is_some()
         });
         let session = found.unwrap().session;
-        wire.attach(&session, Since::Seq(1), Rights::ReadOnly);
+        wire.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
         assert_eq!(run.join().unwrap(), session);
         session
     });
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(state(&mut Wire::to(&desk.door()), &running), Some(SessionState::Idle));
+    assert_eq!(state(&mut Wire::to(&desk.door()), &running), Some(SessionStatus::Idle));
     drop(wire);
     let mut wire = Wire::to(&desk.door());
-    crate::support::until("they left", || state(&mut wire, &running) == Some(SessionState::Ended));
+    crate::support::until("they left", || state(&mut wire, &running) == Some(SessionStatus::Ended));
 }
 
 #[test]
@@ -686,11 +701,11 @@ fn a_script_that_waits_behind_a_turn_takes_only_its_own_prompt_back() {
     let mut wire = Wire::to(&desk.door());
     let mut found = None;
     crate::support::until("it runs", || {
-        found = list(&mut wire).into_iter().find(|row| row.state == SessionState::Working);
+        found = list(&mut wire).into_iter().find(|row| row.state == SessionStatus::Working);
         found.is_some()
     });
     let session = found.unwrap().session;
-    wire.attach(&session, Since::Seq(1), Rights::Full);
+    wire.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
     let second = start("second words", &["--resume", &session.0]);
     wire.event("it waits", |event| queue(event).filter(|it| it == &["second words"]));
     wire.prompt(&session, "third words");
@@ -733,7 +748,7 @@ fn two_hundred_idle_sessions_are_held_at_once() {
     crate::support::until("all providers rest", || workers("agentd-provide") == 0);
     assert_eq!(workers("agentd-sessio"), 200);
     let rows = list(&mut wire);
-    assert_eq!(rows.iter().filter(|row| row.state == SessionState::Idle).count(), 200);
+    assert_eq!(rows.iter().filter(|row| row.state == SessionStatus::Idle).count(), 200);
     for session in [&sessions[0], &sessions[99], &sessions[199]] {
         wire.prompt(session, "go");
         wire.turn_ends();

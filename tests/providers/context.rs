@@ -7,7 +7,9 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, run, send};
 use nix::sys::signal::Signal;
-use protocol::client::{Change, Event, FromClient, Rights, Since, Start, ToClient};
+use protocol::client::{
+    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionStart, SettingChange, ToClient,
+};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
@@ -42,13 +44,13 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     let _daemon = desk.daemon();
     let (mut wire, mut other) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
     let mut opening = desk.opening(&server);
-    opening.mode = Some(protocol::judgement::Mode::Auto);
+    opening.mode = Some(protocol::judgement::PermissionMode::Auto);
     let session = wire.open(&opening);
-    other.attach(&session, Since::Seq(1), Rights::ReadOnly);
+    other.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
 
     compact(&wire, &session);
     let reason = other.event("a word on it", |event| match event {
-        Event::NotCompacted { reason } => Some(reason.clone()),
+        ClientEvent::NotCompacted { reason } => Some(reason.clone()),
         _ => None,
     });
     assert!(reason.contains("short"), "{reason}");
@@ -56,12 +58,12 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     // While the model speaks: the answer goes on, and the next request is shorter.
     wire.prompt(&session, "the first question, word for word");
     wire.event("the last answer's beginning", |event| {
-        matches!(event, Event::TextDelta { .. }).then_some(())
+        matches!(event, ClientEvent::TextDelta { .. }).then_some(())
     });
     compact(&wire, &session);
-    let compacted = |event: &Event| match event {
-        Event::Compacted { dropped } => Some(*dropped),
-        Event::TurnEnded { .. } => Some(0),
+    let compacted = |event: &ClientEvent| match event {
+        ClientEvent::Compacted { dropped } => Some(*dropped),
+        ClientEvent::TurnEnded { .. } => Some(0),
         _ => None,
     };
     let dropped = other.event("room", compacted);
@@ -104,11 +106,13 @@ fn room_is_made_by_those_alone_who_may_type() {
     let _daemon = desk.daemon();
     let (mut wire, mut other) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
     let session = wire.open(&desk.opening(&server));
-    other.attach(&session, Since::Seq(1), Rights::ReadOnly);
+    other.attach(&session, BacklogFrom::Seq(1), ClientRights::ReadOnly);
     compact(&other, &session);
     other.until("a refusal", |word| matches!(word, ToClient::Failed { .. }).then_some(()));
     compact(&wire, &session);
-    wire.event("an answer", |event| matches!(event, Event::NotCompacted { .. }).then_some(()));
+    wire.event("an answer", |event| {
+        matches!(event, ClientEvent::NotCompacted { .. }).then_some(())
+    });
 }
 
 /// Where the block stands in the last message, and its mark.
@@ -380,7 +384,7 @@ fn a_file_that_is_added_while_a_session_runs_stays_pinned_after_a_restart_until_
     let opening = desk.opening(&server);
     let mut wire = Wire::to(&desk.door());
     let session = wire.open(&opening);
-    let change = |wire: &Wire, change: Change| {
+    let change = |wire: &Wire, change: SettingChange| {
         wire.say(FromClient::Change { session: session.clone(), change });
     };
     let refused = |wire: &mut Wire, words: &str| {
@@ -395,20 +399,20 @@ fn a_file_that_is_added_while_a_session_runs_stays_pinned_after_a_restart_until_
         server.requests().last().unwrap().raw.clone()
     };
     assert!(!turn(&mut wire).contains("remember this"));
-    change(&wire, Change::Pin("notes.md".into()));
-    change(&wire, Change::Pin("notes.md".into()));
+    change(&wire, SettingChange::Pin("notes.md".into()));
+    change(&wire, SettingChange::Pin("notes.md".into()));
     refused(&mut wire, "pinned already");
-    change(&wire, Change::Unpin("other.md".into()));
+    change(&wire, SettingChange::Unpin("other.md".into()));
     refused(&mut wire, "these are: notes.md");
     assert!(turn(&mut wire).contains("remember this"));
     send(daemon.pid, Signal::SIGKILL);
     std::mem::forget(daemon);
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-    wire.open(&protocol::client::Opening { start, ..opening });
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    wire.open(&protocol::client::SessionRequest { start, ..opening });
     assert!(turn(&mut wire).contains("remember this"), "it is pinned still");
-    change(&wire, Change::Unpin("notes.md".into()));
+    change(&wire, SettingChange::Unpin("notes.md".into()));
     assert!(!turn(&mut wire).contains("remember this"), "and now no more");
     assert!(server.requests().iter().all(|seen| seen.refused.is_none()));
 }

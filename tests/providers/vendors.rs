@@ -8,7 +8,9 @@ use crate::support::anthropic::{Answer, Say, Server, call, half_a_call, text, th
 use crate::support::daemon::Wire;
 use crate::support::{Desk, KEY, Run, run, send};
 use nix::sys::signal::Signal;
-use protocol::client::{Change, Event, FromClient, Opening, Start, ToClient};
+use protocol::client::{
+    ClientEvent, FromClient, SessionRequest, SessionStart, SettingChange, ToClient,
+};
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::fs;
@@ -794,7 +796,7 @@ fn a_person_changes_to_a_named_model_on_another_server_and_the_key_stays_behind(
     let mut wire = Wire::to(&desk.door());
     let session = wire.open(&opening);
     let change = |wire: &Wire, name: &str| {
-        let change = Change::Model(name.to_owned());
+        let change = SettingChange::Model(name.to_owned());
         wire.say(FromClient::Change { session: session.clone(), change });
     };
     let turn = |wire: &mut Wire| {
@@ -821,8 +823,8 @@ fn a_person_changes_to_a_named_model_on_another_server_and_the_key_stays_behind(
     std::mem::forget(daemon);
     let _daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
-    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-    wire.open(&Opening { start, ..opening });
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    wire.open(&SessionRequest { start, ..opening });
     turn(&mut wire);
     let asked = local.requests();
     assert_eq!(asked.len(), 2, "also after a restart");
@@ -1007,7 +1009,7 @@ fn people_are_told_once_that_earlier_thinking_is_left_out() {
     let session = wire.open(&desk.opening(&server));
     wire.prompt(&session, "go");
     let told = wire.event("a notice", |event| match event {
-        Event::Notice { text } => Some(text.clone()),
+        ClientEvent::Notice { text } => Some(text.clone()),
         _ => None,
     });
     assert!(told.contains("thought earlier is left out from now on"), "{told}");
@@ -1017,8 +1019,8 @@ fn people_are_told_once_that_earlier_thinking_is_left_out() {
     send(provider, Signal::SIGKILL);
     wire.prompt(&session, "again");
     wire.event("the second turn's end", |event| {
-        assert!(!matches!(event, Event::Notice { .. }), "{event:?}");
-        matches!(event, Event::TurnEnded { .. }).then_some(())
+        assert!(!matches!(event, ClientEvent::Notice { .. }), "{event:?}");
+        matches!(event, ClientEvent::TurnEnded { .. }).then_some(())
     });
     assert_eq!(server.requests().len(), 4);
     // A script reads it beside its answer.

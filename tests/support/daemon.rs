@@ -4,12 +4,13 @@
 use ipc::{ChannelError, Receiver, Sender};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use protocol::client::{
-    ClientLink, Event, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start, ToClient,
+    BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, ProjectTrust,
+    SessionRequest, SessionStart, ToClient,
 };
 use protocol::confinement::FilePath;
 use protocol::ids::{Generation, SessionId};
-use protocol::judgement::{Audience, Mode, Question};
-use protocol::provider::Paper;
+use protocol::judgement::{Audience, PermissionMode, Question};
+use protocol::provider::PassedFd;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -99,7 +100,7 @@ impl Wire {
 
     /// Hears until this makes something of an event.
     #[track_caller]
-    pub fn event<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
+    pub fn event<T>(&mut self, what: &str, mut wanted: impl FnMut(&ClientEvent) -> Option<T>) -> T {
         self.until(what, |word| match word {
             ToClient::Event { event, .. } => wanted(event),
             _ => None,
@@ -110,7 +111,7 @@ impl Wire {
     #[track_caller]
     pub fn question(&mut self) -> Question {
         self.event("a question", |event| match event {
-            Event::Asked { question } => Some(question.clone()),
+            ClientEvent::Asked { question } => Some(question.clone()),
             _ => None,
         })
     }
@@ -118,21 +119,21 @@ impl Wire {
     #[track_caller]
     pub fn turn_ends(&mut self) {
         self.event("the turn's end", |event| {
-            matches!(event, Event::TurnEnded { .. }).then_some(())
+            matches!(event, ClientEvent::TurnEnded { .. }).then_some(())
         });
     }
 
     /// Opens a session with a key, and attaches to what comes from now on.
     #[track_caller]
-    pub fn open(&mut self, opening: &Opening) -> SessionId {
+    pub fn open(&mut self, opening: &SessionRequest) -> SessionId {
         let (session, next) = self.opened(opening);
-        self.attach(&session, Since::Seq(next), Rights::Full);
+        self.attach(&session, BacklogFrom::Seq(next), ClientRights::Full);
         session
     }
 
     /// Opens a session with a key; its name and the number of the next event.
     #[track_caller]
-    pub fn opened(&mut self, opening: &Opening) -> (SessionId, u64) {
+    pub fn opened(&mut self, opening: &SessionRequest) -> (SessionId, u64) {
         self.open_with_key(opening);
         match self.hear() {
             ToClient::Opened { session, last_seq, .. } => (session, last_seq + 1),
@@ -142,24 +143,29 @@ impl Wire {
 
     /// Asks for a session, with a key.
     #[track_caller]
-    pub fn open_with_key(&self, opening: &Opening) {
+    pub fn open_with_key(&self, opening: &SessionRequest) {
         self.open_with(opening, super::KEY);
     }
 
     /// The same with another key.
     #[track_caller]
-    pub fn open_with(&self, opening: &Opening, words: &str) {
+    pub fn open_with(&self, opening: &SessionRequest, words: &str) {
         self.say(FromClient::Open(opening.clone()));
         for paper in &opening.papers {
-            assert_eq!(*paper, Paper::Key, "the only paper of these tests");
+            assert_eq!(*paper, PassedFd::Key, "the only paper of these tests");
             self.say.send_fd(key(words).as_fd()).unwrap();
         }
     }
 
     /// Attaches and hears until what was before is said.
     #[track_caller]
-    pub fn attach(&mut self, session: &SessionId, from: Since, rights: Rights) -> Vec<ToClient> {
-        let (session, others) = (session.clone(), Others::Stay);
+    pub fn attach(
+        &mut self,
+        session: &SessionId,
+        from: BacklogFrom,
+        rights: ClientRights,
+    ) -> Vec<ToClient> {
+        let (session, others) = (session.clone(), OtherClients::Stay);
         self.say(FromClient::Attach { session, from, rights, others });
         let mut before = Vec::new();
         self.until("Attached", |word| {
@@ -207,20 +213,20 @@ print(len(heard))
 "#;
 
 /// A new session there, asked for as by a person at a terminal.
-pub fn opening(project: &Path, env: &[(&str, &str)]) -> Opening {
+pub fn opening(project: &Path, env: &[(&str, &str)]) -> SessionRequest {
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Opening {
+    SessionRequest {
         project: FilePath::from(project),
         added: Vec::new(),
-        start: Start::New,
+        start: SessionStart::New,
         env: env.collect(),
         settings: Vec::new(),
-        mode: Some(Mode::Ask),
+        mode: Some(PermissionMode::Ask),
         network: None,
         trust: ProjectTrust::AsRecorded,
         audience: Audience::Person,
-        papers: vec![Paper::Key],
-        uncaged: protocol::client::Uncaged::Refused,
+        papers: vec![PassedFd::Key],
+        uncaged: protocol::client::Unsandboxed::Refused,
     }
 }
 

@@ -59,7 +59,7 @@ impl Desk {
     }
 
     /// A new session of this desk's project by that server, as a person at a terminal asks for it.
-    pub fn opening(&self, server: &anthropic::Server) -> protocol::client::Opening {
+    pub fn opening(&self, server: &anthropic::Server) -> protocol::client::SessionRequest {
         let url = server.url();
         let (home, state) = (self.home(), self.root.path().join("state"));
         let path = std::env::var("PATH").unwrap_or_default();

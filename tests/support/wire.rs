@@ -5,13 +5,13 @@ use super::{Desk, processes};
 use crate::support::anthropic::Server;
 use ipc::{Receiver, Sender};
 use protocol::client::{
-    ClientLink, Event, FromClient, Opening, Others, ProcessRow, ProjectTrust, Rights, Since, Start,
-    ToClient,
+    BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, ProcessRow,
+    ProjectTrust, SessionRequest, SessionStart, ToClient,
 };
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
-use protocol::judgement::{Audience, Mode};
-use protocol::provider::Paper;
+use protocol::judgement::{Audience, PermissionMode};
+use protocol::provider::PassedFd;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -141,7 +141,7 @@ impl Terminal {
 
     /// Opens a session in which nobody is asked, and watches it with full rights.
     #[track_caller]
-    pub fn open(&mut self, desk: &Desk, server: &Server, start: Start) -> SessionId {
+    pub fn open(&mut self, desk: &Desk, server: &Server, start: SessionStart) -> SessionId {
         match self.try_open(desk, server, start) {
             Ok(session) => session,
             Err(why) => panic!("not opened: {why}"),
@@ -151,7 +151,8 @@ impl Terminal {
     /// Opens a new session whose calls are asked about.
     #[track_caller]
     pub fn open_asking(&mut self, desk: &Desk, server: &Server) -> SessionId {
-        self.opened(desk, server, Start::New, (Mode::Ask, Audience::Person)).expect("a session")
+        self.opened(desk, server, SessionStart::New, (PermissionMode::Ask, Audience::Person))
+            .expect("a session")
     }
 
     /// Opens a session in which nobody is asked, or says why not.
@@ -160,15 +161,21 @@ impl Terminal {
         &mut self,
         desk: &Desk,
         server: &Server,
-        start: Start,
+        start: SessionStart,
     ) -> Result<SessionId, String> {
-        self.opened(desk, server, start, (Mode::Auto, Audience::Nobody))
+        self.opened(desk, server, start, (PermissionMode::Auto, Audience::Nobody))
     }
 
     /// Opens a session in which nobody is asked, and sees what comes from there on.
     #[track_caller]
-    pub fn open_from(&mut self, desk: &Desk, server: &Server, start: Start, from: Since) {
-        let session = self.begun(desk, server, start, (Mode::Auto, Audience::Nobody));
+    pub fn open_from(
+        &mut self,
+        desk: &Desk,
+        server: &Server,
+        start: SessionStart,
+        from: BacklogFrom,
+    ) {
+        let session = self.begun(desk, server, start, (PermissionMode::Auto, Audience::Nobody));
         self.attach(&session.expect("a session"), from);
     }
 
@@ -177,11 +184,11 @@ impl Terminal {
         &mut self,
         desk: &Desk,
         server: &Server,
-        start: Start,
-        who: (Mode, Audience),
+        start: SessionStart,
+        who: (PermissionMode, Audience),
     ) -> Result<SessionId, String> {
         let session = self.begun(desk, server, start, who)?;
-        self.attach(&session, Since::Seq(1));
+        self.attach(&session, BacklogFrom::Seq(1));
         Ok(session)
     }
 
@@ -190,8 +197,8 @@ impl Terminal {
         &mut self,
         desk: &Desk,
         server: &Server,
-        start: Start,
-        (mode, audience): (Mode, Audience),
+        start: SessionStart,
+        (mode, audience): (PermissionMode, Audience),
     ) -> Result<SessionId, String> {
         let env = [
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
@@ -203,7 +210,7 @@ impl Terminal {
         key.write_all(super::KEY.as_bytes()).unwrap();
         std::io::Seek::rewind(&mut key).unwrap();
         let project = fs::canonicalize(desk.project()).unwrap();
-        self.say(&FromClient::Open(Opening {
+        self.say(&FromClient::Open(SessionRequest {
             project: FilePath::from(&project),
             added: Vec::new(),
             start,
@@ -213,8 +220,8 @@ impl Terminal {
             network: None,
             trust: ProjectTrust::AsRecorded,
             audience,
-            papers: vec![Paper::Key],
-            uncaged: protocol::client::Uncaged::Refused,
+            papers: vec![PassedFd::Key],
+            uncaged: protocol::client::Unsandboxed::Refused,
         }));
         self.say.send_fd(key.as_fd()).unwrap();
         let word = self.hear();
@@ -225,12 +232,12 @@ impl Terminal {
         Ok(session)
     }
 
-    pub fn attach(&self, session: &SessionId, from: Since) {
+    pub fn attach(&self, session: &SessionId, from: BacklogFrom) {
         self.say(&FromClient::Attach {
             session: session.clone(),
             from,
-            rights: Rights::Full,
-            others: Others::Stay,
+            rights: ClientRights::Full,
+            others: OtherClients::Stay,
         });
     }
 
@@ -240,7 +247,7 @@ impl Terminal {
 
     /// The first event of that kind; what comes before it is passed over.
     #[track_caller]
-    pub fn event(&mut self, kind: impl Fn(&Event) -> bool) -> Event {
+    pub fn event(&mut self, kind: impl Fn(&ClientEvent) -> bool) -> ClientEvent {
         loop {
             if let ToClient::Event { event, .. } = self.hear()
                 && kind(&event)
@@ -252,8 +259,8 @@ impl Terminal {
 
     /// Waits for the end of a turn.
     #[track_caller]
-    pub fn turn_ends(&mut self) -> Event {
-        self.event(|event| matches!(event, Event::TurnEnded { .. }))
+    pub fn turn_ends(&mut self) -> ClientEvent {
+        self.event(|event| matches!(event, ClientEvent::TurnEnded { .. }))
     }
 
     #[track_caller]

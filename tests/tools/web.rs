@@ -9,7 +9,7 @@ use crate::support::internet::{
     with_ipv6, within,
 };
 use crate::support::{Desk, needs, run};
-use protocol::client::{FromClient, Opening};
+use protocol::client::{FromClient, SessionRequest};
 use protocol::confinement::Network;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -444,7 +444,7 @@ fn a_stop_ends_a_page_that_does_not_come() {
         let _daemon = desk.daemon();
         let mut wire = Wire::to(&desk.door());
         let network = Some(Network::On);
-        let session = wire.open(&Opening { network, ..desk.opening(&server) });
+        let session = wire.open(&SessionRequest { network, ..desk.opening(&server) });
         wire.prompt(&session, "go");
         let _held = asked.recv_timeout(Duration::from_secs(20)).expect("it is asked for");
         wire.say(FromClient::Interrupt { session: session.clone() });

@@ -7,7 +7,7 @@ use crate::support::terminal::Tmux;
 use crate::support::{Desk, child_of, run, send, until};
 use nix::sys::signal::Signal;
 use protocol::client::FromClient;
-use protocol::judgement::{Answer as Said, Question};
+use protocol::judgement::{PersonAnswer as Said, Question};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -6,7 +6,7 @@ mod bench;
 
 use approval::SessionRules;
 use bench::{PROJECT, command, on_paths, rule_set};
-use protocol::judgement::{Case, Mode};
+use protocol::judgement::{JudgedCall, PermissionMode};
 use std::time::{Duration, Instant};
 
 /// Most microseconds for one verdict; a call costs several thousand.
@@ -36,14 +36,14 @@ fn main() {
         2 | 4 | 6 | 8 => format!("bash:bad{n} *"),
         _ => format!("write:secret{n}.*"),
     });
-    let set = rule_set(Mode::Ask, &words(&allow), &words(&ask), &words(&deny));
+    let set = rule_set(PermissionMode::Ask, &words(&allow), &words(&ask), &words(&deny));
     println!("{} rules", set.rules.len());
 
     let before = Instant::now();
     let rules = SessionRules::new(&set).unwrap();
     println!("reading them, once a session: {:.1} ms", before.elapsed().as_secs_f64() * 1e3);
 
-    let cases: [(&str, Case); 5] = [
+    let cases: [(&str, JudgedCall); 5] = [
         ("a command that a rule allows", command("tool332 sub332 --release x y")),
         ("a command of which no rule speaks", command("make -j4 all")),
         (
@@ -89,7 +89,7 @@ fn words(rules: &[String]) -> Vec<&str> {
 
 /// Processor time of this thread for one verdict, in microseconds; time of other programs is not
 /// counted.
-fn own_us(rules: &SessionRules, case: &Case) -> f64 {
+fn own_us(rules: &SessionRules, case: &JudgedCall) -> f64 {
     let on_processor = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
         text.split(' ').next().unwrap().parse::<f64>().unwrap()
@@ -101,7 +101,7 @@ fn own_us(rules: &SessionRules, case: &Case) -> f64 {
     (on_processor() - before) / 20.0 / 1e3
 }
 
-fn median_us(rules: &SessionRules, case: &Case) -> f64 {
+fn median_us(rules: &SessionRules, case: &JudgedCall) -> f64 {
     let mut took: Vec<f64> = Vec::new();
     let begun = Instant::now();
     while took.len() < 2_000 && (took.len() < 20 || begun.elapsed() < Duration::from_secs(1)) {

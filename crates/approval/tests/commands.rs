@@ -5,7 +5,7 @@
 mod bench;
 
 use bench::{Outcome, command, outcome, rules};
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 
 const ALLOW: &[&str] = &[
     "bash:cargo *",
@@ -27,7 +27,7 @@ const DENY: &[&str] =
 /// Commands of which rules allow every part: each must run without a question.
 #[test]
 fn what_stays_allowed() {
-    let judge = rules(Mode::DontAsk, ALLOW, &[], DENY);
+    let judge = rules(PermissionMode::DontAsk, ALLOW, &[], DENY);
     let rows = [
         "cargo",
         "cargo build",
@@ -167,7 +167,7 @@ fn what_stays_allowed() {
 /// Commands that begin as an allowed one does, and are more: no rule may let them pass.
 #[test]
 fn what_no_permission_covers() {
-    let judge = rules(Mode::DontAsk, ALLOW, &[], &[]);
+    let judge = rules(PermissionMode::DontAsk, ALLOW, &[], &[]);
     let rows = [
         // More than one command.
         "cargo b && rm x",
@@ -385,7 +385,8 @@ fn what_no_permission_covers() {
 /// a rule covers none.
 #[test]
 fn a_star_covers_no_word_that_runs_another_program() {
-    let judge = rules(Mode::DontAsk, &["bash:git *", "bash:find *", "bash:rg *"], &[], &[]);
+    let judge =
+        rules(PermissionMode::DontAsk, &["bash:git *", "bash:find *", "bash:rg *"], &[], &[]);
     let allowed = [
         "git status",
         "git --no-pager log --oneline --color=never",
@@ -438,7 +439,7 @@ fn a_star_covers_no_word_that_runs_another_program() {
 /// A `*` in the program's place stands for a program, not for a variable that is set for the next.
 #[test]
 fn a_star_covers_no_variable() {
-    let judge = rules(Mode::DontAsk, &["bash:* build"], &[], &[]);
+    let judge = rules(PermissionMode::DontAsk, &["bash:* build"], &[], &[]);
     for text in ["x build", "env x build", "env NO_COLOR=1 x build", "time x build"] {
         assert_eq!(outcome(&judge, &command(text)), Outcome::Allowed, "{text}");
     }
@@ -457,7 +458,7 @@ fn a_star_covers_no_variable() {
 
 #[test]
 fn what_a_denial_sees() {
-    let judge = rules(Mode::Auto, &["bash:*"], &[], DENY);
+    let judge = rules(PermissionMode::Auto, &["bash:*"], &[], DENY);
     let rows = [
         "sudo",
         "sudo x",
@@ -597,7 +598,7 @@ fn what_a_denial_sees() {
 /// A denial must not spread to what only mentions it.
 #[test]
 fn what_a_denial_lets_pass() {
-    let judge = rules(Mode::Auto, &[], &[], DENY);
+    let judge = rules(PermissionMode::Auto, &[], &[], DENY);
     let rows = [
         "rg sudo src",
         "rg sudo src | head",
@@ -636,7 +637,7 @@ fn what_a_denial_lets_pass() {
 #[test]
 fn a_denial_of_everything_needs_to_see_nothing() {
     for deny in ["bash:*", "bash", "Bash(*)"] {
-        let judge = rules(Mode::Auto, &["bash:*"], &[], &[deny]);
+        let judge = rules(PermissionMode::Auto, &["bash:*"], &[], &[deny]);
         for row in ["ls", "$X", "", "'", "<x", "((((", "# x", "a; b"] {
             assert_eq!(outcome(&judge, &command(row)), Outcome::Denied, "{deny} {row:?}");
         }
@@ -645,7 +646,7 @@ fn a_denial_of_everything_needs_to_see_nothing() {
 
 #[test]
 fn a_question_sees_as_much_as_a_denial() {
-    let judge = rules(Mode::Auto, &["bash:cargo *"], &["bash:cargo publish *"], &[]);
+    let judge = rules(PermissionMode::Auto, &["bash:cargo *"], &["bash:cargo publish *"], &[]);
     for row in [
         "cargo publish",
         "cargo publish --dry-run",
@@ -659,7 +660,7 @@ fn a_question_sees_as_much_as_a_denial() {
 
 #[test]
 fn what_cannot_be_judged_is_refused_whatever_the_mode() {
-    let judge = rules(Mode::Auto, &["bash:*"], &[], &[]);
+    let judge = rules(PermissionMode::Auto, &["bash:*"], &[], &[]);
     let mut deep = String::from("x");
     for _ in 0..12 {
         deep = format!("eval {deep}");
@@ -675,7 +676,7 @@ fn what_cannot_be_judged_is_refused_whatever_the_mode() {
 
 #[test]
 fn a_wrapper_without_a_command_is_judged_like_any_other() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
     for wrapper in ["env", "nice", "nohup", "sudo", "time", "timeout", "xargs", "xargs -I%"] {
         for row in [format!("{wrapper} --"), format!("echo x | {wrapper} --"), wrapper.to_owned()] {
             assert_eq!(outcome(&judge, &command(&row)), Outcome::AllowedByMode, "{row}");
@@ -692,7 +693,7 @@ fn a_wrapper_without_a_command_is_judged_like_any_other() {
 fn the_longest_commands_are_judged_in_time() {
     let deny: Vec<String> = (0..1_000).map(|n| format!("bash:tool{n} *{n}* x*")).collect();
     let deny: Vec<&str> = deny.iter().map(String::as_str).collect();
-    let judge = rules(Mode::Auto, &[], &[], &deny);
+    let judge = rules(PermissionMode::Auto, &[], &[], &deny);
     for unit in [
         "(",
         "$(",

@@ -5,7 +5,7 @@
 mod bench;
 
 use bench::{Outcome, command, outcome, removes_f, rules};
-use protocol::judgement::{Basis, Mode, Verdict};
+use protocol::judgement::{Basis, PermissionMode, Verdict};
 
 /// Spellings of `rm f`.
 const SPELLINGS: &[&str] = &[
@@ -226,8 +226,8 @@ const ORDINARY: &[&str] = &[
 /// rules deny programs.
 #[test]
 fn a_text_that_grows_is_judged_in_time_and_a_program_among_too_many_is_refused() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
-    let free = rules(Mode::Auto, &[], &[], &[]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
+    let free = rules(PermissionMode::Auto, &[], &[], &[]);
     let many = |text: &str, count: usize| text.repeat(count);
     let doubling = format!("x=r; {}$x f", many("x=$x$x$x; ", 60));
     let values: String = (0..900).map(|n| format!("x{n} ")).collect();
@@ -307,28 +307,32 @@ fn a_text_that_grows_is_judged_in_time_and_a_program_among_too_many_is_refused()
 #[test]
 fn what_bash_runs_as_a_denied_program_is_denied_in_every_mode() {
     assert!(SPELLINGS.len() >= 60);
-    let denied = |mode: Mode, allow: &[&str], script: &str| {
+    let denied = |mode: PermissionMode, allow: &[&str], script: &str| {
         let outcome = outcome(&rules(mode, allow, &[], &["bash:rm *"]), &command(script));
         outcome == Outcome::Denied
     };
     let not_run: Vec<_> = SPELLINGS.iter().filter(|script| !removes_f(script)).collect();
     assert!(not_run.is_empty(), "bash does not remove the file: {not_run:#?}");
-    for (mode, allow) in [(Mode::Auto, &[][..]), (Mode::Ask, &["bash:*"]), (Mode::AcceptEdits, &[])]
-    {
+    for (mode, allow) in [
+        (PermissionMode::Auto, &[][..]),
+        (PermissionMode::Ask, &["bash:*"]),
+        (PermissionMode::AcceptEdits, &[]),
+    ] {
         let passed = SPELLINGS.iter().filter(|script| !denied(mode, allow, script));
         let passed: Vec<_> = passed.collect();
         assert!(passed.is_empty(), "{mode:?} lets pass {passed:#?}");
     }
     let ran: Vec<_> = TWINS.iter().filter(|script| removes_f(script)).collect();
     assert!(ran.is_empty(), "bash removes the file: {ran:#?}");
-    let refused: Vec<_> = TWINS.iter().filter(|script| denied(Mode::Auto, &[], script)).collect();
+    let refused: Vec<_> =
+        TWINS.iter().filter(|script| denied(PermissionMode::Auto, &[], script)).collect();
     assert!(refused.is_empty(), "denied, though it removes nothing: {refused:#?}");
 }
 
 /// A limit is for texts that grow, not for long ones.
 #[test]
 fn ordinary_scripts_meet_no_limit() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
     let defaults: String = (0..40).map(|n| format!("a{n}=${{A{n}:-{n}}}\n")).collect();
     let cuts: String = (0..40).map(|n| format!("a{n}=${{A{n}%.txt}}\n")).collect();
     let chain: String = (0..20).map(|n| format!("s{n}() {{ s{}; }}\n", n + 1)).collect();
@@ -348,7 +352,7 @@ fn ordinary_scripts_meet_no_limit() {
 /// A pattern is compared with a text up to a size, whatever the time; a program behind it is refused.
 #[test]
 fn a_pattern_that_is_compared_too_often_is_one_of_too_many() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
     let (text, pattern) = ("a".repeat(30_000), "*a".repeat(10_000));
     for op in ["#", "##", "%", "%%"] {
         let far = format!("x={text}; ${{x{op}{pattern}b}} f");
@@ -487,7 +491,7 @@ fn a_denial_means_its_words_in_any_order_that_the_program_reads_alike() {
         ("bash:mv -f a b", &["mv a b --force", "mv a -f b"], &["mv b a -f", "mv a b"]),
     ];
     for (deny, caught, free) in rows {
-        let judge = rules(Mode::Auto, &[], &[], &[deny]);
+        let judge = rules(PermissionMode::Auto, &[], &[], &[deny]);
         for text in *caught {
             assert_eq!(outcome(&judge, &command(text)), Outcome::Denied, "{deny}: {text}");
         }
@@ -500,7 +504,7 @@ fn a_denial_means_its_words_in_any_order_that_the_program_reads_alike() {
 /// A program's name from outside the text: the mode runs it, and the record says that no rule saw it.
 #[test]
 fn a_program_that_the_text_does_not_name_is_on_record_as_opaque() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
     let basis = |text: &str| match judge.judge(&command(text)) {
         Verdict::Allow(basis) => basis,
         other @ (Verdict::Ask(_) | Verdict::Deny(..)) => panic!("{text}: {other:?}"),
@@ -514,11 +518,11 @@ fn a_program_that_the_text_does_not_name_is_on_record_as_opaque() {
         "echo mr | rev | { read x; echo; }; $EDITOR f",
         "for x in $(ls); do $x; done",
     ] {
-        assert_eq!(basis(text), Basis::Opaque(Mode::Auto), "{text}");
+        assert_eq!(basis(text), Basis::Opaque(PermissionMode::Auto), "{text}");
     }
     for text in
         ["ls", "echo $(cat f)", "x=1; ls $x", "cat \"$HOME/f\"", "for x in *; do ls $x; done"]
     {
-        assert_eq!(basis(text), Basis::Mode(Mode::Auto), "{text}");
+        assert_eq!(basis(text), Basis::Mode(PermissionMode::Auto), "{text}");
     }
 }

@@ -5,7 +5,7 @@
 mod bench;
 
 use bench::{Outcome, command, outcome, rules};
-use protocol::judgement::{Basis, Mode, Verdict};
+use protocol::judgement::{Basis, PermissionMode, Verdict};
 
 /// Texts that meet a limit, and what the refusal says of it.
 fn texts() -> Vec<(String, &'static str)> {
@@ -28,8 +28,8 @@ fn texts() -> Vec<(String, &'static str)> {
 
 #[test]
 fn a_limit_that_hides_a_program_is_named_in_the_refusal() {
-    let judge = rules(Mode::Auto, &["bash:*"], &[], &["bash:rm *"]);
-    let free = rules(Mode::Auto, &[], &[], &[]);
+    let judge = rules(PermissionMode::Auto, &["bash:*"], &[], &["bash:rm *"]);
+    let free = rules(PermissionMode::Auto, &[], &[], &[]);
     for (text, limit) in texts() {
         let shown: String = text.chars().take(70).collect();
         match judge.judge(&command(&text)) {
@@ -48,7 +48,7 @@ fn a_limit_that_hides_a_program_is_named_in_the_refusal() {
 /// The values of other words hide nothing.
 #[test]
 fn many_values_of_other_words_are_no_reason_to_refuse() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *", "bash:git push *"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *", "bash:git push *"]);
     for text in [
         "for i in {1..5000}; do echo $i; done",
         "for i in {1..100}; do x=$(echo \"r$i\" | tr r s); cp a$i \"$x\"; done",

@@ -6,7 +6,7 @@ mod bench;
 use approval::{SessionRules, check};
 use bench::{Outcome, command, outcome, rule, rule_set};
 use proptest::prelude::*;
-use protocol::judgement::{Mode, RuleEffect};
+use protocol::judgement::{PermissionMode, RuleEffect};
 
 /// Commands near what people and attackers write.
 fn texts() -> impl Strategy<Value = String> {
@@ -114,15 +114,15 @@ proptest! {
     #[test]
     fn a_denial_wins_whatever_else_is_said(text in texts(), deny in patterns(), others in prop::collection::vec(patterns(), 0..3)) {
         let others: Vec<&str> = others.iter().map(String::as_str).collect();
-        let modes = [Mode::Ask, Mode::AcceptEdits, Mode::Plan, Mode::Auto, Mode::DontAsk];
-        let alone = SessionRules::new(&rule_set(Mode::Auto, &[], &[], &[&deny])).unwrap();
+        let modes = [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Plan, PermissionMode::Auto, PermissionMode::DontAsk];
+        let alone = SessionRules::new(&rule_set(PermissionMode::Auto, &[], &[], &[&deny])).unwrap();
         let denied = outcome(&alone, &command(&text)) == Outcome::Denied;
         for mode in modes {
             let rules = SessionRules::new(&rule_set(mode, &others, &others, &[&deny])).unwrap();
             prop_assert_eq!(outcome(&rules, &command(&text)) == Outcome::Denied, denied);
         }
         // What a rule would allow, the same rule denies.
-        let allowing = SessionRules::new(&rule_set(Mode::DontAsk, &[&deny], &[], &[])).unwrap();
+        let allowing = SessionRules::new(&rule_set(PermissionMode::DontAsk, &[&deny], &[], &[])).unwrap();
         if outcome(&allowing, &command(&text)) == Outcome::Allowed {
             prop_assert!(denied, "{} allows {:?} and does not deny it", deny, text);
         }
@@ -131,7 +131,7 @@ proptest! {
     #[test]
     fn a_denied_command_is_seen_behind_and_before_others(deny in patterns(), before in texts(), after in "[a-z ]{0,9}") {
         let first = deny["bash:".len()..].replace('*', "z");
-        let rules = SessionRules::new(&rule_set(Mode::Auto, &[], &[], &[&deny])).unwrap();
+        let rules = SessionRules::new(&rule_set(PermissionMode::Auto, &[], &[], &[&deny])).unwrap();
         // A here-document takes in what stands behind it.
         prop_assume!(!before.contains('\0') && !before.contains("<<"));
         for join in ["\n", ";\n", "\n\n"] {
@@ -157,14 +157,14 @@ proptest! {
 
     #[test]
     fn no_shell_text_panics(pieces in prop::collection::vec(prop::sample::select(SIGNS.to_vec()), 0..24)) {
-        let rules = SessionRules::new(&rule_set(Mode::Auto, &["bash:*"], &[], &["bash:rm *"])).unwrap();
+        let rules = SessionRules::new(&rule_set(PermissionMode::Auto, &["bash:*"], &[], &["bash:rm *"])).unwrap();
         let _ = outcome(&rules, &command(&pieces.concat()));
         let _ = outcome(&rules, &command(&pieces.join(" ")));
     }
 
     #[test]
     fn no_command_panics(text in "\\PC{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        let rules = SessionRules::new(&rule_set(Mode::Auto, &["bash:*"], &["bash:a *"], &["bash:sudo *"])).unwrap();
+        let rules = SessionRules::new(&rule_set(PermissionMode::Auto, &["bash:*"], &["bash:a *"], &["bash:sudo *"])).unwrap();
         let _ = outcome(&rules, &command(&text));
         let _ = outcome(&rules, &command(&String::from_utf8_lossy(&bytes)));
     }

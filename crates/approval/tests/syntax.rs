@@ -5,7 +5,9 @@ mod bench;
 
 use approval::{SessionRules, check, try_examples};
 use bench::{PROJECT, rule};
-use protocol::judgement::{Audience, Example, Mode, RuleEffect, RuleSet, Said};
+use protocol::judgement::{
+    Audience, ExampleVerdict, PermissionMode, RuleEffect, RuleExample, RuleSet,
+};
 
 fn error(effect: RuleEffect, text: &str) -> Option<approval::RuleError> {
     check(&[rule(effect, text, 3)]).pop()
@@ -109,8 +111,12 @@ fn all_that_is_wrong_is_found_and_the_first_stops_the_rules() {
         rule(RuleEffect::Allow, "bash:;", 3),
     ];
     assert_eq!(check(&rules).iter().map(|error| error.line).collect::<Vec<_>>(), [2, 3]);
-    let set =
-        RuleSet { rules, mode: Mode::Ask, audience: Audience::Person, project: PROJECT.into() };
+    let set = RuleSet {
+        rules,
+        mode: PermissionMode::Ask,
+        audience: Audience::Person,
+        project: PROJECT.into(),
+    };
     assert_eq!(SessionRules::new(&set).unwrap_err().line, 2);
 }
 
@@ -130,7 +136,7 @@ fn the_rules_that_agentd_ships_are_rules() {
 fn an_example_beside_a_rule_is_tried_and_one_that_does_not_hold_names_its_line() {
     let tried = |effect, rule_text: &str, said, what: &str| {
         let rule = rule(effect, rule_text, 3);
-        try_examples(&[Example { rule, what: what.into(), said, line: 7 }])
+        try_examples(&[RuleExample { rule, what: what.into(), said, line: 7 }])
     };
     use RuleEffect::{Allow, Ask, Deny};
     for (effect, text, what, fits) in [
@@ -146,12 +152,16 @@ fn an_example_beside_a_rule_is_tried_and_one_that_does_not_hold_names_its_line()
         (Deny, "read:/etc/**", "/etc/shadow", true),
         (Deny, "ls", "anything", true),
     ] {
-        let (right, wrong) = if fits { (Said::Fits, Said::Not) } else { (Said::Not, Said::Fits) };
+        let (right, wrong) = if fits {
+            (ExampleVerdict::Fits, ExampleVerdict::Not)
+        } else {
+            (ExampleVerdict::Not, ExampleVerdict::Fits)
+        };
         assert_eq!(tried(effect, text, right, what), Ok(()), "{text}: {what}");
         let said = tried(effect, text, wrong, what).unwrap_err().to_string();
         let begins = format!("config.toml:7: rule `{text}`: the example `{what}` ");
         assert!(said.starts_with(&begins), "{said}");
     }
-    let said = tried(Allow, "bahs:x", Said::Not, "y").unwrap_err().to_string();
+    let said = tried(Allow, "bahs:x", ExampleVerdict::Not, "y").unwrap_err().to_string();
     assert!(said.contains("config.toml:3") && said.contains("did you mean"), "{said}");
 }

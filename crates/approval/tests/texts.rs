@@ -7,7 +7,7 @@
 mod bench;
 
 use bench::{Outcome, command, outcome, removes_f, rules};
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 
 const DENIED: &str = include_str!("texts/denied.txt");
 const FREE: &str = include_str!("texts/free.txt");
@@ -19,8 +19,8 @@ fn scripts(texts: &str) -> Vec<String> {
 
 #[test]
 fn what_starts_a_denied_program_is_denied() {
-    let auto = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
-    let allowing = rules(Mode::Ask, &["bash:*"], &[], &["bash:rm *"]);
+    let auto = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
+    let allowing = rules(PermissionMode::Ask, &["bash:*"], &[], &["bash:rm *"]);
     let rows = scripts(DENIED);
     assert!(rows.len() > 200);
     for row in rows {
@@ -33,7 +33,7 @@ fn what_starts_a_denied_program_is_denied() {
 
 #[test]
 fn what_only_names_a_denied_program_is_not_denied() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
     let rows = scripts(FREE);
     assert!(rows.len() > 100);
     for row in rows {

@@ -9,7 +9,7 @@ mod bench;
 use bench::{Outcome, command, outcome, rules};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -258,7 +258,7 @@ fn mangled() -> impl Strategy<Value = String> {
 fn what_is_allowed_runs_nothing_that_no_rule_allows() {
     let root = tempfile::tempdir().unwrap();
     let stage = Stage::new(root.path());
-    let judge = rules(Mode::DontAsk, ALLOW, &[], &[]);
+    let judge = rules(PermissionMode::DontAsk, ALLOW, &[], &[]);
     let shells = ["/bin/sh", "bash"];
 
     // The recorders see what runs: without this the test would pass on any script.

@@ -6,17 +6,18 @@ mod bench;
 use approval::{SessionRules, needs_probe};
 use bench::{Outcome, PROJECT, command, on_paths, outcome, rule_set, rules, unprobed};
 use protocol::judgement::{
-    Audience, Basis, Case, Mode, Question, RuleEffect, RuleSet, ToolKind, Verdict, Widening,
+    Audience, Basis, ExtraRight, JudgedCall, PermissionMode, Question, RuleEffect, RuleSet,
+    ToolKind, Verdict,
 };
 
-fn asked(rules: &SessionRules, case: &Case) -> Question {
+fn asked(rules: &SessionRules, case: &JudgedCall) -> Question {
     match rules.judge(case) {
         Verdict::Ask(question) => question,
         other @ (Verdict::Allow(_) | Verdict::Deny(..)) => panic!("not a question: {other:?}"),
     }
 }
 
-fn refusal(rules: &SessionRules, case: &Case) -> String {
+fn refusal(rules: &SessionRules, case: &JudgedCall) -> String {
     match rules.judge(case) {
         Verdict::Deny(_, text) => text,
         other @ (Verdict::Allow(_) | Verdict::Ask(_)) => panic!("no refusal: {other:?}"),
@@ -74,10 +75,10 @@ fn path_patterns_are_those_of_gitignore() {
     for (pattern, path, allows, denies) in rows {
         let rule = format!("write:{pattern}");
         let case = on_paths("write", &[&file(path)]);
-        let allowing = rules(Mode::DontAsk, &[&rule], &[], &[]);
+        let allowing = rules(PermissionMode::DontAsk, &[&rule], &[], &[]);
         let wanted = if allows { Outcome::Allowed } else { Outcome::RefusedByMode };
         assert_eq!(outcome(&allowing, &case), wanted, "allow {rule} on {path}");
-        let denying = rules(Mode::Auto, &["write:**"], &[], &[&rule]);
+        let denying = rules(PermissionMode::Auto, &["write:**"], &[], &[&rule]);
         let wanted = if denies { Outcome::Denied } else { Outcome::Allowed };
         assert_eq!(outcome(&denying, &case), wanted, "deny {rule} on {path}");
     }
@@ -85,18 +86,18 @@ fn path_patterns_are_those_of_gitignore() {
 
 #[test]
 fn a_permission_relative_to_the_project_ends_at_its_border() {
-    let judge = rules(Mode::DontAsk, &["write:**", "write:*.rs", "write:src"], &[], &[]);
+    let judge = rules(PermissionMode::DontAsk, &["write:**", "write:*.rs", "write:src"], &[], &[]);
     for path in ["/etc/x.rs", "/home/me/project-evil/src/a.rs", "/home/me", "/"] {
         assert_eq!(outcome(&judge, &on_paths("write", &[path])), Outcome::RefusedByMode, "{path}");
     }
-    let judge = rules(Mode::DontAsk, &["write:/srv/data/**"], &[], &[]);
+    let judge = rules(PermissionMode::DontAsk, &["write:/srv/data/**"], &[], &[]);
     assert_eq!(outcome(&judge, &on_paths("write", &["/srv/data/x"])), Outcome::Allowed);
     assert_eq!(outcome(&judge, &on_paths("write", &["/srv/database/x"])), Outcome::RefusedByMode);
 }
 
 #[test]
 fn a_denied_name_is_denied_outside_the_project_too() {
-    let judge = rules(Mode::Auto, &[], &[], &["read:.env", "read:/etc/shadow"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["read:.env", "read:/etc/shadow"]);
     for (path, wanted) in [
         ("/srv/added/.env", Outcome::Denied),
         ("/etc/shadow", Outcome::Denied),
@@ -108,7 +109,7 @@ fn a_denied_name_is_denied_outside_the_project_too() {
 
 #[test]
 fn a_denied_name_is_denied_wherever_it_leads() {
-    let judge = rules(Mode::Auto, &["write:.env"], &[], &["read:.env", "read:conf/key"]);
+    let judge = rules(PermissionMode::Auto, &["write:.env"], &[], &["read:.env", "read:conf/key"]);
     let link = |tool: &str, named: &str| {
         let mut case = on_paths(tool, &[&file("elsewhere/data")]);
         case.probe.as_mut().unwrap().paths[0].named = named.into();
@@ -120,7 +121,7 @@ fn a_denied_name_is_denied_wherever_it_leads() {
     }
     assert_eq!(link("read", "data"), Outcome::AllowedAsQuery);
     // A permission is for where it leads.
-    let judge = rules(Mode::DontAsk, &["write:.env"], &[], &[]);
+    let judge = rules(PermissionMode::DontAsk, &["write:.env"], &[], &[]);
     let mut case = on_paths("write", &[&file("elsewhere/data")]);
     case.probe.as_mut().unwrap().paths[0].named = ".env".into();
     assert_eq!(outcome(&judge, &case), Outcome::RefusedByMode);
@@ -128,8 +129,12 @@ fn a_denied_name_is_denied_wherever_it_leads() {
 
 #[test]
 fn every_path_must_be_allowed_and_one_denied_is_enough() {
-    let judge =
-        rules(Mode::DontAsk, &["write:src/**", "write:docs/**"], &[], &["write:src/secret"]);
+    let judge = rules(
+        PermissionMode::DontAsk,
+        &["write:src/**", "write:docs/**"],
+        &[],
+        &["write:src/secret"],
+    );
     let on = |paths: &[&str]| {
         let paths: Vec<String> = paths.iter().map(|path| file(path)).collect();
         outcome(&judge, &on_paths("write", &paths.iter().map(String::as_str).collect::<Vec<_>>()))
@@ -141,7 +146,12 @@ fn every_path_must_be_allowed_and_one_denied_is_enough() {
 
 #[test]
 fn a_search_is_denied_where_it_would_reach_what_is_denied() {
-    let judge = rules(Mode::Auto, &[], &[], &["grep:secrets/**", "grep:a/*/key.pem", "ls:secrets"]);
+    let judge = rules(
+        PermissionMode::Auto,
+        &[],
+        &[],
+        &["grep:secrets/**", "grep:a/*/key.pem", "ls:secrets"],
+    );
     let rows = [
         ("grep", "secrets/", Outcome::Denied),
         ("grep", "secrets/x", Outcome::Denied),
@@ -170,7 +180,7 @@ fn a_search_is_denied_where_it_would_reach_what_is_denied() {
         Outcome::Denied,
         "above the project"
     );
-    let anywhere = rules(Mode::Auto, &[], &[], &["grep:.env"]);
+    let anywhere = rules(PermissionMode::Auto, &[], &[], &["grep:.env"]);
     assert_eq!(outcome(&anywhere, &on_paths("grep", &[&file("src/")])), Outcome::Denied);
     assert_eq!(
         outcome(&anywhere, &on_paths("grep", &[&file("src/a.rs")])),
@@ -182,7 +192,7 @@ fn a_search_is_denied_where_it_would_reach_what_is_denied() {
 /// meets in a directory it may meet, or a denied name at any depth would end all searches.
 #[test]
 fn what_may_not_be_read_may_not_be_searched_by_name() {
-    let judge = rules(Mode::Auto, &[], &[], &["read:.env", "read:secrets/**"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["read:.env", "read:secrets/**"]);
     for (path, wanted) in [
         (".env", Outcome::Denied),
         ("deploy/.env", Outcome::Denied),
@@ -199,12 +209,12 @@ fn what_may_not_be_read_may_not_be_searched_by_name() {
         }
     }
     // Not the other way round, and its own rules reach as far as it does.
-    let judge = rules(Mode::Auto, &[], &[], &["grep:secrets/**"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["grep:secrets/**"]);
     let read = on_paths("read", &[&file("secrets/key")]);
     assert_eq!(outcome(&judge, &read), Outcome::AllowedAsQuery);
-    let all = rules(Mode::Auto, &[], &[], &["read"]);
+    let all = rules(PermissionMode::Auto, &[], &[], &["read"]);
     assert_eq!(outcome(&all, &on_paths("grep", &[&file("src/")])), Outcome::Denied);
-    let set = rule_set(Mode::Ask, &[], &[], &["read:x"]);
+    let set = rule_set(PermissionMode::Ask, &[], &[], &["read:x"]);
     assert!(needs_probe(&set, "grep", ToolKind::Query));
     assert!(!needs_probe(&set, "ls", ToolKind::Query));
 }
@@ -215,7 +225,7 @@ fn a_pattern_that_no_call_could_fit_is_an_error_when_it_is_read() {
         for (text, sound) in
             [(tool.to_owned(), true), (format!("{tool}:*"), true), (format!("{tool}:x"), false)]
         {
-            let set = rule_set(Mode::Auto, &[], &[], &[text.as_str()]);
+            let set = rule_set(PermissionMode::Auto, &[], &[], &[text.as_str()]);
             let case = unprobed(tool);
             match (SessionRules::new(&set), sound) {
                 (Ok(judge), true) => assert_eq!(outcome(&judge, &case), Outcome::Denied, "{text}"),
@@ -239,14 +249,20 @@ fn the_project_directory_itself_fits_only_what_means_everything() {
         ("ls:src", Outcome::AllowedAsQuery),
         ("ls:project", Outcome::Denied), // by its name, at any depth
     ] {
-        let judge = rules(Mode::Auto, &[], &[], &[deny]);
+        let judge = rules(PermissionMode::Auto, &[], &[], &[deny]);
         assert_eq!(outcome(&judge, &on_paths("ls", &[&format!("{PROJECT}/")])), wanted, "{deny}");
     }
 }
 
 #[test]
 fn looks_pass_in_every_mode_and_are_never_a_question() {
-    for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Plan, Mode::Auto, Mode::DontAsk] {
+    for mode in [
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Plan,
+        PermissionMode::Auto,
+        PermissionMode::DontAsk,
+    ] {
         let judge = rules(mode, &[], &[], &["read:secret"]);
         assert_eq!(outcome(&judge, &on_paths("read", &[&file("x")])), Outcome::AllowedAsQuery);
         assert_eq!(outcome(&judge, &on_paths("read", &[&file("secret")])), Outcome::Denied);
@@ -260,7 +276,7 @@ fn looks_pass_in_every_mode_and_are_never_a_question() {
 
 #[test]
 fn what_was_not_looked_at_is_not_judged() {
-    let judge = rules(Mode::Auto, &["write:**"], &[], &["read:secret"]);
+    let judge = rules(PermissionMode::Auto, &["write:**"], &[], &["read:secret"]);
     assert_eq!(outcome(&judge, &unprobed("read")), Outcome::Unjudgeable);
     assert_eq!(outcome(&judge, &unprobed("write")), Outcome::Unjudgeable);
     for path in ["relative", "/a/../b", ""] {
@@ -274,11 +290,26 @@ fn the_mode_answers_where_no_rule_does() {
     let outside = on_paths("write", &["/etc/a"]);
     let shell = command("ls");
     let rows = [
-        (Mode::Ask, Outcome::Asked, Outcome::Asked, Outcome::Asked),
-        (Mode::AcceptEdits, Outcome::AllowedByMode, Outcome::Asked, Outcome::Asked),
-        (Mode::Plan, Outcome::RefusedByMode, Outcome::RefusedByMode, Outcome::RefusedByMode),
-        (Mode::Auto, Outcome::AllowedByMode, Outcome::AllowedByMode, Outcome::AllowedByMode),
-        (Mode::DontAsk, Outcome::RefusedByMode, Outcome::RefusedByMode, Outcome::RefusedByMode),
+        (PermissionMode::Ask, Outcome::Asked, Outcome::Asked, Outcome::Asked),
+        (PermissionMode::AcceptEdits, Outcome::AllowedByMode, Outcome::Asked, Outcome::Asked),
+        (
+            PermissionMode::Plan,
+            Outcome::RefusedByMode,
+            Outcome::RefusedByMode,
+            Outcome::RefusedByMode,
+        ),
+        (
+            PermissionMode::Auto,
+            Outcome::AllowedByMode,
+            Outcome::AllowedByMode,
+            Outcome::AllowedByMode,
+        ),
+        (
+            PermissionMode::DontAsk,
+            Outcome::RefusedByMode,
+            Outcome::RefusedByMode,
+            Outcome::RefusedByMode,
+        ),
     ];
     for (mode, in_project, out_of_it, by_shell) in rows {
         let judge = rules(mode, &[], &[], &[]);
@@ -297,13 +328,13 @@ fn a_directory_that_would_go_is_no_edit_and_rules_for_what_is_in_it_hold() {
         case
     };
     let (a_file, a_directory) = (removed("00"), removed("tree:00"));
-    let judge = rules(Mode::AcceptEdits, &[], &[], &[]);
+    let judge = rules(PermissionMode::AcceptEdits, &[], &[], &[]);
     assert_eq!(outcome(&judge, &a_file), Outcome::AllowedByMode);
     assert_eq!(outcome(&judge, &a_directory), Outcome::Asked);
-    let judge = rules(Mode::AcceptEdits, &[], &[], &["write:src/secret"]);
+    let judge = rules(PermissionMode::AcceptEdits, &[], &[], &["write:src/secret"]);
     assert_eq!(outcome(&judge, &a_file), Outcome::AllowedByMode, "a file has nothing in it");
     assert_eq!(outcome(&judge, &a_directory), Outcome::Denied);
-    let judge = rules(Mode::Auto, &[], &[], &[]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &[]);
     assert_eq!(outcome(&judge, &a_directory), Outcome::AllowedByMode);
 }
 
@@ -316,14 +347,14 @@ fn denials_come_before_questions_and_questions_before_permissions() {
         (&all, &[], &[], Outcome::Allowed),
         (&[], &[], &[], Outcome::AllowedByMode),
     ] {
-        let judge = rules(Mode::Auto, allow, ask, deny);
+        let judge = rules(PermissionMode::Auto, allow, ask, deny);
         assert_eq!(outcome(&judge, &command("x y")), wanted);
     }
     // A mode in which nothing is changed is none in which rules change things.
-    let judge = rules(Mode::Plan, &all, &[], &[]);
+    let judge = rules(PermissionMode::Plan, &all, &[], &[]);
     assert_eq!(outcome(&judge, &command("x y")), Outcome::RefusedByMode);
     // Where the mode refuses instead of asking, it refuses what a rule would ask about.
-    for mode in [Mode::Plan, Mode::DontAsk] {
+    for mode in [PermissionMode::Plan, PermissionMode::DontAsk] {
         let judge = rules(mode, &all, &all, &[]);
         assert_eq!(outcome(&judge, &command("x y")), Outcome::RefusedByMode);
     }
@@ -331,7 +362,7 @@ fn denials_come_before_questions_and_questions_before_permissions() {
 
 #[test]
 fn the_first_rule_of_an_effect_is_the_one_named() {
-    let judge = rules(Mode::Ask, &["bash:* b", "bash:a *", "bash:a b"], &[], &[]);
+    let judge = rules(PermissionMode::Ask, &["bash:* b", "bash:a *", "bash:a b"], &[], &[]);
     match judge.judge(&command("a b")) {
         Verdict::Allow(Basis::Rule(rule)) => {
             assert_eq!((rule.text.as_str(), rule.line), ("bash:* b", 1))
@@ -342,10 +373,10 @@ fn the_first_rule_of_an_effect_is_the_one_named() {
 
 #[test]
 fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
-    let mut set = rule_set(Mode::Ask, &[], &["bash:make *"], &[]);
+    let mut set = rule_set(PermissionMode::Ask, &[], &["bash:make *"], &[]);
     set.audience = Audience::Nobody;
     let judge = SessionRules::new(&set).unwrap();
-    let rows: [(Case, &[&str]); 7] = [
+    let rows: [(JudgedCall, &[&str]); 7] = [
         (
             command("cargo build --release"),
             &["`bash:cargo build --release`", "--allowed-tools 'bash:cargo build --release'"],
@@ -372,10 +403,10 @@ fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
 #[test]
 fn the_rule_that_is_offered_allows_the_call() {
     for case in [command("cargo build --release"), on_paths("write", &[&file("src/a b.rs")])] {
-        let text = refusal(&rules(Mode::DontAsk, &[], &[], &[]), &case);
+        let text = refusal(&rules(PermissionMode::DontAsk, &[], &[], &[]), &case);
         let offered = text.split_once("allow it with `").unwrap().1.split('`').next().unwrap();
         assert_eq!(
-            outcome(&rules(Mode::DontAsk, &[offered], &[], &[]), &case),
+            outcome(&rules(PermissionMode::DontAsk, &[offered], &[], &[]), &case),
             Outcome::Allowed,
             "{text}"
         );
@@ -384,7 +415,7 @@ fn the_rule_that_is_offered_allows_the_call() {
 
 #[test]
 fn a_denial_names_rule_place_and_cause() {
-    let judge = rules(Mode::Auto, &[], &[], &["bash:sudo *", "write:Cargo.lock"]);
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:sudo *", "write:Cargo.lock"]);
     let text = refusal(&judge, &command("cd x && env sudo rm y"));
     assert!(
         text.contains("`bash:sudo *` (config.toml:1)") && text.contains("because of `sudo rm y`"),
@@ -396,7 +427,7 @@ fn a_denial_names_rule_place_and_cause() {
 
 #[test]
 fn a_question_shows_what_would_run() {
-    let judge = rules(Mode::Ask, &[], &[], &[]);
+    let judge = rules(PermissionMode::Ask, &[], &[], &[]);
     let question = asked(&judge, &command("echo x\u{1b}[2K\u{202e}y\nls"));
     assert_eq!(question.preview, "echo x\\u{1b}[2K\\u{202e}y\nls");
     assert_eq!(question.tool, "bash");
@@ -408,12 +439,12 @@ fn a_question_shows_what_would_run() {
 
 #[test]
 fn the_digest_changes_with_all_that_an_answer_is_about() {
-    let judge = rules(Mode::Ask, &[], &[], &[]);
+    let judge = rules(PermissionMode::Ask, &[], &[], &[]);
     let base = on_paths("write", &[&file("a"), &file("b")]);
-    let digest = |case: &Case| asked(&judge, case).digest;
+    let digest = |case: &JudgedCall| asked(&judge, case).digest;
     assert_eq!(digest(&base), digest(&base));
     assert_eq!(digest(&base).len(), 64);
-    let changed = |change: fn(&mut Case)| {
+    let changed = |change: fn(&mut JudgedCall)| {
         let mut case = base.clone();
         change(&mut case);
         digest(&case)
@@ -426,9 +457,9 @@ fn the_digest_changes_with_all_that_an_answer_is_about() {
         changed(|case| case.probe.as_mut().unwrap().paths.truncate(1)),
         changed(|case| case.probe.as_mut().unwrap().paths.swap(0, 1)),
         changed(|case| case.confinement.push('x')),
-        changed(|case| case.widens.push(Widening::Network)),
-        changed(|case| case.widens.push(Widening::GitAdmin)),
-        changed(|case| case.widens.push(Widening::GitSign)),
+        changed(|case| case.widens.push(ExtraRight::Network)),
+        changed(|case| case.widens.push(ExtraRight::GitAdmin)),
+        changed(|case| case.widens.push(ExtraRight::GitSign)),
     ];
     for (at, other) in others.iter().enumerate() {
         assert_ne!(*other, digest(&base), "change {at}");
@@ -438,7 +469,7 @@ fn the_digest_changes_with_all_that_an_answer_is_about() {
 
 #[test]
 fn a_probe_is_asked_for_where_a_rule_could_need_it() {
-    let set = rule_set(Mode::Ask, &["read:x"], &[], &["grep:secret", "bash:rm *"]);
+    let set = rule_set(PermissionMode::Ask, &["read:x"], &[], &["grep:secret", "bash:rm *"]);
     let rows = [
         ("write", ToolKind::Mutation, true),
         ("edit", ToolKind::Mutation, true),
@@ -452,7 +483,7 @@ fn a_probe_is_asked_for_where_a_rule_could_need_it() {
     for (tool, kind, wanted) in rows {
         assert_eq!(needs_probe(&set, tool, kind), wanted, "{tool}");
     }
-    let broken = rule_set(Mode::Ask, &[], &[], &["nonsense"]);
+    let broken = rule_set(PermissionMode::Ask, &[], &[], &["nonsense"]);
     assert!(needs_probe(&broken, "read", ToolKind::Query));
 }
 
@@ -460,26 +491,26 @@ fn a_probe_is_asked_for_where_a_rule_could_need_it() {
 fn a_tool_of_which_no_rule_can_speak_follows_its_kind_and_the_mode() {
     let mut case = unprobed("write");
     case.call.tool = "later_tool".into();
-    assert_eq!(outcome(&rules(Mode::Ask, &[], &[], &[]), &case), Outcome::Asked);
+    assert_eq!(outcome(&rules(PermissionMode::Ask, &[], &[], &[]), &case), Outcome::Asked);
     assert_eq!(
-        outcome(&rules(Mode::DontAsk, &["write:**"], &[], &[]), &case),
+        outcome(&rules(PermissionMode::DontAsk, &["write:**"], &[], &[]), &case),
         Outcome::RefusedByMode
     );
     case.kind = ToolKind::Query;
-    assert_eq!(outcome(&rules(Mode::Ask, &[], &[], &[]), &case), Outcome::AllowedAsQuery);
+    assert_eq!(outcome(&rules(PermissionMode::Ask, &[], &[], &[]), &case), Outcome::AllowedAsQuery);
     // A name that differs in case is no known tool: the supervisor gives real names.
     let mut shouting = command("sudo x");
     shouting.call.tool = "Bash".into();
     assert_eq!(
-        outcome(&rules(Mode::DontAsk, &["bash:*"], &[], &[]), &shouting),
+        outcome(&rules(PermissionMode::DontAsk, &["bash:*"], &[], &[]), &shouting),
         Outcome::RefusedByMode
     );
 }
 
 #[test]
 fn offers_cover_the_call_and_none_is_too_broad() {
-    let judge = rules(Mode::Ask, &["bash:cargo build"], &["bash:cargo publish *"], &[]);
-    let rows: [(Case, &[&str]); 25] = [
+    let judge = rules(PermissionMode::Ask, &["bash:cargo build"], &["bash:cargo publish *"], &[]);
+    let rows: [(JudgedCall, &[&str]); 25] = [
         (command("cargo test -p x"), &["bash:cargo test -p x", "bash:cargo test *"]),
         (command("cargo build && cargo test"), &["bash:cargo test", "bash:cargo test *"]),
         (command("pytest -k 'a b'"), &["bash:pytest *"]),
@@ -511,7 +542,7 @@ fn offers_cover_the_call_and_none_is_too_broad() {
         let offers = asked(&judge, &case).offers;
         assert_eq!(offers, wanted, "{:?} {:?}", case.command, case.probe);
         for offer in &offers {
-            let with = rules(Mode::DontAsk, &["bash:cargo build", offer], &[], &[]);
+            let with = rules(PermissionMode::DontAsk, &["bash:cargo build", offer], &[], &[]);
             assert_eq!(outcome(&with, &case), Outcome::Allowed, "{offer}");
         }
     }
@@ -520,7 +551,7 @@ fn offers_cover_the_call_and_none_is_too_broad() {
 /// A yes that holds longer would hold for the file's next text.
 #[test]
 fn no_rule_is_offered_for_a_file_that_calls_can_write() {
-    let judge = rules(Mode::Ask, &["bash:cargo build"], &[], &[]);
+    let judge = rules(PermissionMode::Ask, &["bash:cargo build"], &[], &[]);
     for (text, file) in [
         ("sh ./build.sh", "./build.sh"),
         ("sh x.sh", "x.sh"),
@@ -566,7 +597,7 @@ fn no_rule_is_offered_for_a_file_that_calls_can_write() {
         assert!(!question.reason.contains("it runs the file"), "{text}");
     }
     // A rule that the person wrote says so itself.
-    let by_rule = rules(Mode::Ask, &["bash:sh ./build.sh"], &[], &[]);
+    let by_rule = rules(PermissionMode::Ask, &["bash:sh ./build.sh"], &[], &[]);
     assert_eq!(outcome(&by_rule, &command("sh ./build.sh")), Outcome::Allowed);
 }
 
@@ -578,13 +609,13 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
         case
     };
     for widening in [
-        Widening::Network,
-        Widening::Directory("/srv".into()),
-        Widening::GitAdmin,
-        Widening::GitSign,
+        ExtraRight::Network,
+        ExtraRight::Directory("/srv".into()),
+        ExtraRight::GitAdmin,
+        ExtraRight::GitSign,
     ] {
         let case = widened(widening.clone());
-        for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Auto] {
+        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
             let judge = rules(mode, &["bash:*"], &[], &[]);
             let question = asked(&judge, &case);
             assert_eq!(question.widens, std::slice::from_ref(&widening));
@@ -595,11 +626,11 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
             );
             assert!(question.offers.is_empty(), "it is for one call");
         }
-        let judge = rules(Mode::DontAsk, &["bash:*"], &[], &[]);
+        let judge = rules(PermissionMode::DontAsk, &["bash:*"], &[], &[]);
         assert_eq!(outcome(&judge, &case), Outcome::RefusedByMode);
-        let judge = rules(Mode::Auto, &["bash:*"], &[], &["bash:cargo *"]);
+        let judge = rules(PermissionMode::Auto, &["bash:*"], &[], &["bash:cargo *"]);
         assert_eq!(outcome(&judge, &case), Outcome::Denied);
-        let mut set = rule_set(Mode::Auto, &["bash:*"], &[], &[]);
+        let mut set = rule_set(PermissionMode::Auto, &["bash:*"], &[], &[]);
         set.audience = Audience::Nobody;
         let judge = SessionRules::new(&set).unwrap();
         assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
@@ -614,29 +645,29 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
 /// What a refusal says would give the right does, beside what allows the command, and nothing else.
 #[test]
 fn a_right_is_given_by_its_own_name_alone() {
-    let widened = |widening: &Widening, text: &str| {
+    let widened = |widening: &ExtraRight, text: &str| {
         let mut case = command(text);
         case.widens.push(widening.clone());
         case
     };
     let text = "git remote add here /srv/x";
     for (widening, name, narrow, others) in [
-        (Widening::Network, "network", "network:git remote add here /srv/x", "git-admin"),
-        (Widening::GitAdmin, "git-admin", "git-admin:git remote add here /srv/x", "network"),
-        (Widening::GitSign, "git-sign", "git-sign:git remote add here /srv/x", "git-admin"),
-        (Widening::Directory("/srv/x".into()), "directory", "directory:/srv/x", "network"),
+        (ExtraRight::Network, "network", "network:git remote add here /srv/x", "git-admin"),
+        (ExtraRight::GitAdmin, "git-admin", "git-admin:git remote add here /srv/x", "network"),
+        (ExtraRight::GitSign, "git-sign", "git-sign:git remote add here /srv/x", "git-admin"),
+        (ExtraRight::Directory("/srv/x".into()), "directory", "directory:/srv/x", "network"),
     ] {
         let case = widened(&widening, text);
-        let refuses = rules(Mode::DontAsk, &["bash:*"], &[], &[]);
+        let refuses = rules(PermissionMode::DontAsk, &["bash:*"], &[], &[]);
         assert!(refusal(&refuses, &case).contains(&format!("`{narrow}`")), "{narrow}");
         // A person's longer answer to the command is a rule for the command.
         let learned = ["bash:git remote add here /srv/x", "bash:git remote *", "bash", others];
-        for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Auto] {
+        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
             let question = asked(&rules(mode, &learned, &[], &[]), &case);
             assert_eq!((question.widens.len(), question.offers.len()), (1, 0), "{narrow}");
         }
         for rule in [name, narrow] {
-            let given = rules(Mode::DontAsk, &["bash:git remote *", rule], &[], &[]);
+            let given = rules(PermissionMode::DontAsk, &["bash:git remote *", rule], &[], &[]);
             match given.judge(&case) {
                 Verdict::Allow(Basis::Rights(by)) => {
                     assert_eq!(by.len(), 1, "{rule}");
@@ -651,24 +682,24 @@ fn a_right_is_given_by_its_own_name_alone() {
                 }
             }
             // The right alone does not let the command run, and an answer to it is for once.
-            let alone = rules(Mode::Ask, &[rule], &[], &[]);
+            let alone = rules(PermissionMode::Ask, &[rule], &[], &[]);
             assert!(asked(&alone, &case).offers.is_empty(), "{rule}");
-            let alone = rules(Mode::DontAsk, &[rule], &[], &[]);
+            let alone = rules(PermissionMode::DontAsk, &[rule], &[], &[]);
             assert_eq!(outcome(&alone, &case), Outcome::RefusedByMode, "{rule}");
             assert_eq!(outcome(&alone, &command(text)), Outcome::RefusedByMode, "{rule}");
             // Denied or asked about by name, whatever allows it; and nothing changes in plan.
-            let denied = rules(Mode::Auto, &["bash:*", name], &[], &[rule]);
+            let denied = rules(PermissionMode::Auto, &["bash:*", name], &[], &[rule]);
             assert_eq!(outcome(&denied, &case), Outcome::Denied, "{rule}");
             assert_eq!(outcome(&denied, &command(text)), Outcome::Allowed, "{rule}");
-            let asks = rules(Mode::Auto, &["bash:*", name], &[rule], &[]);
+            let asks = rules(PermissionMode::Auto, &["bash:*", name], &[rule], &[]);
             assert_eq!(outcome(&asks, &case), Outcome::Asked, "{rule}");
-            let plan = rules(Mode::Plan, &["bash:*", rule], &[], &[]);
+            let plan = rules(PermissionMode::Plan, &["bash:*", rule], &[], &[]);
             assert_eq!(outcome(&plan, &case), Outcome::RefusedByMode, "{rule}");
         }
         // Both rights or none, each by a rule of its own.
         let mut two = case.clone();
-        two.widens.insert(0, Widening::Directory("/other".into()));
-        match rules(Mode::Auto, &[name, "directory:/other"], &[], &[]).judge(&two) {
+        two.widens.insert(0, ExtraRight::Directory("/other".into()));
+        match rules(PermissionMode::Auto, &[name, "directory:/other"], &[], &[]).judge(&two) {
             Verdict::Allow(Basis::Rights(by)) => {
                 let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
                 // A rule for all directories gives this one, too.
@@ -680,19 +711,19 @@ fn a_right_is_given_by_its_own_name_alone() {
             }
         }
         let mut both = case.clone();
-        both.widens.push(Widening::Directory("/other".into()));
+        both.widens.push(ExtraRight::Directory("/other".into()));
         assert_eq!(
-            outcome(&rules(Mode::Auto, &["bash:*", name], &[], &[]), &both),
+            outcome(&rules(PermissionMode::Auto, &["bash:*", name], &[], &[]), &both),
             match name {
                 "directory" => Outcome::Allowed,
                 _ => Outcome::Asked,
             }
         );
     }
-    let narrow = rules(Mode::Auto, &["git-admin:git remote *"], &[], &[]);
+    let narrow = rules(PermissionMode::Auto, &["git-admin:git remote *"], &[], &[]);
     for other in ["git config core.pager x", "git remote add a b && git config c d", "$x"] {
         assert_eq!(
-            outcome(&narrow, &widened(&Widening::GitAdmin, other)),
+            outcome(&narrow, &widened(&ExtraRight::GitAdmin, other)),
             Outcome::Asked,
             "{other}"
         );
@@ -705,7 +736,7 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
     let asking = |hosts: &[&str]| {
         let mut case = command("cargo fetch");
         let hosts = hosts.iter().map(|host| host.parse().unwrap()).collect();
-        case.widens.push(Widening::Hosts(hosts));
+        case.widens.push(ExtraRight::Hosts(hosts));
         case
     };
     use Outcome::{Allowed, Asked, Denied};
@@ -743,19 +774,19 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
         ("bash:cargo *", &["crates.io"], Asked, Denied),
     ] {
         let case = asking(hosts);
-        let judge = rules(Mode::Auto, &["bash:*", rule], &[], &[]);
+        let judge = rules(PermissionMode::Auto, &["bash:*", rule], &[], &[]);
         assert_eq!(outcome(&judge, &case), allowed, "allow {rule} for {hosts:?}");
-        let judge = rules(Mode::Auto, &["bash:*", "host", "network"], &[], &[rule]);
+        let judge = rules(PermissionMode::Auto, &["bash:*", "host", "network"], &[], &[rule]);
         // Where the denial does not meet it, what allows all hosts does.
         let denied = if denied == Asked { Allowed } else { denied };
         assert_eq!(outcome(&judge, &case), denied, "deny {rule} for {hosts:?}");
-        let judge = rules(Mode::Auto, &["bash:*", "host", "network"], &[rule], &[]);
+        let judge = rules(PermissionMode::Auto, &["bash:*", "host", "network"], &[rule], &[]);
         let asks = if denied == Denied { Asked } else { Allowed };
         assert_eq!(outcome(&judge, &case), asks, "ask {rule} for {hosts:?}");
     }
     let two = asking(&["crates.io", "example.org:22"]);
     let given = ["bash:*", "host:example.org:22", "host:crates.io"];
-    match rules(Mode::DontAsk, &given, &[], &[]).judge(&two) {
+    match rules(PermissionMode::DontAsk, &given, &[], &[]).judge(&two) {
         Verdict::Allow(Basis::Rights(by)) => {
             let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
             assert_eq!(texts, ["host:crates.io", "host:example.org:22"], "one for each");
@@ -803,15 +834,16 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
     let denied: Vec<_> = approval::denied_hosts(&given).iter().map(ToString::to_string).collect();
     assert_eq!(denied, ["evil.example.org:*", "*.ads.example:8443"]);
     // What a refusal says would give them does.
-    let refuses = rules(Mode::DontAsk, &["bash:*"], &[], &[]);
+    let refuses = rules(PermissionMode::DontAsk, &["bash:*"], &[], &[]);
     for host in ["`host:crates.io`", "`host:example.org:22`"] {
         assert!(refusal(&refuses, &two).contains(host), "{host}: {}", refusal(&refuses, &two));
     }
     for wrong in
         ["host:https://a.org", "host:127.1", "host:a.org/x", "host:a.org:0", "host:ex*.org"]
     {
-        let error =
-            SessionRules::new(&rule_set(Mode::Ask, &[wrong], &[], &[])).unwrap_err().to_string();
+        let error = SessionRules::new(&rule_set(PermissionMode::Ask, &[wrong], &[], &[]))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("`*.crates.io`"), "{wrong}: {error}");
     }
 }
@@ -820,11 +852,11 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
 fn a_denied_directory_is_not_given_nor_what_is_around_or_within_it() {
     let ask = |dir: &str| {
         let mut case = command("ls");
-        case.widens.push(Widening::Directory(dir.into()));
+        case.widens.push(ExtraRight::Directory(dir.into()));
         case
     };
     let above = std::path::Path::new(PROJECT).parent().unwrap().to_str().unwrap();
-    let judge = rules(Mode::Auto, &["directory"], &[], &["directory:/home/ann/.ssh"]);
+    let judge = rules(PermissionMode::Auto, &["directory"], &[], &["directory:/home/ann/.ssh"]);
     for (dir, wanted) in [
         ("/home/ann/.ssh", Outcome::Denied),
         ("/home/ann/.ssh/keys", Outcome::Denied),
@@ -845,11 +877,11 @@ fn a_denied_directory_is_not_given_nor_what_is_around_or_within_it() {
 /// protection and be none.
 #[test]
 fn a_rule_speaks_of_every_tool_that_does_the_same() {
-    let run = |text: &str| Case {
+    let run = |text: &str| JudgedCall {
         call: protocol::call::Call { tool: "run".into(), ..command(text).call },
         ..command(text)
     };
-    let by = |allow: &[&str], deny: &[&str]| rules(Mode::Ask, allow, &[], deny);
+    let by = |allow: &[&str], deny: &[&str]| rules(PermissionMode::Ask, allow, &[], deny);
     for (rule, call, allowed, denied) in [
         ("bash:cargo *", run("cargo test"), Outcome::Allowed, Outcome::Denied),
         ("run:cargo *", run("cargo test"), Outcome::Allowed, Outcome::Denied),
@@ -925,7 +957,8 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
         line: 7,
     };
     let of = |tool: &str, text: &str| {
-        let mut case = protocol::judgement::Case { configured: Some(by.clone()), ..command(text) };
+        let mut case =
+            protocol::judgement::JudgedCall { configured: Some(by.clone()), ..command(text) };
         case.call.tool = tool.into();
         case
     };
@@ -942,11 +975,12 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
     ];
     for (ask, deny, wanted) in rows {
         let case = verify("cargo check");
-        for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Auto] {
+        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
             let rules = rules(mode, &["bash:cargo *"], ask, deny);
             assert_eq!(outcome(&rules, &case), wanted, "{mode:?} {ask:?} {deny:?}");
         }
-        let nobody = RuleSet { audience: Audience::Nobody, ..rule_set(Mode::Ask, &[], ask, deny) };
+        let nobody =
+            RuleSet { audience: Audience::Nobody, ..rule_set(PermissionMode::Ask, &[], ask, deny) };
         // By the rule: a run that nobody is asked in has not failed for want of an approval.
         let wanted = if wanted == Outcome::Asked { Outcome::Denied } else { wanted };
         assert_eq!(
@@ -956,12 +990,12 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
         );
     }
     // The same of what puts files in form, by rules of its own.
-    let denied = rules(Mode::Auto, &[], &[], &["format:gofmt *"]);
+    let denied = rules(PermissionMode::Auto, &[], &[], &["format:gofmt *"]);
     assert_eq!(outcome(&denied, &of("format", "gofmt -s")), Outcome::Denied);
     assert_eq!(outcome(&denied, &of("format", "rustfmt")), Outcome::Allowed);
     assert_eq!(outcome(&denied, &verify("gofmt -s")), Outcome::Allowed);
     // Its record says what let it run.
-    let plain = rules(Mode::Ask, &[], &[], &[]);
+    let plain = rules(PermissionMode::Ask, &[], &[], &[]);
     assert_eq!(plain.judge(&verify("make")), Verdict::Allow(Basis::Rule(by.clone())));
     // One that nobody configured runs by no such thing.
     let mut foreign = verify("make");
@@ -975,30 +1009,30 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
 #[test]
 fn a_command_is_asked_about_where_protected_names_are_not_as_they_were() {
     let left = || Box::from([".envrc is not as it was: no room".to_owned()]);
-    let judge = rules(Mode::Auto, &["bash:ls"], &[], &["bash:rm *"]);
-    let passes = |case: &Case| matches!(judge.judge(case), Verdict::Allow(_));
-    let knowing = |text: &str| Case { tampered: left(), ..command(text) };
+    let judge = rules(PermissionMode::Auto, &["bash:ls"], &[], &["bash:rm *"]);
+    let passes = |case: &JudgedCall| matches!(judge.judge(case), Verdict::Allow(_));
+    let knowing = |text: &str| JudgedCall { tampered: left(), ..command(text) };
     for text in ["ls", "touch x"] {
         assert!(passes(&command(text)), "{text}");
         let question = asked(&judge, &knowing(text));
         assert!(question.reason.contains(".envrc is not as it was: no room"), "{question:?}");
         let other = Box::from(["hooks are not as they were".to_owned()]);
-        let other = asked(&judge, &Case { tampered: other, ..command(text) });
+        let other = asked(&judge, &JudgedCall { tampered: other, ..command(text) });
         assert_ne!(question.digest, other.digest, "an answer is bound to what was named");
     }
     assert_eq!(outcome(&judge, &knowing("rm x")), Outcome::Denied, "rules deny all the same");
     // Who is asked anyway is told of it too.
-    let asking = rules(Mode::Ask, &[], &[], &[]);
+    let asking = rules(PermissionMode::Ask, &[], &[], &[]);
     let question = asked(&asking, &knowing("touch x"));
     assert!(question.reason.contains("no rule allows"), "{question:?}");
     assert!(question.reason.contains(".envrc is not as it was"), "{question:?}");
     // Tools of files, looks, and what a person configured behind edits are not held back.
-    let file = Case { tampered: left(), ..on_paths("write", &["/p/a"]) };
+    let file = JudgedCall { tampered: left(), ..on_paths("write", &["/p/a"]) };
     assert!(passes(&file));
-    let look = Case { kind: ToolKind::Query, ..knowing("ls") };
+    let look = JudgedCall { kind: ToolKind::Query, ..knowing("ls") };
     assert!(passes(&look));
     // Where nobody can be asked it is refused, and says why and the way on.
-    let mut set = rule_set(Mode::Auto, &[], &[], &[]);
+    let mut set = rule_set(PermissionMode::Auto, &[], &[], &[]);
     set.audience = Audience::Nobody;
     let Verdict::Deny(Basis::NobodyToAsk(why), text) =
         SessionRules::new(&set).unwrap().judge(&knowing("ls"))

@@ -17,7 +17,9 @@ use crate::screen_items::ScreenItem;
 use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use ipc::{ChannelError, Sender};
 use paint::Painter;
-use protocol::client::{Event, FailedKind, FromClient, Opening, Rights, Start, ToClient};
+use protocol::client::{
+    ClientEvent, ClientRights, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
+};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -54,7 +56,7 @@ pub enum TerminalMode {
 #[derive(Debug)]
 pub struct AttachArgs {
     /// The session.
-    pub opening: Opening,
+    pub opening: SessionRequest,
     /// The descriptors that `opening.papers` names.
     pub papers: Vec<OwnedFd>,
     /// Rights and first prompt.
@@ -93,7 +95,7 @@ pub fn attach(
     let ear = EventReader::new(sender);
     let say = ear.connect(supervisors, &visit.opening, &visit.papers)?;
     let no_terminal = |error: io::Error| ClientError::Failed {
-        kind: FailedKind::Usage,
+        kind: RequestFailure::Usage,
         message: format!("the terminal cannot be used: {error}"),
     };
     let (raw, around) = match visit.mode.clone() {
@@ -221,7 +223,7 @@ impl AttachLoop<'_> {
     /// blocks without a timeout.
     fn next(&mut self) -> Option<ScreenInput> {
         // Who only watches leaves it to others to end a supervisor by force.
-        let patient = self.visit.options.rights == Rights::ReadOnly;
+        let patient = self.visit.options.rights == ClientRights::ReadOnly;
         loop {
             if self.awaited.is_some() {
                 return self.inputs.recv_timeout(WATCH_PAUSE).ok();
@@ -324,7 +326,7 @@ impl AttachLoop<'_> {
                 Err(error) => self.show(ScreenItem::Error(format!("{named}: {error}"))),
             },
             ScreenEffect::Open(start) => {
-                let opening = Opening { start, ..self.visit.opening.clone() };
+                let opening = SessionRequest { start, ..self.visit.opening.clone() };
                 let papers = &self.visit.papers;
                 // As above.
                 let _ = self.sender.send(&FromClient::Open(opening));
@@ -357,16 +359,16 @@ impl AttachLoop<'_> {
         // Shows the note about the reconnection before the new supervisor starts.
         let _ = self.paint();
         match self.visit.options.rights {
-            Rights::Full => {
+            ClientRights::Full => {
                 let open_turn = OpenTurn::GoesOn;
-                self.visit.opening.start = Start::Resume { session, open_turn };
+                self.visit.opening.start = SessionStart::Resume { session, open_turn };
                 let opening = &self.visit.opening;
                 let begun = self.reader.connect(self.supervisors, opening, &self.visit.papers);
                 self.connected(begun)
             }
             // A session that is opened only for a read-only client would end its turn and questions
             // when that client leaves.
-            Rights::ReadOnly => {
+            ClientRights::ReadOnly => {
                 self.reader.drop_current();
                 self.awaited = Some((session, now + RESUMED_BY_OTHERS));
                 None
@@ -381,7 +383,7 @@ impl AttachLoop<'_> {
             Ok(Some(found)) => {
                 self.awaited = None;
                 let open_turn = OpenTurn::Waits;
-                self.visit.opening.start = Start::Resume { session, open_turn };
+                self.visit.opening.start = SessionStart::Resume { session, open_turn };
                 let begun = self.reader.open_over(found, &self.visit.opening, &self.visit.papers);
                 self.connected(begun)
             }
@@ -438,11 +440,11 @@ impl AttachLoop<'_> {
 
 /// True if the session made progress. Losses before it then do not count as a crash loop. The read
 /// of a pinned file does not count: it is repeated under each supervisor.
-fn is_progress(event: &Event) -> bool {
-    if let Event::Proposed { call } = event {
+fn is_progress(event: &ClientEvent) -> bool {
+    if let ClientEvent::Proposed { call } = event {
         return !call.use_id.is_empty();
     }
-    matches!(event, Event::Prompt { .. } | Event::Answer { .. })
+    matches!(event, ClientEvent::Prompt { .. } | ClientEvent::Answer { .. })
 }
 
 fn write_out(text: &str) -> io::Result<()> {

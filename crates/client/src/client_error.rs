@@ -2,7 +2,7 @@
 //! `ear`, which both listen with.
 
 use ipc::ChannelError;
-use protocol::client::FailedKind;
+use protocol::client::RequestFailure;
 
 /// Why a run was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum ClientError {
     #[error("{message}")]
     Failed {
         /// Kind of the failure.
-        kind: FailedKind,
+        kind: RequestFailure,
         /// Message of the supervisor, with a remedy.
         message: String,
     },

@@ -5,7 +5,7 @@ use crate::client_error::ClientError;
 use crate::supervisor_connection::SupervisorConnection;
 use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use ipc::{ChannelError, Receiver, Sender};
-use protocol::client::{FromClient, Opening, ToClient};
+use protocol::client::{FromClient, SessionRequest, ToClient};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +46,7 @@ impl<T: SupervisorInput> EventReader<T> {
     pub(crate) fn connect(
         &self,
         supervisors: &mut dyn SupervisorSource,
-        opening: &Opening,
+        opening: &SessionRequest,
         papers: &[OwnedFd],
     ) -> Result<Sender<FromClient>, ClientError> {
         self.drop_current();
@@ -58,7 +58,7 @@ impl<T: SupervisorInput> EventReader<T> {
     pub(crate) fn open_over(
         &self,
         connection: SupervisorConnection,
-        opening: &Opening,
+        opening: &SessionRequest,
         papers: &[OwnedFd],
     ) -> Result<Sender<FromClient>, ClientError> {
         let life = self.drop_current();

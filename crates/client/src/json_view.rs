@@ -3,10 +3,10 @@
 use crate::run_view::{Moment, RunView, ViewOutput};
 use crate::transcript::{OpenedSession, RunConclusion, Transcript};
 use protocol::call::{Call, Outcome};
-use protocol::client::Event;
-use protocol::content::{Block, Usage};
+use protocol::client::ClientEvent;
+use protocol::content::{ContentBlock, Usage};
 use protocol::ids::SessionId;
-use protocol::session::{Deaths, TurnEnd};
+use protocol::session::{TurnEnd, WorkerDeaths};
 use serde_json::{Map, Value, json};
 
 /// `--output-format json`: the result alone.
@@ -86,10 +86,10 @@ fn init(opened: &OpenedSession) -> Vec<(&'static str, Value)> {
 }
 
 /// The line of an event that is a message of the conversation.
-fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, Value)>> {
+fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static str, Value)>> {
     let opened = transcript.opened();
     match event {
-        Event::Answer { blocks, usage } => {
+        ClientEvent::Answer { blocks, usage } => {
             let message = json!({
                 "role": "assistant",
                 "model": opened.model,
@@ -103,7 +103,7 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
                 ("session_id", opened.session.0.as_str().into()),
             ])
         }
-        Event::CallEnded { call, result, refused } => {
+        ClientEvent::CallEnded { call, result, refused } => {
             // Calls that the model did not request are not part of its conversation.
             let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
             let message = json!({
@@ -130,37 +130,37 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
                 ("tool_use_result", details),
             ])
         }
-        Event::Prompt { .. }
-        | Event::TextDelta { .. }
-        | Event::Struck { .. }
-        | Event::Proposed { .. }
-        | Event::Asked { .. }
-        | Event::Decided { .. }
-        | Event::Started { .. }
-        | Event::Output { .. }
-        | Event::Queue { .. }
-        | Event::Changed { .. }
-        | Event::Learned { .. }
-        | Event::Compacted { .. }
-        | Event::NotCompacted { .. }
-        | Event::Notice { .. }
-        | Event::Model { .. }
-        | Event::AnswerRejected { .. }
-        | Event::TurnEnded { .. }
-        | Event::Degraded { .. } => None,
+        ClientEvent::Prompt { .. }
+        | ClientEvent::TextDelta { .. }
+        | ClientEvent::Struck { .. }
+        | ClientEvent::Proposed { .. }
+        | ClientEvent::Asked { .. }
+        | ClientEvent::Decided { .. }
+        | ClientEvent::Started { .. }
+        | ClientEvent::Output { .. }
+        | ClientEvent::Queue { .. }
+        | ClientEvent::Changed { .. }
+        | ClientEvent::Learned { .. }
+        | ClientEvent::Compacted { .. }
+        | ClientEvent::NotCompacted { .. }
+        | ClientEvent::Notice { .. }
+        | ClientEvent::Model { .. }
+        | ClientEvent::AnswerRejected { .. }
+        | ClientEvent::TurnEnded { .. }
+        | ClientEvent::Degraded { .. } => None,
     }
 }
 
-fn content(block: &Block) -> Value {
+fn content(block: &ContentBlock) -> Value {
     match block {
-        Block::Text { text } => json!({"type": "text", "text": text}),
-        Block::Thinking { text, raw } => {
+        ContentBlock::Text { text } => json!({"type": "text", "text": text}),
+        ContentBlock::Thinking { text, raw } => {
             json!({"type": "thinking", "thinking": text, "signature": signature(raw)})
         }
-        Block::ToolUse { id, name, input } => {
+        ContentBlock::ToolUse { id, name, input } => {
             json!({"type": "tool_use", "id": id, "name": name, "input": arguments(input)})
         }
-        Block::ToolResult { id, text, is_error } => json!({
+        ContentBlock::ToolResult { id, text, is_error } => json!({
             "type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error,
         }),
     }
@@ -211,7 +211,9 @@ fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static s
     if let Some(fault) = &conclusion.fault {
         fields.push(("error", fault.as_str().into()));
     }
-    if let Some(TurnEnd::ProcessDied(Deaths { process, cause, count, place })) = &conclusion.end {
+    if let Some(TurnEnd::ProcessDied(WorkerDeaths { process, cause, count, place })) =
+        &conclusion.end
+    {
         let died = json!({"process": process, "cause": cause, "deaths": count, "place": place});
         fields.push(("process_died", died));
     }

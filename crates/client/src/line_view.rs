@@ -6,9 +6,9 @@ use crate::screen_items::{CallBlock, ScreenItem};
 use crate::text_view::gist;
 use crate::transcript::fault_of;
 use protocol::call::{Call, ToolResult};
-use protocol::client::Change;
+use protocol::client::SettingChange;
 use protocol::confinement::Network;
-use protocol::judgement::{Question, Widening};
+use protocol::judgement::{ExtraRight, Question};
 use protocol::session::TurnEnd;
 
 /// Longest line about a call, in characters.
@@ -193,20 +193,20 @@ impl LineView {
 }
 
 /// Describes a right beyond the session's.
-pub(crate) fn describe_widening(widening: &Widening) -> String {
+pub(crate) fn describe_widening(widening: &ExtraRight) -> String {
     match widening {
-        Widening::Network => "network, for this call only".to_owned(),
-        Widening::Hosts(hosts) => {
+        ExtraRight::Network => "network, for this call only".to_owned(),
+        ExtraRight::Hosts(hosts) => {
             let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
             format!("network to {}, for this call only", hosts.join(", "))
         }
-        Widening::Directory(dir) => {
+        ExtraRight::Directory(dir) => {
             format!("{}, for this call only", sanitize(&dir.to_path().display().to_string()))
         }
-        Widening::GitAdmin => {
+        ExtraRight::GitAdmin => {
             "git's settings and hooks (.git/config, .git/hooks), for this call only".to_owned()
         }
-        Widening::GitSign => {
+        ExtraRight::GitSign => {
             "signatures of git commits and tags by your ssh agent, for this call only".to_owned()
         }
     }
@@ -227,21 +227,23 @@ fn without_summary(result: &ToolResult) -> &str {
     }
 }
 
-fn changed(change: &Change) -> String {
+fn changed(change: &SettingChange) -> String {
     match change {
-        Change::Network(Network::On) => "network on for all new commands".into(),
-        Change::Network(Network::Off) => "network off for all new commands".into(),
-        Change::Network(Network::Listed) => "network to the allowed hosts for new commands".into(),
-        Change::Host(host) => {
+        SettingChange::Network(Network::On) => "network on for all new commands".into(),
+        SettingChange::Network(Network::Off) => "network off for all new commands".into(),
+        SettingChange::Network(Network::Listed) => {
+            "network to the allowed hosts for new commands".into()
+        }
+        SettingChange::Host(host) => {
             format!("network to {host} and the other allowed hosts for new commands")
         }
-        Change::Mode(mode) => format!("mode {}", mode.name()),
-        Change::Model(name) => format!("model {name}, starting with the next request"),
-        Change::Pin(file) => {
+        SettingChange::Mode(mode) => format!("mode {}", mode.name()),
+        SettingChange::Model(name) => format!("model {name}, starting with the next request"),
+        SettingChange::Pin(file) => {
             format!("{} is pinned, starting with the next request", sanitize(file))
         }
-        Change::Unpin(file) => format!("{} is no longer pinned", sanitize(file)),
-        Change::AddDirectory(dir) => {
+        SettingChange::Unpin(file) => format!("{} is no longer pinned", sanitize(file)),
+        SettingChange::AddDirectory(dir) => {
             format!("tools may use {}", dir.to_path().display())
         }
     }

@@ -7,7 +7,7 @@ use crate::sanitize::{one_line, sanitize};
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::CallBlock;
 use crate::text_view::gist;
-use protocol::client::Rights;
+use protocol::client::ClientRights;
 use protocol::confinement::Network;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -104,7 +104,7 @@ pub(crate) fn key_hint(screen: &Screen) -> Option<String> {
         count => format!(" (and {} more)", count - 1),
     };
     let name = format!("{} {}{more}", sanitize(&question.tool), question.call.number);
-    if screen.options.rights == Rights::ReadOnly {
+    if screen.options.rights == ClientRights::ReadOnly {
         return Some(format!("{name}: another terminal has to answer"));
     }
     Some(match screen.focus {
@@ -168,7 +168,7 @@ fn settings(screen: &Screen) -> String {
         (ConnectionState::Live, TurnState::Working) => words.push("working".to_owned()),
         (ConnectionState::Live, TurnState::Idle) => words.push("ready".to_owned()),
     }
-    if screen.options.rights == Rights::ReadOnly {
+    if screen.options.rights == ClientRights::ReadOnly {
         words.push("WATCHING".to_owned());
     }
     words.extend(facts.session.as_ref().map(|session| format!("session {session}")));

@@ -14,7 +14,8 @@ use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use crate::transcript::{OpenedSession, Transcript};
 use ipc::{ChannelError, Sender};
 use protocol::client::{
-    Event, FailedKind, FromClient, Opening, Others, Parting, Rights, Since, Start, ToClient,
+    BacklogFrom, ClientEvent, ClientRights, DetachReason, FromClient, OtherClients, RequestFailure,
+    SessionRequest, SessionStart, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -181,7 +182,7 @@ impl OneShot<'_> {
                     return Ok(true);
                 }
                 RunInput::Next(Some(Err(message))) => {
-                    return Err(ClientError::Failed { kind: FailedKind::Usage, message });
+                    return Err(ClientError::Failed { kind: RequestFailure::Usage, message });
                 }
                 RunInput::Next(None) => return Ok(false),
                 RunInput::Signal(signal) => {
@@ -362,17 +363,17 @@ impl OneShot<'_> {
         let _ = self.sender.send(&word);
     }
 
-    fn happened(&mut self, transcript: &mut Transcript, event: &Event) {
+    fn happened(&mut self, transcript: &mut Transcript, event: &ClientEvent) {
         let own = self.task.prompt.as_str();
-        if matches!(event, Event::Prompt { text } if text == own) {
+        if matches!(event, ClientEvent::Prompt { text } if text == own) {
             self.prompt = PromptState::Recorded;
         }
         // On disk, queued behind another client's turn.
-        if matches!(event, Event::Queue { texts } if texts.iter().any(|text| text == own)) {
+        if matches!(event, ClientEvent::Queue { texts } if texts.iter().any(|text| text == own)) {
             self.prompt = PromptState::Queued;
         }
         // The end of another client's turn does not end this run.
-        if matches!(event, Event::TurnEnded { .. }) && self.prompt != PromptState::Recorded {
+        if matches!(event, ClientEvent::TurnEnded { .. }) && self.prompt != PromptState::Recorded {
             return;
         }
         transcript.update(event);
@@ -400,10 +401,10 @@ impl OneShot<'_> {
             self.prompt = PromptState::Unsent;
         }
         let reason = "the supervisor was lost; another one continues the session".to_owned();
-        self.happened(transcript, &Event::Struck { reason });
+        self.happened(transcript, &ClientEvent::Struck { reason });
         let session = transcript.opened().session.clone();
-        let start = Start::Resume { session, open_turn: OpenTurn::GoesOn };
-        let opening = Opening { start, ..self.task.opening.clone() };
+        let start = SessionStart::Resume { session, open_turn: OpenTurn::GoesOn };
+        let opening = SessionRequest { start, ..self.task.opening.clone() };
         loop {
             match self.open_at_another(&opening) {
                 Err(ClientError::Lost(error)) => self.lose(error.to_string(), REOPENED)?,
@@ -413,7 +414,7 @@ impl OneShot<'_> {
         }
     }
 
-    fn open_at_another(&mut self, opening: &Opening) -> Result<(), ClientError> {
+    fn open_at_another(&mut self, opening: &SessionRequest) -> Result<(), ClientError> {
         self.sender = self.reader.connect(self.supervisors, opening, &self.task.papers)?;
         self.open().map(drop)
     }
@@ -466,18 +467,18 @@ impl OneShot<'_> {
 fn follow(session: &SessionId, from: u64) -> FromClient {
     FromClient::Attach {
         session: session.clone(),
-        from: Since::Seq(from),
-        rights: Rights::Full,
-        others: Others::Stay,
+        from: BacklogFrom::Seq(from),
+        rights: ClientRights::Full,
+        others: OtherClients::Stay,
     }
 }
 
 /// The error of a run whose session ended or was taken over.
-fn detached_error(parting: Parting, session: &SessionId, reason: &str) -> ClientError {
+fn detached_error(parting: DetachReason, session: &SessionId, reason: &str) -> ClientError {
     let kind = match parting {
-        Parting::TakenOver => FailedKind::Held,
-        Parting::Ended => FailedKind::Ending,
-        Parting::Failed => FailedKind::Internal,
+        DetachReason::TakenOver => RequestFailure::Held,
+        DetachReason::Ended => RequestFailure::Ending,
+        DetachReason::Failed => RequestFailure::Internal,
     };
     let message =
         format!("{reason}. `agentd show {session}` prints it, `--resume {session}` continues it");

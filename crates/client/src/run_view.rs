@@ -1,7 +1,7 @@
 //! Interface of the views: turns the moments of a run into text for the two output streams. Pure.
 
 use crate::transcript::{OpenedSession, RunConclusion, Transcript};
-use protocol::client::Event;
+use protocol::client::ClientEvent;
 
 /// Something a view may show.
 #[derive(Debug, Clone, Copy)]
@@ -9,7 +9,7 @@ pub enum Moment<'a> {
     /// The session is open.
     Opened(&'a OpenedSession),
     /// An event, which the transcript already includes.
-    Happened(&'a Event),
+    Happened(&'a ClientEvent),
     /// The run is over.
     Concluded(&'a RunConclusion),
 }

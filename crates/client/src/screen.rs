@@ -12,13 +12,14 @@ use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use editor::Editor;
 use protocol::client::{
-    FailedKind, FromClient, ModelFacts, Others, Rights, Since, Start, ToClient,
+    BacklogFrom, ClientRights, FromClient, ModelFacts, OtherClients, RequestFailure, SessionStart,
+    ToClient,
 };
 use protocol::confinement::{FilePath, Network};
 use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 
 pub use key_input::KeyPress;
 
@@ -62,7 +63,7 @@ pub enum ScreenEffect {
     /// Find a supervisor in the place of the lost one, and open the session there.
     Reconnect(SessionId),
     /// Open another session here.
-    Open(Start),
+    Open(SessionStart),
     /// Ask for this directory to be added; only the file system knows its real path.
     AddDirectory(String),
     /// Show the audit records of the session.
@@ -83,7 +84,7 @@ pub enum LeaveReason {
     /// The session was ended, and why.
     Ended(String),
     /// The supervisor refused or failed the request.
-    Failed(FailedKind, String),
+    Failed(RequestFailure, String),
     /// The supervisor is gone, and no other took its place.
     Lost(String),
     /// A signal.
@@ -143,7 +144,7 @@ pub(crate) struct SessionFacts {
     pub(crate) session: Option<SessionId>,
     pub(crate) model: String,
     pub(crate) of_model: ModelFacts,
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<PermissionMode>,
     pub(crate) network: Option<Network>,
     pub(crate) hosts: Vec<HostRule>,
     pub(crate) sandbox: String,
@@ -153,9 +154,9 @@ pub(crate) struct SessionFacts {
 #[derive(Debug, Clone)]
 pub struct AttachOptions {
     /// Rights of this terminal.
-    pub rights: Rights,
+    pub rights: ClientRights,
     /// Detach the other terminals, or let them stay.
-    pub others: Others,
+    pub others: OtherClients,
     /// The first prompt.
     pub prompt: Option<String>,
     /// How the leader key is called.
@@ -281,13 +282,13 @@ impl Screen {
     /// A directory was found by its real path.
     #[must_use]
     pub fn add_directory(&self, real: FilePath) -> Vec<ScreenEffect> {
-        self.change(protocol::client::Change::AddDirectory(real))
+        self.change(protocol::client::SettingChange::AddDirectory(real))
     }
 
     fn lost(&mut self, why: &str) -> Vec<ScreenEffect> {
         let Some(session) = self.facts.session.clone() else {
             return vec![ScreenEffect::Leave(LeaveReason::Failed(
-                FailedKind::Internal,
+                RequestFailure::Internal,
                 why.to_owned(),
             ))];
         };
@@ -309,8 +310,8 @@ impl Screen {
     /// How to see the session from where this terminal stopped.
     fn attach(&self, session: SessionId) -> ScreenEffect {
         let from = match self.seqs.last {
-            0 => Since::Newest(FIRST_PAGE),
-            last => Since::Seq(last + 1),
+            0 => BacklogFrom::Newest(FIRST_PAGE),
+            last => BacklogFrom::Seq(last + 1),
         };
         let AttachOptions { rights, others, .. } = self.options;
         ScreenEffect::Send(FromClient::Attach { session, from, rights, others })

@@ -3,7 +3,7 @@
 
 use crate::transcript::text_blocks;
 use protocol::call::{Call, ToolResult};
-use protocol::client::{Change, Event};
+use protocol::client::{ClientEvent, SettingChange};
 use protocol::confinement::Enforced;
 use protocol::ids::CallId;
 use protocol::judgement::Question;
@@ -39,7 +39,7 @@ pub enum ScreenItem {
     /// The turn ended.
     TurnEnded(TurnEnd),
     /// A user changed a setting.
-    Changed(Change, String),
+    Changed(SettingChange, String),
     /// Something to know.
     Note(String),
     /// Something that is not as it should be.
@@ -145,23 +145,23 @@ impl ScreenItems {
     }
 
     /// Handles one event and returns its finished items.
-    pub fn take(&mut self, event: &Event) -> Vec<ScreenItem> {
+    pub fn take(&mut self, event: &ClientEvent) -> Vec<ScreenItem> {
         match event {
-            Event::TextDelta { text } => self.streamed(text),
-            Event::Struck { reason } => {
+            ClientEvent::TextDelta { text } => self.streamed(text),
+            ClientEvent::Struck { reason } => {
                 self.clear_stream();
                 vec![ScreenItem::Struck(reason.clone())]
             }
-            Event::Answer { blocks, usage: _ } => {
+            ClientEvent::Answer { blocks, usage: _ } => {
                 let rest = self.rest_of(&text_blocks(blocks));
                 self.clear_stream();
                 rest.map(ScreenItem::Text).into_iter().collect()
             }
-            Event::Prompt { text } => {
+            ClientEvent::Prompt { text } => {
                 self.clear_stream();
                 vec![ScreenItem::Prompt(text.clone())]
             }
-            Event::Proposed { call } => {
+            ClientEvent::Proposed { call } => {
                 self.clear_stream();
                 if self.find(&call.id).is_some() {
                     return Vec::new();
@@ -169,33 +169,35 @@ impl ScreenItems {
                 self.open.push(CallBlock::new(call.clone()));
                 vec![ScreenItem::Proposed(call.clone())]
             }
-            Event::Asked { question } => {
+            ClientEvent::Asked { question } => {
                 self.questions.retain(|known| known.call != question.call);
                 self.questions.push(question.clone());
                 vec![ScreenItem::Asked(Box::new(question.clone()))]
             }
-            Event::Decided { call, allowed, basis } => self.decided(call, *allowed, basis),
-            Event::Started { call, enforced } => {
+            ClientEvent::Decided { call, allowed, basis } => self.decided(call, *allowed, basis),
+            ClientEvent::Started { call, enforced } => {
                 if let Some(block) = self.find(call) {
                     block.cage = Some(enforced.clone());
                 }
                 Vec::new()
             }
-            Event::Output { call, text } => {
+            ClientEvent::Output { call, text } => {
                 if let Some(block) = self.find(call) {
                     block.printed(text);
                 }
                 Vec::new()
             }
-            Event::CallEnded { call, result, refused } => self.ended(call, result, refused),
-            Event::TurnEnded { end } => {
+            ClientEvent::CallEnded { call, result, refused } => self.ended(call, result, refused),
+            ClientEvent::TurnEnded { end } => {
                 self.clear_stream();
                 self.open.clear();
                 self.questions.clear();
                 vec![ScreenItem::TurnEnded(end.clone())]
             }
-            Event::Changed { change, by } => vec![ScreenItem::Changed(change.clone(), by.clone())],
-            Event::Learned { rule, by, unwritten } => {
+            ClientEvent::Changed { change, by } => {
+                vec![ScreenItem::Changed(change.clone(), by.clone())]
+            }
+            ClientEvent::Learned { rule, by, unwritten } => {
                 let place = if rule.line == 0 { "in this session" } else { "from now on" };
                 let mut text = format!("{place} `{}` is allowed (by {by})", rule.text);
                 if rule.line > 0 {
@@ -211,16 +213,16 @@ impl ScreenItems {
                 }));
                 items
             }
-            Event::AnswerRejected { call: _, reason } => {
+            ClientEvent::AnswerRejected { call: _, reason } => {
                 vec![ScreenItem::Error(format!("the answer did not count: {reason}"))]
             }
-            Event::Compacted { dropped } => vec![ScreenItem::Note(compacted(*dropped))],
-            Event::NotCompacted { reason } => {
+            ClientEvent::Compacted { dropped } => vec![ScreenItem::Note(compacted(*dropped))],
+            ClientEvent::NotCompacted { reason } => {
                 vec![ScreenItem::Note(format!("the context was not shrunk: {reason}"))]
             }
-            Event::Notice { text } => vec![ScreenItem::Note(text.clone())],
-            Event::Degraded { reason } => vec![ScreenItem::Error(reason.clone())],
-            Event::Queue { .. } | Event::Model { .. } => Vec::new(),
+            ClientEvent::Notice { text } => vec![ScreenItem::Note(text.clone())],
+            ClientEvent::Degraded { reason } => vec![ScreenItem::Error(reason.clone())],
+            ClientEvent::Queue { .. } | ClientEvent::Model { .. } => Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::run_view::{Moment, RunView, ViewOutput};
 use crate::sanitize::{mark_hidden, one_line, sanitize};
 use crate::transcript::{RunConclusion, Transcript};
 use protocol::call::{Call, ToolResult};
-use protocol::client::Event;
+use protocol::client::ClientEvent;
 use protocol::ids::CallId;
 
 /// Longest line about a call, in characters.
@@ -28,37 +28,37 @@ impl TextView {
         Self { colour, answer_to }
     }
 
-    fn happened(&self, transcript: &Transcript, event: &Event) -> String {
+    fn happened(&self, transcript: &Transcript, event: &ClientEvent) -> String {
         match event {
-            Event::Proposed { call } => {
+            ClientEvent::Proposed { call } => {
                 let what = one_line(&gist(call), LINE);
                 format!("{} {what}\n", self.colour.bold(&sanitize(&call.tool)))
             }
-            Event::CallEnded { call, result, refused } => {
+            ClientEvent::CallEnded { call, result, refused } => {
                 self.ended(transcript, call, result, refused)
             }
-            Event::Struck { reason } => {
+            ClientEvent::Struck { reason } => {
                 format!("{}\n", self.colour.dim(&one_line(reason, LINE)))
             }
-            Event::Notice { text } => format!("{}\n", self.colour.dim(&sanitize(text))),
-            Event::Asked { question } => {
+            ClientEvent::Notice { text } => format!("{}\n", self.colour.dim(&sanitize(text))),
+            ClientEvent::Asked { question } => {
                 format!("asked: {}\n", one_line(&question.reason, LINE))
             }
-            Event::Prompt { .. }
-            | Event::TextDelta { .. }
-            | Event::Answer { .. }
-            | Event::Decided { .. }
-            | Event::Started { .. }
-            | Event::Output { .. }
-            | Event::Queue { .. }
-            | Event::Changed { .. }
-            | Event::Learned { .. }
-            | Event::Compacted { .. }
-            | Event::NotCompacted { .. }
-            | Event::Model { .. }
-            | Event::AnswerRejected { .. }
-            | Event::TurnEnded { .. }
-            | Event::Degraded { .. } => String::new(),
+            ClientEvent::Prompt { .. }
+            | ClientEvent::TextDelta { .. }
+            | ClientEvent::Answer { .. }
+            | ClientEvent::Decided { .. }
+            | ClientEvent::Started { .. }
+            | ClientEvent::Output { .. }
+            | ClientEvent::Queue { .. }
+            | ClientEvent::Changed { .. }
+            | ClientEvent::Learned { .. }
+            | ClientEvent::Compacted { .. }
+            | ClientEvent::NotCompacted { .. }
+            | ClientEvent::Model { .. }
+            | ClientEvent::AnswerRejected { .. }
+            | ClientEvent::TurnEnded { .. }
+            | ClientEvent::Degraded { .. } => String::new(),
         }
     }
 

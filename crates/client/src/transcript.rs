@@ -3,11 +3,11 @@
 use crate::cost::{context_left, cost};
 use crate::sanitize::sanitize;
 use protocol::call::{Call, ToolResult};
-use protocol::client::{Event, ModelFacts};
-use protocol::content::{Block, Usage};
+use protocol::client::{ClientEvent, ModelFacts};
+use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::Mode;
-use protocol::session::{Span, TurnEnd};
+use protocol::judgement::PermissionMode;
+use protocol::session::{CallSpan, TurnEnd};
 use std::collections::BTreeMap;
 
 /// Code of a call that needed an approval in a non-interactive run.
@@ -29,7 +29,7 @@ pub struct OpenedSession {
     /// The tools it offers.
     pub tools: Vec<String>,
     /// The permission mode.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// Description of the cage that calls get here.
     pub sandbox: String,
     /// Settings that were not followed, one sentence each.
@@ -140,9 +140,9 @@ impl Transcript {
     }
 
     /// Takes one event in.
-    pub fn update(&mut self, event: &Event) {
+    pub fn update(&mut self, event: &ClientEvent) {
         match event {
-            Event::Answer { blocks, usage } => {
+            ClientEvent::Answer { blocks, usage } => {
                 self.answers = self.answers.saturating_add(1);
                 self.usage = sum(self.usage, *usage);
                 self.last_usage = *usage;
@@ -151,68 +151,70 @@ impl Transcript {
                     self.words = words;
                 }
             }
-            Event::Proposed { call } => {
+            ClientEvent::Proposed { call } => {
                 let known = RecordedCall { call: call.clone(), result: None, refused: Vec::new() };
                 self.calls.entry(call.id.clone()).or_insert(known);
             }
-            Event::CallEnded { call, result, refused } => {
+            ClientEvent::CallEnded { call, result, refused } => {
                 if let Some(known) = self.calls.get_mut(call) {
                     known.result = Some(result.clone());
                     known.refused.clone_from(refused);
                 }
             }
             // Earlier answers had other prices, so the sum is unknown.
-            Event::Model { name, facts } => {
+            ClientEvent::Model { name, facts } => {
                 if self.opened.model != *name && self.answers > 0 {
                     self.priced = Priced::ByTwo;
                 }
                 self.opened.model.clone_from(name);
                 self.opened.facts = *facts;
             }
-            Event::TurnEnded { end } => self.end = Some(end.clone()),
-            Event::Degraded { reason } => self.degraded = Some(reason.clone()),
-            Event::Prompt { .. }
-            | Event::TextDelta { .. }
-            | Event::Struck { .. }
-            | Event::Asked { .. }
-            | Event::Decided { .. }
-            | Event::Started { .. }
-            | Event::Queue { .. }
-            | Event::Changed { .. }
-            | Event::Learned { .. }
-            | Event::Compacted { .. }
-            | Event::NotCompacted { .. }
-            | Event::Notice { .. }
-            | Event::AnswerRejected { .. }
-            | Event::Output { .. } => {}
+            ClientEvent::TurnEnded { end } => self.end = Some(end.clone()),
+            ClientEvent::Degraded { reason } => self.degraded = Some(reason.clone()),
+            ClientEvent::Prompt { .. }
+            | ClientEvent::TextDelta { .. }
+            | ClientEvent::Struck { .. }
+            | ClientEvent::Asked { .. }
+            | ClientEvent::Decided { .. }
+            | ClientEvent::Started { .. }
+            | ClientEvent::Queue { .. }
+            | ClientEvent::Changed { .. }
+            | ClientEvent::Learned { .. }
+            | ClientEvent::Compacted { .. }
+            | ClientEvent::NotCompacted { .. }
+            | ClientEvent::Notice { .. }
+            | ClientEvent::AnswerRejected { .. }
+            | ClientEvent::Output { .. } => {}
         }
     }
 
     /// True if a recorded event is progress of the turn. The read of a pinned file is not: each new
     /// conversation process repeats it.
-    pub(crate) fn is_progress(&self, event: &Event) -> bool {
+    pub(crate) fn is_progress(&self, event: &ClientEvent) -> bool {
         let is_pinned_read = |call: &Call| call.use_id.is_empty() && call.tool == "read";
         match event {
-            Event::Proposed { call } => !is_pinned_read(call),
-            Event::CallEnded { call, .. } => {
+            ClientEvent::Proposed { call } => !is_pinned_read(call),
+            ClientEvent::CallEnded { call, .. } => {
                 self.calls.get(call).is_none_or(|known| !is_pinned_read(&known.call))
             }
-            Event::Prompt { .. } | Event::Answer { .. } | Event::Compacted { .. } => true,
-            Event::TextDelta { .. }
-            | Event::Struck { .. }
-            | Event::Asked { .. }
-            | Event::Decided { .. }
-            | Event::Started { .. }
-            | Event::Output { .. }
-            | Event::Queue { .. }
-            | Event::Changed { .. }
-            | Event::Learned { .. }
-            | Event::NotCompacted { .. }
-            | Event::Notice { .. }
-            | Event::Model { .. }
-            | Event::AnswerRejected { .. }
-            | Event::TurnEnded { .. }
-            | Event::Degraded { .. } => false,
+            ClientEvent::Prompt { .. }
+            | ClientEvent::Answer { .. }
+            | ClientEvent::Compacted { .. } => true,
+            ClientEvent::TextDelta { .. }
+            | ClientEvent::Struck { .. }
+            | ClientEvent::Asked { .. }
+            | ClientEvent::Decided { .. }
+            | ClientEvent::Started { .. }
+            | ClientEvent::Output { .. }
+            | ClientEvent::Queue { .. }
+            | ClientEvent::Changed { .. }
+            | ClientEvent::Learned { .. }
+            | ClientEvent::NotCompacted { .. }
+            | ClientEvent::Notice { .. }
+            | ClientEvent::Model { .. }
+            | ClientEvent::AnswerRejected { .. }
+            | ClientEvent::TurnEnded { .. }
+            | ClientEvent::Degraded { .. } => false,
         }
     }
 
@@ -281,10 +283,10 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
         TurnEnd::RoundsUsedUp { rounds } => Some(format!(
             "the turn used up its {rounds} rounds; raise --max-turns, or resume the session"
         )),
-        TurnEnd::CallsUsedUp { calls, of: Span::Turn } => {
+        TurnEnd::CallsUsedUp { calls, of: CallSpan::Turn } => {
             Some(format!("the turn used up its {calls} tool calls; see budget.calls"))
         }
-        TurnEnd::CallsUsedUp { calls, of: Span::Session } => Some(format!(
+        TurnEnd::CallsUsedUp { calls, of: CallSpan::Session } => Some(format!(
             "the session used up its {calls} tool calls; raise budget.session_calls and resume \
              it, or start another"
         )),
@@ -303,15 +305,17 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
     }
 }
 
-fn words_of(blocks: &[Block]) -> String {
+fn words_of(blocks: &[ContentBlock]) -> String {
     text_blocks(blocks).join("\n\n")
 }
 
 /// The texts of an answer, in their order.
-pub(crate) fn text_blocks(blocks: &[Block]) -> Vec<&str> {
+pub(crate) fn text_blocks(blocks: &[ContentBlock]) -> Vec<&str> {
     let texts = blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+        ContentBlock::Text { text } => Some(text.as_str()),
+        ContentBlock::Thinking { .. }
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::ToolResult { .. } => None,
     });
     texts.collect()
 }

@@ -6,12 +6,12 @@ use client::{
     TextView, Timing, Transcript, ViewOutput, failure_line,
 };
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{Event, ModelFacts};
-use protocol::content::{Block, Usage};
+use protocol::client::{ClientEvent, ModelFacts};
+use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::Mode;
-use protocol::provider::Failure;
-use protocol::session::{Span, TurnEnd};
+use protocol::judgement::PermissionMode;
+use protocol::provider::ProviderFailure;
+use protocol::session::{CallSpan, TurnEnd};
 use serde_json::{Value, json};
 
 fn opened() -> OpenedSession {
@@ -21,7 +21,7 @@ fn opened() -> OpenedSession {
         model: "m".into(),
         facts: ModelFacts::default(),
         tools: vec!["read".into(), "bash".into()],
-        mode: Mode::Ask,
+        mode: PermissionMode::Ask,
         sandbox: "full".into(),
         warnings: vec!["a rule was ignored".into()],
     }
@@ -36,8 +36,8 @@ fn call() -> Call {
     }
 }
 
-fn ended(code: Option<&str>) -> Event {
-    Event::CallEnded {
+fn ended(code: Option<&str>) -> ClientEvent {
+    ClientEvent::CallEnded {
         call: call().id,
         result: ToolResult {
             outcome: Outcome::Exited { code: 1 },
@@ -50,30 +50,30 @@ fn ended(code: Option<&str>) -> Event {
     }
 }
 
-fn answer(blocks: Vec<Block>) -> Event {
+fn answer(blocks: Vec<ContentBlock>) -> ClientEvent {
     let usage = Usage { input: Some(10), output: Some(2), cache_read: None, cache_write: None };
-    Event::Answer { blocks, usage }
+    ClientEvent::Answer { blocks, usage }
 }
 
 /// A run with one call that failed, as its events.
-fn events(end: TurnEnd, code: Option<&str>) -> Vec<Event> {
+fn events(end: TurnEnd, code: Option<&str>) -> Vec<ClientEvent> {
     let Call { use_id: id, tool: name, input, .. } = call();
     vec![
-        Event::Prompt { text: "go".into() },
-        Event::TextDelta { text: "I wi".into() },
+        ClientEvent::Prompt { text: "go".into() },
+        ClientEvent::TextDelta { text: "I wi".into() },
         answer(vec![
-            Block::Text { text: "I will.".into() },
-            Block::Thinking { text: "hm".into(), raw: "{\"signature\":\"c2ln\"}".into() },
-            Block::ToolUse { id, name, input },
+            ContentBlock::Text { text: "I will.".into() },
+            ContentBlock::Thinking { text: "hm".into(), raw: "{\"signature\":\"c2ln\"}".into() },
+            ContentBlock::ToolUse { id, name, input },
         ]),
-        Event::Proposed { call: call() },
+        ClientEvent::Proposed { call: call() },
         ended(code),
-        answer(vec![Block::Text { text: "It is\u{1b}[2J done.".into() }]),
-        Event::TurnEnded { end },
+        answer(vec![ContentBlock::Text { text: "It is\u{1b}[2J done.".into() }]),
+        ClientEvent::TurnEnded { end },
     ]
 }
 
-fn shown(view: &mut dyn RunView, events: &[Event]) -> (String, String, RunConclusion) {
+fn shown(view: &mut dyn RunView, events: &[ClientEvent]) -> (String, String, RunConclusion) {
     let mut transcript = Transcript::new(opened());
     let mut all = ViewOutput::default();
     let mut take = |shown: ViewOutput| {
@@ -139,10 +139,11 @@ fn json_is_the_result_alone() {
 
 #[test]
 fn ends_that_are_not_good_are_errors() {
-    let failed = TurnEnd::ProviderFailed { kind: Failure::KeyRefused, message: "401".into() };
+    let failed =
+        TurnEnd::ProviderFailed { kind: ProviderFailure::KeyRefused, message: "401".into() };
     for (end, subtype) in [
         (TurnEnd::RoundsUsedUp { rounds: 25 }, "error_max_turns"),
-        (TurnEnd::CallsUsedUp { calls: 300, of: Span::Turn }, "error_max_turns"),
+        (TurnEnd::CallsUsedUp { calls: 300, of: CallSpan::Turn }, "error_max_turns"),
         (TurnEnd::Truncated, "error_during_execution"),
         (TurnEnd::Interrupted, "error_during_execution"),
         (TurnEnd::Declined { explanation: String::new() }, "error_during_execution"),

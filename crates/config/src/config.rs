@@ -10,8 +10,8 @@ use crate::warning::ConfigWarning;
 use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::hosts::HostRule;
-use protocol::judgement::{Audience, Example, Mode, Rule, RuleSet};
-use protocol::provider::{Effort, Patience, ReplaySpeed};
+use protocol::judgement::{Audience, PermissionMode, Rule, RuleExample, RuleSet};
+use protocol::provider::{Effort, ProviderTimeouts, ReplaySpeed};
 use protocol::web::WebSettings;
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ pub struct ProviderConfig {
     /// Most tokens of one answer.
     pub max_tokens: u32,
     /// Waits and tries.
-    pub patience: Patience,
+    pub patience: ProviderTimeouts,
     /// How quickly a recording answers.
     pub replay_speed: ReplaySpeed,
     /// Where the key comes from, where one is set. It stays where it is.
@@ -98,11 +98,11 @@ pub struct ProviderConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     /// Decides about calls that match no rule.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// In the order of their layers; not parsed yet, see `approval::Rules::new`.
     pub rules: Vec<Rule>,
     /// Examples given with the rules; not tried yet, see `approval::try_examples`.
-    pub examples: Vec<Example>,
+    pub examples: Vec<RuleExample>,
 }
 
 /// How calls are confined.

@@ -5,7 +5,7 @@ use crate::origin::Layer;
 use crate::settings::LayeredSettings;
 use crate::value::ListItem;
 use protocol::judgement::{Rule, RuleEffect};
-use protocol::session::Hook;
+use protocol::session::EditHook;
 
 /// An example of a verifier, for error messages.
 pub(crate) const VERIFIER: &str = "\"*.rs in Cargo.toml: cargo check --offline\"";
@@ -17,7 +17,7 @@ pub(crate) const FORMATTER: &str =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredHook {
     /// The command, and the edits after which it runs.
-    pub hook: Hook,
+    pub hook: EditHook,
     /// The setting and its place, as the rule that allows the command.
     pub by: Rule,
 }
@@ -74,12 +74,12 @@ fn configured(key: &'static str, items: &[ListItem]) -> Result<Vec<ConfiguredHoo
 }
 
 /// A formatter: its command is words, which reach no shell.
-pub(crate) fn read_formatter(text: &str) -> Option<Hook> {
+pub(crate) fn read_formatter(text: &str) -> Option<EditHook> {
     read(text).filter(|hook| shlex::split(&hook.command).is_some_and(|words| !words.is_empty()))
 }
 
 /// Parses `FILES: COMMAND` or `FILES in MARKER: COMMAND`; the command begins after the first colon.
-pub(crate) fn read(text: &str) -> Option<Hook> {
+pub(crate) fn read(text: &str) -> Option<EditHook> {
     let (of, command) = text.split_once(':')?;
     let (files, package) = match of.trim().split_once(" in ") {
         Some((files, marker)) => (files.trim(), Some(marker.trim())),
@@ -90,7 +90,7 @@ pub(crate) fn read(text: &str) -> Option<Hook> {
     };
     let fits = name(files.strip_prefix('*').unwrap_or(files)) && package.is_none_or(name);
     let command = command.trim();
-    (fits && !command.is_empty()).then(|| Hook {
+    (fits && !command.is_empty()).then(|| EditHook {
         files: files.to_owned(),
         package: package.map(str::to_owned),
         command: command.to_owned(),

@@ -13,15 +13,15 @@ use crate::origin::{Layer, ValueOrigin};
 use crate::schema::{KEYS, ValueKind};
 use crate::settings::LayeredSettings;
 use crate::sources::{Sources, key_path};
-use crate::value::{ConfigValue, ListItem, RuleExample};
+use crate::value::{ConfigValue, ListExample, ListItem};
 use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
 use crate::warning::ConfigWarning;
 use crate::{proxy, variables};
 use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::hosts::HostRule;
-use protocol::judgement::{Example, Mode, Rule, RuleEffect};
-use protocol::provider::{Auth, Patience, ReplaySpeed};
+use protocol::judgement::{PermissionMode, Rule, RuleEffect, RuleExample};
+use protocol::provider::{Auth, ProviderTimeouts, ReplaySpeed};
 use protocol::web::{PrivateNetworks, WebSettings};
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,7 @@ fn provider(
         headers: extras.headers,
         effort: extras.effort,
         max_tokens: narrow(settings, "provider.max_tokens")?,
-        patience: Patience {
+        patience: ProviderTimeouts {
             tries: narrow(settings, "provider.tries")?,
             max_wait_ms: settings.number("provider.max_wait")?,
             byte_timeout_ms: settings.number("provider.byte_timeout")?,
@@ -180,7 +180,7 @@ fn key(
 
 fn permissions(settings: &LayeredSettings) -> Result<Permissions, ConfigError> {
     let key = "permissions.mode";
-    let mode = Mode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
+    let mode = PermissionMode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
     let (mut rules, mut examples) = (Vec::new(), Vec::new());
     for (key, effect) in [
         ("permissions.deny", RuleEffect::Deny),
@@ -190,7 +190,7 @@ fn permissions(settings: &LayeredSettings) -> Result<Permissions, ConfigError> {
         for ListItem { text, origin, examples: beside } in settings.list(key)? {
             let (text, file, line) = (text.clone(), origin.file.clone(), origin.line);
             let rule = Rule { effect, text, file, line };
-            examples.extend(beside.iter().map(|RuleExample { said, what, line }| Example {
+            examples.extend(beside.iter().map(|ListExample { said, what, line }| RuleExample {
                 rule: rule.clone(),
                 what: what.clone(),
                 said: *said,

@@ -3,8 +3,8 @@
 use crate::error::{ConfigError, SourceLine};
 use crate::origin::{Layer, ValueOrigin};
 use crate::schema::{ConfigKey, ValueKind};
-use crate::value::{self, ConfigValue, ListItem, RawValue, RuleExample, ValueError};
-use protocol::judgement::Said;
+use crate::value::{self, ConfigValue, ListExample, ListItem, RawValue, ValueError};
+use protocol::judgement::ExampleVerdict;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -98,7 +98,7 @@ impl IndexedSource<'_> {
         key: &'static ConfigKey,
         element: &Spanned<DeValue<'d>>,
         table: &'t DeTable<'d>,
-    ) -> Result<(&'t Spanned<DeValue<'d>>, Vec<RuleExample>), ConfigError> {
+    ) -> Result<(&'t Spanned<DeValue<'d>>, Vec<ListExample>), ConfigError> {
         let mut rule = None;
         let mut examples = Vec::new();
         for (word, value) in table {
@@ -107,8 +107,8 @@ impl IndexedSource<'_> {
                     rule = Some(value);
                     continue;
                 }
-                "fits" => Said::Fits,
-                "not" => Said::Not,
+                "fits" => ExampleVerdict::Fits,
+                "not" => ExampleVerdict::Not,
                 other => {
                     return Err(ConfigError::UnknownKey {
                         place: self.place(&word.span()),
@@ -127,7 +127,7 @@ impl IndexedSource<'_> {
             let calls = value.get_ref().as_array().ok_or_else(|| bad(value))?;
             for call in calls.iter() {
                 let what = call.get_ref().as_str().ok_or_else(|| bad(call))?.to_owned();
-                examples.push(RuleExample { said, what, line: self.place(&call.span()).line });
+                examples.push(ListExample { said, what, line: self.place(&call.span()).line });
             }
         }
         let rule = rule.ok_or_else(|| {

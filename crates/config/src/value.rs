@@ -7,7 +7,7 @@ use crate::origin::ValueOrigin;
 use crate::schema::{ConfigKey, ValueKind};
 use crate::vendors::VENDORS_OWN;
 use protocol::hosts::HostRule;
-use protocol::judgement::Said;
+use protocol::judgement::ExampleVerdict;
 
 /// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub(crate) struct ListItem {
     /// Where.
     pub origin: ValueOrigin,
     /// The examples given with a rule.
-    pub examples: Vec<RuleExample>,
+    pub examples: Vec<ListExample>,
 }
 
 /// A call beside a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RuleExample {
+pub(crate) struct ListExample {
     /// Whether the rule should match it.
-    pub said: Said,
+    pub said: ExampleVerdict,
     /// As written.
     pub what: String,
     /// Counted from 1.

@@ -7,7 +7,7 @@ use config::{
     init_project, init_text,
 };
 use protocol::confinement::{Level, Network, Tier};
-use protocol::judgement::{Audience, Mode, RuleEffect, Said};
+use protocol::judgement::{Audience, ExampleVerdict, PermissionMode, RuleEffect};
 use protocol::provider::Auth;
 use std::fs;
 use std::path::Path;
@@ -130,7 +130,7 @@ fn defaults_hold_where_nobody_says_otherwise() {
         (5, 60_000)
     );
     assert_eq!(config.provider.key, None);
-    assert_eq!((config.permissions.mode, config.permissions.rules.len()), (Mode::Ask, 0));
+    assert_eq!((config.permissions.mode, config.permissions.rules.len()), (PermissionMode::Ask, 0));
     assert_eq!((config.sandbox.level, config.sandbox.highest_tier), (Level::Required, Tier::A));
     assert_eq!(config.network, Network::Off);
     assert_eq!((config.tools.max_result_chars, config.tools.timeout_ms), (30_000, 120_000));
@@ -418,7 +418,10 @@ fn the_same_project_may_when_it_is_trusted() {
     let config = place().project(LOOSENING).trusted().load();
     assert_eq!(config.warnings, []);
     assert_eq!(config.provider.base_url, "https://evil.example");
-    assert_eq!((config.permissions.mode, config.permissions.rules.len()), (Mode::Auto, 1));
+    assert_eq!(
+        (config.permissions.mode, config.permissions.rules.len()),
+        (PermissionMode::Auto, 1)
+    );
     assert_eq!((config.sandbox.level, config.sandbox.highest_tier), (Level::BestEffort, Tier::B));
     assert_eq!(config.network, Network::On);
     assert_eq!(config.budget.rounds, 1000);
@@ -529,7 +532,7 @@ fn a_foreign_project_may_tighten_and_deny() {
         .project("permissions.mode = 'plan'\nnet.mode = 'off'\nbudget.rounds = 3\npermissions.deny = ['bash:*']\nsandbox.limits.processes = 9\n");
     let config = at.load();
     assert_eq!(config.warnings, []);
-    assert_eq!((config.permissions.mode, config.network), (Mode::Plan, Network::Off));
+    assert_eq!((config.permissions.mode, config.network), (PermissionMode::Plan, Network::Off));
     assert_eq!((config.budget.rounds, config.sandbox.limits.processes), (3, 9));
     assert_eq!(config.permissions.rules[0].effect, RuleEffect::Deny);
     // What the person says on the command line is said after the project's file.
@@ -552,12 +555,12 @@ fn the_managed_file_has_the_last_word_where_it_is_tighter() {
         .user("permissions.mode = 'auto'\nnet.mode = 'on'\nprovider.model = 'mine'\n")
         .flag("net.mode", "on");
     let config = at.load();
-    assert_eq!((config.permissions.mode, config.network), (Mode::Ask, Network::Off));
+    assert_eq!((config.permissions.mode, config.network), (PermissionMode::Ask, Network::Off));
     assert_eq!(origin(&config, "net.mode"), (Layer::Managed, 2));
     assert_eq!(config.provider.model.as_deref(), Some("mine"), "no denial, so only a default");
     assert_eq!(config.permissions.rules[0].text, "bash:curl *");
     let tighter = at.flag("permissions.mode", "plan").load();
-    assert_eq!(tighter.permissions.mode, Mode::Plan, "a ceiling, not a fixed value");
+    assert_eq!(tighter.permissions.mode, PermissionMode::Plan, "a ceiling, not a fixed value");
 }
 
 #[test]
@@ -942,7 +945,11 @@ fn examples_stand_beside_their_rules_with_their_lines() {
         .iter()
         .map(|example| (example.rule.line, example.what.as_str(), example.said, example.line))
         .collect();
-    let wanted = [(4, "b", Said::Fits, 4), (4, "b c", Said::Fits, 5), (4, "bc", Said::Not, 5)];
+    let wanted = [
+        (4, "b", ExampleVerdict::Fits, 4),
+        (4, "b c", ExampleVerdict::Fits, 5),
+        (4, "bc", ExampleVerdict::Not, 5),
+    ];
     assert_eq!(examples.len(), wanted.len());
     assert!(wanted.iter().all(|one| examples.contains(one)), "{examples:?}");
     for (element, words) in [

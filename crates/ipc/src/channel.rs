@@ -2,8 +2,8 @@
 
 use crate::codec::{self, CodecError, Decode, Encode};
 use crate::fd;
-use crate::frame::{FrameError, Joined, Joiner, descriptor_frame, frames};
-use crate::hello::{HELLO_BYTES, Hello, HelloError};
+use crate::frame::{FrameError, Message, MessageJoiner, descriptor_frame, frames};
+use crate::handshake::{HELLO_BYTES, Hello, HelloError};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::Link;
@@ -34,7 +34,7 @@ pub enum ChannelError {
     /// The peer broke the framing.
     #[error("the other side broke the protocol: {0}")]
     Frame(#[from] FrameError),
-    /// The peer sent what is no word.
+    /// The peer sent bytes that are not a valid message.
     #[error("the other side broke the protocol: {0}")]
     Codec(#[from] CodecError),
     /// The peer is of another build, or not ours.
@@ -61,12 +61,12 @@ pub enum ChannelError {
     },
 }
 
-/// A word with what its frame says about it.
+/// A message with its frame's header fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received<R> {
     /// The sender's life.
     pub generation: Generation,
-    /// What it is about; 0 where it answers nothing.
+    /// Correlation ID of the request; 0 if it answers none.
     pub correlation: u64,
     /// The word.
     pub word: R,
@@ -76,7 +76,7 @@ pub struct Received<R> {
 #[derive(Debug)]
 pub struct Receiver<R> {
     socket: UnixStream,
-    joiner: Joiner,
+    joiner: MessageJoiner,
     waiting: VecDeque<OwnedFd>,
     buffer: Box<[u8]>,
     generation: Arc<AtomicU32>,
@@ -132,7 +132,7 @@ pub fn connect<L: Link>(socket: UnixStream) -> Result<Ends<L::To, L::From>, Chan
     (&socket).write_all(&Hello::own().to_bytes())?;
     let mut bytes = [0; HELLO_BYTES];
     (&socket).read_exact(&mut bytes).map_err(|error| {
-        // Whoever says nothing in the time that the socket has is there.
+        // A peer that sends nothing within the socket's time-out is alive.
         let silent = error.kind() == io::ErrorKind::WouldBlock;
         if silent { ChannelError::Io(error) } else { ChannelError::Closed }
     })?;
@@ -150,7 +150,7 @@ fn ends<R, W>(
     let generation = Arc::new(AtomicU32::new(0));
     let receiver = Receiver {
         socket: socket.try_clone()?,
-        joiner: Joiner::new(cap),
+        joiner: MessageJoiner::new(cap),
         waiting: VecDeque::new(),
         buffer: vec![0; READ_BYTES].into_boxed_slice(),
         generation: Arc::clone(&generation),
@@ -187,8 +187,8 @@ impl<R: Decode<()>> Receiver<R> {
         }
     }
 
-    /// The next word with its frame's generation and correlation. Blocks. What this process sends
-    /// from now on carries the same generation.
+    /// The next message with its frame's generation and correlation ID. Blocks. Later messages from
+    /// this process carry the same generation.
     ///
     /// # Errors
     /// As [`Receiver::recv`].
@@ -197,8 +197,8 @@ impl<R: Decode<()>> Receiver<R> {
         self.word_of(message)
     }
 
-    fn word_of(&self, message: Joined) -> Result<Received<R>, ChannelError> {
-        let Joined { generation, correlation, body } = message;
+    fn word_of(&self, message: Message) -> Result<Received<R>, ChannelError> {
+        let Message { generation, correlation, body } = message;
         let word = codec::decode(&body.ok_or(ChannelError::OutOfTurn)?)?;
         self.generation.store(generation.0, Ordering::Relaxed);
         Ok(Received { generation, correlation, word })
@@ -215,7 +215,7 @@ impl<R: Decode<()>> Receiver<R> {
         }
     }
 
-    fn next_message(&mut self) -> Result<Joined, ChannelError> {
+    fn next_message(&mut self) -> Result<Message, ChannelError> {
         loop {
             if let Some(message) = self.joiner.next_message()? {
                 return Ok(message);
@@ -226,7 +226,7 @@ impl<R: Decode<()>> Receiver<R> {
         }
     }
 
-    /// What has come, or what comes next.
+    /// Takes a message that has arrived, or waits for the next one.
     fn read_more(&mut self) -> Result<(), ChannelError> {
         match fd::receive(self.socket.as_fd(), &mut self.buffer, &mut self.waiting) {
             Ok(0) if self.joiner.is_mid_message() => Err(ChannelError::Cut),

@@ -1,9 +1,9 @@
 //! Words to bytes and back: the only file that imports bincode.
 //!
 //! bincode 2.0.1 is unmaintained (RUSTSEC-2025-0141) but complete; 3.0.0 refuses to compile by
-//! design. It is kept because its native derives turn lossy types into compile errors and because
-//! it only ever reads bytes of our own processes, capped twice: by the frame's length and by the
-//! limits here. Should it have to go, postcard replaces it in this file.
+//! design. It stays because its native derives turn lossy types into compile errors, and because it
+//! only reads bytes of our own processes, capped twice: by the frame's length and by the limits
+//! here. If it must go, postcard replaces it in this file.
 
 use bincode::config;
 pub use bincode::{Decode, Encode};
@@ -21,7 +21,7 @@ pub enum CodecError {
     /// The encoder refused; no type of ours does.
     #[error("cannot encode: {0}")]
     Encode(#[from] bincode::error::EncodeError),
-    /// The bytes are no word of this wire.
+    /// The bytes are not a message of this wire.
     #[error("not a word of this wire: {0}")]
     Decode(#[from] bincode::error::DecodeError),
     /// A word with something behind it.

@@ -11,7 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// Most descriptors that may wait to be taken. Stops a peer from using up our table.
 pub const WAITING_CAP: usize = 8;
 
-/// Writes `bytes` with a descriptor on the first of them. Returns how many bytes were written.
+/// Writes `bytes` with a descriptor attached to the first of them. Returns the number of bytes
+/// written.
 ///
 /// # Errors
 /// Those of `sendmsg(2)`.
@@ -35,8 +36,8 @@ pub fn receive(
     receive_from(socket, buffer, waiting).map(|(length, _)| length)
 }
 
-/// The same, and which process wrote the bytes, where the socket says so (`SO_PASSCRED`). The
-/// kernel never hands over bytes of two writers at once.
+/// Receives as above, with the sender's process ID where the socket reports it (`SO_PASSCRED`). The
+/// kernel never mixes bytes of two writers in one read.
 ///
 /// # Errors
 /// Those of [`receive`].

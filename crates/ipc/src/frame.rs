@@ -21,15 +21,15 @@ pub enum FrameError {
     /// A header that claims more than the cap.
     #[error("a frame of {claimed} bytes, over the cap of {cap}")]
     OverLong {
-        /// What the header says.
+        /// The length in the header.
         claimed: usize,
-        /// What is allowed.
+        /// The maximum.
         cap: usize,
     },
     /// A message whose frames add up to more than its wire allows.
     #[error("a message of over {cap} bytes")]
     MessageOverLong {
-        /// What the wire allows.
+        /// The wire's maximum.
         cap: usize,
     },
     /// A header with a kind that does not exist, or with set bytes where zeros belong.
@@ -42,10 +42,10 @@ pub enum FrameError {
 
 /// A whole message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Joined {
+pub struct Message {
     /// The sender's life.
     pub generation: Generation,
-    /// What it is about; 0 where it answers nothing.
+    /// Correlation ID of the request; 0 if it answers none.
     pub correlation: u64,
     /// The word's bytes; `None` for a frame that stands for a descriptor.
     pub body: Option<Vec<u8>>,
@@ -53,28 +53,28 @@ pub struct Joined {
 
 /// Joins bytes, as they come, into messages.
 #[derive(Debug)]
-pub struct Joiner {
+pub struct MessageJoiner {
     message_cap: usize,
     pending: Vec<u8>,
     read: usize,
-    partial: Option<Joined>,
+    partial: Option<Message>,
 }
 
-struct Header {
+struct FrameHeader {
     length: usize,
     generation: Generation,
     correlation: u64,
     kind: u8,
 }
 
-impl Joiner {
+impl MessageJoiner {
     /// For a wire with this largest message, in bytes.
     #[must_use]
     pub fn new(message_cap: usize) -> Self {
         Self { message_cap, pending: Vec::new(), read: 0, partial: None }
     }
 
-    /// Takes what was read from the socket.
+    /// Adds bytes read from the socket.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.read == self.pending.len() {
             self.pending.clear();
@@ -86,7 +86,7 @@ impl Joiner {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// Whether the peer stopped in the middle of a message.
+    /// True if the peer closed in the middle of a message.
     #[must_use]
     pub fn is_mid_message(&self) -> bool {
         self.read < self.pending.len() || self.partial.is_some()
@@ -96,7 +96,7 @@ impl Joiner {
     ///
     /// # Errors
     /// [`FrameError`]; nothing further can be read from this peer.
-    pub fn next_message(&mut self) -> Result<Option<Joined>, FrameError> {
+    pub fn next_message(&mut self) -> Result<Option<Message>, FrameError> {
         while let Some(header) = self.peek_header()? {
             let start = self.read + HEADER_BYTES;
             let Some(body) = self.pending.get(start..start + header.length) else {
@@ -111,7 +111,7 @@ impl Joiner {
         Ok(None)
     }
 
-    fn peek_header(&self) -> Result<Option<Header>, FrameError> {
+    fn peek_header(&self) -> Result<Option<FrameHeader>, FrameError> {
         let Some(bytes) = self.pending.get(self.read..self.read + HEADER_BYTES) else {
             return Ok(None);
         };
@@ -121,7 +121,7 @@ impl Joiner {
         let length = word(0) as usize;
         let correlation = u64::from(word(8)) | u64::from(word(12)) << 32;
         let header =
-            Header { length, generation: Generation(word(4)), correlation, kind: bytes[16] };
+            FrameHeader { length, generation: Generation(word(4)), correlation, kind: bytes[16] };
         let cap = FRAME_CAP.min(self.message_cap);
         if length > cap {
             return Err(FrameError::OverLong { claimed: length, cap });
@@ -137,16 +137,16 @@ impl Joiner {
 }
 
 fn join(
-    partial: &mut Option<Joined>,
-    header: &Header,
+    partial: &mut Option<Message>,
+    header: &FrameHeader,
     body: &[u8],
     cap: usize,
-) -> Result<Option<Joined>, FrameError> {
+) -> Result<Option<Message>, FrameError> {
     let (generation, correlation) = (header.generation, header.correlation);
     if header.kind == DESCRIPTOR {
         return match partial {
             Some(_) => Err(FrameError::OutOfTurn),
-            None => Ok(Some(Joined { generation, correlation, body: None })),
+            None => Ok(Some(Message { generation, correlation, body: None })),
         };
     }
     let mut message = match partial.take() {
@@ -154,7 +154,7 @@ fn join(
             return Err(FrameError::OutOfTurn);
         }
         Some(begun) => begun,
-        None => Joined { generation, correlation, body: Some(Vec::new()) },
+        None => Message { generation, correlation, body: Some(Vec::new()) },
     };
     if let Some(bytes) = &mut message.body {
         if bytes.len() + body.len() > cap {
@@ -207,7 +207,7 @@ mod tests {
 
     const LIFE: Generation = Generation(7);
 
-    fn all(joiner: &mut Joiner) -> Vec<Joined> {
+    fn all(joiner: &mut MessageJoiner) -> Vec<Message> {
         std::iter::from_fn(|| joiner.next_message().unwrap()).collect()
     }
 
@@ -215,19 +215,19 @@ mod tests {
     fn a_long_message_is_joined_from_its_frames_byte_by_byte() {
         let body: Vec<u8> = (0..FRAME_CAP * 2 + 5).map(|n| (n % 251) as u8).collect();
         let bytes = frames(LIFE, 3, &body);
-        let mut joiner = Joiner::new(4 << 20);
+        let mut joiner = MessageJoiner::new(4 << 20);
         let mut got = Vec::new();
         for piece in bytes.chunks(65_537) {
             joiner.push(piece);
             got.extend(all(&mut joiner));
         }
-        assert_eq!(got, [Joined { generation: LIFE, correlation: 3, body: Some(body) }]);
+        assert_eq!(got, [Message { generation: LIFE, correlation: 3, body: Some(body) }]);
         assert!(!joiner.is_mid_message());
     }
 
     #[test]
     fn an_over_long_claim_is_refused_by_its_header_alone() {
-        let mut joiner = Joiner::new(1 << 30);
+        let mut joiner = MessageJoiner::new(1 << 30);
         joiner.push(&header(FRAME_CAP + 1, LIFE, 0, WHOLE));
         assert_eq!(
             joiner.next_message(),
@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn a_message_of_many_frames_is_refused_at_its_wire_s_cap() {
-        let mut joiner = Joiner::new(FRAME_CAP + 10);
+        let mut joiner = MessageJoiner::new(FRAME_CAP + 10);
         joiner.push(&frames(LIFE, 0, &vec![0; FRAME_CAP + 11]));
         assert_eq!(joiner.next_message(), Err(FrameError::MessageOverLong { cap: FRAME_CAP + 10 }));
-        let mut joiner = Joiner::new(FRAME_CAP + 10);
+        let mut joiner = MessageJoiner::new(FRAME_CAP + 10);
         joiner.push(&frames(LIFE, 0, &vec![0; FRAME_CAP + 10]));
         assert!(joiner.next_message().unwrap().is_some());
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn half_a_frame_is_waited_for_and_noticed() {
         let bytes = frames(LIFE, 0, b"word");
-        let mut joiner = Joiner::new(100);
+        let mut joiner = MessageJoiner::new(100);
         joiner.push(&bytes[..HEADER_BYTES + 2]);
         assert_eq!(joiner.next_message(), Ok(None));
         assert!(joiner.is_mid_message());
@@ -258,21 +258,21 @@ mod tests {
 
     #[test]
     fn frames_out_of_turn_and_unknown_kinds_end_the_peer() {
-        let mut joiner = Joiner::new(100);
+        let mut joiner = MessageJoiner::new(100);
         joiner.push(&header(0, LIFE, 1, MORE));
         joiner.push(&header(0, LIFE, 2, WHOLE));
         assert_eq!(joiner.next_message(), Err(FrameError::OutOfTurn));
-        let mut joiner = Joiner::new(100);
+        let mut joiner = MessageJoiner::new(100);
         joiner.push(&header(0, LIFE, 1, 9));
         assert_eq!(joiner.next_message(), Err(FrameError::Malformed));
-        let mut joiner = Joiner::new(100);
+        let mut joiner = MessageJoiner::new(100);
         joiner.push(&header(1, LIFE, 1, DESCRIPTOR));
         assert_eq!(joiner.next_message(), Err(FrameError::Malformed));
     }
 
     #[test]
     fn a_descriptor_s_frame_is_told_from_an_empty_message() {
-        let mut joiner = Joiner::new(100);
+        let mut joiner = MessageJoiner::new(100);
         joiner.push(&descriptor_frame(LIFE));
         joiner.push(&frames(LIFE, 0, b""));
         let got = all(&mut joiner);

@@ -1,6 +1,6 @@
-//! Named steps at which a test holds a process, and the harm that a process does to itself when a
-//! test says so. Compiled under `--cfg agentd_hooks` only; the steps are marked with [`crate::step!`],
-//! which is nothing in any other build.
+//! Fault injection: named steps at which a test holds a process, and faults that a process causes
+//! in itself on a test's order. Compiled under `--cfg agentd_hooks` only; [`crate::step!`] marks
+//! the steps and expands to nothing in any other build.
 //!
 //! A process speaks to the test over two connections, made before it is locked into its cage: on
 //! one it says each step and waits for `go`, on the other it takes orders while it waits for words.
@@ -15,41 +15,41 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The variable that names the test's socket. Without it no step is said.
+/// The variable with the path of the test's socket. Without it, no step is reported.
 pub const VARIABLE: &str = "AGENTD_HOOKS";
 
 /// The test's end of both connections.
-struct Test {
+struct TestConnection {
     steps: Mutex<UnixStream>,
     orders: Mutex<UnixStream>,
 }
 
-/// What this process speaks to the rest of agentd over.
-struct Channel {
+/// The channel between this process and the rest of agentd.
+struct HookedChannel {
     socket: UnixStream,
     generation: Generation,
     /// The bytes of the word said last.
     said: Option<Vec<u8>>,
 }
 
-/// What a line of the test asked for.
+/// An order of the test, one a line.
 #[derive(PartialEq, Eq)]
-enum Order {
+enum HookOrder {
     Obeyed,
     Go,
-    /// Nobody is there any more.
+    /// The test has closed its end.
     Gone,
 }
 
-static TEST: OnceLock<Option<Test>> = OnceLock::new();
-static CHANNEL: Mutex<Option<Channel>> = Mutex::new(None);
+static TEST: OnceLock<Option<TestConnection>> = OnceLock::new();
+static CHANNEL: Mutex<Option<HookedChannel>> = Mutex::new(None);
 
 /// Says that this step is reached, and waits to be let go.
 pub fn at(step: &str) {
     let Some(test) = test() else { return };
     let mut steps = locked(&test.steps);
     if say(&steps, &format!("at {step}")).is_ok() {
-        while obey(&mut steps) == Order::Obeyed {}
+        while obey(&mut steps) == HookOrder::Obeyed {}
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn wait(channel: BorrowedFd<'_>) {
             }
         };
         match ready {
-            [_, true] if obey(&mut orders) == Order::Obeyed => {}
+            [_, true] if obey(&mut orders) == HookOrder::Obeyed => {}
             [false, false] => {}
             _ => return,
         }
@@ -77,7 +77,7 @@ pub(crate) fn wait(channel: BorrowedFd<'_>) {
 /// Obeys the test from a thread of its own: for a process that waits for words in an event loop.
 pub fn obey_aside() {
     if let Some(test) = test() {
-        std::thread::spawn(|| while obey(&mut locked(&test.orders)) == Order::Obeyed {});
+        std::thread::spawn(|| while obey(&mut locked(&test.orders)) == HookOrder::Obeyed {});
     }
 }
 
@@ -94,11 +94,11 @@ pub fn speaks_over(channel: BorrowedFd<'_>) {
         && let Ok(copy) = channel.try_clone_to_owned()
     {
         let (socket, generation) = (UnixStream::from(copy), Generation(0));
-        *locked(&CHANNEL) = Some(Channel { socket, generation, said: None });
+        *locked(&CHANNEL) = Some(HookedChannel { socket, generation, said: None });
     }
 }
 
-/// A word was said.
+/// A message was sent.
 pub(crate) fn said(generation: Generation, body: &[u8]) {
     if let Some(channel) = locked(&CHANNEL).as_mut() {
         channel.generation = generation;
@@ -110,7 +110,7 @@ fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn test() -> Option<&'static Test> {
+fn test() -> Option<&'static TestConnection> {
     TEST.get_or_init(|| {
         let place = std::env::var_os(VARIABLE)?;
         let steps = UnixStream::connect(&place).ok()?;
@@ -119,7 +119,7 @@ fn test() -> Option<&'static Test> {
         let name = name.rsplit('/').next()?;
         say(&steps, &format!("steps {pid} {name}")).ok()?;
         say(&orders, &format!("orders {pid} {name}")).ok()?;
-        Some(Test { steps: Mutex::new(steps), orders: Mutex::new(orders) })
+        Some(TestConnection { steps: Mutex::new(steps), orders: Mutex::new(orders) })
     })
     .as_ref()
 }
@@ -129,8 +129,8 @@ fn say(mut test: &UnixStream, line: &str) -> io::Result<()> {
     test.write_all(format!("agentd_hook: {line}\n").as_bytes())
 }
 
-/// Takes one line and does what it says.
-fn obey(test: &mut UnixStream) -> Order {
+/// Reads one line and carries it out.
+fn obey(test: &mut UnixStream) -> HookOrder {
     let mut line = Vec::new();
     let mut byte = [0];
     loop {
@@ -138,18 +138,18 @@ fn obey(test: &mut UnixStream) -> Order {
             Ok(1) if byte[0] == b'\n' => break,
             Ok(1) => line.push(byte[0]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(_) | Err(_) => return Order::Gone,
+            Ok(_) | Err(_) => return HookOrder::Gone,
         }
     }
     let harmed = match line.as_slice() {
-        b"go" => return Order::Go,
+        b"go" => return HookOrder::Go,
         b"exit" => std::process::exit(0),
         order => harm(order),
     };
     let answer = if harmed.is_some() { "done" } else { "cannot" };
     match say(test, answer) {
-        Ok(()) => Order::Obeyed,
-        Err(_) => Order::Gone,
+        Ok(()) => HookOrder::Obeyed,
+        Err(_) => HookOrder::Gone,
     }
 }
 
@@ -172,8 +172,8 @@ fn harm(order: &[u8]) -> Option<()> {
             bytes.truncate(HEADER_BYTES + 10);
             bytes
         }
-        // What was said last, as an earlier life would have said it. 0 is no life: it stands for
-        // a worker that was not yet spoken to.
+        // The last message, resent with an earlier generation. Generation 0 does not exist; it
+        // means a worker without any message yet.
         b"old" => {
             let earlier = life.0.checked_sub(1).filter(|&number| number > 0);
             frames(Generation(earlier.unwrap_or(u32::MAX)), 0, channel.said.as_ref()?)

@@ -8,7 +8,7 @@ mod channel;
 pub mod codec;
 pub mod fd;
 mod frame;
-mod hello;
+mod handshake;
 #[cfg(agentd_hooks)]
 pub mod hook;
 pub mod log;
@@ -16,5 +16,7 @@ mod step;
 
 pub use channel::{ChannelError, Ends, Received, Receiver, Sender, connect, worker};
 pub use codec::CodecError;
-pub use frame::{FRAME_CAP, FrameError, HEADER_BYTES, Joined, Joiner, descriptor_frame, frames};
-pub use hello::{HELLO_BYTES, Hello, HelloError};
+pub use frame::{
+    FRAME_CAP, FrameError, HEADER_BYTES, Message, MessageJoiner, descriptor_frame, frames,
+};
+pub use handshake::{HELLO_BYTES, Hello, HelloError};

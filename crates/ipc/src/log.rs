@@ -1,7 +1,7 @@
-//! A worker's log: what it traces goes to the supervisor as frames, since a confined worker has no
-//! file of its own. The supervisor writes the lines into its log with session and call.
+//! A worker's log. A confined worker cannot open files, so it sends its log lines to the supervisor
+//! as frames. The supervisor writes them to its log, with session and call.
 
-use protocol::upkeep::{LogLevel, LogLine};
+use protocol::log::{LogLevel, LogLine};
 use std::fmt::{Debug, Write};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -11,10 +11,10 @@ use tracing_subscriber::filter::Targets;
 /// Most bytes of one line; a longer line is cut.
 const LINE: usize = 4096;
 
-/// Sends what this process traces from now on by `send`. `worker` is the first part of the targets
-/// that count (`provider` stands for `provider_worker::serve`, too): lines of libraries could hold
-/// what the worker keeps secret. Of those the variable `RUST_LOG` chooses, in the form
-/// `info,provider=debug`; lines of level `info` and above without it.
+/// Sends this process's log lines with `send` from now on. `worker` is the first part of the
+/// accepted targets (`provider` also stands for `provider_worker::serve`); lines of libraries are
+/// dropped, since they could hold secrets. `RUST_LOG` filters them in the form
+/// `info,provider=debug`; without it, `info` and above are sent.
 ///
 /// A line that cannot be sent is lost; the worker sees the end of its channel by itself.
 pub fn start(worker: &'static str, send: impl Fn(LogLine) + Send + Sync + 'static) {
@@ -44,7 +44,7 @@ impl<F: Fn(LogLine) + 'static> Subscriber for Forward<F> {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = LogFields::default();
         event.record(&mut line);
         let level = match *event.metadata().level() {
             Level::ERROR => LogLevel::Error,
@@ -70,12 +70,12 @@ impl<F: Fn(LogLine) + 'static> Subscriber for Forward<F> {
 
 /// `message key=value key=value`, as the supervisor's own lines are.
 #[derive(Default)]
-struct Line {
+struct LogFields {
     message: String,
     fields: String,
 }
 
-impl Line {
+impl LogFields {
     fn finish(self) -> String {
         let mut text = self.message + &self.fields;
         if text.len() > LINE {
@@ -87,7 +87,7 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         // Writing to a string cannot fail.
         let _ = match field.name() {

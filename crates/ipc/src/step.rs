@@ -1,10 +1,10 @@
-//! The mark of a step at which tests hold a process. Nothing of it is in a build without hooks.
+//! Marks a step at which tests can hold a process. Expands to nothing in a build without hooks.
 
 /// Marks a step by its name: a build with `--cfg agentd_hooks` says it to the test and waits there,
 /// any other build has nothing in its place.
 ///
-/// `if` says at which words the step is reached; `after` what comes first, so that what was queued
-/// before the step is sent.
+/// `if` selects the messages at which the step is reached; `after` runs first, so that queued
+/// messages are sent before.
 #[macro_export]
 macro_rules! step {
     ($name:literal) => {

@@ -6,7 +6,7 @@ use ipc::codec::encode;
 use ipc::{ChannelError, FrameError, Hello, HelloError, Receiver, Sender, connect, frames};
 use protocol::Link;
 use protocol::ids::Generation;
-use protocol::tool::{FromTool, Stream, ToTool, ToolLink};
+use protocol::tool::{FromTool, OutputStream, ToTool, ToolLink};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -41,7 +41,7 @@ fn with_raw_peer() -> (Near, UnixStream) {
 }
 
 fn output(text: &str) -> FromTool {
-    FromTool::Output { stream: Stream::Out, text: text.to_owned() }
+    FromTool::Output { stream: OutputStream::Out, text: text.to_owned() }
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_peer_that_goes_is_told_from_one_that_is_cut_off() {
 fn what_a_peer_sends_byte_by_byte_is_read() {
     let ((mut rx, _), mut peer) = with_raw_peer();
     let word =
-        ToTool::Go(protocol::tool::Errand::Probe { tool: "edit".into(), input: "{}".into() });
+        ToTool::Go(protocol::tool::RunnerJob::Probe { tool: "edit".into(), input: "{}".into() });
     let bytes = frames(Generation(3), 4, &encode(&word).unwrap());
     let writer = thread::spawn(move || {
         bytes.chunks(1).for_each(|byte| peer.write_all(byte).unwrap());

@@ -7,15 +7,15 @@ use proptest::prelude::*;
 use protocol::Link;
 use protocol::broker::BrokerLink;
 use protocol::client::{ClientLink, FromClient};
-use protocol::content::{Block, Usage};
+use protocol::content::{ContentBlock, Usage};
 use protocol::provider::ProviderLink;
-use protocol::session::{FromSession, Happened, SessionLink};
+use protocol::session::{FromSession, SessionEvent, SessionLink};
 use protocol::tool::ToolLink;
 use std::process::Command;
 
 fn answer(blocks: usize, text: &str) -> FromSession {
-    let blocks = vec![Block::Text { text: text.to_owned() }; blocks];
-    FromSession::Commit(Happened::Answer { round: 1, blocks, usage: Usage::default() })
+    let blocks = vec![ContentBlock::Text { text: text.to_owned() }; blocks];
+    FromSession::Commit(SessionEvent::Answer { round: 1, blocks, usage: Usage::default() })
 }
 
 /// Reads the bytes as a word of every wire in both directions.
@@ -65,7 +65,10 @@ proptest! {
 /// The word that grows most in memory: text blocks with nothing in them.
 #[test]
 fn the_word_that_grows_most_comes_back() {
-    assert!(size_of::<Block>() <= 40 * 2, "an empty block is two bytes, its memory 40 times that");
+    assert!(
+        size_of::<ContentBlock>() <= 40 * 2,
+        "an empty block is two bytes, its memory 40 times that"
+    );
     for bytes in [32 << 10, 1 << 20] {
         let word = answer(bytes / 2 - 8, "");
         let encoded = encode(&word).unwrap();

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ipc::{FRAME_CAP, FrameError, HEADER_BYTES, Joined, Joiner, descriptor_frame, frames};
+use ipc::{FRAME_CAP, FrameError, HEADER_BYTES, Message, MessageJoiner, descriptor_frame, frames};
 use proptest::prelude::*;
 use protocol::ids::Generation;
 
 /// Bytes for the wire, and what they say.
-fn written(messages: &[Joined]) -> Vec<u8> {
-    let bytes_of = |message: &Joined| match &message.body {
+fn written(messages: &[Message]) -> Vec<u8> {
+    let bytes_of = |message: &Message| match &message.body {
         Some(body) => frames(message.generation, message.correlation, body),
         None => descriptor_frame(message.generation).to_vec(),
     };
@@ -16,8 +16,8 @@ fn written(messages: &[Joined]) -> Vec<u8> {
 }
 
 /// All messages in these pieces, and how the reading ended.
-fn read(pieces: &[&[u8]], cap: usize) -> (Vec<Joined>, Option<FrameError>, bool) {
-    let mut joiner = Joiner::new(cap);
+fn read(pieces: &[&[u8]], cap: usize) -> (Vec<Message>, Option<FrameError>, bool) {
+    let mut joiner = MessageJoiner::new(cap);
     let mut got = Vec::new();
     for piece in pieces {
         joiner.push(piece);
@@ -41,19 +41,19 @@ fn split<'a>(bytes: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
 }
 
-fn message() -> impl Strategy<Value = Joined> {
+fn message() -> impl Strategy<Value = Message> {
     let body = prop_oneof![
         9 => proptest::collection::vec(any::<u8>(), 0..300),
         // Around the size at which a message becomes several frames.
         1 => (FRAME_CAP - 2..FRAME_CAP * 2 + 2, any::<u8>()).prop_map(|(size, byte)| vec![byte; size]),
     ];
     prop_oneof![
-        5 => (any::<u32>(), any::<u64>(), body).prop_map(|(generation, correlation, body)| Joined {
+        5 => (any::<u32>(), any::<u64>(), body).prop_map(|(generation, correlation, body)| Message {
             generation: Generation(generation),
             correlation,
             body: Some(body),
         }),
-        1 => any::<u32>().prop_map(|generation| Joined {
+        1 => any::<u32>().prop_map(|generation| Message {
             generation: Generation(generation),
             correlation: 0,
             body: None,

@@ -2,7 +2,7 @@
 //! `JOURNAL_BENCH_DIR` names (default: that of temporary files; the largest session takes 1.2 GiB).
 //! Nothing here asserts; a shared machine has bad days.
 
-use journal::{FORMAT, Header, Journal, Outcome, Record, ToolKind};
+use journal::{FORMAT, Journal, JournalRecord, OutcomeRecord, SessionHeader, ToolKindRecord};
 use std::error::Error;
 use std::fs::File;
 use std::io::Read;
@@ -80,7 +80,7 @@ fn median<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
 
 /// A prompt, and calls with this result.
 fn write(sessions: &Path, id: &str, calls: usize, text: &str) -> Result<(), Box<dyn Error>> {
-    let header = Header {
+    let header = SessionHeader {
         format: FORMAT,
         id: id.to_owned(),
         project: "/project".into(),
@@ -89,7 +89,7 @@ fn write(sessions: &Path, id: &str, calls: usize, text: &str) -> Result<(), Box<
         parent: None,
     };
     let mut journal = Journal::create(sessions, header)?;
-    journal.append(&Record::Prompt { text: "Which crates are slow?".to_owned() })?;
+    journal.append(&JournalRecord::Prompt { text: "Which crates are slow?".to_owned() })?;
     let calls: Vec<_> = (1..=u32::try_from(calls)?).collect();
     for some in calls.chunks(500) {
         let records: Vec<_> = some.iter().flat_map(|call| records_of(*call, text)).collect();
@@ -98,18 +98,18 @@ fn write(sessions: &Path, id: &str, calls: usize, text: &str) -> Result<(), Box<
     Ok(())
 }
 
-fn records_of(call: u32, text: &str) -> [Record; 4] {
-    let (tool_kind, use_id) = (ToolKind::Query, format!("toolu_{call}"));
+fn records_of(call: u32, text: &str) -> [JournalRecord; 4] {
+    let (tool_kind, use_id) = (ToolKindRecord::Query, format!("toolu_{call}"));
     let input = r#"{"command":"cargo build"}"#.to_owned();
     let tool = "bash".to_owned();
-    let (outcome, summary) = (Outcome::Exited { code: 0 }, "exit 0".to_owned());
+    let (outcome, summary) = (OutcomeRecord::Exited { code: 0 }, "exit 0".to_owned());
     let (text, is_error, code, audit) = (text.to_owned(), false, None, None);
     let recalled = None;
     [
-        Record::Proposed { call, use_id: use_id.clone(), tool, tool_kind, input },
-        Record::Approved { call, tool_kind, basis: journal::Basis::Query },
-        Record::Start { call, tool_kind },
-        Record::Result {
+        JournalRecord::Proposed { call, use_id: use_id.clone(), tool, tool_kind, input },
+        JournalRecord::Approved { call, tool_kind, basis: journal::BasisRecord::Query },
+        JournalRecord::Start { call, tool_kind },
+        JournalRecord::Result {
             call,
             use_id,
             outcome,

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p journal --example append_cost -- DIR`
 
-use journal::{Audit, AuditRecord, FORMAT, Header, Journal, Record, ToolKind};
+use journal::{Audit, AuditRecord, FORMAT, Journal, JournalRecord, SessionHeader, ToolKindRecord};
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 fn main() -> Result<(), Box<dyn Error>> {
     let base = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".to_owned()));
     let dir = base.join(format!("append-cost-{}", std::process::id()));
-    let header = Header {
+    let header = SessionHeader {
         format: FORMAT,
         id: "s1".to_owned(),
         project: "/project".into(),
@@ -19,10 +19,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         parent: None,
     };
     let mut journal = Journal::create(&dir.join("sessions"), header)?;
-    let start = |tool_kind| Record::Start { call: 1, tool_kind };
-    let prompt = Record::Prompt { text: "x".repeat(500) };
-    let verdict = [start(ToolKind::Mutation), start(ToolKind::Mutation)];
-    median("journal, no barrier", 5000, || journal.append(&start(ToolKind::Query)).map(drop))?;
+    let start = |tool_kind| JournalRecord::Start { call: 1, tool_kind };
+    let prompt = JournalRecord::Prompt { text: "x".repeat(500) };
+    let verdict = [start(ToolKindRecord::Mutation), start(ToolKindRecord::Mutation)];
+    median("journal, no barrier", 5000, || {
+        journal.append(&start(ToolKindRecord::Query)).map(drop)
+    })?;
     median("journal, barrier", 1000, || journal.append(&prompt).map(drop))?;
     median("journal, two records, one barrier", 1000, || journal.append_all(&verdict).map(drop))?;
     let mut audit = Audit::open(&dir.join("audit"))?;

@@ -1,26 +1,26 @@
 //! Where the session journals say that the audit log's chain stood.
 
-use crate::roll::directories;
-use crate::{Head, ReadError, Record, read};
+use crate::session_dirs::directories;
+use crate::{ChainHead, JournalRecord, ReadError, read};
 use std::io;
 use std::path::Path;
 
 /// One such place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Anchor {
+pub struct ChainAnchor {
     /// The session.
     pub session: String,
     /// The record in its journal.
     pub record: u64,
-    /// What the audit log held by then.
-    pub head: Head,
+    /// The audit log's head at that time.
+    pub head: ChainHead,
 }
 
-/// All of them.
+/// All anchors of a state directory.
 #[derive(Debug, Default)]
-pub struct Anchors {
+pub struct ChainAnchors {
     /// In no order.
-    pub found: Vec<Anchor>,
+    pub found: Vec<ChainAnchor>,
     /// Journals that could not be read to their end, each with its reason. Anchors before the
     /// damage count.
     pub unreadable: Vec<(String, ReadError)>,
@@ -31,9 +31,9 @@ pub struct Anchors {
 ///
 /// # Errors
 /// Where the directory cannot be listed.
-pub fn anchors(sessions: &Path) -> io::Result<Anchors> {
-    let mut anchors = Anchors::default();
-    // Also those without a record: one that was emptied is no less a gap than one that was removed.
+pub fn anchors(sessions: &Path) -> io::Result<ChainAnchors> {
+    let mut anchors = ChainAnchors::default();
+    // Empty files count too: an emptied journal leaves the same gap as a removed one.
     for name in directories(sessions)? {
         if let Err(error) = collect(&name, &sessions.join(&name), &mut anchors.found) {
             anchors.unreadable.push((name, error));
@@ -42,33 +42,33 @@ pub fn anchors(sessions: &Path) -> io::Result<Anchors> {
     Ok(anchors)
 }
 
-fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), ReadError> {
+fn collect(session: &str, dir: &Path, found: &mut Vec<ChainAnchor>) -> Result<(), ReadError> {
     for entry in read(dir)?.without_texts() {
         let entry = entry?;
         let head = match entry.record {
-            Record::Result { audit, .. } | Record::Interrupted { audit, .. } => audit,
-            Record::Session(_)
-            | Record::Prompt { .. }
-            | Record::Queued { .. }
-            | Record::TakenBack
-            | Record::Compacted { .. }
-            | Record::Changed { .. }
-            | Record::Learned { .. }
-            | Record::Seen { .. }
-            | Record::Answer { .. }
-            | Record::Proposed { .. }
-            | Record::Asked { .. }
-            | Record::Approved { .. }
-            | Record::Denied { .. }
-            | Record::Expired { .. }
-            | Record::Start { .. }
-            | Record::Tampered { .. }
-            | Record::TurnEnded { .. }
-            | Record::Closed
-            | Record::Unknown { .. } => None,
+            JournalRecord::Result { audit, .. } | JournalRecord::Interrupted { audit, .. } => audit,
+            JournalRecord::Session(_)
+            | JournalRecord::Prompt { .. }
+            | JournalRecord::Queued { .. }
+            | JournalRecord::TakenBack
+            | JournalRecord::Compacted { .. }
+            | JournalRecord::Changed { .. }
+            | JournalRecord::Learned { .. }
+            | JournalRecord::Seen { .. }
+            | JournalRecord::Answer { .. }
+            | JournalRecord::Proposed { .. }
+            | JournalRecord::Asked { .. }
+            | JournalRecord::Approved { .. }
+            | JournalRecord::Denied { .. }
+            | JournalRecord::Expired { .. }
+            | JournalRecord::Start { .. }
+            | JournalRecord::Tampered { .. }
+            | JournalRecord::TurnEnded { .. }
+            | JournalRecord::Closed
+            | JournalRecord::Unknown { .. } => None,
         };
         if let Some(head) = head {
-            found.push(Anchor { session: session.to_owned(), record: entry.seq, head });
+            found.push(ChainAnchor { session: session.to_owned(), record: entry.seq, head });
         }
     }
     Ok(())

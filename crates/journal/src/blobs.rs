@@ -18,7 +18,7 @@ pub enum BlobError {
         /// The system's word.
         source: io::Error,
     },
-    /// Its bytes are not those that its name says.
+    /// Its content does not match its digest.
     #[error("{path} is not what was written: its bytes do not fit the digest in its name")]
     Changed {
         /// Its file.
@@ -35,7 +35,7 @@ pub enum BlobError {
 }
 
 impl BlobError {
-    /// Whether the text is not there, and not just damaged or hard to read.
+    /// True if the text is absent, as opposed to damaged or unreadable.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Self::Read { source, .. } => source.kind() == io::ErrorKind::NotFound,
@@ -51,7 +51,7 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    /// The files in this directory, which is made with the first of them.
+    /// The blobs of this directory, which is created with the first one.
     pub fn at(dir: PathBuf) -> Self {
         Self { dir }
     }
@@ -60,8 +60,8 @@ impl Blobs {
     pub fn put(&self, text: &str) -> Result<Digest, BlobError> {
         let digest = Digest::of(text.as_bytes());
         let path = self.path(digest);
-        // A damaged one is written anew: the right bytes are at hand. One that is there is marked as
-        // wanted now, or it might be removed as one that nobody names.
+        // Rewrites a damaged blob, since the right bytes are at hand. Touches an existing one, so
+        // that retention does not remove it as unused.
         if self.get(digest).is_err() || mark(&path).is_err() {
             self.write(&path, text).map_err(|source| BlobError::Write { path, source })?;
         }
@@ -70,7 +70,7 @@ impl Blobs {
 
     /// The text of that digest.
     pub fn get(&self, digest: Digest) -> Result<String, BlobError> {
-        // Opening a named pipe would wait for somebody at its other end.
+        // Opening a named pipe would block until another process opens its other end.
         self.check(digest, None)?;
         let path = self.path(digest);
         let mut text = String::new();
@@ -95,15 +95,15 @@ impl Blobs {
             Err(error) if gone(&error) => return Ok(()),
             wanted => wanted?,
         };
-        // A time to come is none that passed.
+        // A time in the future counts as not yet past.
         if wanted.elapsed().is_ok_and(|since| since >= spared) {
             return fs::remove_file(&path).or_else(|error| gone(&error).then_some(()).ok_or(error));
         }
         Ok(())
     }
 
-    /// Whether the text of that digest is there, with this length where one is known: without
-    /// reading it.
+    /// True if the text of this digest exists, with this length where one is known. Does not read
+    /// it.
     pub fn check(&self, digest: Digest, bytes: Option<u64>) -> Result<(), BlobError> {
         let path = self.path(digest);
         match fs::metadata(&path) {
@@ -129,13 +129,13 @@ impl Blobs {
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let unfinished = self.dir.join(format!(".unfinished-{}-{number}", std::process::id()));
-        // What a dead process of the same number left behind.
+        // A file left by a dead process with the same ID.
         let _ = fs::remove_file(&unfinished);
         let written = (|| {
             let mut file = disk::create_file(&unfinished)?;
             file.write_all(text.as_bytes())?;
-            // Named before it is synced, so that one commit of the file system takes both. A crash
-            // between leaves a file that its digest unmasks, and that no record speaks of.
+            // Renamed before the sync, so that one commit of the file system covers both. A crash
+            // in between leaves a file whose digest does not match and to which no record refers.
             fs::rename(&unfinished, path)?;
             file.sync_all()?;
             disk::sync_dir(&self.dir)

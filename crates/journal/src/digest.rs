@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// What the first record of a chain names as the one before it.
+    /// The predecessor hash in the first record of a chain.
     pub const NONE: Self = Self([0; 32]);
 
     /// The digest of these bytes.
@@ -24,16 +24,16 @@ impl Digest {
 /// A text that is no digest: not 64 lowercase hex digits.
 #[derive(Debug, thiserror::Error)]
 #[error("not a digest of 64 lowercase hex digits")]
-pub struct NotADigest;
+pub struct DigestError;
 
 impl FromStr for Digest {
-    type Err = NotADigest;
+    type Err = DigestError;
 
     /// Upper case is refused: one digest has one spelling, so that a changed letter is a change.
-    fn from_str(text: &str) -> Result<Self, NotADigest> {
+    fn from_str(text: &str) -> Result<Self, DigestError> {
         let digits = text.as_bytes();
         if digits.len() != 64 {
-            return Err(NotADigest);
+            return Err(DigestError);
         }
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
@@ -43,11 +43,11 @@ impl FromStr for Digest {
     }
 }
 
-fn nibble(digit: u8) -> Result<u8, NotADigest> {
+fn nibble(digit: u8) -> Result<u8, DigestError> {
     match digit {
         b'0'..=b'9' => Ok(digit - b'0'),
         b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(NotADigest),
+        _ => Err(DigestError),
     }
 }
 
@@ -64,8 +64,8 @@ impl fmt::Debug for Digest {
 }
 
 impl TryFrom<String> for Digest {
-    type Error = NotADigest;
-    fn try_from(text: String) -> Result<Self, NotADigest> {
+    type Error = DigestError;
+    fn try_from(text: String) -> Result<Self, DigestError> {
         text.parse()
     }
 }

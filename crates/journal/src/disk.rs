@@ -28,7 +28,7 @@ pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// The same, content with one that is there; makes missing parents too.
+/// Like above, but accepts an existing directory; creates missing parents too.
 pub(crate) fn ensure_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
@@ -48,8 +48,8 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).open(path)
 }
 
-/// Takes the file's lock, waiting for a bounded time: where a holder keeps it for a moment only, one
-/// that was stopped in that moment must not stop everybody.
+/// Takes the file's lock with a time limit. Holders keep it for a moment only; one that was stopped
+/// in that moment must not block all others.
 pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<()> {
     let start = Instant::now();
     loop {
@@ -78,9 +78,9 @@ pub(crate) fn set_aside(file: &File, from: u64, dir: &Path, stem: &str) -> io::R
     source.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes)?;
-    let Aside { path, file: mut kept, oldest } = next_free(dir, stem)?;
+    let TornFiles { path, file: mut kept, oldest } = next_free(dir, stem)?;
     if let Err(error) = kept.write_all(&bytes).and_then(|()| kept.sync_all()) {
-        // Half a copy of what still stands where it stood.
+        // Half a copy of data that still exists at its old path.
         let _ = fs::remove_file(&path);
         return Err(error);
     }
@@ -95,20 +95,20 @@ pub(crate) fn set_aside(file: &File, from: u64, dir: &Path, stem: &str) -> io::R
 }
 
 /// Where a torn end is kept, and which are then too many.
-struct Aside {
+struct TornFiles {
     path: PathBuf,
     file: File,
     oldest: Vec<PathBuf>,
 }
 
 /// A new file behind the highest number that there is.
-fn next_free(dir: &Path, stem: &str) -> io::Result<Aside> {
+fn next_free(dir: &Path, stem: &str) -> io::Result<TornFiles> {
     let prefix = format!("{stem}.torn-");
     let mut numbers: Vec<u32> = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse::<u32>().ok());
-        // One that we did not make may have any number, and must not be the last there is.
+        // A file that agentd did not create may have any number, and must not use up the numbers.
         numbers.extend(number.filter(|number| *number < u32::MAX / 2));
     }
     let mut number = numbers.iter().max().map_or(1, |highest| highest + 1);
@@ -118,7 +118,7 @@ fn next_free(dir: &Path, stem: &str) -> io::Result<Aside> {
             Ok(file) => {
                 let too_many = numbers.iter().filter(|old| *old + TORN_KEPT <= number);
                 let oldest = too_many.map(|old| dir.join(format!("{prefix}{old}"))).collect();
-                return Ok(Aside { path, file, oldest });
+                return Ok(TornFiles { path, file, oldest });
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 number += 1;

@@ -3,8 +3,8 @@
 use crate::blobs::Blobs;
 use crate::reader::BLOBS;
 use crate::{
-    AppendError, BlobError, CreateError, Header, Journal, Parent, ReadError, Record, bulk,
-    is_session_name, read,
+    AppendError, BlobError, CreateError, ForkParent, Journal, JournalRecord, ReadError,
+    SessionHeader, is_session_name, read, spill,
 };
 use std::path::Path;
 
@@ -41,21 +41,21 @@ pub fn fork(sessions: &Path, from: &str, id: &str, up_to: u64) -> Result<Journal
     let mut good = Vec::new();
     for entry in read(&source)? {
         match entry {
-            // Without its header a session is none, whatever the caller says.
+            // A session without a header cannot be opened, whatever record the caller asks for.
             Ok(entry) if entry.seq <= up_to.max(1) => good.push(entry.record),
             Ok(_) => break,
             Err(ReadError::Damaged { .. }) if !good.is_empty() => break,
             Err(error) => return Err(error.into()),
         }
     }
-    let parent = Parent { session: from.to_owned(), seq: good.len() as u64 };
-    if let Some(Record::Session(header)) = good.first_mut() {
-        *header = Header { id: id.to_owned(), parent: Some(parent), ..header.clone() };
+    let parent = ForkParent { session: from.to_owned(), seq: good.len() as u64 };
+    if let Some(JournalRecord::Session(header)) = good.first_mut() {
+        *header = SessionHeader { id: id.to_owned(), parent: Some(parent), ..header.clone() };
     }
     for record in &mut good {
         // Long texts of known kinds came in when they were read.
-        if let Record::Unknown { fields, .. } = record {
-            bulk::take_in(fields, |digest| texts.get(digest))?;
+        if let JournalRecord::Unknown { fields, .. } = record {
+            spill::take_in(fields, |digest| texts.get(digest))?;
         }
     }
     let mut journal = Journal::create_empty(sessions, id)?;

@@ -3,14 +3,18 @@
 use crate::blobs::Blobs;
 use crate::line::{self, LINE_CAP};
 use crate::reader::{self, BLOBS, FILE};
-use crate::{BlobError, Header, Past, ReadError, Reader, Record, Tail, bulk, disk, past};
+use crate::{
+    BlobError, JournalReader, JournalRecord, ReadError, ResumeState, SessionHeader, Tail, disk,
+    resume_state, spill,
+};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a journal must be held to count as held. A process that is being started has copies of
-/// all that its starter has open until it is its own, and so of a journal that was let go meanwhile.
+/// Time for which a lock must be held to count as held. A process that is being started has copies
+/// of its parent's descriptors until `exec`, among them the descriptor of a journal that was
+/// released meanwhile.
 const HELD: Duration = Duration::from_millis(250);
 
 /// A session's journal, held by this process. Dropping it lets it go.
@@ -24,20 +28,20 @@ pub struct Journal {
     closed: Option<String>,
 }
 
-/// An opened journal and what it holds.
+/// An opened journal and its state.
 #[derive(Debug)]
-pub struct Opened {
-    /// For what happens next.
+pub struct OpenedJournal {
+    /// For the following records.
     pub journal: Journal,
     /// How far the session had come.
-    pub past: Past,
+    pub past: ResumeState,
     /// A record whose writing was cut short, if there was one.
-    pub torn: Option<Torn>,
+    pub torn: Option<TornRecord>,
 }
 
 /// Where a record that was cut short is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Torn {
+pub struct TornRecord {
     /// The file beside the journal.
     pub kept: PathBuf,
     /// Its length in bytes.
@@ -62,7 +66,7 @@ pub enum CreateError {
     /// The system refused.
     #[error("cannot make the session's directory {path}")]
     Io {
-        /// What was being made.
+        /// The file or directory that was being created.
         path: PathBuf,
         /// The system's word.
         source: io::Error,
@@ -123,7 +127,7 @@ pub enum AppendError {
     /// The record cannot be put into words. Nothing was written; others may follow.
     #[error("the record cannot be written as JSON")]
     Json(#[from] serde_json::Error),
-    /// A long text of it could not be kept.
+    /// A long text in it could not be stored.
     #[error("a long text of the record could not be kept")]
     Blob(#[from] BlobError),
     /// The line could not be written.
@@ -134,7 +138,7 @@ pub enum AppendError {
         /// The system's word.
         source: io::Error,
     },
-    /// The disk did not confirm it. What is on it is not known.
+    /// The disk did not confirm it; its state on disk is unknown.
     #[error("the disk did not confirm a record of {path}")]
     Sync {
         /// The journal.
@@ -144,8 +148,8 @@ pub enum AppendError {
     },
 }
 
-/// Whether some process holds the session in this directory. Takes its lock for a moment where nobody
-/// does, for which whoever opens it waits.
+/// True if a process holds the session in this directory. Takes a free lock for a moment; a process
+/// that opens the session meanwhile waits.
 #[must_use]
 pub fn is_held(session_dir: &Path) -> bool {
     let journal = reader::open(&session_dir.join(FILE));
@@ -158,10 +162,10 @@ impl Journal {
     ///
     /// # Errors
     /// See [`CreateError`].
-    pub fn create(sessions: &Path, header: Header) -> Result<Self, CreateError> {
+    pub fn create(sessions: &Path, header: SessionHeader) -> Result<Self, CreateError> {
         let id = header.id.clone();
         let mut journal = Self::create_empty(sessions, &id)?;
-        journal.append(&Record::Session(header))?;
+        journal.append(&JournalRecord::Session(header))?;
         Ok(journal)
     }
 
@@ -176,7 +180,7 @@ impl Journal {
             disk::ensure_dir(sessions)?;
             disk::make_dir(&dir)?;
             let file = disk::create_file(&path)?;
-            // Nobody else knows of it, so that the lock is free.
+            // No other process knows this directory yet, so the lock is free.
             file.lock()?;
             disk::sync_dir(&dir)?;
             disk::sync_dir(sessions)?;
@@ -192,12 +196,12 @@ impl Journal {
         Ok(Self { file, path, blobs, last_seq: 0, closed: None })
     }
 
-    /// Opens the session in this directory, checks every line of it, and sets aside a record that
-    /// was cut short. What was read is on disk when this returns.
+    /// Opens the session in this directory: checks every line, and moves a record that was cut
+    /// short to a file of its own. Everything read is durable on return.
     ///
     /// # Errors
     /// See [`OpenError`]. Nothing is changed then.
-    pub fn open(session_dir: &Path) -> Result<Opened, OpenError> {
+    pub fn open(session_dir: &Path) -> Result<OpenedJournal, OpenError> {
         let path = session_dir.join(FILE);
         let file = reader::open_as(&path, disk::open_file).map_err(|error| {
             if let ReadError::Io { path, source } = &error
@@ -215,20 +219,20 @@ impl Journal {
             }
             Err(source) => return Err(ReadError::Io { path, source }.into()),
         }
-        let mut reader = Reader::new(file.try_clone().map_err(cannot_mend)?, session_dir);
-        let past = past::past(&mut reader)?;
+        let mut reader = JournalReader::new(file.try_clone().map_err(cannot_mend)?, session_dir);
+        let past = resume_state::past(&mut reader)?;
         let torn = mend(&file, reader.tail(), session_dir).map_err(cannot_mend)?;
         let last_seq = reader.last_seq();
         let blobs = Blobs::at(session_dir.join(BLOBS));
         let journal = Self { file, path, blobs, last_seq, closed: None };
-        Ok(Opened { journal, past, torn })
+        Ok(OpenedJournal { journal, past, torn })
     }
 
-    /// Appends a record, and returns its number. One that is a barrier is on disk by then.
+    /// Appends a record and returns its number. A barrier is durable on return.
     ///
     /// # Errors
     /// See [`AppendError`]. After one of writing or syncing, nothing more is taken.
-    pub fn append(&mut self, record: &Record) -> Result<u64, AppendError> {
+    pub fn append(&mut self, record: &JournalRecord) -> Result<u64, AppendError> {
         self.append_all(std::slice::from_ref(record))
     }
 
@@ -236,13 +240,13 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::append`].
-    pub fn append_all(&mut self, records: &[Record]) -> Result<u64, AppendError> {
+    pub fn append_all(&mut self, records: &[JournalRecord]) -> Result<u64, AppendError> {
         self.check_open()?;
         let time = disk::now();
         let mut lines = String::new();
         for (seq, record) in (self.last_seq + 1..).zip(records) {
             let (kind, mut fields) = record.to_fields()?;
-            bulk::put_out(&mut fields, &self.blobs).map_err(|error| self.close(error.into()))?;
+            spill::put_out(&mut fields, &self.blobs).map_err(|error| self.close(error.into()))?;
             let line = line::seal(seq, time, &kind, &fields);
             if line.len() > LINE_CAP {
                 return Err(AppendError::TooLong { bytes: line.len() });
@@ -254,7 +258,7 @@ impl Journal {
             let path = self.path.clone();
             self.close(AppendError::Write { path, source })
         })?;
-        if records.iter().any(Record::barrier) {
+        if records.iter().any(JournalRecord::barrier) {
             self.sync()?;
         }
         self.last_seq += records.len() as u64;
@@ -295,7 +299,7 @@ impl Journal {
     }
 }
 
-/// Whether this can be a session's name. Anything else could lead out of the directory of sessions.
+/// True if this is a valid session ID. Any other text could lead outside the directory of sessions.
 #[must_use]
 pub fn is_session_name(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -303,7 +307,7 @@ pub fn is_session_name(id: &str) -> bool {
 }
 
 /// Leaves the file at the end of a whole line, and on disk.
-fn mend(file: &File, tail: Tail, dir: &Path) -> io::Result<Option<Torn>> {
+fn mend(file: &File, tail: Tail, dir: &Path) -> io::Result<Option<TornRecord>> {
     match tail {
         Tail::Clean => file.sync_data().map(|()| None),
         Tail::Unended => {
@@ -313,7 +317,7 @@ fn mend(file: &File, tail: Tail, dir: &Path) -> io::Result<Option<Torn>> {
         }
         Tail::Torn { offset, bytes } => {
             let kept = disk::set_aside(file, offset, dir, "journal")?;
-            Ok(Some(Torn { kept, bytes }))
+            Ok(Some(TornRecord { kept, bytes }))
         }
     }
 }
@@ -330,9 +334,9 @@ mod tests {
         let file = OpenOptions::new().read(true).append(true).open("/dev/null").unwrap();
         let (path, blobs) = (PathBuf::from("/dev/null"), Blobs::at(PathBuf::from("/nowhere")));
         let mut journal = Journal { file, path, blobs, last_seq: 0, closed: None };
-        let no_barrier = Record::Start { call: 1, tool_kind: crate::ToolKind::Query };
+        let no_barrier = JournalRecord::Start { call: 1, tool_kind: crate::ToolKindRecord::Query };
         assert_eq!(journal.append(&no_barrier).unwrap(), 1);
-        let barrier = Record::Prompt { text: String::new() };
+        let barrier = JournalRecord::Prompt { text: String::new() };
         assert!(matches!(journal.append(&barrier), Err(AppendError::Sync { .. })));
         assert_eq!(journal.last_seq(), 1);
         assert!(matches!(journal.append(&no_barrier), Err(AppendError::ReadOnly { .. })));
@@ -344,9 +348,9 @@ mod tests {
         let file = OpenOptions::new().read(true).append(true).open("/dev/null").unwrap();
         let (path, blobs) = (PathBuf::from("/dev/null"), Blobs::at(PathBuf::from("/dev/null/x")));
         let mut journal = Journal { file, path, blobs, last_seq: 0, closed: None };
-        let long = Record::Prompt { text: "x".repeat(70_000) };
+        let long = JournalRecord::Prompt { text: "x".repeat(70_000) };
         assert!(matches!(journal.append(&long), Err(AppendError::Blob(_))));
-        let short = Record::Start { call: 1, tool_kind: crate::ToolKind::Query };
+        let short = JournalRecord::Start { call: 1, tool_kind: crate::ToolKindRecord::Query };
         assert!(matches!(journal.append(&short), Err(AppendError::ReadOnly { .. })));
     }
 }

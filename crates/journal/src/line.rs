@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// What a line ends with, around its eight digits.
+/// The end of a line, around its eight-digit checksum.
 const SEAL: &str = r#","crc":""#;
 const SEAL_LENGTH: usize = SEAL.len() + 8 + r#""}"#.len();
 
@@ -21,20 +21,20 @@ pub(crate) const LINE_CAP: usize = 64 << 20;
 
 /// A line that passed its checksum.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct JournalLine {
     pub seq: u64,
     pub time: u64,
     pub kind: String,
     pub fields: Map<String, Value>,
 }
 
-/// What is wrong with a line.
+/// Damage of a line.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
+pub enum LineDamage {
     /// It does not end as a record does, or is no JSON.
     #[error("it is no record")]
     NoRecord,
-    /// Bytes of it changed.
+    /// The checksum does not match.
     #[error("its checksum does not fit its text")]
     Checksum,
     /// The line end after it changed.
@@ -43,15 +43,15 @@ pub enum Damage {
     /// Records before it are missing, doubled or moved.
     #[error("it is number {found} where {expected} should be")]
     Sequence {
-        /// What it says.
+        /// The number found.
         found: u64,
-        /// What it should say.
+        /// The number expected.
         expected: u64,
     },
-    /// Its kind is known and its fields are not what that kind has.
+    /// Its kind is known, but its fields do not match that kind.
     #[error("its fields are not those of its kind")]
     Fields(#[source] serde_json::Error),
-    /// A long text of it cannot be read.
+    /// A long text that it refers to cannot be read.
     #[error("a text kept beside the journal cannot be used")]
     Blob(#[source] BlobError),
     /// It is longer than any record.
@@ -72,15 +72,15 @@ pub(crate) fn seal(seq: u64, time: u64, kind: &str, fields: &Map<String, Value>)
     line
 }
 
-/// Whether the line, which comes without its line end, is as it was written.
-pub(crate) fn check(line: &[u8]) -> Result<(), Damage> {
-    let body_length = line.len().checked_sub(SEAL_LENGTH).ok_or(Damage::NoRecord)?;
+/// Checks a line, given without its line end, against its checksum.
+pub(crate) fn check(line: &[u8]) -> Result<(), LineDamage> {
+    let body_length = line.len().checked_sub(SEAL_LENGTH).ok_or(LineDamage::NoRecord)?;
     let (body, end) = line.split_at(body_length);
     if !end.starts_with(SEAL.as_bytes()) || !end.ends_with(br#""}"#) {
-        return Err(Damage::NoRecord);
+        return Err(LineDamage::NoRecord);
     }
     if end[SEAL.len()..SEAL.len() + 8] != digits(crc32fast::hash(body)) {
-        return Err(Damage::Checksum);
+        return Err(LineDamage::Checksum);
     }
     Ok(())
 }
@@ -96,18 +96,18 @@ fn digits(checksum: u32) -> [u8; 8] {
 }
 
 /// The record on this line, which comes without its line end.
-pub(crate) fn open(line: &[u8]) -> Result<Line, Damage> {
+pub(crate) fn open(line: &[u8]) -> Result<JournalLine, LineDamage> {
     check(line)?;
     let mut fields: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|_| Damage::NoRecord)?;
+        serde_json::from_slice(line).map_err(|_| LineDamage::NoRecord)?;
     fields.remove("crc");
     let number = |value: Option<Value>| value.as_ref().and_then(Value::as_u64);
-    let seq = number(fields.remove("seq")).ok_or(Damage::NoRecord)?;
-    let time = number(fields.remove("time")).ok_or(Damage::NoRecord)?;
+    let seq = number(fields.remove("seq")).ok_or(LineDamage::NoRecord)?;
+    let time = number(fields.remove("time")).ok_or(LineDamage::NoRecord)?;
     let Some(Value::String(kind)) = fields.remove("kind") else {
-        return Err(Damage::NoRecord);
+        return Err(LineDamage::NoRecord);
     };
-    Ok(Line { seq, time, kind, fields })
+    Ok(JournalLine { seq, time, kind, fields })
 }
 
 /// The number that a line begins with, unchecked: enough to find one's way in a file.
@@ -123,7 +123,7 @@ pub(crate) fn seq_and_time(line: &[u8]) -> Option<(u64, u64)> {
     rest.starts_with(b",").then_some((seq, time))
 }
 
-/// The number that these bytes begin with, and what stands behind it.
+/// The leading number of these bytes, and the bytes after it.
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0_u64;
     let mut length = 0;
@@ -134,32 +134,32 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (length > 0).then(|| (number, &bytes[length..]))
 }
 
-/// What stands at the front of a line: enough to tell whether the rest is of interest.
+/// The leading fields of a line: enough to decide if the rest must be parsed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Front<'a> {
+pub(crate) struct LineFront<'a> {
     pub seq: u64,
     pub kind: Cow<'a, str>,
     /// Of kinds that are about a call.
     pub call: Option<u32>,
 }
 
-/// Reads the front of a line that passed its checksum, which stands for all that is not read. Long
-/// texts stand behind.
-pub(crate) fn front(line: &[u8]) -> Result<Front<'_>, Damage> {
+/// Parses the leading fields of a line whose checksum matched; the checksum covers the rest. Long
+/// texts come last.
+pub(crate) fn front(line: &[u8]) -> Result<LineFront<'_>, LineDamage> {
     if let Some(front) = plain_front(line) {
         return Ok(front);
     }
-    let mut front = Front::default();
+    let mut front = LineFront::default();
     // An end before the line's own is an error to the parser and none to us.
     let _ = serde_json::Deserializer::from_slice(line).deserialize_map(Fill(&mut front));
     if front.seq == 0 || front.kind.is_empty() {
-        return Err(Damage::NoRecord);
+        return Err(LineDamage::NoRecord);
     }
     Ok(front)
 }
 
 /// The front as this build writes it, which most lines have: read without a parser.
-fn plain_front(line: &[u8]) -> Option<Front<'_>> {
+fn plain_front(line: &[u8]) -> Option<LineFront<'_>> {
     let (seq, rest) = number(line.strip_prefix(br#"{"seq":"#)?)?;
     let (_, rest) = number(rest.strip_prefix(br#","time":"#)?)?;
     let rest = rest.strip_prefix(br#","kind":""#)?;
@@ -175,11 +175,11 @@ fn plain_front(line: &[u8]) -> Option<Front<'_>> {
             Some(u32::try_from(call).ok()?)
         }
     };
-    (seq > 0).then_some(Front { seq, kind: Cow::Borrowed(kind), call })
+    (seq > 0).then_some(LineFront { seq, kind: Cow::Borrowed(kind), call })
 }
 
-/// Fills the front until what follows is the bulk of the record.
-struct Fill<'f, 'a>(&'f mut Front<'a>);
+/// Fills the leading fields until the bulk of the record begins.
+struct Fill<'f, 'a>(&'f mut LineFront<'a>);
 
 impl<'de> Visitor<'de> for Fill<'_, 'de> {
     type Value = ();
@@ -189,11 +189,11 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Word(name)) = map.next_key()? {
+        while let Some(BorrowedText(name)) = map.next_key()? {
             match &*name {
                 "seq" => self.0.seq = map.next_value()?,
                 "kind" => {
-                    Word(self.0.kind) = map.next_value()?;
+                    BorrowedText(self.0.kind) = map.next_value()?;
                     if !about_a_call(&self.0.kind) {
                         break;
                     }
@@ -211,7 +211,7 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
 
 /// A text that is not copied where it need not be.
 #[derive(Deserialize)]
-struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_front_is_the_same_with_and_without_a_parser() {
         let parsed = |line: &[u8]| {
-            let mut front = Front::default();
+            let mut front = LineFront::default();
             let _ = serde_json::Deserializer::from_slice(line).deserialize_map(Fill(&mut front));
             (front.seq, front.kind.into_owned(), front.call)
         };

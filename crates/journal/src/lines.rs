@@ -4,16 +4,16 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// What is read at once.
+/// Bytes per read.
 const STEP: usize = 64 << 10;
 
 /// The lines of a file, one at a time.
 #[derive(Debug)]
-pub(crate) struct Lines<R = File> {
+pub(crate) struct LineReader<R = File> {
     input: R,
-    /// What was read; grows for a line that is longer.
+    /// The buffer; grows for a longer line.
     bytes: Vec<u8>,
-    /// Where what was read ends.
+    /// End of the data in the buffer.
     filled: usize,
     /// The line that was taken last.
     line: std::ops::Range<usize>,
@@ -21,29 +21,29 @@ pub(crate) struct Lines<R = File> {
     next: usize,
 }
 
-/// What was taken.
+/// The result of taking a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum NextLine {
     /// A line, without its line end.
     Line,
-    /// What stands behind the last line end, perhaps nothing; behind that, nothing.
+    /// The bytes after the last line end, perhaps none; afterwards nothing.
     Rest,
     /// The beginning of a line that is longer than it may be.
     TooLong,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     pub(crate) fn of(input: R) -> Self {
         Self { input, bytes: Vec::new(), filled: 0, line: 0..0, next: 0 }
     }
 
-    /// What was taken last.
+    /// The range taken last.
     pub(crate) fn line(&self) -> &[u8] {
         &self.bytes[self.line.clone()]
     }
 
     /// Takes the next line, of `most` bytes at most.
-    pub(crate) fn take(&mut self, most: usize) -> io::Result<Taken> {
+    pub(crate) fn take(&mut self, most: usize) -> io::Result<NextLine> {
         let mut searched = self.next;
         loop {
             let end = memchr::memchr(b'\n', &self.bytes[searched..self.filled]);
@@ -51,11 +51,11 @@ impl<R: Read> Lines<R> {
             let length = end.unwrap_or(self.filled) - self.next;
             self.line = self.next..self.next + length.min(most + 1);
             if length > most {
-                return Ok(Taken::TooLong);
+                return Ok(NextLine::TooLong);
             }
             if let Some(end) = end {
                 self.next = end + 1;
-                return Ok(Taken::Line);
+                return Ok(NextLine::Line);
             }
             if self.filled == self.bytes.len() {
                 self.make_room();
@@ -65,7 +65,7 @@ impl<R: Read> Lines<R> {
                 Ok(0) => {
                     self.line = self.next..self.filled;
                     self.next = self.filled;
-                    return Ok(Taken::Rest);
+                    return Ok(NextLine::Rest);
                 }
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -74,7 +74,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Drops the lines that were taken; where there is none, the next line is a long one.
+    /// Drops the lines taken so far; if there are none, the next line is longer than the buffer.
     fn make_room(&mut self) {
         if self.next == 0 {
             let mut more = vec![0; (self.bytes.len() * 2).max(STEP)];
@@ -104,15 +104,15 @@ mod tests {
         }
     }
 
-    fn taken(bytes: &[u8], piece: usize, most: usize) -> Vec<(Taken, Vec<u8>)> {
-        let mut lines = Lines::of(Pieces(bytes, piece));
+    fn taken(bytes: &[u8], piece: usize, most: usize) -> Vec<(NextLine, Vec<u8>)> {
+        let mut lines = LineReader::of(Pieces(bytes, piece));
         let mut all = Vec::new();
         loop {
             let found = lines.take(most).unwrap();
             all.push((found, lines.line().to_vec()));
-            if found != Taken::Line {
+            if found != NextLine::Line {
                 assert_eq!(lines.take(most).unwrap(), found);
-                assert!(found == Taken::TooLong || lines.line().is_empty());
+                assert!(found == NextLine::TooLong || lines.line().is_empty());
                 return all;
             }
         }
@@ -122,13 +122,13 @@ mod tests {
     fn a_line_may_be_as_long_as_it_may_and_no_longer() {
         for piece in [1, 3, usize::MAX] {
             let all = taken(b"1234\n\n12345\nx", piece, 4);
-            let lines = [b"1234".to_vec(), Vec::new()].map(|line| (Taken::Line, line));
+            let lines = [b"1234".to_vec(), Vec::new()].map(|line| (NextLine::Line, line));
             assert_eq!(all[..2], lines);
-            assert_eq!(all[2], (Taken::TooLong, b"12345".to_vec()));
+            assert_eq!(all[2], (NextLine::TooLong, b"12345".to_vec()));
         }
         let long = vec![b'x'; 3 * STEP];
         let text = [&long[..], b"\n", &long[..]].concat();
-        let want = vec![(Taken::Line, long.clone()), (Taken::Rest, long)];
+        let want = vec![(NextLine::Line, long.clone()), (NextLine::Rest, long)];
         assert_eq!(taken(&text, 1000, 3 * STEP), want);
     }
 
@@ -141,7 +141,7 @@ mod tests {
             let got: Vec<_> = taken(text.as_bytes(), piece, 40);
             let want: Vec<_> = text.split('\n').map(|line| line.as_bytes().to_vec()).collect();
             prop_assert_eq!(got.iter().map(|(_, line)| line.clone()).collect::<Vec<_>>(), want);
-            prop_assert!(got[..got.len() - 1].iter().all(|(found, _)| *found == Taken::Line));
+            prop_assert!(got[..got.len() - 1].iter().all(|(found, _)| *found == NextLine::Line));
         }
     }
 }

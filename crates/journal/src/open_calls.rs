@@ -1,6 +1,6 @@
 //! Which calls were open when a session's journal ended.
 
-use crate::{Basis, Progress, Record, ToolKind};
+use crate::{BasisRecord, CallProgress, JournalRecord, ToolKindRecord};
 use std::collections::BTreeMap;
 
 /// A call that has no end on disk.
@@ -12,36 +12,36 @@ pub struct OpenCall {
     pub use_id: String,
     /// The tool's name.
     pub tool: String,
-    /// Whether it looks or changes. A query may be run again; a mutation that may have run never.
-    pub tool_kind: ToolKind,
+    /// Query or mutation. A query may run again; a mutation that may have run never does.
+    pub tool_kind: ToolKindRecord,
     /// Its arguments as JSON text.
     pub input: String,
-    /// Whether it was let go.
-    pub progress: Progress,
-    /// Why it was decided as it was, where it was and that is told.
-    pub basis: Option<Basis>,
+    /// True if `Go` was sent.
+    pub progress: CallProgress,
+    /// The reason of its verdict, if there is one to report.
+    pub basis: Option<BasisRecord>,
     /// That it is not to run, where that was decided. Its result was lost, the decision holds.
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedCall>,
 }
 
 /// A decision that a call does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
+pub enum RefusedCall {
     /// A person, a rule or a mode said no.
     Denied {
-        /// What the model is told.
+        /// The text for the model.
         message: String,
     },
-    /// Nobody answered in time.
+    /// No answer came in time.
     Expired,
 }
 
 /// The calls that were proposed and have no end, by number.
-pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<OpenCall> {
+pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> Vec<OpenCall> {
     let mut open = BTreeMap::new();
     for record in records {
         match record {
-            Record::Proposed { call, use_id, tool, tool_kind, input } => {
+            JournalRecord::Proposed { call, use_id, tool, tool_kind, input } => {
                 let fresh = OpenCall {
                     number: *call,
                     use_id: use_id.clone(),
@@ -49,49 +49,49 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
                     tool_kind: *tool_kind,
                     input: input.clone(),
                     basis: None,
-                    progress: Progress::NeverStarted,
+                    progress: CallProgress::NeverStarted,
                     refused: None,
                 };
                 open.insert(*call, fresh);
             }
-            Record::Start { call, .. } => {
+            JournalRecord::Start { call, .. } => {
                 if let Some(started) = open.get_mut(call) {
-                    started.progress = Progress::MayHaveRun;
+                    started.progress = CallProgress::MayHaveRun;
                 }
             }
-            Record::Approved { call, basis, .. } => {
+            JournalRecord::Approved { call, basis, .. } => {
                 if let Some(approved) = open.get_mut(call) {
                     approved.basis = Some(basis.clone());
                 }
             }
-            Record::Denied { call, message, basis } => {
+            JournalRecord::Denied { call, message, basis } => {
                 if let Some(denied) = open.get_mut(call) {
                     denied.basis = Some(basis.clone());
-                    denied.refused = Some(Refused::Denied { message: message.clone() });
+                    denied.refused = Some(RefusedCall::Denied { message: message.clone() });
                 }
             }
-            Record::Expired { call } => {
+            JournalRecord::Expired { call } => {
                 if let Some(expired) = open.get_mut(call) {
-                    expired.refused = Some(Refused::Expired);
+                    expired.refused = Some(RefusedCall::Expired);
                 }
             }
-            Record::Result { call, .. } | Record::Interrupted { call, .. } => {
+            JournalRecord::Result { call, .. } | JournalRecord::Interrupted { call, .. } => {
                 open.remove(call);
             }
-            Record::Session(_)
-            | Record::Prompt { .. }
-            | Record::Queued { .. }
-            | Record::TakenBack
-            | Record::Compacted { .. }
-            | Record::Changed { .. }
-            | Record::Learned { .. }
-            | Record::Seen { .. }
-            | Record::Answer { .. }
-            | Record::Asked { .. }
-            | Record::Tampered { .. }
-            | Record::TurnEnded { .. }
-            | Record::Closed
-            | Record::Unknown { .. } => {}
+            JournalRecord::Session(_)
+            | JournalRecord::Prompt { .. }
+            | JournalRecord::Queued { .. }
+            | JournalRecord::TakenBack
+            | JournalRecord::Compacted { .. }
+            | JournalRecord::Changed { .. }
+            | JournalRecord::Learned { .. }
+            | JournalRecord::Seen { .. }
+            | JournalRecord::Answer { .. }
+            | JournalRecord::Asked { .. }
+            | JournalRecord::Tampered { .. }
+            | JournalRecord::TurnEnded { .. }
+            | JournalRecord::Closed
+            | JournalRecord::Unknown { .. } => {}
         }
     }
     open.into_values().collect()

@@ -1,5 +1,5 @@
-//! Reads a journal from its end, or from before a given record, without reading what stands in
-//! front: for screens that show the newest records of a long session and turn pages back.
+//! Reads a journal backwards, from its end or from a given record, without reading the records
+//! before. Used by screens that show the newest records of a long session and page back.
 //!
 //! Lines are numbered and in order, so that the place of a record is found by halving the file;
 //! there is no index that could be wrong. Each line on a page passes its checksum and follows on
@@ -7,8 +7,8 @@
 
 use crate::blobs::Blobs;
 use crate::line;
-use crate::reader::{self, BLOBS, Behind, FILE, Texts};
-use crate::{Damage, Entry, ReadError, header, read};
+use crate::reader::{self, BLOBS, BlobTexts, FILE, TailKind};
+use crate::{JournalEntry, LineDamage, ReadError, header, read};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ use std::path::{Path, PathBuf};
 /// A page has this many bytes of text at most, and one record at least. Stops a page of long texts
 /// from outgrowing the memory and the wire to a client.
 const PAGE_BYTES: usize = 8 << 20;
-/// What is read at once.
+/// Bytes per read.
 const STEP: u64 = 64 << 10;
 
 /// The newest records of the session in this directory that `shown` makes something of: at most so
 /// many, in their order. Needs no lock and changes nothing.
 ///
 /// # Errors
-/// As [`read`], and where a line that is looked at is damaged.
+/// Like [`read`]; also fails if a parsed line is damaged.
 pub fn newest<T>(
     session_dir: &Path,
     most: usize,
-    shown: impl FnMut(Entry) -> Option<T>,
+    shown: impl FnMut(JournalEntry) -> Option<T>,
 ) -> Result<Vec<T>, ReadError> {
     page(session_dir, u64::MAX, most, shown)
 }
@@ -41,9 +41,9 @@ pub fn page<T>(
     session_dir: &Path,
     before: u64,
     most: usize,
-    mut shown: impl FnMut(Entry) -> Option<T>,
+    mut shown: impl FnMut(JournalEntry) -> Option<T>,
 ) -> Result<Vec<T>, ReadError> {
-    // A newer format is refused before anything of it is looked at.
+    // A newer format is refused before any of its content is parsed.
     header(session_dir)?;
     let mut backwards = Backwards::open(session_dir, before)?;
     let mut page = Vec::new();
@@ -101,22 +101,22 @@ impl Backwards {
         Ok(end.unwrap_or(length))
     }
 
-    /// Looks at what stands behind the last line end, if it begins at the end of the file.
+    /// Checks the bytes after the last line end, if the reading starts at the end of the file.
     fn judge_end(&mut self) -> Result<(), ReadError> {
         let rest = self.take_line().map_err(|source| self.io(source))?;
         match reader::behind(&rest) {
-            Behind::Nothing | Behind::Torn => Ok(()),
-            Behind::Unended => {
+            TailKind::Nothing | TailKind::Torn => Ok(()),
+            TailKind::Unended => {
                 self.lines.extend(rest);
                 self.lines.push(b'\n');
                 Ok(())
             }
-            Behind::LineEndChanged => Err(self.fault(Damage::LineEnd)),
+            TailKind::LineEndChanged => Err(self.fault(LineDamage::LineEnd)),
         }
     }
 
     /// The record before the last one given out, and how long its texts are.
-    fn next_entry(&mut self) -> Result<Option<(Entry, usize)>, ReadError> {
+    fn next_entry(&mut self) -> Result<Option<(JournalEntry, usize)>, ReadError> {
         loop {
             if self.lines.is_empty() && self.start == 0 {
                 return Ok(None);
@@ -128,19 +128,19 @@ impl Backwards {
                 continue;
             }
             let (entry, taken_in) = line::open(&line)
-                .and_then(|line| reader::entry(line, &self.blobs, Texts::TakeIn))
+                .and_then(|line| reader::entry(line, &self.blobs, BlobTexts::TakeIn))
                 .map_err(|damage| self.fault(damage))?;
             let found = entry.seq;
             let expected = self.expected.unwrap_or(found);
             if found != expected || found == 0 {
-                return Err(self.fault(Damage::Sequence { found, expected }));
+                return Err(self.fault(LineDamage::Sequence { found, expected }));
             }
             self.expected = Some(found - 1);
             return Ok(Some((entry, line.len() + taken_in)));
         }
     }
 
-    /// Takes what stands behind the last line end of `lines`; reads on backwards until there is one.
+    /// Takes the bytes after the last line end of `lines`; reads backwards until there is one.
     fn take_line(&mut self) -> io::Result<Vec<u8>> {
         let mut step = STEP;
         let mut searched = self.lines.len();
@@ -165,8 +165,8 @@ impl Backwards {
         }
     }
 
-    /// What is wrong, with the line: it is known only from the front.
-    fn fault(&self, damage: Damage) -> ReadError {
+    /// The damage and its line number, which only reading from the start can tell.
+    fn fault(&self, damage: LineDamage) -> ReadError {
         let from_the_front =
             read(&self.dir).map(|reader| reader.without_texts().find_map(Result::err));
         match from_the_front {
@@ -193,20 +193,20 @@ fn first_from(file: &File, number: u64, length: u64) -> io::Result<Option<u64>> 
     while end - low > STEP {
         let middle = low + (end - low) / 2;
         match line_from(file, middle, end)? {
-            Probe::Line { start, seq } if seq < number => low = start,
-            Probe::Line { start, .. } => {
+            FirstLine::Line { start, seq } if seq < number => low = start,
+            FirstLine::Line { start, .. } => {
                 high = Some(start);
                 end = middle;
             }
-            Probe::NoLine => end = middle,
-            Probe::NoNumber => return Ok(None),
+            FirstLine::NoLine => end = middle,
+            FirstLine::NoNumber => return Ok(None),
         }
     }
     Ok(high)
 }
 
 /// The first line that begins in a part of the file.
-enum Probe {
+enum FirstLine {
     /// With its place and number.
     Line {
         start: u64,
@@ -217,7 +217,7 @@ enum Probe {
     NoNumber,
 }
 
-fn line_from(mut file: &File, from: u64, to: u64) -> io::Result<Probe> {
+fn line_from(mut file: &File, from: u64, to: u64) -> io::Result<FirstLine> {
     /// Holds the beginning of a line up to its number.
     const HEAD: usize = 32;
     file.seek(SeekFrom::Start(from))?;
@@ -228,7 +228,7 @@ fn line_from(mut file: &File, from: u64, to: u64) -> io::Result<Probe> {
         let Some(position) = position.map(|position| searched + position + 1) else {
             searched = part.len();
             if from + searched as u64 >= to || file.take(STEP).read_to_end(&mut part)? == 0 {
-                return Ok(Probe::NoLine);
+                return Ok(FirstLine::NoLine);
             }
             continue;
         };
@@ -237,11 +237,11 @@ fn line_from(mut file: &File, from: u64, to: u64) -> io::Result<Probe> {
         }
         let start = from + position as u64;
         if start >= to {
-            return Ok(Probe::NoLine);
+            return Ok(FirstLine::NoLine);
         }
         return Ok(match line::seq(&part[position..]) {
-            Some(seq) => Probe::Line { start, seq },
-            None => Probe::NoNumber,
+            Some(seq) => FirstLine::Line { start, seq },
+            None => FirstLine::NoNumber,
         });
     }
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 /// A path as the kernel has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "PathSpelling", into = "PathSpelling")]
 pub struct StoredPath(pub PathBuf);
 
 /// The two spellings on disk.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum PathSpelling {
     Text(String),
     Hex { hex: String },
 }
@@ -24,7 +24,7 @@ impl<P: AsRef<Path>> From<P> for StoredPath {
     }
 }
 
-impl From<StoredPath> for Written {
+impl From<StoredPath> for PathSpelling {
     fn from(path: StoredPath) -> Self {
         match path.0.into_os_string().into_string() {
             Ok(text) => Self::Text(text),
@@ -35,13 +35,13 @@ impl From<StoredPath> for Written {
     }
 }
 
-impl TryFrom<Written> for StoredPath {
+impl TryFrom<PathSpelling> for StoredPath {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: PathSpelling) -> Result<Self, String> {
         match written {
-            Written::Text(text) => Ok(Self(PathBuf::from(text))),
-            Written::Hex { hex } => {
+            PathSpelling::Text(text) => Ok(Self(PathBuf::from(text))),
+            PathSpelling::Hex { hex } => {
                 let bytes = bytes_of(&hex).ok_or("a path's hex digits are not pairs of 0 to f")?;
                 Ok(Self(PathBuf::from(OsString::from_vec(bytes))))
             }

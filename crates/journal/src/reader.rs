@@ -1,9 +1,9 @@
 //! Reads a session's journal record by record, and never past a damaged one.
 
 use crate::blobs::Blobs;
-use crate::line::{self, LINE_CAP, Line};
-use crate::lines::{Lines, Taken};
-use crate::{Damage, Entry, FORMAT, Header, Record, bulk};
+use crate::line::{self, JournalLine, LINE_CAP};
+use crate::lines::{LineReader, NextLine};
+use crate::{FORMAT, JournalEntry, JournalRecord, LineDamage, SessionHeader, spill};
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) const BLOBS: &str = "blobs";
 /// Why a journal cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// There is none.
+    /// The journal does not exist.
     #[error("there is no session journal at {path}")]
     Missing {
         /// Where it was looked for.
@@ -43,7 +43,7 @@ pub enum ReadError {
     /// Something else has its name.
     #[error("{path} is no file; move it away, or remove the session's directory")]
     NoFile {
-        /// What stands there.
+        /// The content found.
         path: PathBuf,
     },
     /// The session was cut short before its first record was whole: nothing is lost with it.
@@ -67,7 +67,7 @@ pub enum ReadError {
         /// The agentd that wrote it.
         writer: String,
     },
-    /// A line is not what was written.
+    /// A line is damaged.
     #[error(
         "{path}, line {line} is damaged; the session does not go on behind it, but the {last_good} \
          records before it are good and can be forked into a new session"
@@ -77,23 +77,23 @@ pub enum ReadError {
         path: PathBuf,
         /// Counted from 1.
         line: u64,
-        /// The record before it; 0 where there is none.
+        /// The number of the record before it; 0 if there is none.
         last_good: u64,
-        /// What is wrong with it.
+        /// The damage.
         #[source]
-        damage: Damage,
+        damage: LineDamage,
     },
 }
 
-/// What stands behind the last whole line.
+/// The bytes after the last whole line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
     /// Nothing.
     Clean,
     /// The last record is whole, and only its line end is not there.
     Unended,
-    /// The beginning of a record whose writing was cut short. It was never synced, so that nothing
-    /// was done because of it.
+    /// The beginning of a record whose write was cut short. It was never synced, so no action
+    /// depends on it.
     Torn {
         /// Where it begins in the file.
         offset: u64,
@@ -104,8 +104,8 @@ pub enum Tail {
 
 /// The records of a journal, in order. Ends after the first error.
 #[derive(Debug)]
-pub struct Reader {
-    lines: Lines,
+pub struct JournalReader {
+    lines: LineReader,
     path: PathBuf,
     pub(crate) blobs: Blobs,
     /// Records given out so far; also the lines.
@@ -114,12 +114,12 @@ pub struct Reader {
     offset: u64,
     tail: Tail,
     ended: bool,
-    texts: Texts,
+    texts: BlobTexts,
 }
 
-/// What a reader does about texts that are kept beside the journal.
+/// The treatment of separately stored texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Texts {
+pub(crate) enum BlobTexts {
     /// Puts them back.
     TakeIn,
     /// Leaves them out: where each was, the text is empty.
@@ -131,8 +131,8 @@ pub(crate) enum Texts {
 ///
 /// # Errors
 /// Where there is no journal or it may not be read.
-pub fn read(session_dir: &Path) -> Result<Reader, ReadError> {
-    Ok(Reader::new(open(&session_dir.join(FILE))?, session_dir))
+pub fn read(session_dir: &Path) -> Result<JournalReader, ReadError> {
+    Ok(JournalReader::new(open(&session_dir.join(FILE))?, session_dir))
 }
 
 /// The journal at this path, to read.
@@ -140,7 +140,8 @@ pub(crate) fn open(path: &Path) -> Result<File, ReadError> {
     open_as(path, |path| File::open(path))
 }
 
-/// Opens a journal in a way. Opening a named pipe would wait for somebody at its other end.
+/// Opens a journal without blocking. Opening a named pipe would wait for another process at its
+/// other end.
 pub(crate) fn open_as(
     path: &Path,
     open: impl FnOnce(&Path) -> io::Result<File>,
@@ -165,37 +166,37 @@ pub(crate) fn open_as(
 ///
 /// # Errors
 /// As [`read`], and where the first record is damaged.
-pub fn header(session_dir: &Path) -> Result<Header, ReadError> {
+pub fn header(session_dir: &Path) -> Result<SessionHeader, ReadError> {
     match read(session_dir)?.next() {
-        Some(Ok(Entry { record: Record::Session(header), .. })) => Ok(header),
+        Some(Ok(JournalEntry { record: JournalRecord::Session(header), .. })) => Ok(header),
         Some(Err(error)) => Err(error),
         // The reader lets nothing else through as the first record.
         Some(Ok(_)) | None => Err(ReadError::NoHeader { path: session_dir.join(FILE) }),
     }
 }
 
-impl Reader {
+impl JournalReader {
     pub(crate) fn new(file: File, session_dir: &Path) -> Self {
         Self {
-            lines: Lines::of(file),
+            lines: LineReader::of(file),
             path: session_dir.join(FILE),
             blobs: Blobs::at(session_dir.join(BLOBS)),
             read: 0,
             offset: 0,
             tail: Tail::Clean,
             ended: false,
-            texts: Texts::TakeIn,
+            texts: BlobTexts::TakeIn,
         }
     }
 
     /// Leaves long texts empty instead of reading them, for those who look at other fields.
     #[must_use]
     pub fn without_texts(mut self) -> Self {
-        self.texts = Texts::LeaveOut;
+        self.texts = BlobTexts::LeaveOut;
         self
     }
 
-    /// What stands behind the last record; known once the records are at their end.
+    /// The bytes after the last record; known once all records are read.
     #[must_use]
     pub fn tail(&self) -> Tail {
         self.tail
@@ -211,28 +212,28 @@ impl Reader {
         self.lines.line()
     }
 
-    /// Takes the next whole line; false where there is none.
+    /// Takes the next whole line; false if there is none.
     pub(crate) fn next_line(&mut self) -> Result<bool, ReadError> {
         let taken = self.lines.take(LINE_CAP);
         match taken.map_err(|source| ReadError::Io { path: self.path.clone(), source })? {
-            Taken::Line => Ok(true),
-            Taken::Rest => self.at_the_end(),
-            Taken::TooLong => Err(self.damaged(Damage::TooLong)),
+            NextLine::Line => Ok(true),
+            NextLine::Rest => self.at_the_end(),
+            NextLine::TooLong => Err(self.damaged(LineDamage::TooLong)),
         }
     }
 
-    /// Judges what stands behind the last line end.
+    /// Classifies the bytes after the last line end.
     fn at_the_end(&mut self) -> Result<bool, ReadError> {
         self.ended = true;
         match behind(self.line()) {
-            Behind::Unended => {
+            TailKind::Unended => {
                 self.tail = Tail::Unended;
                 Ok(true)
             }
-            Behind::LineEndChanged => Err(self.damaged(Damage::LineEnd)),
-            Behind::Nothing | Behind::Torn if self.read == 0 => Err(self.no_header()),
-            Behind::Nothing => Ok(false),
-            Behind::Torn => {
+            TailKind::LineEndChanged => Err(self.damaged(LineDamage::LineEnd)),
+            TailKind::Nothing | TailKind::Torn if self.read == 0 => Err(self.no_header()),
+            TailKind::Nothing => Ok(false),
+            TailKind::Torn => {
                 self.tail = Tail::Torn { offset: self.offset, bytes: self.line().len() as u64 };
                 Ok(false)
             }
@@ -240,7 +241,7 @@ impl Reader {
     }
 
     /// The record of the line that was taken.
-    pub(crate) fn entry(&mut self) -> Result<Entry, ReadError> {
+    pub(crate) fn entry(&mut self) -> Result<JournalEntry, ReadError> {
         let opened = line::open(self.line()).map_err(|damage| self.damaged(damage))?;
         self.check_place(opened.seq)?;
         if self.read == 0 {
@@ -253,7 +254,7 @@ impl Reader {
     }
 
     /// The record of a line that stood in its place.
-    pub(crate) fn entry_of(&self, line: &[u8]) -> Result<Entry, ReadError> {
+    pub(crate) fn entry_of(&self, line: &[u8]) -> Result<JournalEntry, ReadError> {
         let entry = line::open(line).and_then(|line| entry(line, &self.blobs, self.texts));
         entry.map(|(entry, _)| entry).map_err(|damage| {
             let line = line::seq(line).unwrap_or_default();
@@ -262,12 +263,12 @@ impl Reader {
         })
     }
 
-    /// Whether a line of this number belongs where it stands.
+    /// True if a line of this number is in its place.
     pub(crate) fn check_place(&self, found: u64) -> Result<(), ReadError> {
         let expected = self.read + 1;
         match found == expected {
             true => Ok(()),
-            false => Err(self.damaged(Damage::Sequence { found, expected })),
+            false => Err(self.damaged(LineDamage::Sequence { found, expected })),
         }
     }
 
@@ -277,11 +278,11 @@ impl Reader {
         self.offset += self.line().len() as u64 + 1;
     }
 
-    /// Looks at the format before at anything that a newer format may have changed.
-    fn check_header(&self, line: &line::Line) -> Result<(), ReadError> {
+    /// Checks the format first, since a newer format may have changed everything else.
+    fn check_header(&self, line: &line::JournalLine) -> Result<(), ReadError> {
         let format = line.fields.get("format").and_then(serde_json::Value::as_u64);
         let (true, Some(found)) = (line.kind == "SESSION", format) else {
-            return Err(self.damaged(Damage::NoRecord));
+            return Err(self.damaged(LineDamage::NoRecord));
         };
         if found > u64::from(FORMAT) {
             let writer = line.fields.get("agentd").and_then(serde_json::Value::as_str);
@@ -294,7 +295,7 @@ impl Reader {
         Ok(())
     }
 
-    pub(crate) fn damaged(&self, damage: Damage) -> ReadError {
+    pub(crate) fn damaged(&self, damage: LineDamage) -> ReadError {
         ReadError::Damaged {
             path: self.path.clone(),
             line: self.read + 1,
@@ -309,27 +310,31 @@ impl Reader {
 }
 
 /// The record of a line, and how many bytes of its texts were kept beside the journal.
-pub(crate) fn entry(line: Line, blobs: &Blobs, texts: Texts) -> Result<(Entry, usize), Damage> {
-    let Line { seq, time, kind, mut fields } = line;
+pub(crate) fn entry(
+    line: JournalLine,
+    blobs: &Blobs,
+    texts: BlobTexts,
+) -> Result<(JournalEntry, usize), LineDamage> {
+    let JournalLine { seq, time, kind, mut fields } = line;
     let taken_in = Cell::new(0);
-    if Record::KINDS.contains(&kind.as_str()) {
+    if JournalRecord::KINDS.contains(&kind.as_str()) {
         let text_of = |digest| match texts {
-            Texts::TakeIn => {
+            BlobTexts::TakeIn => {
                 let text = blobs.get(digest)?;
                 taken_in.set(taken_in.get() + text.len());
                 Ok(text)
             }
-            Texts::LeaveOut => Ok(String::new()),
+            BlobTexts::LeaveOut => Ok(String::new()),
         };
-        bulk::take_in(&mut fields, text_of).map_err(Damage::Blob)?;
+        spill::take_in(&mut fields, text_of).map_err(LineDamage::Blob)?;
     }
-    let record = Record::from_fields(kind, fields).map_err(Damage::Fields)?;
-    Ok((Entry { seq, time, record }, taken_in.get()))
+    let record = JournalRecord::from_fields(kind, fields).map_err(LineDamage::Fields)?;
+    Ok((JournalEntry { seq, time, record }, taken_in.get()))
 }
 
-/// What the bytes behind the last line end of a journal are.
+/// The kinds of bytes after a journal's last line end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum TailKind {
     Nothing,
     /// A whole record that lacks its line end alone.
     Unended,
@@ -339,21 +344,21 @@ pub(crate) enum Behind {
     LineEndChanged,
 }
 
-pub(crate) fn behind(rest: &[u8]) -> Behind {
-    let Some((_, all_but_last)) = rest.split_last() else { return Behind::Nothing };
+pub(crate) fn behind(rest: &[u8]) -> TailKind {
+    let Some((_, all_but_last)) = rest.split_last() else { return TailKind::Nothing };
     if line::open(rest).is_ok() {
-        return Behind::Unended;
+        return TailKind::Unended;
     }
     // A cut leaves less than the record; one byte more means that the line end was changed, and
     // such a record may have been acted on.
     match line::open(all_but_last) {
-        Ok(_) => Behind::LineEndChanged,
-        Err(_) => Behind::Torn,
+        Ok(_) => TailKind::LineEndChanged,
+        Err(_) => TailKind::Torn,
     }
 }
 
-impl Iterator for Reader {
-    type Item = Result<Entry, ReadError>;
+impl Iterator for JournalReader {
+    type Item = Result<JournalEntry, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {

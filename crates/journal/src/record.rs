@@ -1,7 +1,9 @@
-//! The kinds of record in a session's journal, and which of them are synced before going on.
+//! The kinds of record in a session's journal, and which of them must be synced before the session
+//! continues.
 
 use crate::{
-    Basis, Block, Head, Outcome, Progress, Rule, SeenFile, StoredPath, ToolKind, TurnEnd, Usage,
+    BasisRecord, BlockRecord, CallProgress, ChainHead, FileVersionRecord, OutcomeRecord,
+    RuleRecord, StoredPath, ToolKindRecord, TurnEndRecord, UsageRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,18 +14,18 @@ pub const FORMAT: u32 = 1;
 
 /// A record with its place and time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Counted from 1 without gaps; equals the line's number.
     pub seq: u64,
     /// When it was written, in milliseconds of Unix time.
     pub time: u64,
-    /// What happened.
-    pub record: Record,
+    /// The record.
+    pub record: JournalRecord,
 }
 
-/// The first record: what the session is.
+/// The first record: identity and settings of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub struct SessionHeader {
     /// [`FORMAT`] of the writer.
     pub format: u32,
     /// The session's name, as its directory.
@@ -36,12 +38,12 @@ pub struct Header {
     pub agentd: String,
     /// Where it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
+    pub parent: Option<ForkParent>,
 }
 
 /// Where a fork came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
+pub struct ForkParent {
     /// The other session.
     pub session: String,
     /// The last record taken from it.
@@ -51,9 +53,9 @@ pub struct Parent {
 /// Something that happened in a session. Calls are named by their number in the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Record {
+pub enum JournalRecord {
     /// The session began. First and once.
-    Session(Header),
+    Session(SessionHeader),
     /// A person asked.
     Prompt {
         /// Their words.
@@ -89,11 +91,11 @@ pub enum Record {
         /// Who, by the name of their terminal.
         by: String,
     },
-    /// A person's answer holds longer than its call: this rule allows from here on. One that stands
-    /// in a file is read from there when the session is opened again.
+    /// A person's answer that covers more than its call: this rule allows from here on. A rule in a
+    /// file is not replayed; it is read from the file when the session is opened again.
     Learned {
         /// The rule; in file `this session` where it lives as long as that.
-        rule: Rule,
+        rule: RuleRecord,
         /// Who, by the name of their terminal.
         by: String,
         /// Why it was to hold for good and is in no file.
@@ -105,9 +107,9 @@ pub enum Record {
         /// The request's number.
         round: u32,
         /// Whole blocks.
-        blocks: Vec<Block>,
+        blocks: Vec<BlockRecord>,
         /// Tokens.
-        usage: Usage,
+        usage: UsageRecord,
     },
     /// A call of the answer got its number.
     Proposed {
@@ -115,18 +117,18 @@ pub enum Record {
         call: u32,
         /// The vendor's id.
         use_id: String,
-        /// The tool's real name, or the model's word where it is none.
+        /// The tool's canonical name, or the model's spelling if there is no such tool.
         tool: String,
-        /// Whether it looks or changes.
-        tool_kind: ToolKind,
+        /// Query or mutation.
+        tool_kind: ToolKindRecord,
         /// Arguments as JSON text.
         input: String,
     },
-    /// A person must say. Holds what is needed to ask again after a crash.
+    /// A question to a person, with everything needed to ask it again after a crash.
     Asked {
         /// Which.
         call: u32,
-        /// What the answer is bound to.
+        /// The digest that the answer must match.
         digest: String,
         /// The diff or script shown.
         preview: String,
@@ -141,21 +143,21 @@ pub enum Record {
     Approved {
         /// Which.
         call: u32,
-        /// Whether it looks or changes: decides whether this is a barrier.
-        tool_kind: ToolKind,
+        /// Query or mutation; decides if this record is a barrier.
+        tool_kind: ToolKindRecord,
         /// Why.
-        basis: Basis,
+        basis: BasisRecord,
     },
     /// It may not.
     Denied {
         /// Which.
         call: u32,
         /// Why.
-        basis: Basis,
-        /// What the model is told.
+        basis: BasisRecord,
+        /// The text for the model.
         message: String,
     },
-    /// Nobody answered in time.
+    /// No answer came in time.
     Expired {
         /// Which.
         call: u32,
@@ -164,13 +166,13 @@ pub enum Record {
     Start {
         /// Which.
         call: u32,
-        /// Whether it looks or changes: decides whether this is a barrier.
-        tool_kind: ToolKind,
+        /// Query or mutation; decides if this record is a barrier.
+        tool_kind: ToolKindRecord,
     },
     /// A call read or wrote these files.
     Seen {
         /// Each as it was then.
-        files: Vec<SeenFile>,
+        files: Vec<FileVersionRecord>,
     },
     /// It ended.
     Result {
@@ -179,43 +181,43 @@ pub enum Record {
         /// The vendor's id, which pairs it.
         use_id: String,
         /// How it ended.
-        outcome: Outcome,
+        outcome: OutcomeRecord,
         /// For the model.
         text: String,
-        /// All of the text where the model got a part of it only.
+        /// The whole text, where the model received only a part.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         full: Option<String>,
         /// One line for the screen.
         summary: String,
-        /// Whether the model reads it as a failure.
+        /// True if the model treats it as a failure.
         is_error: bool,
         /// A stable word for the kind of failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
-        /// The call that was given this answer first, where nothing was looked at anew.
+        /// For a cached result: the call that produced it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recalled: Option<u32>,
         /// Where the audit log stood, as [`crate::Audit::sync`] gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        audit: Option<Head>,
+        audit: Option<ChainHead>,
     },
     /// It was cut short by the death of something else than itself.
     Interrupted {
         /// Which.
         call: u32,
-        /// What is known of it.
-        progress: Progress,
+        /// Progress of the call.
+        progress: CallProgress,
         /// In plain words.
         cause: String,
-        /// Protected names that it changed, and what was done about each, in words.
+        /// Protected files that it changed, each with its repair, as text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tampered: Vec<String>,
         /// Where the audit log stood.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        audit: Option<Head>,
+        audit: Option<ChainHead>,
     },
-    /// Protected names that calls left otherwise than they were, in words: all that no person has
-    /// accepted at this moment. Who does not know this kind asks nobody about them.
+    /// All changed protected files that no person has accepted so far, as text. A build that does
+    /// not know this kind asks no question about them.
     Tampered {
         /// Each with the reason; none where the last was accepted.
         names: Vec<String>,
@@ -223,20 +225,20 @@ pub enum Record {
     /// The turn ended.
     TurnEnded {
         /// How.
-        end: TurnEnd,
+        end: TurnEndRecord,
     },
     /// The supervisor ended the session in order in the middle of a turn. Who does not know this kind
     /// finds the turn open, which it is.
     Closed,
-    /// The beginning of the conversation is no longer sent to the model. Who does not know this kind
-    /// sends all of it, which is legal and may be too much.
+    /// The oldest messages are no longer sent to the model. A build that does not know this kind
+    /// sends all of them, which is valid but may exceed the context.
     Compacted {
-        /// So many messages of what was sent.
+        /// Number of messages that are no longer sent.
         dropped: u32,
         /// Most characters of each result that is still sent.
         result_chars: u32,
     },
-    /// A kind newer than this build: kept in the file, and skipped by whoever reads records.
+    /// A kind newer than this build: it stays in the file, and readers skip it.
     #[serde(skip)]
     Unknown {
         /// Its name.
@@ -246,7 +248,7 @@ pub enum Record {
     },
 }
 
-impl Record {
+impl JournalRecord {
     /// The kinds this build knows.
     pub(crate) const KINDS: [&str; 20] = [
         "SESSION",
@@ -271,7 +273,7 @@ impl Record {
         "COMPACTED",
     ];
 
-    /// Whether this must be on disk before anything is done because of it.
+    /// True if this record must be durable before any action that depends on it.
     ///
     /// Verdict and start of a query are no barriers: it may run again, so that only its result
     /// counts. The end of a turn is one, since the answer before it was shown to a person.
@@ -292,10 +294,10 @@ impl Record {
             | Self::Tampered { .. }
             | Self::TurnEnded { .. }
             | Self::Closed
-            // Nothing is known of it, so the safe answer.
+            // An unknown kind gets the safe answer.
             | Self::Unknown { .. } => true,
             Self::Approved { tool_kind, .. } | Self::Start { tool_kind, .. } => {
-                *tool_kind == ToolKind::Mutation
+                *tool_kind == ToolKindRecord::Mutation
             }
             Self::Answer { .. }
             | Self::Proposed { .. }
@@ -329,13 +331,13 @@ impl Record {
     }
 }
 
-/// Whether records of this kind name a call and lead up to its end or are it.
+/// True for records of a call, from its proposal to its end.
 pub(crate) fn about_a_call(kind: &str) -> bool {
     let kinds = ["PROPOSED", "ASKED", "APPROVED", "DENIED", "EXPIRED", "START"];
     kinds.contains(&kind) || ends_a_call(kind)
 }
 
-/// Whether a record of this kind is the last of its call.
+/// True for the last record of a call.
 pub(crate) fn ends_a_call(kind: &str) -> bool {
     ["RESULT", "INTERRUPTED"].contains(&kind)
 }

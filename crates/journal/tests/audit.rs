@@ -5,8 +5,9 @@
 mod sample;
 
 use journal::{
-    Anchor, Audit, AuditError, AuditRecord, Decided, Decision, Ended, Fault, FaultKind, Filter,
-    Head, Journal, LineFault, Record, Which, anchors, calls, entries, script, verify,
+    Audit, AuditError, AuditFault, AuditFaultKind, AuditRecord, CallFilter, ChainAnchor, ChainHead,
+    DecidedRecord, DecisionRecord, EndedRecord, Journal, JournalRecord, LineFault, WithRefusals,
+    anchors, calls, entries, script, verify,
 };
 use proptest::prelude::*;
 use sample::{decided, ended, header, refusal};
@@ -20,14 +21,14 @@ use tempfile::tempdir;
 const FILE: &str = "log.jsonl";
 
 /// `calls` calls of one session, two lines each; returns the anchors that its journal would hold.
-fn log(dir: &Path, calls: u32) -> Vec<Anchor> {
+fn log(dir: &Path, calls: u32) -> Vec<ChainAnchor> {
     let mut audit = Audit::open(dir).unwrap();
     (1..=calls)
         .map(|call| {
-            audit.append(&decided("s1", call, Decision::Allowed)).unwrap();
+            audit.append(&decided("s1", call, DecisionRecord::Allowed)).unwrap();
             audit.append(&ended("s1", call, vec![])).unwrap();
             let head = audit.sync().unwrap();
-            Anchor { session: "s1".to_owned(), record: u64::from(call), head }
+            ChainAnchor { session: "s1".to_owned(), record: u64::from(call), head }
         })
         .collect()
 }
@@ -41,11 +42,11 @@ fn write(dir: &Path, lines: &[String]) {
         .unwrap();
 }
 
-fn at(line: u64, kind: FaultKind) -> Fault {
-    Fault { file: FILE.to_owned(), line, kind }
+fn at(line: u64, kind: AuditFaultKind) -> AuditFault {
+    AuditFault { file: FILE.to_owned(), line, kind }
 }
 
-fn faults(dir: &Path, anchors: &[Anchor]) -> Vec<Fault> {
+fn faults(dir: &Path, anchors: &[ChainAnchor]) -> Vec<AuditFault> {
     verify(dir, anchors).unwrap().faults
 }
 
@@ -70,7 +71,7 @@ fn what_another_has_written_of_a_lost_call_is_found_and_not_written_again() {
             unreachable!()
         }
     };
-    let decision = |session: &str, call| match decided(session, call, Decision::Denied) {
+    let decision = |session: &str, call| match decided(session, call, DecisionRecord::Denied) {
         AuditRecord::Decided(decided) => decided,
         AuditRecord::Ended(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => unreachable!(),
     };
@@ -84,7 +85,7 @@ fn what_another_has_written_of_a_lost_call_is_found_and_not_written_again() {
         assert_eq!(lost(session, call).seq, seq, "{session}.{call}");
     }
     // Decided, and lost before its end.
-    audit.append(&decided("s3", 1, Decision::Allowed)).unwrap();
+    audit.append(&decided("s3", 1, DecisionRecord::Allowed)).unwrap();
     assert_eq!(audit.append_lost(decision("s3", 1), end("s3", 1)).unwrap().seq, 10);
     // What was lost of connections is said where the network was an allow-list.
     for (call, network, said) in [(1, "allow", true), (2, "off", false)] {
@@ -93,7 +94,7 @@ fn what_another_has_written_of_a_lost_call_is_found_and_not_written_again() {
             network.clone_into(&mut policy.network);
         }
         audit.append(&AuditRecord::Decided(decided.clone())).unwrap();
-        let lost = Ended { connections_cut: Some("lost".to_owned()), ..end("s4", call) };
+        let lost = EndedRecord { connections_cut: Some("lost".to_owned()), ..end("s4", call) };
         audit.append_lost(decided, lost).unwrap();
         let last = entries(dir.path()).unwrap().last().unwrap().unwrap();
         let AuditRecord::Ended(ended) = last.record else { panic!("{last:?}") };
@@ -108,7 +109,7 @@ fn a_log_that_never_was_is_whole_unless_an_anchor_speaks_of_it() {
     let anchors = log(&dir.path().join("other"), 1);
     let none = dir.path().join("none");
     assert!(verify(&none, &[]).unwrap().is_whole());
-    let cut = FaultKind::Cut { session: "s1".to_owned(), record: 2 };
+    let cut = AuditFaultKind::Cut { session: "s1".to_owned(), record: 2 };
     assert_eq!(faults(&none, &anchors), [at(1, cut)]);
     assert_eq!(entries(&none).unwrap().count(), 0);
 }
@@ -119,7 +120,7 @@ fn every_flipped_bit_of_a_log_is_found() {
     let mut audit = Audit::open(dir.path()).unwrap();
     let head = audit.append(&ended("s1", 1, vec![])).unwrap();
     // A changed line end makes half a line of it, which only the anchor misses.
-    let anchors = [Anchor { session: "s1".to_owned(), record: 1, head }];
+    let anchors = [ChainAnchor { session: "s1".to_owned(), record: 1, head }];
     let whole = fs::read(dir.path().join(FILE)).unwrap();
     for bit in 0..whole.len() * 8 {
         let mut changed = whole.clone();
@@ -136,7 +137,7 @@ fn a_changed_line_is_named() {
     let mut lines = lines(dir.path());
     lines[2] = lines[2].replace("echo 2", "echo 9");
     write(dir.path(), &lines);
-    let changed = at(3, FaultKind::Changed(LineFault::Hash));
+    let changed = at(3, AuditFaultKind::Changed(LineFault::Hash));
     assert_eq!(faults(dir.path(), &anchors), std::slice::from_ref(&changed));
     assert_eq!(faults(dir.path(), &[]), [changed]);
 }
@@ -148,12 +149,12 @@ fn removed_lines_are_named() {
     let mut lines = lines(dir.path());
     lines.drain(2..4);
     write(dir.path(), &lines);
-    let removed = at(3, FaultKind::Removed { from: 3, to: 4 });
+    let removed = at(3, AuditFaultKind::Removed { from: 3, to: 4 });
     assert_eq!(faults(dir.path(), &[]), std::slice::from_ref(&removed));
     assert_eq!(faults(dir.path(), &anchors), [removed]);
     lines.remove(0);
     write(dir.path(), &lines);
-    let first = at(1, FaultKind::Removed { from: 1, to: 1 });
+    let first = at(1, AuditFaultKind::Removed { from: 1, to: 1 });
     assert_eq!(faults(dir.path(), &[])[0], first);
 }
 
@@ -165,11 +166,11 @@ fn inserted_lines_are_named() {
     // A forger who continues the real chain with a record of their own.
     write(forged.path(), &lines(dir.path())[..2]);
     let mut forger = Audit::open(forged.path()).unwrap();
-    forger.append(&decided("s1", 99, Decision::Denied)).unwrap();
+    forger.append(&decided("s1", 99, DecisionRecord::Denied)).unwrap();
     let mut lines = lines(dir.path());
     lines.insert(2, self::lines(forged.path())[2].clone());
     write(dir.path(), &lines);
-    let inserted = at(3, FaultKind::Inserted);
+    let inserted = at(3, AuditFaultKind::Inserted);
     assert_eq!(faults(dir.path(), &[]), std::slice::from_ref(&inserted));
     assert_eq!(faults(dir.path(), &anchors), [inserted]);
     lines[2] = "rubbish".to_owned();
@@ -202,7 +203,7 @@ fn a_cut_end_is_found_by_the_anchors_alone() {
     lines.truncate(4);
     write(dir.path(), &lines);
     assert_eq!(faults(dir.path(), &[]), [], "the chain by itself cannot know");
-    let cut = FaultKind::Cut { session: "s1".to_owned(), record: 6 };
+    let cut = AuditFaultKind::Cut { session: "s1".to_owned(), record: 6 };
     assert_eq!(faults(dir.path(), &anchors), [at(5, cut)]);
 }
 
@@ -214,10 +215,10 @@ fn a_chain_written_anew_is_found_by_the_anchors() {
     // The same number of good records, of another history.
     let mut forger = Audit::open(dir.path()).unwrap();
     for call in 0..6 {
-        forger.append(&decided("s1", call, Decision::Denied)).unwrap();
+        forger.append(&decided("s1", call, DecisionRecord::Denied)).unwrap();
     }
     assert_eq!(faults(dir.path(), &[]), [], "the chain by itself cannot know");
-    let rewritten = FaultKind::Rewritten { session: "s1".to_owned() };
+    let rewritten = AuditFaultKind::Rewritten { session: "s1".to_owned() };
     let found = faults(dir.path(), &anchors);
     assert_eq!(found[0], at(2, rewritten));
     assert_eq!(found.len(), 3);
@@ -230,11 +231,11 @@ fn anchors_come_from_the_journals() {
     let mut audit = Audit::open(&dir).unwrap();
     for id in ["s1", "s2"] {
         let mut journal = Journal::create(&sessions, header(id)).unwrap();
-        audit.append(&decided(id, 1, Decision::Allowed)).unwrap();
+        audit.append(&decided(id, 1, DecisionRecord::Allowed)).unwrap();
         audit.append(&ended(id, 1, vec![])).unwrap();
         let head = audit.sync().unwrap();
         let mut result = sample::result(1, &"long".repeat(50_000));
-        let Record::Result { audit: anchor, .. } = &mut result else { unreachable!() };
+        let JournalRecord::Result { audit: anchor, .. } = &mut result else { unreachable!() };
         *anchor = Some(head);
         journal.append(&result).unwrap();
     }
@@ -245,7 +246,7 @@ fn anchors_come_from_the_journals() {
     assert_eq!(seen, [("s1", 2, 2), ("s2", 2, 4)]);
     assert!(verify(&dir, &found.found).unwrap().is_whole());
     write(&dir, &lines(&dir)[..3]);
-    let cut = FaultKind::Cut { session: "s2".to_owned(), record: 4 };
+    let cut = AuditFaultKind::Cut { session: "s2".to_owned(), record: 4 };
     assert_eq!(faults(&dir, &found.found), [at(4, cut)]);
     assert_eq!(anchors(&state.path().join("none")).unwrap().found, []);
 }
@@ -254,10 +255,13 @@ fn anchors_come_from_the_journals() {
 fn scripts_are_kept_and_checked() {
     let dir = tempdir().unwrap();
     let mut audit = Audit::open(dir.path()).unwrap();
-    let AuditRecord::Decided(denied) = decided("s1", 1, Decision::Denied) else { unreachable!() };
+    let AuditRecord::Decided(denied) = decided("s1", 1, DecisionRecord::Denied) else {
+        unreachable!()
+    };
     let digest = audit.keep_script("rm -rf /\n").unwrap();
     let long = format!(r#"{{"content":"{}"}}"#, "x".repeat(100_000));
-    let written = AuditRecord::Decided(Decided { script: Some(digest), input: long, ..denied });
+    let written =
+        AuditRecord::Decided(DecidedRecord { script: Some(digest), input: long, ..denied });
     audit.append(&written).unwrap();
     assert_eq!(script(dir.path(), digest).unwrap(), "rm -rf /\n");
     assert_eq!(entries(dir.path()).unwrap().next().unwrap().unwrap().record, written);
@@ -266,29 +270,31 @@ fn scripts_are_kept_and_checked() {
     assert!(found.is_whole());
     assert_eq!(found.texts, 2);
     fs::write(dir.path().join("scripts").join(digest.to_string()), "ls\n").unwrap();
-    assert_eq!(faults(dir.path(), &[]), [at(1, FaultKind::Text { digest })]);
+    assert_eq!(faults(dir.path(), &[]), [at(1, AuditFaultKind::Text { digest })]);
     assert!(script(dir.path(), digest).is_err());
 }
 
 #[test]
 fn several_writers_make_one_chain() {
     let dir = tempdir().unwrap();
-    let heads: Vec<Head> = std::thread::scope(|scope| {
+    let heads: Vec<ChainHead> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..4)
             .map(|writer| {
                 let mut audit = Audit::open(dir.path()).unwrap();
                 scope.spawn(move || {
                     let session = format!("s{writer}");
                     (1..=25)
-                        .map(|call| audit.append(&decided(&session, call, Decision::Allowed)))
+                        .map(|call| audit.append(&decided(&session, call, DecisionRecord::Allowed)))
                         .collect::<Result<Vec<_>, _>>()
                 })
             })
             .collect();
         writers.into_iter().flat_map(|writer| writer.join().unwrap().unwrap()).collect()
     });
-    let anchors: Vec<_> =
-        heads.into_iter().map(|head| Anchor { session: "s".to_owned(), record: 1, head }).collect();
+    let anchors: Vec<_> = heads
+        .into_iter()
+        .map(|head| ChainAnchor { session: "s".to_owned(), record: 1, head })
+        .collect();
     let found = verify(dir.path(), &anchors).unwrap();
     assert!(found.is_whole(), "{found:?}");
     assert_eq!((found.lines, found.anchors), (100, 100));
@@ -354,7 +360,7 @@ fn a_log_whose_only_line_is_torn_begins_anew() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join(FILE), "x".repeat(40_000)).unwrap();
     let mut audit = Audit::open(dir.path()).unwrap();
-    assert_eq!(audit.head(), Head::EMPTY);
+    assert_eq!(audit.head(), ChainHead::EMPTY);
     assert_eq!(audit.append(&ended("s1", 1, vec![])).unwrap().seq, 1);
     assert!(verify(dir.path(), &[]).unwrap().is_whole());
 }
@@ -417,31 +423,31 @@ fn calls_are_listed_by_what_is_asked_for() {
     let dir = tempdir().unwrap();
     let mut audit = Audit::open(dir.path()).unwrap();
     for record in [
-        decided("aa1", 1, Decision::Allowed),
-        decided("aa1", 2, Decision::Denied),
-        decided("bb2", 1, Decision::Allowed),
+        decided("aa1", 1, DecisionRecord::Allowed),
+        decided("aa1", 2, DecisionRecord::Denied),
+        decided("bb2", 1, DecisionRecord::Allowed),
         ended("aa1", 1, vec![]),
         ended("bb2", 1, vec![refusal()]),
-        decided("bb2", 2, Decision::Expired),
+        decided("bb2", 2, DecisionRecord::Expired),
     ] {
         audit.append(&record).unwrap();
     }
-    let listed = |filter: Filter| -> Vec<_> {
+    let listed = |filter: CallFilter| -> Vec<_> {
         let calls = calls(dir.path(), &filter).unwrap();
         calls.iter().map(|c| (c.session.clone(), c.call, c.entries.len())).collect()
     };
     let call = |session: &str, call, entries| (session.to_owned(), call, entries);
     let all = [call("aa1", 1, 2), call("aa1", 2, 1), call("bb2", 1, 2), call("bb2", 2, 1)];
-    assert_eq!(listed(Filter::default()), all);
-    let denied = Filter { which: Which::Denied, ..Filter::default() };
+    assert_eq!(listed(CallFilter::default()), all);
+    let denied = CallFilter { which: WithRefusals::Denied, ..CallFilter::default() };
     assert_eq!(listed(denied), all[1..], "refused as a whole, or in part by the kernel");
-    let session = Filter { session: Some("b".to_owned()), ..Filter::default() };
+    let session = CallFilter { session: Some("b".to_owned()), ..CallFilter::default() };
     assert_eq!(listed(session.clone()), all[2..]);
-    assert_eq!(listed(Filter { call: Some(1), ..session }), all[2..3]);
-    let tool = |name: &str| Filter { tool: Some(name.to_owned()), ..Filter::default() };
+    assert_eq!(listed(CallFilter { call: Some(1), ..session }), all[2..3]);
+    let tool = |name: &str| CallFilter { tool: Some(name.to_owned()), ..CallFilter::default() };
     assert_eq!(listed(tool("bash")), all);
     assert_eq!(listed(tool("read")), []);
-    let since = |time| Filter { since: Some(time), ..Filter::default() };
+    let since = |time| CallFilter { since: Some(time), ..CallFilter::default() };
     assert_eq!(listed(since(0)), all);
     assert_eq!(listed(since(u64::MAX)), []);
 }
@@ -467,7 +473,7 @@ fn records_newer_than_this_build_are_kept_and_verified() {
     Audit::open(dir.path()).unwrap().append(&newer).unwrap();
     assert_eq!(entries(dir.path()).unwrap().next().unwrap().unwrap().record, newer);
     assert!(verify(dir.path(), &[]).unwrap().is_whole());
-    assert_eq!(calls(dir.path(), &Filter::default()).unwrap().len(), 1);
+    assert_eq!(calls(dir.path(), &CallFilter::default()).unwrap().len(), 1);
 }
 
 #[test]
@@ -489,7 +495,7 @@ proptest! {
     fn no_other_order_of_the_lines_passes(
         picked in proptest::collection::vec(0_usize..8, 0..10),
     ) {
-        static WHOLE: LazyLock<(Vec<String>, Vec<Anchor>)> = LazyLock::new(|| {
+        static WHOLE: LazyLock<(Vec<String>, Vec<ChainAnchor>)> = LazyLock::new(|| {
             let dir = tempdir().unwrap();
             let anchors = log(dir.path(), 4);
             (lines(dir.path()), anchors)

@@ -4,7 +4,7 @@
 
 mod sample;
 
-use journal::{Damage, Journal, OpenError, ReadError, Tail, fork, read};
+use journal::{Journal, LineDamage, OpenError, ReadError, Tail, fork, read};
 use proptest::prelude::*;
 use sample::{header, prompt, proposed, records, result, session, start};
 use std::fs;
@@ -16,7 +16,7 @@ const FILE: &str = "journal.jsonl";
 /// Five records, as small as they get.
 fn small(sessions: &Path) -> std::path::PathBuf {
     let mut journal = Journal::create(sessions, header("s1")).unwrap();
-    let kind = journal::ToolKind::Mutation;
+    let kind = journal::ToolKindRecord::Mutation;
     journal.append_all(&[prompt("p"), proposed(1, kind), start(1, kind), result(1, "r")]).unwrap();
     sessions.join("s1")
 }
@@ -120,7 +120,7 @@ fn lines_that_are_gone_doubled_or_swapped_are_found() {
             panic!("{what}: {error:?}");
         };
         assert_eq!(*named, line, "{what}");
-        assert!(matches!(damage, Damage::Sequence { .. }), "{what}");
+        assert!(matches!(damage, LineDamage::Sequence { .. }), "{what}");
     }
 }
 
@@ -190,7 +190,7 @@ fn a_blob_that_is_gone_or_changed_is_damage_of_its_line() {
             let ReadError::Damaged { line: 2, last_good: 1, damage, .. } = &error else {
                 panic!("{change}: {error:?}");
             };
-            assert!(matches!(damage, Damage::Blob(_)), "{change}: {damage:?}");
+            assert!(matches!(damage, LineDamage::Blob(_)), "{change}: {damage:?}");
         }
     }
 }

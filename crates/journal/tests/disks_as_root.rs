@@ -5,7 +5,7 @@
 
 mod sample;
 
-use journal::{AppendError, Audit, AuditError, Decision, Journal, OpenError, verify};
+use journal::{AppendError, Audit, AuditError, DecisionRecord, Journal, OpenError, verify};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -129,21 +129,21 @@ fn a_sync_that_fails_closes_the_audit_log_and_what_was_confirmed_is_still_there(
     let disk = Disk::ext4();
     let dir = disk.path().join("audit");
     let mut audit = Audit::open(&dir).unwrap();
-    audit.append(&decided("s1", 1, Decision::Allowed)).unwrap();
+    audit.append(&decided("s1", 1, DecisionRecord::Allowed)).unwrap();
     let head = audit.sync().unwrap();
     disk.writes_fail();
-    audit.append(&decided("s1", 2, Decision::Allowed)).unwrap();
+    audit.append(&decided("s1", 2, DecisionRecord::Allowed)).unwrap();
     let error = audit.sync().unwrap_err();
     assert!(matches!(error, AuditError::Sync { .. }), "{error:?}");
-    let closed = audit.append(&decided("s1", 3, Decision::Allowed)).unwrap_err();
+    let closed = audit.append(&decided("s1", 3, DecisionRecord::Allowed)).unwrap_err();
     assert!(matches!(closed, AuditError::Closed { .. }), "{closed:?}");
     assert!(matches!(audit.sync(), Err(AuditError::Closed { .. })));
     drop(audit);
     let disk = disk.mended();
     let dir = disk.path().join("audit");
-    let anchor = journal::Anchor { session: "s1".to_owned(), record: 1, head };
+    let anchor = journal::ChainAnchor { session: "s1".to_owned(), record: 1, head };
     assert!(verify(&dir, &[anchor]).unwrap().is_whole());
-    Audit::open(&dir).unwrap().append(&decided("s1", 2, Decision::Allowed)).unwrap();
+    Audit::open(&dir).unwrap().append(&decided("s1", 2, DecisionRecord::Allowed)).unwrap();
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_audit_log_stays_closed_while_the_disk_is_full_and_opens_again_behind_that(
     let disk = Disk::tmpfs(256 << 10);
     let dir = disk.path().join("audit");
     let mut audit = Audit::open(&dir).unwrap();
-    let record = decided("s1", 1, Decision::Allowed);
+    let record = decided("s1", 1, DecisionRecord::Allowed);
     audit.append(&record).unwrap();
     let filler = disk.path().join("filler");
     let _ = fs::write(&filler, vec![1; 512 << 10]);

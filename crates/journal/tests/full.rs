@@ -4,7 +4,7 @@
 
 mod sample;
 
-use journal::{AppendError, Audit, AuditError, Decision, Journal, verify};
+use journal::{AppendError, Audit, AuditError, DecisionRecord, Journal, verify};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sample::{decided, header, prompt, records};
 use std::path::Path;
@@ -62,7 +62,7 @@ fn an_audit_log_that_cannot_grow_is_closed_and_stays_whole() {
     let found = verify(dir.path(), &[]).unwrap();
     assert!(found.is_whole(), "{found:?}");
     assert!(found.lines > 3);
-    Audit::open(dir.path()).unwrap().append(&decided("s1", 1, Decision::Allowed)).unwrap();
+    Audit::open(dir.path()).unwrap().append(&decided("s1", 1, DecisionRecord::Allowed)).unwrap();
     assert!(verify(dir.path(), &[]).unwrap().is_whole());
 }
 
@@ -71,7 +71,7 @@ fn an_audit_log_that_cannot_grow_is_closed_and_stays_whole() {
 fn in_the_child_fill_an_audit_log() {
     let dir = std::env::var_os(DIR).unwrap();
     let mut audit = Audit::open(Path::new(&dir)).unwrap();
-    let record = decided("s1", 1, Decision::Allowed);
+    let record = decided("s1", 1, DecisionRecord::Allowed);
     let error = (0..100).find_map(|_| audit.append(&record).err()).unwrap();
     assert!(matches!(error, AuditError::Write { .. }), "{error:?}");
     assert!(matches!(audit.append(&record), Err(AuditError::Closed { .. })));
@@ -94,7 +94,7 @@ fn in_the_child_make_room_for_an_audit_log() {
     let dir = std::env::var_os(DIR).unwrap();
     let mut audit = Audit::open(Path::new(&dir)).unwrap();
     audit.reopen().unwrap();
-    let record = decided("s1", 1, Decision::Allowed);
+    let record = decided("s1", 1, DecisionRecord::Allowed);
     // The records before the failure are in the file and not confirmed.
     let kept = (0..100).take_while(|_| audit.append(&record).is_ok()).count() as u64;
     let (_, hard) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
@@ -111,7 +111,7 @@ fn in_the_child_make_room_for_an_audit_log() {
 fn an_audit_log_that_was_cut_is_not_opened_again() {
     let dir = tempdir().unwrap();
     let mut audit = Audit::open(dir.path()).unwrap();
-    let record = decided("s1", 1, Decision::Allowed);
+    let record = decided("s1", 1, DecisionRecord::Allowed);
     audit.append(&record).unwrap();
     std::fs::File::options()
         .write(true)

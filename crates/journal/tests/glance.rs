@@ -15,7 +15,8 @@ fn a_short_session_is_counted() {
     let dir = session(sessions.path(), "s1");
     let entries: Vec<_> = journal::read(&dir).unwrap().map(Result::unwrap).collect();
     let seen = glance(&dir);
-    let prompts = entries.iter().filter(|it| matches!(it.record, journal::Record::Prompt { .. }));
+    let prompts =
+        entries.iter().filter(|it| matches!(it.record, journal::JournalRecord::Prompt { .. }));
     assert_eq!(seen.turns, Some(u32::try_from(prompts.count()).unwrap()));
     assert_eq!((seen.began, seen.last), (entries[0].time, entries.last().unwrap().time));
     assert!(!seen.first_prompt.is_empty() && seen.trouble.is_none(), "{seen:?}");

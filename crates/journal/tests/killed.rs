@@ -4,7 +4,9 @@
 
 mod sample;
 
-use journal::{Anchor, Audit, Decision, Head, Journal, Record, read, verify};
+use journal::{
+    Audit, ChainAnchor, ChainHead, DecisionRecord, Journal, JournalRecord, read, verify,
+};
 use sample::{decided, header, prompt};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -58,7 +60,7 @@ fn a_session_has_every_record_that_was_acknowledged() {
         let held = opened.journal.last_seq();
         assert!(held >= acknowledged.max(total + round as u64), "{held} of {acknowledged}");
         for entry in read(&dir.path().join("s1")).unwrap().skip(1).map(Result::unwrap) {
-            let Record::Prompt { text } = &entry.record else { panic!("{entry:?}") };
+            let JournalRecord::Prompt { text } = &entry.record else { panic!("{entry:?}") };
             assert!(text.starts_with(&format!("{} ", entry.seq)), "{entry:?}");
         }
         total = held;
@@ -98,10 +100,10 @@ fn an_audit_log_of_killed_writers_is_one_whole_chain() {
             heads.extend(kept(&mut said, usize::MAX));
         }
         assert!(heads.len() >= 9, "{heads:?}");
-        anchors.extend(heads.iter().map(|head| Anchor {
+        anchors.extend(heads.iter().map(|head| ChainAnchor {
             session: "s".to_owned(),
             record: 1,
-            head: serde_json::from_str::<Head>(head).unwrap(),
+            head: serde_json::from_str::<ChainHead>(head).unwrap(),
         }));
         let found = verify(dir.path(), &anchors).unwrap();
         assert!(found.is_whole(), "{found:?}");
@@ -114,7 +116,7 @@ fn in_the_child_audit_for_ever() {
     let (dir, name) = (std::env::var_os(DIR).unwrap(), std::env::var(NAME).unwrap());
     let mut audit = Audit::open(Path::new(&dir)).unwrap();
     for call in 1.. {
-        audit.append(&decided(&name, call, Decision::Allowed)).unwrap();
+        audit.append(&decided(&name, call, DecisionRecord::Allowed)).unwrap();
         say(serde_json::to_string(&audit.sync().unwrap()).unwrap());
     }
 }

@@ -4,7 +4,10 @@
 
 mod sample;
 
-use journal::{Damage, Entry, FORMAT, Header, Journal, ReadError, Record, newest, page, read};
+use journal::{
+    FORMAT, Journal, JournalEntry, JournalRecord, LineDamage, ReadError, SessionHeader, newest,
+    page, read,
+};
 use proptest::prelude::*;
 use sample::{header, prompt, session, start};
 use std::fs;
@@ -21,11 +24,11 @@ fn of_lengths(sessions: &Path, lengths: &[usize]) -> PathBuf {
     sessions.join("s1")
 }
 
-fn all(dir: &Path) -> Vec<Entry> {
+fn all(dir: &Path) -> Vec<JournalEntry> {
     read(dir).unwrap().map(Result::unwrap).collect()
 }
 
-fn page_of(dir: &Path, before: u64, most: usize) -> Vec<Entry> {
+fn page_of(dir: &Path, before: u64, most: usize) -> Vec<JournalEntry> {
     page(dir, before, most, Some).unwrap()
 }
 
@@ -49,14 +52,14 @@ fn every_page_of_a_session_is_what_the_front_gives() {
 fn only_what_is_shown_counts() {
     let sessions = tempdir().unwrap();
     let mut journal = Journal::create(sessions.path(), header("s1")).unwrap();
-    let quiet = start(1, journal::ToolKind::Query);
+    let quiet = start(1, journal::ToolKindRecord::Query);
     for number in 0..5 {
         journal.append(&prompt(&number.to_string())).unwrap();
         journal.append_all(&vec![quiet.clone(); 40]).unwrap();
     }
     let dir = sessions.path().join("s1");
-    let words = |entry: Entry| {
-        let Record::Prompt { text } = entry.record else { return None };
+    let words = |entry: JournalEntry| {
+        let JournalRecord::Prompt { text } = entry.record else { return None };
         Some((entry.seq, text))
     };
     let two = newest(&dir, 2, words).unwrap();
@@ -101,7 +104,8 @@ fn long_texts_are_read_for_the_page_they_are_on() {
     fs::remove_dir_all(dir.join("blobs")).unwrap();
     assert_eq!(newest(&dir, 3, Some).unwrap().len(), 3);
     let error = newest(&dir, 4, Some).unwrap_err();
-    let ReadError::Damaged { line: 2, last_good: 1, damage: Damage::Blob(_), .. } = error else {
+    let ReadError::Damaged { line: 2, last_good: 1, damage: LineDamage::Blob(_), .. } = error
+    else {
         panic!("{error:?}")
     };
 }
@@ -145,7 +149,7 @@ fn what_a_writer_is_in_the_middle_of_is_not_on_the_page() {
     *changed.last_mut().unwrap() = b' ';
     fs::write(dir.join(FILE), changed).unwrap();
     let error = newest(&dir, 1, Some).unwrap_err();
-    let ReadError::Damaged { line: 4, damage: Damage::LineEnd, .. } = error else {
+    let ReadError::Damaged { line: 4, damage: LineDamage::LineEnd, .. } = error else {
         panic!("{error:?}")
     };
 }
@@ -161,7 +165,8 @@ fn lines_that_are_gone_or_doubled_are_found_on_the_page() {
     {
         fs::write(dir.join(FILE), changed.join("\n") + "\n").unwrap();
         let error = newest(&dir, 5, Some).unwrap_err();
-        let ReadError::Damaged { line: named, damage: Damage::Sequence { .. }, .. } = error else {
+        let ReadError::Damaged { line: named, damage: LineDamage::Sequence { .. }, .. } = error
+        else {
             panic!("{error:?}")
         };
         assert_eq!(named, line);
@@ -171,7 +176,7 @@ fn lines_that_are_gone_or_doubled_are_found_on_the_page() {
 #[test]
 fn a_newer_format_has_no_pages_here() {
     let sessions = tempdir().unwrap();
-    let newer = Header { format: FORMAT + 1, ..header("s1") };
+    let newer = SessionHeader { format: FORMAT + 1, ..header("s1") };
     let mut journal = Journal::create(sessions.path(), newer).unwrap();
     journal.append(&prompt("x")).unwrap();
     let pages = newest(&sessions.path().join("s1"), 1, Some);

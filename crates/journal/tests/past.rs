@@ -4,13 +4,16 @@
 
 mod sample;
 
-use journal::{Entry, Journal, Past, Record, ToolKind, Turn, glance, open_calls, read};
+use journal::{
+    Journal, JournalEntry, JournalRecord, LastTurn, ResumeState, ToolKindRecord, glance,
+    open_calls, read,
+};
 use proptest::prelude::*;
 use sample::{each_kind, header, interrupted, prompt, proposed, result, start};
 use std::path::Path;
 use tempfile::tempdir;
 
-fn written(sessions: &Path, records: &[Record]) -> Past {
+fn written(sessions: &Path, records: &[JournalRecord]) -> ResumeState {
     let mut journal = Journal::create(sessions, header("s1")).unwrap();
     journal.append_all(records).unwrap();
     drop(journal);
@@ -24,20 +27,20 @@ fn a_session_at_rest_has_its_header_and_nothing_open() {
     let records = [each_kind(), vec![result(2, "denied"), result(3, "expired")]].concat();
     let past = written(sessions.path(), &records);
     let records: Vec<_> = past.entries.iter().map(|entry| &entry.record).collect();
-    assert_eq!(records[0], &Record::Session(header("s1")));
+    assert_eq!(records[0], &JournalRecord::Session(header("s1")));
     // What a person allowed for longer than a call holds on, and what they are to be asked about.
     let kept = matches!(
         records[1..],
-        [Record::Seen { .. }, Record::Learned { .. }, Record::Tampered { .. }]
+        [JournalRecord::Seen { .. }, JournalRecord::Learned { .. }, JournalRecord::Tampered { .. }]
     );
     assert!(kept, "{records:?}");
-    assert_eq!((past.turns, past.turn), (1, Turn::Ended));
+    assert_eq!((past.turns, past.turn), (1, LastTurn::Ended));
 }
 
 #[test]
 fn an_open_call_has_all_its_records_with_their_texts() {
     let sessions = tempdir().unwrap();
-    let long = Record::Asked {
+    let long = JournalRecord::Asked {
         call: 2,
         digest: "d".to_owned(),
         preview: "p".repeat(100_000),
@@ -45,15 +48,19 @@ fn an_open_call_has_all_its_records_with_their_texts() {
         reason: r#","call":1,"kind":"RESULT""#.to_owned(),
         deadline: 7,
     };
-    let kind = ToolKind::Mutation;
-    let answer = Record::Answer { round: 3, blocks: Vec::new(), usage: journal::Usage::default() };
+    let kind = ToolKindRecord::Mutation;
+    let answer = JournalRecord::Answer {
+        round: 3,
+        blocks: Vec::new(),
+        usage: journal::UsageRecord::default(),
+    };
     let records = [prompt("x"), answer, proposed(1, kind), proposed(2, kind), long, result(1, "r")];
     let past = written(sessions.path(), &records);
     let held: Vec<_> = past.entries.iter().map(|entry| entry.seq).collect();
     assert_eq!(held, [1, 5, 6]);
     assert_eq!(past.entries[2].record, records[4]);
     assert_eq!(past.round, 3, "which answer asked for it");
-    assert_eq!((past.turns, past.turn), (1, Turn::Open));
+    assert_eq!((past.turns, past.turn), (1, LastTurn::Open));
 }
 
 #[test]
@@ -61,22 +68,23 @@ fn kinds_newer_than_this_build_are_none_of_it() {
     let sessions = tempdir().unwrap();
     let fields = serde_json::json!({"call": 1, "aaa": [{"call": 9}], "z": {"$blob": "x"}});
     let fields = fields.as_object().unwrap().clone();
-    let newer = |kind: &str| Record::Unknown { kind: kind.to_owned(), fields: fields.clone() };
-    let kind = ToolKind::Mutation;
+    let newer =
+        |kind: &str| JournalRecord::Unknown { kind: kind.to_owned(), fields: fields.clone() };
+    let kind = ToolKindRecord::Mutation;
     let past = written(sessions.path(), &[proposed(1, kind), newer("NEWER"), newer("Ü \"x\"")]);
     assert_eq!(past.entries.len(), 2);
 }
 
-fn any_record() -> impl Strategy<Value = Record> {
+fn any_record() -> impl Strategy<Value = JournalRecord> {
     let call = 0..5_u32;
-    let kind = ToolKind::Mutation;
+    let kind = ToolKindRecord::Mutation;
     prop_oneof![
         Just(prompt("\"call\":1")),
         call.clone().prop_map(move |call| proposed(call, kind)),
         call.clone().prop_map(move |call| start(call, kind)),
         call.clone().prop_map(|call| result(call, "{\"call\":2,\n\"kind\":\"PROMPT\"}")),
-        call.clone().prop_map(|call| interrupted(call, journal::Progress::MayHaveRun)),
-        call.prop_map(|call| Record::Expired { call }),
+        call.clone().prop_map(|call| interrupted(call, journal::CallProgress::MayHaveRun)),
+        call.prop_map(|call| JournalRecord::Expired { call }),
         proptest::sample::select(each_kind()),
     ]
 }
@@ -88,31 +96,31 @@ proptest! {
     fn it_is_what_all_records_say(records in proptest::collection::vec(any_record(), 0..40)) {
         let sessions = tempdir().unwrap();
         let past = written(sessions.path(), &records);
-        let all: Vec<Entry> =
+        let all: Vec<JournalEntry> =
             read(&sessions.path().join("s1")).unwrap().map(Result::unwrap).collect();
-        let of = |entries: &[Entry]| open_calls(entries.iter().map(|entry| &entry.record));
+        let of = |entries: &[JournalEntry]| open_calls(entries.iter().map(|entry| &entry.record));
         prop_assert_eq!(of(&past.entries), of(&all));
         prop_assert!(past.entries.iter().all(|entry| all.contains(entry)));
-        let prompts = records.iter().filter(|record| matches!(record, Record::Prompt { .. }));
+        let prompts = records.iter().filter(|record| matches!(record, JournalRecord::Prompt { .. }));
         prop_assert_eq!(past.turns as usize, prompts.count());
         let seen = glance(&sessions.path().join("s1"));
         prop_assert_eq!(&past.turn, &seen.turn);
         let last = records.iter().rev().find(|record| {
-            matches!(record, Record::Prompt { .. } | Record::TurnEnded { .. })
+            matches!(record, JournalRecord::Prompt { .. } | JournalRecord::TurnEnded { .. })
         });
-        prop_assert_eq!(past.turn.is_open(), matches!(last, Some(Record::Prompt { .. })));
+        prop_assert_eq!(past.turn.is_open(), matches!(last, Some(JournalRecord::Prompt { .. })));
     }
 }
 
 #[test]
 fn a_turn_that_was_left_in_order_is_open_again_once_it_goes_on() {
     for (records, turn) in [
-        (vec![prompt("x")], Turn::Open),
-        (vec![prompt("x"), Record::Closed], Turn::Left),
-        (vec![prompt("x"), Record::Closed, start(1, ToolKind::Query)], Turn::Open),
+        (vec![prompt("x")], LastTurn::Open),
+        (vec![prompt("x"), JournalRecord::Closed], LastTurn::Left),
+        (vec![prompt("x"), JournalRecord::Closed, start(1, ToolKindRecord::Query)], LastTurn::Open),
     ] {
         // Long enough that a list does not read it whole, and short.
-        for before in [Vec::new(), vec![Record::Queued { text: "q".repeat(30_000) }; 10]] {
+        for before in [Vec::new(), vec![JournalRecord::Queued { text: "q".repeat(30_000) }; 10]] {
             let sessions = tempdir().unwrap();
             let past = written(sessions.path(), &[before, records.clone()].concat());
             assert_eq!(past.turn, turn, "{records:?}");

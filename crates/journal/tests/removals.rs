@@ -6,8 +6,9 @@
 mod sample;
 
 use journal::{
-    Anchor, Audit, AuditError, AuditRecord, Bound, Decided, Decision, Digest, FaultKind, Filter,
-    Head, Removed, Retention, calls, entries, verify, verify_bounded,
+    Audit, AuditError, AuditFaultKind, AuditRecord, CallFilter, ChainAnchor, ChainHead,
+    DecidedRecord, DecisionRecord, Digest, RemovedRecord, Retention, RetentionBound, calls,
+    entries, verify, verify_bounded,
 };
 use sample::{decided, ended};
 use std::fs;
@@ -18,8 +19,8 @@ use tempfile::{TempDir, tempdir};
 
 const FILE: &str = "log.jsonl";
 
-fn anchor(head: Head) -> Anchor {
-    Anchor { session: "s1".to_owned(), record: 1, head }
+fn anchor(head: ChainHead) -> ChainAnchor {
+    ChainAnchor { session: "s1".to_owned(), record: 1, head }
 }
 
 fn lines(dir: &Path) -> Vec<String> {
@@ -31,12 +32,12 @@ fn write(dir: &Path, lines: &[String]) {
         .unwrap();
 }
 
-fn kinds(dir: &Path, anchors: &[Anchor]) -> Vec<FaultKind> {
+fn kinds(dir: &Path, anchors: &[ChainAnchor]) -> Vec<AuditFaultKind> {
     verify(dir, anchors).unwrap().faults.into_iter().map(|fault| fault.kind).collect()
 }
 
 /// Appends records, and returns the anchor that a session would have of the last.
-fn append(dir: &Path, records: &[AuditRecord]) -> Anchor {
+fn append(dir: &Path, records: &[AuditRecord]) -> ChainAnchor {
     let mut audit = Audit::open(dir).unwrap();
     for record in records {
         audit.append(record).unwrap();
@@ -46,40 +47,40 @@ fn append(dir: &Path, records: &[AuditRecord]) -> Anchor {
 
 /// A log of six calls whose records 1 to 4 are cut off, the anchors of all six, and the removal that
 /// whoever cut it would say.
-fn cut() -> (TempDir, Vec<Anchor>, Removed) {
+fn cut() -> (TempDir, Vec<ChainAnchor>, RemovedRecord) {
     let dir = tempdir().unwrap();
-    let call = |call| [decided("s1", call, Decision::Allowed), ended("s1", call, vec![])];
+    let call = |call| [decided("s1", call, DecisionRecord::Allowed), ended("s1", call, vec![])];
     let anchors: Vec<_> = (1..=6).map(|number| append(dir.path(), &call(number))).collect();
     let before = entries(dir.path()).unwrap().nth(4).unwrap().unwrap().time;
     let to_hash = anchors[1].head.hash;
     write(dir.path(), &lines(dir.path())[4..]);
-    (dir, anchors, Removed { from: 1, to: 4, to_hash, before, bound: Bound::Size })
+    (dir, anchors, RemovedRecord { from: 1, to: 4, to_hash, before, bound: RetentionBound::Size })
 }
 
 fn next() -> AuditRecord {
-    decided("s1", 7, Decision::Allowed)
+    decided("s1", 7, DecisionRecord::Allowed)
 }
 
 #[test]
 fn a_removal_counts_where_a_session_saw_it_or_there_is_none_that_could() {
     let (dir, mut anchors, removed) = cut();
-    assert_eq!(kinds(dir.path(), &anchors), [FaultKind::Removed { from: 1, to: 4 }]);
+    assert_eq!(kinds(dir.path(), &anchors), [AuditFaultKind::Removed { from: 1, to: 4 }]);
     append(dir.path(), &[AuditRecord::Removed(removed.clone())]);
     let found = verify(dir.path(), &anchors).unwrap();
     assert_eq!(found.faults.len(), 1, "{found:#?}");
-    assert_eq!(found.faults[0].kind, FaultKind::NotConfirmed { to: 4 });
+    assert_eq!(found.faults[0].kind, AuditFaultKind::NotConfirmed { to: 4 });
     assert_eq!((found.faults[0].line, found.removed), (9, None));
     assert!(found.faults[0].to_string().contains("not confirmed by any session"));
     // Also where all that a session saw is before what is left.
-    assert_eq!(kinds(dir.path(), &anchors[..1]), [FaultKind::NotConfirmed { to: 4 }]);
+    assert_eq!(kinds(dir.path(), &anchors[..1]), [AuditFaultKind::NotConfirmed { to: 4 }]);
     let alone = verify(dir.path(), &[]).unwrap();
     assert!(alone.is_whole(), "{alone:#?}");
     assert_eq!((alone.anchors, alone.removed.as_ref()), (0, Some(&removed)));
 
     let last = append(dir.path(), &[next()]);
-    let other = Head { hash: Digest::NONE, ..last.head };
+    let other = ChainHead { hash: Digest::NONE, ..last.head };
     let forged = kinds(dir.path(), &[anchors.clone(), vec![anchor(other)]].concat());
-    assert!(forged.contains(&FaultKind::NotConfirmed { to: 4 }), "{forged:?}");
+    assert!(forged.contains(&AuditFaultKind::NotConfirmed { to: 4 }), "{forged:?}");
     anchors.push(last);
     let found = verify(dir.path(), &anchors).unwrap();
     assert!(found.is_whole(), "{found:#?}");
@@ -89,8 +90,8 @@ fn a_removal_counts_where_a_session_saw_it_or_there_is_none_that_could() {
 
 #[test]
 fn a_removal_that_does_not_fit_what_is_left_does_not_count() {
-    let missing = [FaultKind::Removed { from: 1, to: 4 }];
-    let said = |change: fn(&mut Removed)| {
+    let missing = [AuditFaultKind::Removed { from: 1, to: 4 }];
+    let said = |change: fn(&mut RemovedRecord)| {
         let (dir, mut anchors, mut removed) = cut();
         change(&mut removed);
         anchors.push(append(dir.path(), &[AuditRecord::Removed(removed), next()]));
@@ -106,31 +107,33 @@ fn a_removal_that_does_not_fit_what_is_left_does_not_count() {
     write(dir.path(), &[&["rubbish".to_owned()], &lines(dir.path())[..]].concat());
     assert_eq!(verify(dir.path(), &[]).unwrap().removed, None);
     for change in [
-        (|removed| removed.before += 1) as fn(&mut Removed),
+        (|removed| removed.before += 1) as fn(&mut RemovedRecord),
         |removed| removed.to = 5,
         |removed| removed.to = u64::MAX,
         |removed| removed.to_hash = Digest::NONE,
-        |removed| removed.bound = Bound::Age,
+        |removed| removed.bound = RetentionBound::Age,
     ] {
         let (dir, anchors) = said(change);
         assert_eq!(kinds(dir.path(), &anchors), missing);
     }
-    let (dir, anchors) = said(|removed| removed.bound = Bound::Age);
+    let (dir, anchors) = said(|removed| removed.bound = RetentionBound::Age);
     let young = Retention { age: Duration::ZERO, ..Retention::default() };
     assert!(verify_bounded(dir.path(), &anchors, young).unwrap().is_whole());
 }
 
 /// A log whose first record names a script and has a long input, the script's file and the input's.
-fn with_texts() -> (TempDir, Digest, Digest, Head) {
+fn with_texts() -> (TempDir, Digest, Digest, ChainHead) {
     let dir = tempdir().unwrap();
     let mut audit = Audit::open(dir.path()).unwrap();
-    let AuditRecord::Decided(plain) = decided("s1", 1, Decision::Allowed) else { unreachable!() };
+    let AuditRecord::Decided(plain) = decided("s1", 1, DecisionRecord::Allowed) else {
+        unreachable!()
+    };
     let script = audit.keep_script("ls").unwrap();
     let input = "x".repeat(100_000);
     let text = Digest::of(input.as_bytes());
-    let record = Decided { script: Some(script), input, ..plain };
+    let record = DecidedRecord { script: Some(script), input, ..plain };
     let head = audit.append(&AuditRecord::Decided(record)).unwrap();
-    audit.append(&decided("s1", 2, Decision::Allowed)).unwrap();
+    audit.append(&decided("s1", 2, DecisionRecord::Allowed)).unwrap();
     (dir, script, text, head)
 }
 
@@ -143,32 +146,44 @@ fn a_removal_excuses_texts_that_are_gone_with_what_it_names_and_no_other() {
     let (dir, script, text, head) = with_texts();
     let dir = dir.path();
     let removed = |to, to_hash| {
-        AuditRecord::Removed(Removed { from: 1, to, to_hash, before: 0, bound: Bound::Size })
+        AuditRecord::Removed(RemovedRecord {
+            from: 1,
+            to,
+            to_hash,
+            before: 0,
+            bound: RetentionBound::Size,
+        })
     };
-    let missing = FaultKind::Text { digest: text };
+    let missing = AuditFaultKind::Text { digest: text };
     fs::remove_file(file(dir, text)).unwrap();
     let mut last = append(dir, &[removed(1_000, head.hash), removed(u64::MAX, head.hash)]);
     assert_eq!(kinds(dir, &[last.clone()]), std::slice::from_ref(&missing));
     last = append(dir, &[removed(1, Digest::NONE), removed(2, head.hash)]);
     assert_eq!(kinds(dir, &[last.clone()]), [missing]);
     let begun = append(dir, &[removed(1, head.hash)]);
-    assert_eq!(kinds(dir, &[last]), [FaultKind::NotConfirmed { to: 1 }]);
+    assert_eq!(kinds(dir, &[last]), [AuditFaultKind::NotConfirmed { to: 1 }]);
     assert_eq!(kinds(dir, &[]), []);
     assert_eq!(kinds(dir, std::slice::from_ref(&begun)), []);
     // What was changed was not removed.
     fs::write(file(dir, script), "rm").unwrap();
-    assert_eq!(kinds(dir, &[begun]), [FaultKind::Text { digest: script }]);
+    assert_eq!(kinds(dir, &[begun]), [AuditFaultKind::Text { digest: script }]);
 }
 
 #[test]
 fn a_removal_that_was_begun_does_not_hide_the_other_calls() {
     let (dir, _, text, head) = with_texts();
     let dir = dir.path();
-    let listed = || calls(dir, &Filter::default()).map(|calls| calls.len());
+    let listed = || calls(dir, &CallFilter::default()).map(|calls| calls.len());
     assert_eq!(listed().unwrap(), 2);
     fs::remove_file(file(dir, text)).unwrap();
     assert!(listed().is_err(), "the log does not say that it was removed");
-    let removed = Removed { from: 1, to: 1, to_hash: head.hash, before: 0, bound: Bound::Size };
+    let removed = RemovedRecord {
+        from: 1,
+        to: 1,
+        to_hash: head.hash,
+        before: 0,
+        bound: RetentionBound::Size,
+    };
     append(dir, &[AuditRecord::Removed(removed)]);
     assert_eq!(listed().unwrap(), 1);
     fs::write(file(dir, text), "another").unwrap();
@@ -196,13 +211,13 @@ fn texts_that_are_removed_while_it_is_verified_are_no_damage() {
             if verifier.is_finished() {
                 break;
             }
-            let AuditRecord::Decided(plain) = decided("s1", call, Decision::Allowed) else {
+            let AuditRecord::Decided(plain) = decided("s1", call, DecisionRecord::Allowed) else {
                 unreachable!()
             };
             let script = audit.keep_script(&format!("echo {call}")).unwrap();
             let kept = fs::File::options().append(true).open(file(dir.path(), script)).unwrap();
             kept.set_modified(long_ago).unwrap();
-            let record = Decided { script: Some(script), ..plain };
+            let record = DecidedRecord { script: Some(script), ..plain };
             audit.append(&AuditRecord::Decided(record)).unwrap();
             audit.append(&ended("s1", call, vec![])).unwrap();
         }

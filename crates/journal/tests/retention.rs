@@ -5,8 +5,9 @@
 mod sample;
 
 use journal::{
-    Anchor, Audit, AuditRecord, Bound, Decided, Decision, Digest, Fault, FaultKind, Filter, Head,
-    LineFault, Removed, Retention, calls, script, verify, verify_bounded,
+    Audit, AuditFault, AuditFaultKind, AuditRecord, CallFilter, ChainAnchor, ChainHead,
+    DecidedRecord, DecisionRecord, Digest, LineFault, RemovedRecord, Retention, RetentionBound,
+    calls, script, verify, verify_bounded,
 };
 use sample::{decided, ended};
 use std::fs;
@@ -25,19 +26,19 @@ const SMALL: Retention =
 const LITTLE: Retention = Retention { all_bytes: 20_000, ..SMALL };
 
 /// So many calls of one session, and the anchors that its journal would hold.
-fn log(dir: &Path, retention: Retention, calls: u32) -> Vec<Anchor> {
+fn log(dir: &Path, retention: Retention, calls: u32) -> Vec<ChainAnchor> {
     let mut audit = Audit::open_bounded(dir, retention).unwrap();
     (1..=calls)
         .map(|call| {
-            audit.append(&decided("s1", call, Decision::Allowed)).unwrap();
+            audit.append(&decided("s1", call, DecisionRecord::Allowed)).unwrap();
             audit.append(&ended("s1", call, vec![])).unwrap();
             anchor(audit.sync().unwrap())
         })
         .collect()
 }
 
-fn anchor(head: Head) -> Anchor {
-    Anchor { session: "s1".to_owned(), record: 1, head }
+fn anchor(head: ChainHead) -> ChainAnchor {
+    ChainAnchor { session: "s1".to_owned(), record: 1, head }
 }
 
 /// The earlier files, oldest first.
@@ -61,13 +62,13 @@ fn named(path: &Path) -> String {
 }
 
 #[track_caller]
-fn whole(dir: &Path, anchors: &[Anchor]) -> Option<Removed> {
+fn whole(dir: &Path, anchors: &[ChainAnchor]) -> Option<RemovedRecord> {
     let found = verify(dir, anchors).unwrap();
     assert!(found.is_whole(), "{found:#?}");
     found.removed
 }
 
-fn faults(dir: &Path, anchors: &[Anchor]) -> Vec<Fault> {
+fn faults(dir: &Path, anchors: &[ChainAnchor]) -> Vec<AuditFault> {
     verify(dir, anchors).unwrap().faults
 }
 
@@ -85,7 +86,7 @@ fn a_full_file_is_put_away_and_the_chain_goes_on_in_the_next() {
     assert!(found.is_whole(), "{found:#?}");
     assert_eq!((found.lines, found.anchors, found.removed), (40, 20, None));
     assert_eq!(found.head, anchors[19].head);
-    let listed = calls(dir.path(), &Filter::default()).unwrap();
+    let listed = calls(dir.path(), &CallFilter::default()).unwrap();
     assert_eq!(listed.len(), 20);
     assert!(listed.iter().all(|call| call.entries.len() == 2));
     // A later process goes on from there, also where nothing stands in the file yet.
@@ -108,8 +109,11 @@ fn a_file_that_is_gone_or_changed_is_found_and_named() {
     for gone in 0..files.len() - 1 {
         let (from, to) = (first(&files[gone]), first(&files[gone + 1]) - 1);
         let back = put_back(&files[gone]);
-        let missing =
-            Fault { file: named(&files[gone + 1]), line: 1, kind: FaultKind::Removed { from, to } };
+        let missing = AuditFault {
+            file: named(&files[gone + 1]),
+            line: 1,
+            kind: AuditFaultKind::Removed { from, to },
+        };
         assert_eq!(faults(dir.path(), &[]), std::slice::from_ref(&missing));
         assert_eq!(faults(dir.path(), &anchors), [missing]);
         back(&files[gone]);
@@ -118,8 +122,11 @@ fn a_file_that_is_gone_or_changed_is_found_and_named() {
 
     let text = fs::read_to_string(&files[1]).unwrap();
     fs::write(&files[1], text.replacen("\"s1\"", "\"s2\"", 1)).unwrap();
-    let changed =
-        Fault { file: named(&files[1]), line: 1, kind: FaultKind::Changed(LineFault::Hash) };
+    let changed = AuditFault {
+        file: named(&files[1]),
+        line: 1,
+        kind: AuditFaultKind::Changed(LineFault::Hash),
+    };
     assert_eq!(faults(dir.path(), &[]), std::slice::from_ref(&changed));
     assert_eq!(
         changed.to_string().split(": ").next().unwrap(),
@@ -138,9 +145,9 @@ fn a_file_that_is_gone_or_changed_is_found_and_named() {
 
     // The file that is written taken away, and all the others.
     fs::remove_file(dir.path().join("log.jsonl")).unwrap();
-    assert!(matches!(faults(dir.path(), &anchors)[0].kind, FaultKind::Cut { .. }));
+    assert!(matches!(faults(dir.path(), &anchors)[0].kind, AuditFaultKind::Cut { .. }));
     files.iter().for_each(|file| fs::remove_file(file).unwrap());
-    assert!(matches!(faults(dir.path(), &anchors)[0].kind, FaultKind::Cut { .. }));
+    assert!(matches!(faults(dir.path(), &anchors)[0].kind, AuditFaultKind::Cut { .. }));
 }
 
 #[test]
@@ -153,17 +160,17 @@ fn what_the_bounds_remove_is_told_and_no_more_than_that_may_be_gone() {
         .sum();
     assert!(all <= LITTLE.all_bytes + 2 * LITTLE.file_bytes, "{all} bytes");
     let removed = whole(dir.path(), &anchors).unwrap();
-    assert_eq!(removed.bound, Bound::Size);
+    assert_eq!(removed.bound, RetentionBound::Size);
     let files = earlier(dir.path());
     assert_eq!(removed.to + 1, first(&files[0]));
     assert!(removed.from > 1, "removed file by file, each with its record");
-    let listed = calls(dir.path(), &Filter::default()).unwrap();
+    let listed = calls(dir.path(), &CallFilter::default()).unwrap();
     assert!(listed.len() < 60 && listed.last().unwrap().call == 60);
 
     // One more, by hand: the log does not say so.
     fs::remove_file(&files[0]).unwrap();
-    let missing = FaultKind::Removed { from: 1, to: first(&files[1]) - 1 };
-    let fault = Fault { file: named(&files[1]), line: 1, kind: missing };
+    let missing = AuditFaultKind::Removed { from: 1, to: first(&files[1]) - 1 };
+    let fault = AuditFault { file: named(&files[1]), line: 1, kind: missing };
     assert_eq!(faults(dir.path(), &anchors), [fault]);
 }
 
@@ -175,7 +182,7 @@ fn a_removal_waits_for_the_end_of_a_call() {
     let (mut anchors, mut removals) = (Vec::new(), 0);
     for call in 1..=80 {
         let before = earlier(dir.path()).first().cloned();
-        audit.append(&decided("s1", call, Decision::Allowed)).unwrap();
+        audit.append(&decided("s1", call, DecisionRecord::Allowed)).unwrap();
         audit.sync().unwrap();
         whole(dir.path(), &anchors);
         assert!(before.as_ref().is_none_or(|file| file.exists()), "call {call} runs");
@@ -206,9 +213,9 @@ fn what_is_too_old_is_removed_and_evidence_is_not() {
     assert!(found.is_whole(), "{found:#?}");
     let removed = found.removed.unwrap();
     // By bounds that are not those of who removed it, it was too early.
-    let missing = FaultKind::Removed { from: 1, to: removed.to };
+    let missing = AuditFaultKind::Removed { from: 1, to: removed.to };
     assert_eq!(faults(dir.path(), &anchors)[0].kind, missing);
-    assert_eq!(removed.bound, Bound::Age);
+    assert_eq!(removed.bound, RetentionBound::Age);
     assert!(removed.before > 0);
 }
 
@@ -216,11 +223,13 @@ fn what_is_too_old_is_removed_and_evidence_is_not() {
 fn texts_go_with_the_last_record_that_names_them() {
     let dir = tempdir().unwrap();
     let name_text = |audit: &mut Audit, call, text: &str| -> Digest {
-        let AuditRecord::Decided(plain) = decided("s1", call, Decision::Allowed) else {
+        let AuditRecord::Decided(plain) = decided("s1", call, DecisionRecord::Allowed) else {
             unreachable!()
         };
         let digest = audit.keep_script(text).unwrap();
-        audit.append(&AuditRecord::Decided(Decided { script: Some(digest), ..plain })).unwrap();
+        audit
+            .append(&AuditRecord::Decided(DecidedRecord { script: Some(digest), ..plain }))
+            .unwrap();
         digest
     };
     let mut audit = Audit::open_bounded(dir.path(), LITTLE).unwrap();
@@ -253,23 +262,23 @@ fn texts_go_with_the_last_record_that_names_them() {
 fn texts_beside_it_fill_a_file_too() {
     let dir = tempdir().unwrap();
     let mut audit = Audit::open_bounded(dir.path(), SMALL).unwrap();
-    audit.append(&decided("s1", 1, Decision::Allowed)).unwrap();
-    audit.append(&decided("s1", 2, Decision::Allowed)).unwrap();
+    audit.append(&decided("s1", 1, DecisionRecord::Allowed)).unwrap();
+    audit.append(&decided("s1", 2, DecisionRecord::Allowed)).unwrap();
     assert_eq!(earlier(dir.path()).len(), 0);
     audit.keep_script(&"x".repeat(4000)).unwrap();
-    audit.append(&decided("s1", 3, Decision::Allowed)).unwrap();
+    audit.append(&decided("s1", 3, DecisionRecord::Allowed)).unwrap();
     assert_eq!(earlier(dir.path()).len(), 1);
 }
 
 /// Goes on with a log in this state: it is whole before and after, and takes records.
 #[track_caller]
-fn goes_on(dir: &Path, anchors: &[Anchor], what: &str) {
+fn goes_on(dir: &Path, anchors: &[ChainAnchor], what: &str) {
     assert!(verify(dir, anchors).unwrap().is_whole(), "{what}: {:?}", faults(dir, anchors));
     let head = anchors.last().unwrap().head;
     let mut audit = Audit::open_bounded(dir, LITTLE).unwrap();
     assert_eq!(audit.head().seq, head.seq, "{what}");
     for call in 100..130 {
-        audit.append(&decided("s1", call, Decision::Allowed)).unwrap();
+        audit.append(&decided("s1", call, DecisionRecord::Allowed)).unwrap();
     }
     let now = anchor(audit.sync().unwrap());
     assert!(now.head.seq >= head.seq + 30, "{what}");
@@ -302,9 +311,11 @@ fn each_state_that_a_death_may_leave_is_gone_on_from() {
 fn a_file_whose_removal_was_said_and_not_done_is_no_damage() {
     let dir = tempdir().unwrap();
     let mut audit = Audit::open_bounded(dir.path(), SMALL).unwrap();
-    let AuditRecord::Decided(plain) = decided("s2", 1, Decision::Allowed) else { unreachable!() };
+    let AuditRecord::Decided(plain) = decided("s2", 1, DecisionRecord::Allowed) else {
+        unreachable!()
+    };
     let text = audit.keep_script("gone").unwrap();
-    audit.append(&AuditRecord::Decided(Decided { script: Some(text), ..plain })).unwrap();
+    audit.append(&AuditRecord::Decided(DecidedRecord { script: Some(text), ..plain })).unwrap();
     drop(audit);
     log(dir.path(), SMALL, 12);
     let oldest = earlier(dir.path())[0].clone();
@@ -334,13 +345,13 @@ fn several_writers_put_away_and_remove_and_make_one_chain() {
     let dir = tempdir().unwrap();
     // It holds a file that the others put away and remove.
     let mut idle = Audit::open_bounded(dir.path(), LITTLE).unwrap();
-    idle.append(&decided("idle", 1, Decision::Allowed)).unwrap();
+    idle.append(&decided("idle", 1, DecisionRecord::Allowed)).unwrap();
     let writing = AtomicBool::new(true);
-    let anchors: Vec<Anchor> = std::thread::scope(|scope| {
+    let anchors: Vec<ChainAnchor> = std::thread::scope(|scope| {
         scope.spawn(|| {
             while writing.load(Ordering::Relaxed) {
                 whole(dir.path(), &[]);
-                assert!(calls(dir.path(), &Filter::default()).is_ok());
+                assert!(calls(dir.path(), &CallFilter::default()).is_ok());
             }
         });
         let writers: Vec<_> = (0..3)
@@ -350,7 +361,9 @@ fn several_writers_put_away_and_remove_and_make_one_chain() {
                     let session = format!("s{writer}");
                     (1..=60)
                         .map(|call| {
-                            audit.append(&decided(&session, call, Decision::Allowed)).unwrap();
+                            audit
+                                .append(&decided(&session, call, DecisionRecord::Allowed))
+                                .unwrap();
                             audit.append(&ended(&session, call, vec![])).unwrap();
                             anchor(audit.sync().unwrap())
                         })
@@ -366,7 +379,7 @@ fn several_writers_put_away_and_remove_and_make_one_chain() {
     assert!(begins > 1, "{begins}");
     let seen = anchors.iter().map(|anchor| anchor.head.seq).max().unwrap();
     // With the record of another removal before it, where the file is full.
-    let head = idle.append(&decided("idle", 2, Decision::Allowed)).unwrap();
+    let head = idle.append(&decided("idle", 2, DecisionRecord::Allowed)).unwrap();
     assert!(head.seq > seen);
     whole(dir.path(), &[anchors, vec![anchor(head)]].concat());
 }
@@ -376,7 +389,7 @@ const DIR: &str = "RETENTION_TEST_DIR";
 #[test]
 fn a_writer_that_is_killed_while_it_puts_away_and_removes_loses_nothing() {
     let dir = tempdir().unwrap();
-    let mut anchors: Vec<Anchor> = Vec::new();
+    let mut anchors: Vec<ChainAnchor> = Vec::new();
     for round in 0..40_u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "in_the_child_audit_for_ever", "--ignored", "--nocapture"])
@@ -385,7 +398,7 @@ fn a_writer_that_is_killed_while_it_puts_away_and_removes_loses_nothing() {
             .spawn()
             .unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut kept = |most: usize| -> Vec<Anchor> {
+        let mut kept = |most: usize| -> Vec<ChainAnchor> {
             let heads = said.by_ref().map_while(Result::ok).filter_map(|line| {
                 let head = line.strip_prefix("kept ")?.strip_suffix('.')?;
                 Some(anchor(serde_json::from_str(head).unwrap()))
@@ -399,12 +412,13 @@ fn a_writer_that_is_killed_while_it_puts_away_and_removes_loses_nothing() {
         anchors.extend(kept(usize::MAX));
         let found = verify(dir.path(), &anchors).unwrap();
         // A death behind a removal leaves it without an anchor, until the next call ends.
-        let is_open = |fault: &Fault| matches!(fault.kind, FaultKind::NotConfirmed { .. });
+        let is_open =
+            |fault: &AuditFault| matches!(fault.kind, AuditFaultKind::NotConfirmed { .. });
         assert!(found.faults.iter().all(is_open), "round {round}: {found:#?}");
         assert!(found.head.seq >= anchors.last().unwrap().head.seq);
     }
     let mut audit = Audit::open_bounded(dir.path(), SMALL).unwrap();
-    anchors.push(anchor(audit.append(&decided("s1", 0, Decision::Allowed)).unwrap()));
+    anchors.push(anchor(audit.append(&decided("s1", 0, DecisionRecord::Allowed)).unwrap()));
     assert!(whole(dir.path(), &anchors).unwrap().to > 20, "it was removed from, too");
 }
 

@@ -5,8 +5,8 @@
 mod sample;
 
 use journal::{
-    CreateError, FORMAT, Header, Journal, OpenCall, OpenError, Progress, ReadError, Record, Tail,
-    ToolKind, fork, header, open_calls, read,
+    CallProgress, CreateError, FORMAT, Journal, JournalRecord, OpenCall, OpenError, ReadError,
+    SessionHeader, Tail, ToolKindRecord, fork, header, open_calls, read,
 };
 use sample::{each_kind, interrupted, prompt, proposed, records, result, session, start};
 use std::fs;
@@ -19,7 +19,7 @@ use tempfile::tempdir;
 fn each_kind_comes_back() {
     let sessions = tempdir().unwrap();
     let dir = session(sessions.path(), "s1");
-    let mut written = vec![Record::Session(sample::header("s1"))];
+    let mut written = vec![JournalRecord::Session(sample::header("s1"))];
     written.extend(each_kind());
     let opened = Journal::open(&dir).unwrap();
     assert_eq!(records(&dir), written);
@@ -185,7 +185,8 @@ fn an_unwritable_directory_is_an_error_that_names_it() {
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let sessions = tempdir().unwrap();
-    let newer = Header { format: FORMAT + 1, agentd: "9.8.7".to_owned(), ..sample::header("s1") };
+    let newer =
+        SessionHeader { format: FORMAT + 1, agentd: "9.8.7".to_owned(), ..sample::header("s1") };
     Journal::create(sessions.path(), newer).unwrap();
     let error = Journal::open(&sessions.path().join("s1")).unwrap_err();
     assert!(matches!(error, OpenError::Read(ReadError::NewerFormat { found: 2, .. })));
@@ -197,7 +198,7 @@ fn unknown_kinds_are_kept_and_skipped() {
     let sessions = tempdir().unwrap();
     let mut journal = Journal::create(sessions.path(), sample::header("s1")).unwrap();
     let fields = serde_json::json!({"call": 1, "deep": [{"$blob": "x"}], "z": null});
-    let newer = Record::Unknown {
+    let newer = JournalRecord::Unknown {
         kind: "CHECKPOINT".to_owned(),
         fields: fields.as_object().unwrap().clone(),
     };
@@ -214,8 +215,8 @@ fn long_texts_go_out_and_come_back() {
     let long = "\u{1f600}long\n".repeat(20_000);
     let mut journal = Journal::create(sessions.path(), sample::header("s1")).unwrap();
     let at_the_cap = "c".repeat(64 << 10);
-    let blocks = vec![journal::Block::Text { text: long.clone() }];
-    let answer = Record::Answer { round: 1, blocks, usage: journal::Usage::default() };
+    let blocks = vec![journal::BlockRecord::Text { text: long.clone() }];
+    let answer = JournalRecord::Answer { round: 1, blocks, usage: journal::UsageRecord::default() };
     let written = [prompt(&long), answer, result(1, &long), prompt(&at_the_cap)];
     journal.append_all(&written).unwrap();
     let dir = sessions.path().join("s1");
@@ -227,8 +228,8 @@ fn long_texts_go_out_and_come_back() {
 
 #[test]
 fn what_is_open_and_whether_it_ran() {
-    use Progress::{MayHaveRun, NeverStarted};
-    use ToolKind::{Mutation, Query};
+    use CallProgress::{MayHaveRun, NeverStarted};
+    use ToolKindRecord::{Mutation, Query};
     let all = [
         proposed(1, Mutation),
         proposed(2, Mutation),
@@ -242,7 +243,7 @@ fn what_is_open_and_whether_it_ran() {
         start(5, Mutation),
         interrupted(5, MayHaveRun),
     ];
-    let open = |records: &[Record]| -> Vec<_> {
+    let open = |records: &[JournalRecord]| -> Vec<_> {
         open_calls(records).iter().map(|call| (call.number, call.progress)).collect()
     };
     assert_eq!(open(&all), [(1, NeverStarted), (2, MayHaveRun), (3, MayHaveRun)]);
@@ -263,20 +264,21 @@ fn what_is_open_and_whether_it_ran() {
         }]
     );
     // A decision is not the end: the result that says so may be lost.
-    let expired = [proposed(1, Mutation), Record::Expired { call: 1 }];
-    assert_eq!(open_calls(&expired)[0].refused, Some(journal::Refused::Expired));
+    let expired = [proposed(1, Mutation), JournalRecord::Expired { call: 1 }];
+    assert_eq!(open_calls(&expired)[0].refused, Some(journal::RefusedCall::Expired));
 }
 
 #[test]
 fn barriers_are_those_of_the_design() {
-    use ToolKind::{Mutation, Query};
-    let synced = |records: &[Record]| records.iter().map(Record::barrier).collect::<Vec<_>>();
+    use ToolKindRecord::{Mutation, Query};
+    let synced =
+        |records: &[JournalRecord]| records.iter().map(JournalRecord::barrier).collect::<Vec<_>>();
     let of_a_query = [proposed(1, Query), start(1, Query), result(1, "")];
     assert_eq!(synced(&of_a_query), [false, false, true]);
     let of_a_mutation = [proposed(1, Mutation), start(1, Mutation), result(1, "")];
     assert_eq!(synced(&of_a_mutation), [false, true, true]);
     assert!(prompt("").barrier());
-    assert!(interrupted(1, Progress::NeverStarted).barrier());
+    assert!(interrupted(1, CallProgress::NeverStarted).barrier());
 }
 
 #[test]

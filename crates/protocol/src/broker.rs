@@ -5,8 +5,8 @@
 
 use crate::confinement::Tier;
 use crate::ids::{CallId, SessionId};
-use crate::judgement::{Answer, Case, RuleSet, Verdict};
-use crate::upkeep::LogLine;
+use crate::judgement::{JudgedCall, PersonAnswer, RuleSet, Verdict};
+use crate::log::LogLine;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -28,19 +28,19 @@ pub enum ToBroker {
     Rules {
         /// Whose.
         session: SessionId,
-        /// All of them.
+        /// Every rule of the session.
         rules: RuleSet,
     },
     /// Judge this; answered by exactly one `Verdict`, or by an `Ask` verdict and later another.
-    Judge(Case),
+    Judge(JudgedCall),
     /// A person's answer to an open question, bound to the digest they saw.
     Answer {
         /// The question.
         call: CallId,
-        /// The digest of what they saw.
+        /// The digest of the question that the person saw.
         digest: String,
-        /// What they said.
-        answer: Answer,
+        /// The person's answer.
+        answer: PersonAnswer,
         /// Who, by the name of their terminal.
         by: String,
     },
@@ -63,7 +63,7 @@ pub enum FromBroker {
     Verdict {
         /// Which.
         call: CallId,
-        /// What.
+        /// The question.
         verdict: Verdict,
     },
     /// An answer that did not count, and why.

@@ -1,4 +1,4 @@
-//! A tool call and what came of it.
+//! A tool call and its outcome.
 
 use crate::confinement::Refusal;
 use crate::ids::CallId;
@@ -21,7 +21,7 @@ pub struct Call {
 /// How a call ended. Decided from process status and error codes, never from message text.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Outcome {
-    /// An in-process tool did what was asked.
+    /// An in-process tool succeeded.
     Done,
     /// An in-process tool could not; the code is in the result.
     Failed,
@@ -49,7 +49,7 @@ pub enum Outcome {
         /// The step or row that stopped it.
         what: String,
     },
-    /// It used more memory than its bound, and all of it was ended.
+    /// The command exceeded its memory bound; the kernel killed all its processes.
     OutOfMemory,
     /// The runner died before it could report.
     Crashed,
@@ -59,7 +59,7 @@ pub enum Outcome {
     Invalid,
 }
 
-/// What a call came to, for the model, the screen and the record.
+/// The result of a call, for the model, the screen and the record.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ToolResult {
     /// How it ended.
@@ -68,14 +68,14 @@ pub struct ToolResult {
     pub text: String,
     /// One short line for the screen.
     pub summary: String,
-    /// Whether the model should read it as a failure.
+    /// True where the model should treat it as a failure.
     pub is_error: bool,
     /// A stable word for the kind of failure, for example `access_denied` or `stale`.
     pub code: Option<String>,
 }
 
 impl ToolResult {
-    /// An error as models are told of each: its code, the tool, what happened, the way on.
+    /// Formats an error for the model: code, tool, reason, next step.
     #[must_use]
     pub fn error(outcome: Outcome, code: &str, tool: &str, message: &str, hint: &str) -> Self {
         let mut text = format!("Error [{code}] {tool}: {message}");
@@ -102,7 +102,7 @@ impl ToolResult {
     }
 }
 
-/// What a call's processes used.
+/// Resources used by a call's processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub struct ProcessUsage {
     /// User and system time in milliseconds.
@@ -113,10 +113,10 @@ pub struct ProcessUsage {
     pub written_bytes: u64,
 }
 
-/// What a call did, to a file or as a whole, as far as the tool itself knows.
+/// The effect of a call on a file, or as a whole, as far as the tool knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Effect {
-    /// Looked at.
+pub enum FileEffect {
+    /// Read.
     Read(String),
     /// Replaced or changed.
     Written(String),
@@ -124,7 +124,7 @@ pub enum Effect {
     Created(String),
     /// Taken away.
     Deleted(String),
-    /// A command was run; what it did is not known file by file.
+    /// A command ran; its effects on single files are unknown.
     Ran(String),
     /// Git's commits or tags were signed by the person's ssh agent.
     Signed {
@@ -137,7 +137,7 @@ pub enum Effect {
 
 /// A file as the model knows it after a call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct SeenFile {
+pub struct FileVersion {
     /// With links resolved.
     pub path: String,
     /// SHA-256 of all its bytes, in hexadecimal.
@@ -146,19 +146,19 @@ pub struct SeenFile {
 
 /// A protected name that a command changed or made all the same, found after its end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Tampered {
+pub struct TamperedFile {
     /// Relative to the project where it lies there.
     pub path: String,
-    /// What was done about it.
-    pub remedy: Remedy,
+    /// The repair.
+    pub remedy: TamperRemedy,
 }
 
-/// What was done about a protected name that is not as it was.
+/// The repair of a protected file that a command changed.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Remedy {
+pub enum TamperRemedy {
     /// Put back as it was before the call.
     Restored {
-        /// What the command had made of it lies here now; absent where it had removed it.
+        /// Path of the copy of the command's version; absent where the command removed the file.
         kept: Option<String>,
     },
     /// It had not been there: moved aside.
@@ -175,59 +175,60 @@ pub enum Remedy {
     Granted,
 }
 
-impl std::fmt::Display for Tampered {
+impl std::fmt::Display for TamperedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let path = &self.path;
         match &self.remedy {
-            Remedy::Restored { kept: Some(kept) } => {
+            TamperRemedy::Restored { kept: Some(kept) } => {
                 write!(f, "{path} was changed and put back; the changed one is {kept}")
             }
-            Remedy::Restored { kept: None } => {
+            TamperRemedy::Restored { kept: None } => {
                 write!(f, "{path} was changed or removed and put back")
             }
-            Remedy::Quarantined { kept } => {
+            TamperRemedy::Quarantined { kept } => {
                 write!(f, "{path} is new, and was moved to {kept} so that nothing believes it")
             }
-            Remedy::Left { why } => write!(f, "{path} is not as it was: {why}"),
-            Remedy::Granted => write!(f, "{path} was changed, as the call was allowed to"),
+            TamperRemedy::Left { why } => write!(f, "{path} is not as it was: {why}"),
+            TamperRemedy::Granted => write!(f, "{path} was changed, as the call was allowed to"),
         }
     }
 }
 
-/// What a query looked at: while all of it is as it was, so is its answer.
+/// Every file and directory that a query read. The cached result stays valid while all of them are
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Evidence {
+pub struct ReadEvidence {
     /// When the looking began, in nanoseconds of Unix time.
     pub began: i64,
     /// Each file, and each directory whose entries counted.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ReadPart>,
 }
 
-/// Something that was looked at, as it was before that.
+/// One file or directory that a query read, with its state before the read.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Part {
+pub struct ReadPart {
     /// A real path.
     pub path: String,
     /// Absent where nothing was there.
-    pub was: Option<Stamp>,
+    pub was: Option<ReadStamp>,
 }
 
-/// By what a file is told apart from what it is later. Times are nanoseconds of Unix time.
+/// Identifies one version of a file. Times are nanoseconds of Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct Stamp {
+pub struct ReadStamp {
     /// The filesystem.
     pub device: u64,
     /// The file in it.
     pub inode: u64,
     /// Its bytes.
     pub size: u64,
-    /// When its content was changed; anybody may set it.
+    /// Modification time; any program can set it.
     pub modified: i64,
-    /// When anything of it was changed; nobody can set it.
+    /// Change time (`ctime`); no program can set it.
     pub changed: i64,
 }
 
-impl Stamp {
+impl ReadStamp {
     /// The kernel's clock for files moves at least a hundred times a second, and this allows for one
     /// missed step.
     pub const STEP: i64 = 20_000_000;
@@ -235,7 +236,7 @@ impl Stamp {
     const COARSE_STEP: i64 = 2_000_000_000;
     const SECOND: i64 = 1_000_000_000;
 
-    /// Whether its times would show any change made after a check that began then.
+    /// True if a change after a check that began at that time is sure to move these times.
     #[must_use]
     pub fn is_settled(&self, began: i64) -> bool {
         let step = match self.changed % Self::SECOND {
@@ -248,35 +249,35 @@ impl Stamp {
 
 /// The runner's account of a finished call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Report {
-    /// What it came to.
+pub struct RunReport {
+    /// The outcome.
     pub result: ToolResult,
-    /// All of the result's text where the model gets a part of it only.
+    /// The whole text of the result, where the model receives only a part.
     pub full: Option<String>,
-    /// What it did to files.
-    pub effects: Vec<Effect>,
+    /// Effects on files.
+    pub effects: Vec<FileEffect>,
     /// The files that it read or wrote, each as it was then.
-    pub seen: Vec<SeenFile>,
-    /// What a query's answer was made from; absent where not all of it can be told apart later.
-    pub evidence: Option<Evidence>,
-    /// What the kernel refused, the first 200 in order.
+    pub seen: Vec<FileVersion>,
+    /// The read set of a query; absent where a later change of one of its parts could go unnoticed.
+    pub evidence: Option<ReadEvidence>,
+    /// The first 200 refusals of the kernel, in order.
     pub refusals: Vec<Refusal>,
     /// How many more were refused after those.
     pub refusals_uncounted: u64,
-    /// Protected names that a command changed or made, and what was done about each.
-    pub tampered: Vec<Tampered>,
-    /// What it used.
+    /// Protected files that a command changed or created, each with its repair.
+    pub tampered: Vec<TamperedFile>,
+    /// Resources used.
     pub usage: ProcessUsage,
     /// The command's process id as the host sees it, where there was a command.
     pub command_pid: Option<u32>,
 }
 
-/// What a look before the verdict found.
+/// Findings of a probe before the verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Probe {
+pub struct ProbeReport {
     /// One for each path the call names, in order.
     pub paths: Vec<ProbedPath>,
-    /// What an edit would change, as a unified diff; empty where there is none to show.
+    /// The change that an edit would make, as a unified diff; empty where there is none.
     pub diff: String,
 }
 
@@ -287,10 +288,10 @@ pub struct ProbedPath {
     pub named: String,
     /// With links resolved; the nearest existing parent for a file about to be made.
     pub real: String,
-    /// Whether it lies in a granted directory.
+    /// True if it is in a granted directory.
     pub in_scope: bool,
-    /// SHA-256 of the file's bytes, absent where there is no regular file. Of what is to be
-    /// removed it may be a directory's, see [`ProbedPath::TREE`].
+    /// SHA-256 of the file's bytes; absent if it is not a regular file. A directory to be removed
+    /// has a digest too, see [`ProbedPath::TREE`].
     pub digest: Option<String>,
 }
 

@@ -5,11 +5,11 @@
 
 use crate::call::{Call, ToolResult};
 use crate::confinement::{Enforced, FilePath, Network, Tier};
-use crate::content::{Block, Usage};
+use crate::content::{ContentBlock, Usage};
 use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
-use crate::judgement::{Answer, Mode, Question, Rule};
-use crate::provider::Paper;
+use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
+use crate::provider::PassedFd;
 use crate::session::{OpenTurn, TurnEnd};
 use crate::{Decode, Encode, Link};
 
@@ -25,25 +25,25 @@ impl Link for ClientLink {
     const MESSAGE_CAP: usize = 32 << 20;
 }
 
-/// What a client may do.
+/// The rights of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Rights {
+pub enum ClientRights {
     /// Type and answer.
     Full,
     /// Watch.
     ReadOnly,
 }
 
-/// Whether calls may run where no cage can be made.
+/// Policy for hosts without any cage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Uncaged {
+pub enum Unsandboxed {
     /// They are refused.
     Refused,
     /// They run with nothing that holds them back, as this client's person asked.
     Accepted,
 }
 
-/// Whether the project's own configuration may loosen anything.
+/// Policy for settings of the project that loosen the cage or the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum ProjectTrust {
     /// Where the user's record holds its files with their present content.
@@ -52,19 +52,19 @@ pub enum ProjectTrust {
     ThisRun,
 }
 
-/// What an opening begins with.
+/// The start of a session: new, resumed or forked.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Start {
+pub enum SessionStart {
     /// A new session.
     New,
     /// An earlier one. Where it is open in this supervisor already, the client joins it as it is.
     Resume {
         /// Which.
         session: SessionId,
-        /// What becomes of a turn that is open in it.
+        /// Policy for its unfinished turn.
         open_turn: OpenTurn,
     },
-    /// A new one that begins as a copy of another.
+    /// A new session that starts as a copy of another.
     Fork {
         /// Which.
         of: SessionId,
@@ -75,28 +75,28 @@ pub enum Start {
 
 /// From where a client wants to see a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Since {
+pub enum BacklogFrom {
     /// This sequence number on, counted from 1.
     Seq(u64),
     /// So many of the newest events.
     Newest(u32),
 }
 
-/// What becomes of the other clients of a session when one attaches.
+/// Policy for the session's other clients when this one attaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Others {
+pub enum OtherClients {
     /// They stay.
     Stay,
-    /// They are told `Detached` and see nothing more of it.
+    /// They receive `Detached` and no further events.
     Detach,
 }
 
-/// What is known of a model. What is not known is left out, never taken for nothing.
+/// Known limits and prices of a model. Unknown values are absent, never zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub struct ModelFacts {
     /// Tokens that its context holds.
     pub context: Option<u64>,
-    /// What it costs.
+    /// Its prices.
     pub prices: Option<Prices>,
 }
 
@@ -115,13 +115,13 @@ pub struct Prices {
 
 /// A setting of a running session that a person changes. Holds for calls that start later.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Change {
+pub enum SettingChange {
     /// Network of commands.
     Network(Network),
     /// One more host that commands may reach; the network is an allow-list from then on.
     Host(HostRule),
     /// Permission mode.
-    Mode(Mode),
+    Mode(PermissionMode),
     /// One more directory that tools may use, a real path.
     AddDirectory(FilePath),
     /// The model that is asked from the next request on, by its name in the configuration or its
@@ -135,27 +135,27 @@ pub enum Change {
 
 /// How a session is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Ending {
+pub enum SessionEnding {
     /// The running turn is interrupted, its calls get their end on disk.
     Stop,
-    /// At once: what runs is killed and reported as cut short.
+    /// At once: running calls are killed and reported as cut short.
     Kill,
 }
 
-/// What becomes of a session that a client is sent away from.
+/// The reason for which the supervisor detaches a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Parting {
+pub enum DetachReason {
     /// It goes on; another client took it over.
     TakenOver,
     /// It was ended, and is on disk.
     Ended,
-    /// A part of the supervisor failed. What was recorded is on disk.
+    /// A part of the supervisor failed. All records so far are on disk.
     Failed,
 }
 
-/// What a supervisor does that is asked to end while turns run.
+/// Policy of a shutdown for unfinished turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Unfinished {
+pub enum OnUnfinished {
     /// It refuses, and names them.
     Refuse,
     /// It interrupts them.
@@ -164,30 +164,30 @@ pub enum Unfinished {
 
 /// Where a session's answers come from, as the client's environment and flags say.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Opening {
+pub struct SessionRequest {
     /// The project directory, a real path.
     pub project: FilePath,
     /// Directories granted beside it.
     pub added: Vec<FilePath>,
     /// A new session, or which earlier one.
-    pub start: Start,
-    /// The client's environment, reduced to what tools and providers may learn. Never a key: the
-    /// variable of the key that is passed as a paper stands in it with the value `set`.
+    pub start: SessionStart,
+    /// The client's environment, reduced to the variables that tools and providers may see. It
+    /// never holds a key: a key passed by descriptor appears as its variable with the value `set`.
     pub env: Vec<(String, String)>,
-    /// Settings from flags, as `key = value` in the words of the configuration.
+    /// Settings from flags, as `key = value` lines of the configuration.
     pub settings: Vec<(String, String)>,
     /// Permission mode, where a flag gave one.
-    pub mode: Option<Mode>,
+    pub mode: Option<PermissionMode>,
     /// Network of commands, where a flag gave one.
     pub network: Option<Network>,
-    /// Whether the project's own configuration may loosen anything.
+    /// Trust in the project's own configuration.
     pub trust: ProjectTrust,
-    /// Whether a person sits at this client.
+    /// True if a person sits at this client.
     pub audience: crate::judgement::Audience,
-    /// What the descriptors are that follow.
-    pub papers: Vec<Paper>,
-    /// Whether calls may run without a cage where none can be made.
-    pub uncaged: Uncaged,
+    /// The purpose of each descriptor that follows, in order.
+    pub papers: Vec<PassedFd>,
+    /// Policy for hosts without any cage.
+    pub uncaged: Unsandboxed,
 }
 
 /// From a client.
@@ -201,18 +201,18 @@ pub enum FromClient {
         build: String,
     },
     /// Open a session; answered by `Opened` or `Failed`.
-    Open(Opening),
-    /// See a session's events from this one on; answered by those that are kept, `Attached`, and
-    /// then each as it happens.
+    Open(SessionRequest),
+    /// Subscribe to a session's events from this one on. The supervisor sends the recorded events,
+    /// `Attached`, and then each new event.
     Attach {
         /// Which.
         session: SessionId,
         /// From where.
-        from: Since,
-        /// What this client may do there.
-        rights: Rights,
-        /// What becomes of those who are there.
-        others: Others,
+        from: BacklogFrom,
+        /// Rights of this client in the session.
+        rights: ClientRights,
+        /// Policy for the clients that are attached already.
+        others: OtherClients,
     },
     /// See nothing more of a session; no answer.
     Detach {
@@ -225,7 +225,7 @@ pub enum FromClient {
         session: SessionId,
         /// Only events with a smaller sequence number.
         before: u64,
-        /// At most so many, the newest of them.
+        /// Maximum number of records; the newest are sent.
         most: u32,
     },
     /// Words for the model; only with full rights.
@@ -239,18 +239,18 @@ pub enum FromClient {
     Answer {
         /// The question.
         call: CallId,
-        /// The digest of what was shown.
+        /// The digest of the question on the screen.
         digest: String,
-        /// What the person said.
-        answer: Answer,
+        /// The person's answer.
+        answer: PersonAnswer,
     },
     /// Stop the running turn; only with full rights.
     Interrupt {
         /// Which session.
         session: SessionId,
     },
-    /// Leave the beginning of the conversation out of what the model is sent from the next request
-    /// on; told to all by `Compacted`, or by `NotCompacted`. Only with full rights.
+    /// Compact: stop sending the oldest messages to the model from the next request on. Every
+    /// client receives `Compacted` or `NotCompacted`. Needs full rights.
     Compact {
         /// Which session.
         session: SessionId,
@@ -269,21 +269,21 @@ pub enum FromClient {
         /// The words.
         text: String,
     },
-    /// Change a setting of a session; only with full rights. Told to all by `Changed`.
+    /// Change a setting of a session; needs full rights. Every client receives `Changed`.
     Change {
         /// Which session.
         session: SessionId,
-        /// What.
-        change: Change,
+        /// The setting and its new value.
+        change: SettingChange,
     },
-    /// What sessions are there, on disk and live? Answered by `Sessions`.
+    /// List the sessions, live and on disk; answered by `Sessions`.
     List,
     /// End a live session; answered by `Done`. It stays on disk.
     End {
         /// Which.
         session: SessionId,
         /// How.
-        ending: Ending,
+        ending: SessionEnding,
     },
     /// Remove an ended session from disk; its audit records stay. Answered by `Done`.
     Remove {
@@ -295,7 +295,7 @@ pub enum FromClient {
         /// Which.
         session: SessionId,
     },
-    /// What runs? Answered by `Processes`.
+    /// List the processes; answered by `Processes`.
     Ps,
     /// How is the supervisor? Answered by `Status`.
     Status,
@@ -304,14 +304,14 @@ pub enum FromClient {
     /// End the supervisor in order; answered by `Failed` where it refuses, else by the end of the
     /// connection.
     Shutdown {
-        /// What becomes of turns that run.
-        unfinished: Unfinished,
+        /// Policy for running turns.
+        unfinished: OnUnfinished,
     },
 }
 
 /// Where a session is.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum SessionState {
+pub enum SessionStatus {
     /// On disk only.
     Ended,
     /// Live, and nothing to do.
@@ -330,8 +330,8 @@ pub enum SessionState {
     IdleCutShort(String),
 }
 
-impl SessionState {
-    /// Whether no supervisor has it live, as far as this says.
+impl SessionStatus {
+    /// No supervisor runs it, as far as this list knows.
     #[must_use]
     pub fn is_of_disk(&self) -> bool {
         match self {
@@ -350,14 +350,14 @@ impl SessionState {
 pub struct SessionRow {
     /// Its name.
     pub session: SessionId,
-    /// The first words of its first prompt.
+    /// The beginning of its first prompt.
     pub title: String,
     /// Its project directory.
     pub project: FilePath,
     /// The vendor's name of the model.
     pub model: String,
     /// Where it is.
-    pub state: SessionState,
+    pub state: SessionStatus,
     /// When it began, in milliseconds of Unix time.
     pub began: u64,
     /// When its last record was written, in milliseconds of Unix time.
@@ -383,17 +383,17 @@ pub struct DaemonStatus {
     pub sessions: u32,
     /// Connected clients.
     pub clients: u32,
-    /// What is not as it should be, a sentence each.
+    /// Problems, one sentence each.
     pub troubles: Vec<String>,
 }
 
 /// An event with its number.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Numbered {
+pub struct NumberedEvent {
     /// The journal's number.
     pub seq: u64,
-    /// What.
-    pub event: Event,
+    /// The event.
+    pub event: ClientEvent,
 }
 
 /// A process of agentd's, as `ps` shows it.
@@ -403,7 +403,7 @@ pub struct ProcessRow {
     pub worker: String,
     /// Its session, for workers that have one.
     pub session: Option<SessionId>,
-    /// Process id; 0 while there is none, since it rests or is being restarted.
+    /// Process ID; 0 while the worker is suspended or restarting.
     pub pid: u32,
     /// Which life this is, counted from 1.
     pub generation: u32,
@@ -417,7 +417,7 @@ pub struct ProcessRow {
 
 /// Something a client sees of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Event {
+pub enum ClientEvent {
     /// A person asked.
     Prompt {
         /// Their words.
@@ -428,7 +428,7 @@ pub enum Event {
         /// The piece.
         text: String,
     },
-    /// What was streamed of this answer is void.
+    /// Discard the deltas of this answer.
     Struck {
         /// Why, with the try to come, in plain words.
         reason: String,
@@ -436,7 +436,7 @@ pub enum Event {
     /// The model's whole answer.
     Answer {
         /// Its blocks.
-        blocks: Vec<Block>,
+        blocks: Vec<ContentBlock>,
         /// Tokens.
         usage: Usage,
     },
@@ -447,16 +447,16 @@ pub enum Event {
     },
     /// A person must say.
     Asked {
-        /// What.
+        /// The prompt.
         question: Question,
     },
     /// It was decided.
     Decided {
         /// Which.
         call: CallId,
-        /// Whether it may run.
+        /// True if the call may run.
         allowed: bool,
-        /// By whom or what, in plain words.
+        /// The person or rule that decided, as text.
         basis: String,
     },
     /// It runs, in this cage.
@@ -477,9 +477,9 @@ pub enum Event {
     CallEnded {
         /// Which.
         call: CallId,
-        /// What it came to.
+        /// The result.
         result: ToolResult,
-        /// What the kernel refused, one line each.
+        /// Refusals of the kernel, one line each.
         refused: Vec<String>,
     },
     /// The turn ended.
@@ -489,7 +489,7 @@ pub enum Event {
     },
     /// The beginning of the conversation is no longer sent to the model. The journal keeps it.
     Compacted {
-        /// So many messages of what was sent.
+        /// Number of messages that are no longer sent.
         dropped: u32,
     },
     /// A person wanted room in the model's context and got none, and why. Not kept.
@@ -497,24 +497,24 @@ pub enum Event {
         /// In plain words.
         reason: String,
     },
-    /// The prompts that wait for the running turn to end. Not kept; replaces what was said before.
+    /// Prompts that wait for the running turn to end. Not recorded; replaces the previous list.
     Queue {
         /// In their order.
         texts: Vec<String>,
     },
     /// A person changed a setting.
     Changed {
-        /// What.
-        change: Change,
+        /// The change.
+        change: SettingChange,
         /// Who, by the name of their terminal.
         by: String,
     },
-    /// The model that is asked from now on, and what is known of it: said before `Attached`, and behind
-    /// a change of the model. Not kept.
+    /// The model of the following requests, with its known limits. Sent before `Attached` and after
+    /// a change of the model. Not recorded.
     Model {
-        /// The vendor's name of it.
+        /// The vendor's name for the model.
         name: String,
-        /// What is known.
+        /// Its known limits and prices.
         facts: ModelFacts,
     },
     /// An answer holds longer than its call: this rule allows from now on. Comes before the
@@ -548,7 +548,7 @@ pub enum Event {
 
 /// Why a client's word was not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum FailedKind {
+pub enum RequestFailure {
     /// The request makes no sense as it is.
     Usage,
     /// Configuration.
@@ -559,7 +559,7 @@ pub enum FailedKind {
     Held,
     /// No such session, call or question.
     NotFound,
-    /// What is on disk cannot be read or written.
+    /// The state on disk cannot be read or written.
     Disk,
     /// The supervisor was asked to end and does.
     Ending,
@@ -590,25 +590,25 @@ pub enum ToClient {
         session: SessionId,
         /// The model it speaks to.
         model: String,
-        /// What is known of the model.
+        /// Known limits and prices of the model.
         facts: ModelFacts,
         /// The tools it offers.
         tools: Vec<String>,
         /// The permission mode.
-        mode: Mode,
+        mode: PermissionMode,
         /// Network of commands.
         network: Network,
         /// The hosts of its allow-list.
         hosts: Vec<HostRule>,
-        /// What a call's cage will be here, in plain words.
+        /// The cage of the session's calls on this host, as text.
         sandbox: String,
-        /// The journal's number of the session's last event so far; 0 for a new session. Attach
-        /// from the next one to see only what is new.
+        /// The journal number of the session's newest event; 0 for a new session. Attach from the
+        /// next number to see only new events.
         last_seq: u64,
-        /// What of the configuration was not followed, and why, a sentence each.
+        /// Settings that were ignored, each with the reason as one sentence.
         warnings: Vec<String>,
     },
-    /// Everything kept that was asked for was said; what follows is new.
+    /// The backlog is complete; the following events are new.
     Attached {
         /// Which session.
         session: SessionId,
@@ -617,8 +617,8 @@ pub enum ToClient {
     Detached {
         /// Which session.
         session: SessionId,
-        /// What became of it.
-        parting: Parting,
+        /// The outcome.
+        parting: DetachReason,
         /// In plain words.
         reason: String,
     },
@@ -632,7 +632,7 @@ pub enum ToClient {
         /// Which session.
         session: SessionId,
         /// The events; none where the beginning was reached.
-        events: Vec<Numbered>,
+        events: Vec<NumberedEvent>,
     },
     /// The prompts that waited and wait no more.
     TakenBack {
@@ -645,25 +645,25 @@ pub enum ToClient {
     Sessions(Vec<SessionRow>),
     /// The answer to `Status`.
     Status(DaemonStatus),
-    /// What was asked for was done.
+    /// The request succeeded.
     Done,
     /// Something happened in a session this client is attached to.
     Event {
         /// Which session.
         session: SessionId,
-        /// The journal's number for what is kept; that of the last kept event for what is not.
+        /// The journal number of a recorded event; for others, the number of the last recorded one.
         seq: u64,
-        /// What.
-        event: Event,
+        /// The event.
+        event: ClientEvent,
     },
     /// The answer to `Ps`.
     Processes(Vec<ProcessRow>),
     /// The answer to `Ping`, before anything else that is being worked on.
     Pong(u64),
-    /// The last word of this client was not carried out.
+    /// The last request of this client failed.
     Failed {
-        /// What kind.
-        kind: FailedKind,
+        /// The kind of failure.
+        kind: RequestFailure,
         /// In plain words, with a way on.
         message: String,
     },

@@ -1,6 +1,6 @@
-//! What a process may do, what was really enforced, and what was refused.
+//! Confinement: the policy asked for, the policy enforced, and the refusals.
 
-pub use crate::connection::{Connection, Passage};
+pub use crate::connection::{ConnectionOutcome, ProxyConnection};
 use crate::hosts::HostRule;
 use crate::{Decode, Encode};
 use std::ffi::OsString;
@@ -50,12 +50,12 @@ pub enum Profile {
     Provider,
     /// Memory, skills, instructions and copies: its own directories, the project read-only.
     Store,
-    /// What reaches the network for calls that may not themselves: network, certificates, resolver.
+    /// Helpers that reach the network for calls which may not: network, certificates, resolver
+    /// files.
     Web,
     /// Verifiers: a command's cage with the project read-only and no network.
     Verify,
-    /// Formatters: a verifier's cage for the program, and a runner that puts what it printed in the
-    /// file's place.
+    /// Formatters: the program runs in a verifier's cage; the runner writes its output to the file.
     Format,
     /// Git, where it changes the repository: the project writable, no other program, no network.
     Git,
@@ -85,7 +85,7 @@ impl Profile {
     }
 }
 
-/// Whether a command may open network connections.
+/// Network access of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Network {
     /// None; loopback inside where the tier has a namespace for it.
@@ -114,19 +114,20 @@ impl Network {
     }
 }
 
-/// What a command may do with the settings and hooks of the project's repositories.
+/// Access of a command to the settings and hooks of the project's git repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum GitSettings {
     /// They stay as they are.
     Kept,
-    /// It may change them, as it was allowed for this one call; what it changed is told.
+    /// The command may change them: this one call was given the right. The record lists the
+    /// changes.
     Writable,
 }
 
 /// How strong a cage this host allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Tier {
-    /// Less than B, which is none: calls are refused, unless `Level::Uncaged`.
+    /// Weaker than tier B: no cage. Calls are refused unless `Level::Uncaged`.
     C,
     /// Landlock and seccomp.
     B,
@@ -145,7 +146,7 @@ impl Tier {
         }
     }
 
-    /// As tables and programs are told.
+    /// Name in tables and in JSON output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -156,7 +157,7 @@ impl Tier {
     }
 }
 
-/// What to do where the kernel cannot enforce a row that the tier claims.
+/// Action where the kernel cannot enforce a rule that the tier claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Level {
     /// Refuse the call.
@@ -172,7 +173,7 @@ pub enum Level {
 /// project or command has a word in it.
 pub const WITHOUT_CAGE: &str = "AGENTD_WITHOUT_CAGE";
 
-/// Bounds on what a call may use. Zero is no bound.
+/// Resource limits of a call. Zero means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct Limits {
     /// Processes and threads at once.
@@ -193,7 +194,7 @@ impl Limits {
         Self { processes: 0, memory_bytes: 0, cpu_seconds: 0, file_bytes: 0, open_files: 0 };
 }
 
-/// What is asked of the cage for one process.
+/// The confinement requested for one process.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Confinement {
     /// Which policy.
@@ -207,22 +208,22 @@ pub struct Confinement {
     /// Directories of the session that tier A shows in place of the host's. None where no command of
     /// the session can reach tier A.
     pub private: Vec<PrivateDir>,
-    /// Where package managers of its commands keep what they download, a real path: the project's own,
-    /// for all its sessions. None for what runs no package manager.
+    /// Download cache of package managers, as a real path: one per project, shared by its sessions.
+    /// Absent for processes that run no package manager.
     pub caches: Option<FilePath>,
-    /// Where tier A keeps what the project's commands change in copy-on-write places of the home, a real
-    /// path. None where this process has no say over them.
+    /// Directory (real path) in which tier A stores the project's changes to copy-on-write
+    /// directories of the home. Absent where this process has none.
     pub overlays: Option<FilePath>,
     /// The person's home, from which tool chains are readable; absent when unset.
     pub home: Option<FilePath>,
     /// Variables that say where the person keeps tool chains, and where: `RUSTUP_HOME` and others
     /// that the policy names.
     pub tool_homes: Vec<(String, FilePath)>,
-    /// Where keys lie, or would, in the project, and what of such places the project lies in: taken out
-    /// where the tier can, and said where it cannot.
+    /// Credential paths in the project, and those that contain the project. Tier A hides them;
+    /// other tiers name them in the record.
     pub keys: Vec<FilePath>,
-    /// What no grant may reach, even where it lies in the project: our own state and run-time
-    /// directories, real paths. The session's temp may lie beneath one of them.
+    /// Real paths that no grant may cover, even inside the project: agentd's state and run-time
+    /// directories. The session's temporary directory may lie below one of them.
     pub withheld: Vec<FilePath>,
     /// Network of a command.
     pub network: Network,
@@ -232,7 +233,7 @@ pub struct Confinement {
     pub git: GitSettings,
     /// No stronger cage than this is tried; it can only lower.
     pub highest_tier: Tier,
-    /// What to do about a loss.
+    /// Action where a rule cannot be enforced.
     pub level: Level,
     /// Bounds.
     pub limits: Limits,
@@ -243,9 +244,8 @@ pub struct Confinement {
 /// Temporary directories of the host, in whose places tier A shows the session's.
 pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// A directory of the session that commands in tier A find in the place of one of the host's, as
-/// systemd's `PrivateTmp=` does it for services: what they write there, they find again in the next
-/// call, and nobody else sees it.
+/// A directory of the session that replaces a directory of the host for commands in tier A, like
+/// systemd's `PrivateTmp=`. Files stay until the session ends; no other session sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct PrivateDir {
     /// Where commands find it: `/tmp`, `/var/tmp`, the home.
@@ -255,8 +255,8 @@ pub struct PrivateDir {
 }
 
 impl Confinement {
-    /// The private directories that stand: one that the project or an added directory holds is not
-    /// put in its place, since a person granted that one itself.
+    /// The private directories in use. A directory that contains the project or an added directory
+    /// is not replaced, since the person granted that one.
     pub fn private_dirs(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
         let granted: Vec<PathBuf> =
             std::iter::once(&self.project).chain(&self.added).map(FilePath::to_path).collect();
@@ -285,7 +285,7 @@ impl Confinement {
     }
 }
 
-/// What really holds, in the words of the record.
+/// The confinement that the kernel enforces, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Enforced {
     /// The tier reached.
@@ -299,22 +299,23 @@ pub struct Enforced {
     pub network: String,
     /// Namespaces the process is in that its runner is not: `user`, `mount`, `pid`, …
     pub namespaces: Vec<String>,
-    /// Whether the seccomp filter stands.
+    /// True if the seccomp filter is installed.
     pub seccomp: bool,
-    /// Whether refused system calls reach the record.
+    /// True if refused system calls are recorded.
     pub refusals_observable: bool,
     /// Landlock rights this kernel does not know, so that they are not enforced.
     pub dropped: Vec<String>,
-    /// What the tier does not promise, each a sentence.
+    /// Limits of the tier, one sentence each.
     pub limits: Vec<String>,
     /// Granted paths that were not there.
     pub missing: Vec<String>,
-    /// What the command's own cgroup holds: `memory`, `processes`; empty where it has none.
+    /// Resources bounded by the command's own cgroup: `memory`, `processes`; empty without a
+    /// cgroup.
     pub cgroup: Vec<String>,
 }
 
 impl Enforced {
-    /// The tier, where it is a command's: what locks itself needs no namespaces in any of them.
+    /// The tier of a command. A process that confines itself needs no namespaces, in any tier.
     #[must_use]
     pub fn of_command(&self) -> Option<Tier> {
         let commands = [Profile::Command, Profile::Git, Profile::GitLook].map(Profile::name);
@@ -322,8 +323,8 @@ impl Enforced {
         one.then_some(self.tier)
     }
 
-    /// Whether it is a tool's own process that locked itself, and no program: namespaces, which tell
-    /// tier A from tier B, are for programs.
+    /// True for a tool process that confines itself instead of a program. Only programs need the
+    /// namespaces that distinguish tier A from tier B.
     #[must_use]
     pub fn is_in_process(&self) -> bool {
         // Of calls; workers have no record.

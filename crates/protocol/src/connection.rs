@@ -1,14 +1,14 @@
-//! What the proxy of an allow-list decided, as wires and records say it.
+//! Decisions of the allow-list proxy, on wires and in records.
 
 use crate::{Decode, Encode};
 
-/// What was decided of connections to one place that a command asked our proxy for.
+/// The proxy's decision on a command's connections to one host and port.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Connection {
+pub struct ProxyConnection {
     /// As the command named it: `example.org:443`.
     pub place: String,
-    /// What was decided.
-    pub decision: Passage,
+    /// The decision.
+    pub decision: ConnectionOutcome,
     /// How often.
     pub count: u64,
     /// Bytes from the command.
@@ -17,12 +17,12 @@ pub struct Connection {
     pub received: u64,
 }
 
-/// Whether a connection was made.
+/// The result of a connection attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Passage {
+pub enum ConnectionOutcome {
     /// It was, to this address.
     Made {
-        /// The one that was judged; a name is looked up once.
+        /// The address that was judged and dialed; the proxy resolves a name once.
         address: String,
     },
     /// It was allowed and could not be made.
@@ -42,16 +42,18 @@ pub enum Passage {
     },
 }
 
-impl std::fmt::Display for Connection {
+impl std::fmt::Display for ProxyConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { place, decision, count, sent, received } = self;
         match decision {
-            Passage::Made { address } => {
+            ConnectionOutcome::Made { address } => {
                 write!(f, "{place} at {address}, {sent} bytes sent, {received} received")?;
             }
-            Passage::Failed { why } => write!(f, "{place} was allowed and failed: {why}")?,
-            Passage::Refused { why } => write!(f, "{place} was refused: {why}")?,
-            Passage::SignedIn { address } => {
+            ConnectionOutcome::Failed { why } => {
+                write!(f, "{place} was allowed and failed: {why}")?
+            }
+            ConnectionOutcome::Refused { why } => write!(f, "{place} was refused: {why}")?,
+            ConnectionOutcome::SignedIn { address } => {
                 write!(f, "the proxy signed in to {place} at {address}")?
             }
         }

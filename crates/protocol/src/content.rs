@@ -1,10 +1,10 @@
-//! What a conversation is made of, in words that belong to no vendor.
+//! The parts of a conversation, independent of any vendor.
 
 use crate::{Decode, Encode};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Role {
+pub enum MessageRole {
     /// The person, and the results of tools.
     User,
     /// The model.
@@ -13,10 +13,10 @@ pub enum Role {
 
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Block {
+pub enum ContentBlock {
     /// Words.
     Text {
-        /// Never empty in what is sent to a model.
+        /// Never empty in a request to a model.
         text: String,
     },
     /// The model's reasoning, which must be sent back as it came.
@@ -35,13 +35,13 @@ pub enum Block {
         /// Arguments as the model sent them; JSON, if it kept to it.
         input: String,
     },
-    /// What a call came to.
+    /// The result of a call.
     ToolResult {
         /// The id of its `ToolUse`.
         id: String,
         /// For the model.
         text: String,
-        /// Whether the call failed.
+        /// True if the call failed.
         is_error: bool,
     },
 }
@@ -50,12 +50,12 @@ pub enum Block {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Message {
     /// Who speaks.
-    pub role: Role,
-    /// In order; never empty in what is sent to a model.
-    pub blocks: Vec<Block>,
+    pub role: MessageRole,
+    /// In order; never empty in a request to a model.
+    pub blocks: Vec<ContentBlock>,
 }
 
-/// A tool as a model is told of it.
+/// The description of a tool for a model.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ToolSpec {
     /// Its real name.
@@ -73,7 +73,7 @@ pub struct ModelRequest {
     pub round: u32,
     /// The vendor's name of the model.
     pub model: String,
-    /// What the model is told before the conversation.
+    /// The system prompt.
     pub system: String,
     /// In the table's order.
     pub tools: Vec<ToolSpec>,
@@ -81,20 +81,20 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// Most tokens of the answer.
     pub max_tokens: u32,
-    /// The text of pinned files that changed. It belongs to this request and is no part of the
+    /// The current text of changed pinned files. Part of this request only, not of the
     /// conversation.
     pub updated: Option<FilesUpdated>,
-    /// Whether the answer may call tools.
-    pub calls: MayCall,
+    /// Tool choice for the answer.
+    pub calls: ToolChoice,
 }
 
-/// Whether an answer may call tools. They are named in the request all the same: the vendors want to
-/// know those of earlier calls, and their caches the same beginning.
+/// Tool choice of a request. The request lists the tools either way: vendors require the tools of
+/// earlier calls, and their caches need the same prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum MayCall {
+pub enum ToolChoice {
     /// As it likes.
     Yes,
-    /// Words only: what a turn may call is used up.
+    /// Text only: the turn has used up its calls.
     No,
 }
 
@@ -104,13 +104,13 @@ pub struct FilesUpdated {
     /// Each file between marks of its own.
     pub text: String,
     /// Where it stands.
-    pub place: UpdatePlace,
+    pub place: UpdatePosition,
 }
 
 /// Where changed files stand among the results of a round, in interfaces that have both places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum UpdatePlace {
-    /// Behind all of them.
+pub enum UpdatePosition {
+    /// After all of them.
     BehindResults,
     /// At the end of the last one, where the model said nothing to it behind them.
     InsideLastResult,
@@ -136,7 +136,7 @@ pub enum StopReason {
     EndTurn,
     /// It wants its calls run.
     ToolUse,
-    /// Cut at `max_tokens`; an unfinished call of it does not run.
+    /// Cut at `max_tokens`; an incomplete call in it does not run.
     MaxTokens,
     /// A stop sequence of ours.
     StopSequence,

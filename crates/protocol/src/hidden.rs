@@ -15,8 +15,8 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Text as it is, with these made visible: a question, and the line of a call, must show what would
-/// run.
+/// Makes invisible characters visible, so that questions and call lines show exactly the text that
+/// would run.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

@@ -1,5 +1,5 @@
-//! Hosts that commands may reach where the network is an allow-list: what a rule says, and whether
-//! a name is one that it speaks of. Pure; addresses are judged by `web`, after the name was looked up.
+//! Hosts of a network allow-list: the syntax of a rule, and matching of names. Pure; the crate
+//! `web` judges addresses after it has resolved a name.
 
 use crate::{Decode, Encode};
 use std::fmt;
@@ -12,7 +12,7 @@ pub const DENIED: &str = "a rule denies it";
 const LONGEST_NAME: usize = 253;
 /// Longest part between two dots.
 const LONGEST_LABEL: usize = 63;
-/// Why a place is refused that no rule speaks of.
+/// The reason for refusing a host that matches no rule.
 pub const NOT_LISTED: &str = "it is not on the allow-list";
 /// Most hosts that are reached without a proxy; each takes a socket for each port.
 const MOST_REDIRECTS: u8 = 64;
@@ -24,22 +24,22 @@ const WEB_PORTS: [u16; 2] = [80, 443];
 pub struct HostRule {
     /// In lower case, without a dot at its end.
     name: String,
-    names: Names,
-    ports: Ports,
+    names: HostNames,
+    ports: HostPorts,
 }
 
-/// Which names a rule speaks of.
+/// The names that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
-enum Names {
+enum HostNames {
     /// This one.
     Itself,
     /// All below it, and not itself.
     Below,
 }
 
-/// Which ports a rule speaks of.
+/// The ports that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
-enum Ports {
+enum HostPorts {
     /// 80 and 443.
     Web,
     /// This one.
@@ -50,33 +50,35 @@ enum Ports {
 
 /// Why a text is no rule for a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoHostRule(String);
+pub struct HostRuleError(String);
 
-impl std::error::Error for NoHostRule {}
+impl std::error::Error for HostRuleError {}
 
-impl fmt::Display for NoHostRule {
+impl fmt::Display for HostRuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 impl HostRule {
-    /// What a rule looks like, for help and errors.
+    /// The syntax of a rule, for help and errors.
     pub const EXAMPLES: &'static str =
         "`crates.io`, `*.crates.io`, `example.org:8443` or `example.org:*`";
 
-    /// Whether the rule speaks of this name and port. The name is one of [`host_name`].
+    /// True if the rule matches this name and port. The name must come from [`host_name`].
     #[must_use]
     pub fn admits(&self, name: &str, port: u16) -> bool {
         let named = match self.names {
-            Names::Itself => name == self.name,
-            Names::Below => name.strip_suffix(&self.name).is_some_and(|below| below.ends_with('.')),
+            HostNames::Itself => name == self.name,
+            HostNames::Below => {
+                name.strip_suffix(&self.name).is_some_and(|below| below.ends_with('.'))
+            }
         };
         named
             && match self.ports {
-                Ports::Web => WEB_PORTS.contains(&port),
-                Ports::One(only) => port == only,
-                Ports::Any => true,
+                HostPorts::Web => WEB_PORTS.contains(&port),
+                HostPorts::One(only) => port == only,
+                HostPorts::Any => true,
             }
     }
 }
@@ -88,58 +90,63 @@ impl HostRule {
     ///
     /// # Errors
     /// The text is neither a name nor an address.
-    pub fn of_rule(text: &str) -> Result<Self, NoHostRule> {
+    pub fn of_rule(text: &str) -> Result<Self, HostRuleError> {
         let (host, port) = match text.find(']') {
             Some(end) => (&text[..=end], &text[end + 1..]),
             None => text.split_at(text.find(':').unwrap_or(text.len())),
         };
         let Some(address) = number(host) else { return text.parse() };
         let ports = match port {
-            "" => Some(Ports::Web),
-            ":*" => Some(Ports::Any),
+            "" => Some(HostPorts::Web),
+            ":*" => Some(HostPorts::Any),
             port => port
                 .strip_prefix(':')
                 .and_then(|port| port.parse().ok())
                 .filter(|port| *port > 0)
-                .map(Ports::One),
+                .map(HostPorts::One),
         };
         let name = number_as_host(address);
-        ports.map(|ports| Self { name, names: Names::Itself, ports }).ok_or_else(|| {
+        ports.map(|ports| Self { name, names: HostNames::Itself, ports }).ok_or_else(|| {
             let shown: String = text.chars().take(80).collect();
-            NoHostRule(format!("{shown:?} has no port from 1 to 65535 behind its colon"))
+            HostRuleError(format!("{shown:?} has no port from 1 to 65535 behind its colon"))
         })
     }
 
-    /// What a call for a page of this address asks for.
+    /// The host and port that a call for this address requests.
     #[must_use]
     pub fn of_number(address: IpAddr, port: u16) -> Self {
-        Self { name: number_as_host(address), names: Names::Itself, ports: Ports::One(port) }
+        Self {
+            name: number_as_host(address),
+            names: HostNames::Itself,
+            ports: HostPorts::One(port),
+        }
     }
 }
 
 /// A host that programs reach without a proxy: in the command's network its name leads to an address of
 /// loopback, at which the proxy of the allow-list listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redirect {
+pub struct LoopbackRedirect {
     /// The host.
     pub name: String,
     /// Of loopback, and of this name alone.
     pub address: Ipv4Addr,
-    /// Those that programs connect to.
+    /// The ports that programs connect to.
     pub ports: Vec<u16>,
 }
 
 /// The redirects of an allow-list: a host each that it names whole, in its order, 64 at most. A rule for all
 /// ports means those of web and SSH servers here.
 #[must_use]
-pub fn redirects(rules: &[HostRule]) -> Vec<Redirect> {
-    let mut found: Vec<Redirect> = Vec::new();
-    let whole = rules.iter().filter(|rule| rule.names == Names::Itself && !is_local(&rule.name));
+pub fn redirects(rules: &[HostRule]) -> Vec<LoopbackRedirect> {
+    let mut found: Vec<LoopbackRedirect> = Vec::new();
+    let whole =
+        rules.iter().filter(|rule| rule.names == HostNames::Itself && !is_local(&rule.name));
     for rule in whole {
         let ports: &[u16] = match &rule.ports {
-            Ports::Web => &WEB_PORTS,
-            Ports::One(port) => &[*port],
-            Ports::Any => &[22, 80, 443],
+            HostPorts::Web => &WEB_PORTS,
+            HostPorts::One(port) => &[*port],
+            HostPorts::Any => &[22, 80, 443],
         };
         let number = found.iter().position(|other| other.name == rule.name);
         let number = number.unwrap_or(found.len());
@@ -149,7 +156,7 @@ pub fn redirects(rules: &[HostRule]) -> Vec<Redirect> {
                 continue;
             };
             let address = Ipv4Addr::new(127, 80, 0, last);
-            found.push(Redirect { name: rule.name.clone(), address, ports: Vec::new() });
+            found.push(LoopbackRedirect { name: rule.name.clone(), address, ports: Vec::new() });
         }
         let known = &mut found[number].ports;
         known.extend(ports.iter().filter(|port| !known.contains(port)).collect::<Vec<_>>());
@@ -157,58 +164,63 @@ pub fn redirects(rules: &[HostRule]) -> Vec<Redirect> {
     found
 }
 
-/// Whether a name means the machine that asks.
+/// True if a name means this machine.
 fn is_local(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Two rules compared, for whoever judges one that is asked for by others.
+/// Comparison of two rules, for judging a requested rule by existing ones.
 impl HostRule {
-    /// Whether it speaks of all that the other does.
+    /// True if this rule matches everything that the other one matches.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let names = match (self.names, other.names) {
-            (Names::Itself, Names::Itself) => self.name == other.name,
-            (Names::Itself, Names::Below) => false,
-            (Names::Below, Names::Itself) => other.is_below(&self.name),
-            (Names::Below, Names::Below) => self.name == other.name || other.is_below(&self.name),
+            (HostNames::Itself, HostNames::Itself) => self.name == other.name,
+            (HostNames::Itself, HostNames::Below) => false,
+            (HostNames::Below, HostNames::Itself) => other.is_below(&self.name),
+            (HostNames::Below, HostNames::Below) => {
+                self.name == other.name || other.is_below(&self.name)
+            }
         };
         names
             && match (self.ports, other.ports) {
-                (Ports::Any, _) | (Ports::Web, Ports::Web) => true,
-                (Ports::Web, Ports::One(port)) => WEB_PORTS.contains(&port),
-                (Ports::One(own), Ports::One(port)) => own == port,
-                (Ports::Web, Ports::Any) | (Ports::One(_), Ports::Web | Ports::Any) => false,
+                (HostPorts::Any, _) | (HostPorts::Web, HostPorts::Web) => true,
+                (HostPorts::Web, HostPorts::One(port)) => WEB_PORTS.contains(&port),
+                (HostPorts::One(own), HostPorts::One(port)) => own == port,
+                (HostPorts::Web, HostPorts::Any)
+                | (HostPorts::One(_), HostPorts::Web | HostPorts::Any) => false,
             }
     }
 
-    /// Whether there is anything that both speak of.
+    /// True if some host and port match both rules.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         let names = match (self.names, other.names) {
-            (Names::Itself, Names::Itself) => self.name == other.name,
-            (Names::Itself, Names::Below) => self.is_below(&other.name),
-            (Names::Below, Names::Itself) => other.is_below(&self.name),
-            (Names::Below, Names::Below) => {
+            (HostNames::Itself, HostNames::Itself) => self.name == other.name,
+            (HostNames::Itself, HostNames::Below) => self.is_below(&other.name),
+            (HostNames::Below, HostNames::Itself) => other.is_below(&self.name),
+            (HostNames::Below, HostNames::Below) => {
                 self.name == other.name || self.is_below(&other.name) || other.is_below(&self.name)
             }
         };
         names
             && match (self.ports, other.ports) {
-                (Ports::Any, _) | (_, Ports::Any) | (Ports::Web, Ports::Web) => true,
-                (Ports::Web, Ports::One(port)) | (Ports::One(port), Ports::Web) => {
+                (HostPorts::Any, _) | (_, HostPorts::Any) | (HostPorts::Web, HostPorts::Web) => {
+                    true
+                }
+                (HostPorts::Web, HostPorts::One(port)) | (HostPorts::One(port), HostPorts::Web) => {
                     WEB_PORTS.contains(&port)
                 }
-                (Ports::One(own), Ports::One(port)) => own == port,
+                (HostPorts::One(own), HostPorts::One(port)) => own == port,
             }
     }
 
-    /// Whether it speaks of all hosts of a top-level domain: `*.com`.
+    /// True if it matches all hosts of a top-level domain: `*.com`.
     #[must_use]
     pub fn is_of_a_whole_top(&self) -> bool {
         match self.names {
-            Names::Itself => false,
-            Names::Below => !self.name.contains('.'),
+            HostNames::Itself => false,
+            HostNames::Below => !self.name.contains('.'),
         }
     }
 
@@ -216,40 +228,40 @@ impl HostRule {
     #[must_use]
     pub fn on_every_port(self) -> Self {
         let ports = match self.ports {
-            Ports::Web => Ports::Any,
-            named @ (Ports::One(_) | Ports::Any) => named,
+            HostPorts::Web => HostPorts::Any,
+            named @ (HostPorts::One(_) | HostPorts::Any) => named,
         };
         Self { ports, ..self }
     }
 
-    /// Whether its name lies below this one.
+    /// True if its name is below this one.
     fn is_below(&self, name: &str) -> bool {
         self.name.strip_suffix(name).is_some_and(|below| below.ends_with('.'))
     }
 }
 
 impl FromStr for HostRule {
-    type Err = NoHostRule;
+    type Err = HostRuleError;
 
-    fn from_str(text: &str) -> Result<Self, NoHostRule> {
+    fn from_str(text: &str) -> Result<Self, HostRuleError> {
         let no = |why: &str| {
             let shown: String = text.chars().take(80).collect();
-            NoHostRule(format!("{shown:?} {why}; write {}", Self::EXAMPLES))
+            HostRuleError(format!("{shown:?} {why}; write {}", Self::EXAMPLES))
         };
         if text.contains("://") || text.contains('/') {
             return Err(no("is a URL, and a rule is a host alone"));
         }
         let (name, ports) = match text.rsplit_once(':') {
-            None => (text, Ports::Web),
-            Some((name, "*")) => (name, Ports::Any),
+            None => (text, HostPorts::Web),
+            Some((name, "*")) => (name, HostPorts::Any),
             Some((name, port)) => match port.parse() {
-                Ok(port) if port > 0 => (name, Ports::One(port)),
+                Ok(port) if port > 0 => (name, HostPorts::One(port)),
                 Ok(_) | Err(_) => return Err(no("has no port from 1 to 65535 behind its colon")),
             },
         };
         let (name, names) = match name.strip_prefix("*.") {
-            Some(below) => (below, Names::Below),
-            None => (name, Names::Itself),
+            Some(below) => (below, HostNames::Below),
+            None => (name, HostNames::Itself),
         };
         let name = host_name(name)
             .ok_or_else(|| no("is no name of a host: addresses and other patterns are none"))?;
@@ -260,14 +272,14 @@ impl FromStr for HostRule {
 impl fmt::Display for HostRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let star = match self.names {
-            Names::Itself => "",
-            Names::Below => "*.",
+            HostNames::Itself => "",
+            HostNames::Below => "*.",
         };
         write!(f, "{star}{}", self.name)?;
         match self.ports {
-            Ports::Web => Ok(()),
-            Ports::One(port) => write!(f, ":{port}"),
-            Ports::Any => f.write_str(":*"),
+            HostPorts::Web => Ok(()),
+            HostPorts::One(port) => write!(f, ":{port}"),
+            HostPorts::Any => f.write_str(":*"),
         }
     }
 }
@@ -286,7 +298,7 @@ impl HostPort {
     /// The port of a text that names none.
     const USUAL: u16 = 443;
 
-    /// Whether it is this host at this port.
+    /// True if it is this host at this port.
     #[must_use]
     pub fn is(&self, name: &str, port: u16) -> bool {
         self.name == name && self.port == port
@@ -294,20 +306,20 @@ impl HostPort {
 }
 
 impl FromStr for HostPort {
-    type Err = NoHostRule;
+    type Err = HostRuleError;
 
-    fn from_str(text: &str) -> Result<Self, NoHostRule> {
+    fn from_str(text: &str) -> Result<Self, HostRuleError> {
         let HostRule { name, names, ports } = text.parse()?;
         let port = match ports {
-            Ports::Web => Some(Self::USUAL),
-            Ports::One(port) => Some(port),
-            Ports::Any => None,
+            HostPorts::Web => Some(Self::USUAL),
+            HostPorts::One(port) => Some(port),
+            HostPorts::Any => None,
         };
         match (names, port) {
-            (Names::Itself, Some(port)) => Ok(Self { name, port }),
-            (Names::Itself | Names::Below, _) => {
+            (HostNames::Itself, Some(port)) => Ok(Self { name, port }),
+            (HostNames::Itself | HostNames::Below, _) => {
                 let shown: String = text.chars().take(80).collect();
-                Err(NoHostRule(format!("{shown:?} is more than one host at one port")))
+                Err(HostRuleError(format!("{shown:?} is more than one host at one port")))
             }
         }
     }
@@ -322,7 +334,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// The address that stands in the place of a host's name.
+/// The loopback address that replaces the host's real one.
 fn number(text: &str) -> Option<IpAddr> {
     match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         Some(six) => six.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
@@ -346,9 +358,8 @@ pub fn number_as_host(address: IpAddr) -> String {
     }
 }
 
-/// The name as it is compared: lower case, no dot at the end. `None` for what is no name of a host:
-/// an address in any of its spellings, or letters that DNS has not (names in other scripts are
-/// written as `xn--…`).
+/// The canonical form of a name: lower case, no trailing dot. `None` for text that is not a host
+/// name: an address in any spelling, or characters outside DNS (write other scripts as `xn--…`).
 #[must_use]
 pub fn host_name(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();

@@ -1,13 +1,13 @@
-//! Rules, what they are asked about, and what they answer.
+//! Permission rules, the calls judged by them, and the verdicts.
 
-use crate::call::{Call, Probe};
+use crate::call::{Call, ProbeReport};
 use crate::confinement::FilePath;
 use crate::hosts::HostRule;
 use crate::ids::CallId;
 use crate::web::WebAddress;
 use crate::{Decode, Encode};
 
-/// Whether a tool looks or changes.
+/// The kind of a tool: query or mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum ToolKind {
     /// Looks. Allowed unless a rule denies it; never a question.
@@ -16,9 +16,9 @@ pub enum ToolKind {
     Mutation,
 }
 
-/// What happens to a mutation that no rule speaks of.
+/// The treatment of mutations that match no rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Mode {
+pub enum PermissionMode {
     /// Ask a person.
     Ask,
     /// File tools in the project pass, commands are asked about, and so are directories that
@@ -32,7 +32,7 @@ pub enum Mode {
     DontAsk,
 }
 
-impl Mode {
+impl PermissionMode {
     /// As written in configuration and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -54,12 +54,12 @@ impl Mode {
     }
 }
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum RuleEffect {
     /// Never.
     Deny,
-    /// Ask a person, whatever the mode.
+    /// Ask a person, in every mode.
     Ask,
     /// Let it run.
     Allow,
@@ -68,33 +68,34 @@ pub enum RuleEffect {
 /// One rule and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Rule {
-    /// What it says.
+    /// The effect.
     pub effect: RuleEffect,
     /// `tool:pattern`, as written.
     pub text: String,
-    /// The file it stands in, or `built-in`, `flag`.
+    /// Path of its file, or `built-in` or `flag`.
     pub file: String,
     /// Counted from 1; 0 where there is no file.
     pub line: u32,
 }
 
-/// A call beside a rule, with what its author says of the two. Tried when the rule's file is read.
+/// An example call next to a rule, with the verdict its author expects. Tested when the rule's file
+/// is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Example {
+pub struct RuleExample {
     /// The rule.
     pub rule: Rule,
     /// The command, or the path.
     pub what: String,
-    /// What is said of it.
-    pub said: Said,
-    /// Where it stands in the rule's file, counted from 1.
+    /// The expected verdict.
+    pub said: ExampleVerdict,
+    /// Line in the rule's file, counted from 1.
     pub line: u32,
 }
 
-/// What an example says of its rule.
+/// The verdict that an example expects of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
-    /// The rule speaks of this call: alone it allows all of it, or asks about or denies it.
+pub enum ExampleVerdict {
+    /// The rule matches this call: alone, it allows all of it, asks about it or denies it.
     Fits,
     /// It does not.
     Not,
@@ -105,43 +106,44 @@ pub enum Said {
 pub struct RuleSet {
     /// In the order of their files.
     pub rules: Vec<Rule>,
-    /// For what no rule speaks of.
-    pub mode: Mode,
-    /// Whether a person can be asked at all.
+    /// For calls that match no rule.
+    pub mode: PermissionMode,
+    /// True if a person can answer questions.
     pub audience: Audience,
     /// The project directory, to which path patterns are relative.
     pub project: String,
 }
 
-/// Whether anybody is there to ask.
+/// The availability of a person to answer questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Audience {
     /// A person can answer.
     Person,
-    /// Nobody can: what would be asked is refused with its reason.
+    /// Non-interactive: a call that would need an approval is refused with the reason.
     Nobody,
 }
 
 /// A call put to the broker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Case {
+pub struct JudgedCall {
     /// The call.
     pub call: Call,
-    /// Whether its tool looks or changes.
+    /// The kind of its tool.
     pub kind: ToolKind,
     /// The text of the command, for tools that run one.
     pub command: Option<String>,
     /// The page of the web that it asks for, for tools that do.
     pub page: Option<Box<WebAddress>>,
-    /// What was found at its paths; absent for calls that name none or that no rule could deny.
-    pub probe: Option<Probe>,
+    /// The probe's findings on its paths; absent for calls without paths, or if no rule could deny
+    /// one.
+    pub probe: Option<ProbeReport>,
     /// Its confinement in plain words, for the question.
     pub confinement: String,
     /// Rights beyond the session's that it asks for. A person gives them, or a rule that names the
     /// right; no rule for the command and no mode does.
-    pub widens: Vec<Widening>,
-    /// What has it run behind edits, for calls that no model asked for: that allows it, unless a rule
-    /// asks or denies.
+    pub widens: Vec<ExtraRight>,
+    /// The hook that runs it after edits, for calls that no model requested. The hook allows the
+    /// call unless a rule asks or denies.
     pub configured: Option<Rule>,
     /// Protected names that earlier calls left otherwise than they were, with the reasons: no rule and
     /// no mode lets a command run that no person was asked about with them.
@@ -153,20 +155,21 @@ pub struct Case {
 pub enum Basis {
     /// A rule.
     Rule(Rule),
-    /// Rules that give what the call asks for beyond its session, one for each right in their order.
+    /// The rules that grant rights beyond the session's, one per right, in order.
     Rights(Vec<Rule>),
     /// The session's mode.
-    Mode(Mode),
+    Mode(PermissionMode),
     /// The tool only looks.
     Query,
     /// A person, by the name of their terminal.
     Person(String),
-    /// A question that nobody could be asked; the text names what would have asked.
+    /// An approval was required, but the session is non-interactive; the text names the rule that
+    /// asks.
     NobodyToAsk(String),
     /// The call itself cannot be judged, and why.
     Unjudgeable(String),
     /// The session's mode, of a command that runs a program whose name is only known when it runs.
-    Opaque(Mode),
+    Opaque(PermissionMode),
 }
 
 /// The broker's answer.
@@ -180,7 +183,7 @@ pub enum Verdict {
     Ask(Question),
 }
 
-/// What a person is asked.
+/// A question to the person.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Question {
     /// The call it is about; also the question's name.
@@ -196,7 +199,7 @@ pub struct Question {
     /// Why it is asked.
     pub reason: String,
     /// Rights beyond the session's that this call asks for; granted to this call alone.
-    pub widens: Vec<Widening>,
+    pub widens: Vec<ExtraRight>,
     /// Rules that would cover it, for an answer that holds longer. Narrowest first; none where
     /// only over-broad ones would do.
     pub offers: Vec<String>,
@@ -209,28 +212,29 @@ pub struct Question {
 
 /// A right beyond the session's, for one call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Widening {
+pub enum ExtraRight {
     /// Network.
     Network,
     /// These hosts, through our proxy.
     Hosts(Vec<HostRule>),
     /// One more directory, a real path.
     Directory(FilePath),
-    /// Writing what `.git/config` and its like hold.
+    /// Write access to `.git/config` and similar files.
     GitAdmin,
     /// Signatures of git's commits and tags, by the person's ssh agent.
     GitSign,
 }
 
-/// What a person answered.
+/// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Answer {
+pub enum PersonAnswer {
     /// This once.
     Once,
-    /// This, and what this rule covers, until the session ends. One of the question's offers.
-    Session(String),
-    /// This, and what this rule covers from now on: it goes into the user's file. One of the
+    /// Allow this, and all that this rule matches, until the session ends. The rule is one of the
     /// question's offers.
+    Session(String),
+    /// Allow this, and all that this rule matches from now on; the rule is added to the user's
+    /// file. The rule is one of the question's offers.
     Always(String),
     /// No; the words, if any, are for the model.
     Deny(String),

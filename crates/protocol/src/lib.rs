@@ -19,11 +19,11 @@ pub mod hidden;
 pub mod hosts;
 pub mod ids;
 pub mod judgement;
+pub mod log;
 pub mod provider;
 pub mod session;
 pub mod store;
 pub mod tool;
-pub mod upkeep;
 pub mod web;
 
 pub(crate) use bincode::{Decode, Encode};
@@ -44,6 +44,6 @@ pub trait Link {
     const MESSAGE_CAP: usize;
 }
 
-/// What separates builds that may not speak to each other: package version and a digest of the
-/// wire files, so that a changed word is a changed build.
+/// Build identity: package version and a digest of the wire files. Builds with different identities
+/// refuse each other's messages.
 pub const BUILD_ID: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("AGENTD_WIRES"));

@@ -5,7 +5,7 @@
 
 use crate::content::{ModelRequest, StopReason, Usage};
 use crate::hosts::HostPort;
-use crate::upkeep::LogLine;
+use crate::log::LogLine;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -22,9 +22,9 @@ impl Link for ProviderLink {
 
 /// Where answers come from.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Source {
+pub enum SourceSetup {
     /// A server.
-    Server(Server),
+    Server(ModelServer),
     /// A recorded session, read from the descriptor passed as `Paper::Replay`.
     Replay(ReplaySpeed),
 }
@@ -40,7 +40,7 @@ pub enum ReplaySpeed {
 
 /// A server, and how it is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Server {
+pub struct ModelServer {
     /// The language it speaks.
     pub api: Api,
     /// For example `https://api.anthropic.com`.
@@ -90,7 +90,7 @@ pub enum Effort {
 
 /// How long to wait and how often to try. All times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct Patience {
+pub struct ProviderTimeouts {
     /// Tries for one request, the first included.
     pub tries: u32,
     /// Longest wait that a server may ask for.
@@ -103,9 +103,9 @@ pub struct Patience {
     pub connect_timeout_ms: u64,
 }
 
-/// A descriptor that accompanies the configuration, by what it is for.
+/// A descriptor sent with the configuration, by its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Paper {
+pub enum PassedFd {
     /// A sealed memory file that holds the key.
     Key,
     /// The recording to play.
@@ -124,13 +124,13 @@ pub enum ToProvider {
     /// right behind this frame.
     Configure {
         /// Where answers come from.
-        source: Source,
+        source: SourceSetup,
         /// Waits and tries.
-        patience: Patience,
+        patience: ProviderTimeouts,
         /// The proxy from the caller's environment, if any.
         proxy: Option<String>,
-        /// What the passed descriptors are.
-        papers: Vec<Paper>,
+        /// The purpose of each passed descriptor.
+        papers: Vec<PassedFd>,
     },
     /// One request; only when none is open.
     Ask(ModelRequest),
@@ -142,7 +142,7 @@ pub enum ToProvider {
 
 /// A piece of an answer, as the decoder saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Delta {
+pub enum AnswerDelta {
     /// A text block goes on.
     Text(String),
     /// A thinking block goes on; for people only.
@@ -179,9 +179,9 @@ pub enum FromProvider {
         /// The block's place in the answer.
         index: u32,
         /// The piece.
-        delta: Delta,
+        delta: AnswerDelta,
     },
-    /// The attempt broke; what was streamed of it is void.
+    /// The attempt failed; discard its deltas.
     Retrying {
         /// The request's number.
         round: u32,
@@ -205,12 +205,12 @@ pub enum FromProvider {
         /// The model's own name, as the vendor says it.
         model: String,
     },
-    /// The request failed for good; nothing streamed of it counts.
+    /// The request failed for good; discard its deltas.
     Failed {
         /// The request's number.
         round: u32,
-        /// What kind of failure.
-        kind: Failure,
+        /// The kind of failure.
+        kind: ProviderFailure,
         /// The server's words, with its request id where it gave one.
         message: String,
     },
@@ -222,7 +222,7 @@ pub enum FromProvider {
     /// From now on the model is asked otherwise than before, which people should know. Legal between
     /// `Ask` and the end of its answer.
     Notice {
-        /// What, in plain words.
+        /// The reason, as text.
         text: String,
     },
     /// Alive.
@@ -233,7 +233,7 @@ pub enum FromProvider {
 
 /// Kinds of failure that people act on differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Failure {
+pub enum ProviderFailure {
     /// 401 or 403: the key.
     KeyRefused,
     /// No key was given.

@@ -3,11 +3,11 @@
 //! Phases: `Begin`, any number of `Replay`, `ReplayDone`, answered by `Ready`; then prompts. The
 //! supervisor makes each `Commit` durable before it acts on any later word.
 
-use crate::call::{Call, Stamp, ToolResult};
-use crate::content::{Block, ModelRequest, ToolSpec, Usage};
+use crate::call::{Call, ReadStamp, ToolResult};
+use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
 use crate::ids::{CallId, SessionId};
+use crate::log::LogLine;
 use crate::provider::FromProvider;
-use crate::upkeep::LogLine;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -25,29 +25,30 @@ impl Link for SessionLink {
 /// A tool as the conversation knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct OfferedTool {
-    /// As the model is told.
+    /// The description for the model.
     pub spec: ToolSpec,
-    /// Whether it looks or changes: neighbouring looks run at once, a change is a barrier.
+    /// Query or mutation. Adjacent queries run in parallel; a mutation runs alone.
     pub kind: crate::judgement::ToolKind,
-    /// Whether what it changes is copied first, so that it can be taken back.
-    pub copies: Copies,
+    /// Its undo strategy.
+    pub copies: CopyBeforeChange,
 }
 
-/// Whether files are copied before a call changes them.
+/// The undo strategy of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Copies {
+pub enum CopyBeforeChange {
     /// They are.
     Kept,
-    /// The project is looked at before and after, and what is otherwise is what it changed.
+    /// The store compares the project before and after; the difference counts as the call's
+    /// changes.
     Compared,
     /// They are not, or it changes none.
     None,
 }
 
-/// A command that is run behind the edits of a round, and of which the model is told: a verifier or a
-/// formatter.
+/// A verifier or formatter: a command that runs after the edits of a round. Its output goes to the
+/// model.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Hook {
+pub struct EditHook {
     /// Which files it is for: `*.rs`, or a name as it is.
     pub files: String,
     /// The file that marks a package, in which it is run.
@@ -56,8 +57,8 @@ pub struct Hook {
     pub command: String,
 }
 
-impl Hook {
-    /// Whether it is for the file at this path: it is known by its last name.
+impl EditHook {
+    /// True if the hook applies to the file at this path; only the file name is matched.
     #[must_use]
     pub fn is_for(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -68,7 +69,7 @@ impl Hook {
     }
 }
 
-/// What a conversation is begun with.
+/// The configuration of a new conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct SessionSetup {
     /// Its name.
@@ -77,7 +78,7 @@ pub struct SessionSetup {
     pub project: String,
     /// The vendor's name of the model.
     pub model: String,
-    /// What the model is told first.
+    /// The system prompt.
     pub system: String,
     /// In the table's order.
     pub tools: Vec<OfferedTool>,
@@ -97,15 +98,15 @@ pub struct SessionSetup {
     pub context: Option<u64>,
     /// Files that a person pinned, as `read` is given them.
     pub pinned: Vec<String>,
-    /// What looks at edited files.
-    pub verifiers: Vec<Hook>,
-    /// What puts edited files in form, before that.
-    pub formatters: Vec<Hook>,
+    /// Verifiers of edited files.
+    pub verifiers: Vec<EditHook>,
+    /// Formatters of edited files; they run before the verifiers.
+    pub formatters: Vec<EditHook>,
 }
 
-/// Something that happened for good: what the journal keeps and what is replayed from it.
+/// A persisted event of a session: recorded in the journal and replayed from it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Happened {
+pub enum SessionEvent {
     /// A person asked.
     Prompt {
         /// Their words.
@@ -116,7 +117,7 @@ pub enum Happened {
         /// The request's number.
         round: u32,
         /// Whole blocks only.
-        blocks: Vec<Block>,
+        blocks: Vec<ContentBlock>,
         /// Tokens.
         usage: Usage,
     },
@@ -131,7 +132,7 @@ pub enum Happened {
         call: CallId,
         /// The vendor's id, which pairs it.
         use_id: String,
-        /// What it came to.
+        /// The result.
         result: ToolResult,
     },
     /// The turn ended.
@@ -141,7 +142,7 @@ pub enum Happened {
     },
     /// The beginning of the conversation is no longer sent to the model.
     Compacted {
-        /// So many messages of what was sent.
+        /// Number of messages that are no longer sent.
         dropped: u32,
         /// Most characters of each result that is still sent.
         result_chars: u32,
@@ -163,7 +164,7 @@ pub enum TurnEnd {
         /// How many there were.
         calls: u32,
         /// Whose they were.
-        of: Span,
+        of: CallSpan,
     },
     /// The model declined.
     Declined {
@@ -176,18 +177,18 @@ pub enum TurnEnd {
     Interrupted,
     /// The provider failed for good.
     ProviderFailed {
-        /// What kind.
-        kind: crate::provider::Failure,
+        /// The kind.
+        kind: crate::provider::ProviderFailure,
         /// In the server's words.
         message: String,
     },
     /// A process of ours died again and again in it, with no progress in between.
-    ProcessDied(Deaths),
+    ProcessDied(WorkerDeaths),
 }
 
 /// The deaths of one process that ended a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Deaths {
+pub struct WorkerDeaths {
     /// The executable's name.
     pub process: String,
     /// How it ended the last time: the signal or the exit code, in words.
@@ -198,7 +199,7 @@ pub struct Deaths {
     pub place: String,
 }
 
-impl std::fmt::Display for Deaths {
+impl std::fmt::Display for WorkerDeaths {
     /// One sentence without the way on, which depends on who reads it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { process, cause, count, place } = self;
@@ -210,9 +211,9 @@ impl std::fmt::Display for Deaths {
     }
 }
 
-/// What a number of calls is for.
+/// The period that a call budget covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Span {
+pub enum CallSpan {
     /// One turn.
     Turn,
     /// The session, from its beginning on.
@@ -228,18 +229,18 @@ pub struct PinnedStamp {
     pub stamp: FileStamp,
 }
 
-/// Whether a file has a stamp.
+/// The state of a file's stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum FileStamp {
     /// It has this one.
-    Found(Stamp),
+    Found(ReadStamp),
     /// There is no such file.
     Missing,
     /// The filesystem did not answer, or with an error.
     Unknown,
 }
 
-/// What becomes of a turn that was cut short by the death of a process.
+/// Policy for a turn that the death of a process cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum OpenTurn {
     /// It waits for a person: its calls get made-up results.
@@ -253,11 +254,11 @@ pub enum OpenTurn {
 pub enum ToSession {
     /// First and once.
     Begin(SessionSetup),
-    /// What the journal holds, in order; only before `ReplayDone`.
-    Replay(Happened),
+    /// Journal events, in order; only before `ReplayDone`.
+    Replay(SessionEvent),
     /// The journal is at its end.
     ReplayDone {
-        /// What becomes of a turn that is open there.
+        /// Policy for an open turn of the journal.
         then: OpenTurn,
     },
     /// A person's words; queued while a turn runs.
@@ -265,15 +266,15 @@ pub enum ToSession {
         /// The words.
         text: String,
     },
-    /// A word of the provider, forwarded; only while a request is open.
+    /// A message of the provider, forwarded; only while a request is open.
     Stream(FromProvider),
     /// The provider's process died too often over the open request: no answer comes.
-    ProviderDied(Deaths),
+    ProviderDied(WorkerDeaths),
     /// A call ended; its result is durable.
     CallEnded {
         /// Which.
         call: CallId,
-        /// What it came to.
+        /// The result.
         result: ToolResult,
     },
     /// A person wants the turn to stop.
@@ -281,9 +282,9 @@ pub enum ToSession {
     /// A person wants room in the model's context; it holds from the next request on. Answered by a
     /// `Commit` of `Compacted`, or by `NotCompacted`.
     Compact,
-    /// What the model is told first has changed; holds for requests to come.
+    /// New system prompt, for later requests.
     System {
-        /// All of it.
+        /// The whole text.
         text: String,
     },
     /// These files are pinned now, and no others.
@@ -302,7 +303,7 @@ pub enum ToSession {
     },
     /// Another model is asked, from the next request on.
     Model {
-        /// The vendor's name of it.
+        /// The vendor's name for the model.
         name: String,
         /// Most tokens of one answer.
         max_tokens: u32,
@@ -319,7 +320,7 @@ pub enum FromSession {
     /// Replayed; prompts are welcome.
     Ready,
     /// Make this durable before anything that follows it.
-    Commit(Happened),
+    Commit(SessionEvent),
     /// Ask the model.
     Ask(ModelRequest),
     /// Look at these pinned files with `stat(2)`; answered by `PinnedStamps`.
@@ -333,7 +334,7 @@ pub enum FromSession {
     Run {
         /// The call.
         call: Call,
-        /// What of its arguments was read otherwise than the model wrote it; its result says so.
+        /// Corrections made while reading its arguments; the result reports them.
         note: Option<String>,
     },
     /// This call is the conversation's own to answer: once it is allowed, that is its result. No
@@ -341,7 +342,7 @@ pub enum FromSession {
     Answered {
         /// The call.
         call: Call,
-        /// What it comes to, unless it is denied.
+        /// Its result, unless it is denied.
         result: ToolResult,
     },
     /// A person wanted room, and there is nothing to leave out.

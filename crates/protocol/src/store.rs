@@ -1,19 +1,19 @@
-//! The wire to `agentd-store`: what a session and its project keep beside the conversation.
+//! The wire to `agentd-store`: data that a session and its project keep besides the conversation.
 //!
-//! `Begin` → `Ready` and `Foreword` → any number of `Do`, each answered by one `Answered`. A `Do` that was not
-//! answered may be said again to a new life under the same call: what was done for it once is not
-//! done again. `Keep` (answered by `Kept`) before a call changes files and `Ended` (answered by
-//! `Settled`) after it make it undoable; `Fetch` asks for what undoing it takes. A command, which may change
-//! anything in the project, has `Prepare` (no answer) when it is asked for, `KeepAll` (answered by `Kept`) before it
-//! runs and `Ran` (answered by `Settled`) after it; `Running` (no answer), once after `Begin`, says which of
-//! those are under way. `Recall` (answered by
-//! `Recalled`) asks whether a query's answer is known and proven fresh, `Remember` keeps one, and
-//! `Outdate` says what is not as it was.
+//! `Begin` → `Ready` and `Foreword` (instructions) → any number of `Do`, each answered by one
+//! `Answered`. The supervisor may repeat an unanswered `Do` to a restarted store with the same call
+//! ID; the store does it once. Undo of file tools: `Keep` (answered by `Kept`) before the call and
+//! `Ended` (answered by `Settled`) after it; `Fetch` returns the copies needed to restore. Undo of
+//! commands, which may change any file of the project: `Prepare` (no answer) when the command is
+//! requested, `KeepAll` (answered by `Kept`) before it runs, `Ran` (answered by `Settled`) after
+//! it; `Running` (no answer), once after `Begin`, lists the commands that still run. Result cache:
+//! `Recall` (answered by `Recalled`) gets a result if its files are unchanged, `Remember` puts one,
+//! `Outdate` invalidates.
 
-use crate::call::{Call, Effect, Probe, Report, SeenFile, ToolResult};
+use crate::call::{Call, FileEffect, FileVersion, ProbeReport, RunReport, ToolResult};
 use crate::confinement::{Confinement, FilePath};
 use crate::ids::{CallId, SessionId};
-use crate::upkeep::LogLine;
+use crate::log::LogLine;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -28,16 +28,16 @@ impl Link for StoreLink {
     const MESSAGE_CAP: usize = 16 << 20;
 }
 
-/// What a store is begun with.
+/// The configuration of a new store process.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct StoreSetup {
-    /// Its cage. What is in it as added directories is what it may write.
+    /// Its cage. The added directories in it are the writable ones.
     pub confinement: Confinement,
     /// Whose session.
     pub session: SessionId,
     /// Where this project's things lie.
     pub project_store: FilePath,
-    /// Where this person's things lie, whatever the project.
+    /// Directory of the user's own data, the same for all projects.
     pub user_store: FilePath,
 }
 
@@ -48,7 +48,7 @@ pub enum ToStore {
     Begin(StoreSetup),
     /// An allowed call of one of the store's tools.
     Do(Call),
-    /// This call is about to change what is at these real paths: keep it as it is.
+    /// This call will change the files at these real paths: back them up.
     Keep {
         /// The call.
         call: CallId,
@@ -61,132 +61,135 @@ pub enum ToStore {
     Ended {
         /// The call.
         call: CallId,
-        /// What it says it did; absent where it could not say, and the files are looked at.
-        did: Option<Did>,
+        /// The changes that the call reported; absent where it reported none. The store then
+        /// compares the files.
+        did: Option<FileChanges>,
     },
-    /// A command was asked for: make ready what `KeepAll` takes, while it is judged.
+    /// A command was requested: prepare the snapshot for `KeepAll` while the broker judges the
+    /// call.
     Prepare,
-    /// This command is about to run: whatever it changes in the project is to be found afterwards.
-    KeepAll(Command),
+    /// This command will run: record the state of the project, so that its changes can be found
+    /// afterwards.
+    KeepAll(StoreCommand),
     /// A command is over, however it ended.
     Ran {
         /// The command.
-        command: Command,
-        /// When that was, in nanoseconds of Unix time: what was changed later, somebody else did.
+        command: StoreCommand,
+        /// End of the command, in nanoseconds of Unix time. Later changes are not attributed to it.
         ended: i64,
-        /// What is known of the look before it.
-        before: Before,
+        /// Completeness of the snapshot before it.
+        before: SnapshotBefore,
     },
-    /// The commands whose `Ran` is still to come. Whatever else was begun in an earlier life is over,
-    /// and nobody saw its end.
+    /// Commands whose `Ran` is still to come. All other commands begun by an earlier store process
+    /// have ended unobserved.
     Running(Vec<u32>),
-    /// A call of `undo_restore`: what it is to put back.
+    /// A call of `undo_restore`: fetch the copies to restore.
     Fetch(Call),
     /// A query: is its answer known?
-    Recall(Asked),
+    Recall(CacheKey),
     /// The answer of a query, with its evidence.
     Remember {
         /// The query.
-        asked: Asked,
-        /// What it came to.
-        report: Report,
+        asked: CacheKey,
+        /// The result.
+        report: RunReport,
     },
     /// This is not as it was. No answer.
-    Outdate(Changed),
+    Outdate(MayHaveChanged),
     /// Answered by `Pong` with the same number.
     Ping(u64),
 }
 
 /// A call that runs a command.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Command {
+pub struct StoreCommand {
     /// The call.
     pub call: CallId,
     /// Its tool, for the list.
     pub tool: String,
-    /// What it runs, for the list.
+    /// Its command line, for the list.
     pub text: String,
 }
 
-/// Whether the project was looked at before a command ran.
+/// Completeness of the snapshot before a command ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Before {
+pub enum SnapshotBefore {
     /// The store had said so before the command was let go.
     Looked,
-    /// It had not, so that some of what it found may be what the command did.
+    /// Incomplete: some differences in it may be the command's own changes.
     Late,
 }
 
-/// All that a call did to files, in its own words: what else is otherwise now, somebody else did.
+/// File changes that the call reported. Any other difference came from another process.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Did {
-    /// What it changed, made and took away.
-    pub effects: Vec<Effect>,
-    /// What it left, where it knows.
-    pub left: Vec<SeenFile>,
+pub struct FileChanges {
+    /// Changed, created and removed paths.
+    pub effects: Vec<FileEffect>,
+    /// The resulting state, where the call knows it.
+    pub left: Vec<FileVersion>,
 }
 
-/// A query, with what else its answer depends on.
+/// A query, with everything else that its result depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Asked {
+pub struct CacheKey {
     /// The query, its arguments normalised.
     pub call: Call,
     /// Most characters of the result.
     pub max_result_chars: u32,
 }
 
-/// What a call may have changed, however it ended.
+/// Files that a call may have changed, whatever its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Changed {
-    /// What is at these real paths, and what contains it.
+pub enum MayHaveChanged {
+    /// These real paths, and the directories that contain them.
     Paths(Vec<String>),
-    /// Nobody knows.
+    /// Unknown.
     Anything,
 }
 
 /// An answer that was given before, and whose evidence is as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Recalled {
-    /// What a look at the path finds.
-    pub probe: Probe,
+pub struct CachedResult {
+    /// The current stamp of the path.
+    pub probe: ProbeReport,
     /// The number of the call that it was given to.
     pub by: u32,
     /// The answer.
-    pub report: Report,
+    pub report: RunReport,
 }
 
 /// A path as it was before a call, and as the call left it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct KeptFile {
+pub struct FileBackup {
     /// With links resolved.
     pub path: String,
-    /// What was there.
-    pub before: Was,
-    /// What the call left there, by its digest: SHA-256 of a file's bytes; of a link [`KeptFile::LINK`]
-    /// and where it leads; absent where nothing is there.
+    /// The content before the call.
+    pub before: PriorContent,
+    /// The content after the call, as a digest: SHA-256 of a file's bytes; for a link,
+    /// [`KeptFile::LINK`] and its target; absent if nothing exists there.
     pub after: Option<String>,
 }
 
-impl KeptFile {
+impl FileBackup {
     /// Begins the digest of a link.
     pub const LINK: &'static str = "link:";
 }
 
-/// What was at a path.
+/// The content of a path before a call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Was {
+pub enum PriorContent {
     /// Nothing.
     Absent,
     /// A file.
     File {
-        /// All of them.
+        /// All bytes.
         bytes: Vec<u8>,
         /// Its permissions.
         mode: u32,
     },
     /// A link to there.
     Link(FilePath),
-    /// Nobody knows, and why: it stays as it is.
+    /// Unknown, with the reason; undo leaves the path unchanged.
     NotKept(String),
 }
 
@@ -195,33 +198,33 @@ pub enum Was {
 pub enum FromStore {
     /// Confined, and ready for calls.
     Ready,
-    /// What the model is told beside the system prompt: instructions of the project, and what
-    /// skills there are. May be empty.
+    /// Text that follows the system prompt: the project's instructions and the list of skills. May
+    /// be empty.
     Foreword(String),
-    /// The answer to `Do`; what it did is durable.
+    /// The answer to `Do`; its effects are durable.
     Answered {
         /// The call.
         call: CallId,
-        /// What it came to.
+        /// The result.
         result: ToolResult,
     },
     /// The answer to `Keep`.
     Kept(CallId),
     /// The answer to `Ended`.
     Settled(CallId),
-    /// The answer to `Fetch`: all of it, or what the call comes to instead.
+    /// The answer to `Fetch`: all copies, or the call's result in their place.
     Fetched {
         /// The call.
         call: CallId,
-        /// What was asked for.
-        files: Result<Vec<KeptFile>, ToolResult>,
+        /// The copies.
+        files: Result<Vec<FileBackup>, ToolResult>,
     },
     /// The answer to `Recall`.
     Recalled {
         /// The call.
         call: CallId,
         /// Absent where nothing is known, or it is not proven fresh.
-        found: Option<Box<Recalled>>,
+        found: Option<Box<CachedResult>>,
     },
     /// Alive.
     Pong(u64),

@@ -1,16 +1,16 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Sign`? → `Confine` → `Keeper`? → `Mounted`* → `Door`* → `Caged` (or `Uncaged`, the end) → `Go` →
-//! `Output`* → `Done` (or `Lost`, the end). The runner learns what it shall do only with `Go`, after
-//! its cage stands and the call's start is on disk. Behind a runner that died: `Hold` → `Repair` →
-//! `Repaired` (or `Uncaged`).
+//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Sign`? → `Confine` → `Keeper`? → `Mounted`* →
+//! `Door`* → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done` (or `Lost`, the end). The
+//! runner receives its job only with `Go`, after its cage is complete and START is durable. After a
+//! runner's death, another one repairs: `Hold` → `Repair` → `Repaired` (or `Uncaged`).
 
-use crate::call::{Probe, Report, Tampered};
-use crate::confinement::{Confinement, Connection, Enforced};
+use crate::call::{ProbeReport, RunReport, TamperedFile};
+use crate::confinement::{Confinement, Enforced, ProxyConnection};
 use crate::hosts::{HostPort, HostRule};
-use crate::store::KeptFile;
-use crate::upkeep::LogLine;
-use crate::web::{Onward, WebSettings};
+use crate::log::LogLine;
+use crate::store::FileBackup;
+use crate::web::{RedirectScope, WebSettings};
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -25,9 +25,9 @@ impl Link for ToolLink {
     const MESSAGE_CAP: usize = 16 << 20;
 }
 
-/// What the runner shall do once it is let go.
+/// The job that the runner executes after `Go`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Errand {
+pub enum RunnerJob {
     /// Look at the paths that this call names; change nothing.
     Probe {
         /// The tool's real name.
@@ -35,12 +35,12 @@ pub enum Errand {
         /// Its arguments as JSON.
         input: String,
     },
-    /// Look at what these would replace; change nothing.
-    ProbeRestore(Vec<KeptFile>),
+    /// Probe the paths that these edits would replace; change nothing.
+    ProbeRestore(Vec<FileBackup>),
     /// Put these back, all or none.
     Restore {
         /// As they were.
-        files: Vec<KeptFile>,
+        files: Vec<FileBackup>,
         /// As in `Run`.
         judged: Vec<JudgedPath>,
         /// As in `Run`.
@@ -52,10 +52,10 @@ pub enum Errand {
         tool: String,
         /// Its arguments as JSON.
         input: String,
-        /// What the verdict was given for: `(real path, SHA-256 or none)`. Where a file differs
-        /// now, the call answers `stale` and changes nothing.
+        /// The files that the verdict was given for: `(real path, SHA-256 or none)`. If one differs
+        /// now, the call fails with `stale` and changes nothing.
         judged: Vec<JudgedPath>,
-        /// Environment of a command, already reduced to what it may see.
+        /// Environment of a command, already reduced to the variables that it may see.
         env: Vec<(String, String)>,
         /// Longest time for a command in milliseconds where the call names none.
         timeout_ms: u64,
@@ -68,15 +68,15 @@ pub enum Errand {
         tool: String,
         /// Its arguments as JSON.
         input: String,
-        /// What the person set.
+        /// The person's settings.
         settings: WebSettings,
         /// Where it may be led.
-        onward: Onward,
+        onward: RedirectScope,
         /// As in `Run`.
         max_result_chars: u32,
     },
-    /// For `agentd-web`: until `Cancel`, carry what a command asks for over the sockets whose
-    /// descriptors ride behind this, in the order of [`FromTool::Door`].
+    /// For `agentd-web`: until `Cancel`, proxy the command's connections on the listening sockets
+    /// that follow, in the order of [`FromTool::Door`].
     Proxy {
         /// How many descriptors.
         doors: u16,
@@ -95,15 +95,15 @@ pub enum Errand {
 /// How a proxy signs in for a command.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct SignIn {
-    /// What it shows the command in the hosts' place.
-    pub identity: Identity,
+    /// The certificate shown to the command in place of the hosts' own.
+    pub identity: TlsIdentity,
     /// The hosts.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<SignInAccount>,
 }
 
 /// One host that the proxy has a key for.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Account {
+pub struct SignInAccount {
     /// Which.
     pub host: HostPort,
     /// The user of `Basic`; without one the key is sent as `Bearer`.
@@ -112,26 +112,26 @@ pub struct Account {
 
 /// A certificate and its private key, which no `Debug` shows.
 #[derive(Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Identity {
+pub struct TlsIdentity {
     /// DER.
     pub certificate: Vec<u8>,
     /// PKCS #8.
     pub key: Vec<u8>,
 }
 
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for TlsIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Identity(…)")
     }
 }
 
-/// What came of `Errand::Certify`. The authority's own key is gone.
+/// The result of `Errand::Certify`. The authority's own key is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Certified {
+pub struct CertifiedSession {
     /// The authority's certificate as PEM, for commands to trust.
     pub authority: String,
-    /// What it signed.
-    pub identity: Identity,
+    /// The signed certificate.
+    pub identity: TlsIdentity,
 }
 
 /// A path as it was when the call was judged.
@@ -149,28 +149,28 @@ pub enum ToTool {
     /// A descriptor rides behind this: keep it as long as anything of the call lives. It carries
     /// the session's lock, so that the session does not go on elsewhere before this call is over.
     Hold,
-    /// An empty file rides behind this: before `Caged`, keep there what the protected names hold.
+    /// An empty file follows: save the protected files' content in it before `Caged`.
     Save,
-    /// A descriptor rides behind this: keep it as long as anything of the call lives. It carries the lock
-    /// on what the overlays of the project keep.
+    /// A descriptor follows: keep it open until every process of the call has ended. It holds the
+    /// lock on the project's overlays.
     Overlays,
     /// A descriptor rides behind this: the overlays as an earlier call mounted them. They are mounted
     /// once, and attached in each call's root.
     Mounted,
     /// Once: build this cage.
     Confine(Confinement),
-    /// Once, in place of `Confine`: lock yourself as the runner of a call of this confinement is,
-    /// and put right what that call changed of the protected names. What its runner kept by `Save`
-    /// rides behind this. Nothing of that call lives any more.
+    /// Once, in place of `Confine`: confine yourself as a runner of this confinement, and restore
+    /// the protected files that the call changed. The file that its runner saved with `Save`
+    /// follows. No process of that call is alive.
     Repair(Confinement),
     /// Once, after `Caged`.
-    Go(Errand),
-    /// After `Go`: end the call now; what was printed so far is kept.
+    Go(RunnerJob),
+    /// After `Go`: end the call now; output so far is kept.
     Cancel,
     /// At any time: say `Pong` with the same number.
     Ping(u64),
-    /// Before `Confine`: a connection to the person's ssh agent rides behind this: git's signatures of the command by these
-    /// keys are made there, and nothing else is asked of it.
+    /// Before `Confine`: a connection to the person's ssh agent follows. The runner uses it for the
+    /// command's git signatures by these keys, and for no other request.
     Sign(Vec<SigningKey>),
 }
 
@@ -185,15 +185,15 @@ pub struct SigningKey {
 
 /// Which stream of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Out,
     /// Standard error.
     Err,
 }
 
-/// The process of a cage that ends all others in it where the runner does not: at the runner's
-/// death. Where it was stopped, that is whoever waits for the runner's end.
+/// The process that kills all others in a cage when the runner dies. If it was stopped, the process
+/// that waits for the runner's exit does so instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct Keeper {
     /// As the runner and the supervisor number it; a child of the runner.
@@ -209,8 +209,8 @@ pub struct Keeper {
 pub enum KeeperKind {
     /// By its own end: it is the first process of a PID namespace.
     FirstProcess,
-    /// By killing what is in its Landlock domain, after which it ends itself. Killing it would
-    /// leave them.
+    /// Kills every process in its Landlock domain, then exits. Killing this process itself would
+    /// leave them alive.
     Guard,
 }
 
@@ -224,7 +224,7 @@ pub enum FromTool {
     /// A descriptor rides behind this: the overlays as they are mounted, for another call. Before
     /// `Caged`.
     Mounted,
-    /// The cage stands, and this is what holds.
+    /// The cage is complete; this is the enforced confinement.
     Caged(Enforced),
     /// The cage could not be made; the runner ends, nothing was run.
     Uncaged {
@@ -236,19 +236,19 @@ pub enum FromTool {
     /// A command printed this, at most 64 KiB; for screens, the result is in `Done`.
     Output {
         /// Where.
-        stream: Stream,
+        stream: OutputStream,
         /// Control codes neutralised.
         text: String,
     },
     /// The answer to `Errand::Probe`.
-    Probed(Result<Probe, String>),
+    Probed(Result<ProbeReport, String>),
     /// The answer to `Errand::Run`; the runner ends.
-    Done(Report),
+    Done(RunReport),
     /// Of an `Errand::Proxy`: all that was decided so far. The last one answers `Cancel`; the proxy
     /// ends.
     Proxied {
         /// Equal ones are one, the first in order.
-        connections: Vec<Connection>,
+        connections: Vec<ProxyConnection>,
         /// How many more were decided after those.
         uncounted: u64,
     },
@@ -258,12 +258,12 @@ pub enum FromTool {
     Pong(u64),
     /// Before `Caged`, where the cage has one.
     Keeper(Keeper),
-    /// The answer to `Repair`: what was changed and what was done about each, or why nothing can be
-    /// said; the runner ends.
-    Repaired(Result<Vec<Tampered>, String>),
+    /// The answer to `Repair`: the changed files and their repairs, or the reason why they are
+    /// unknown. The runner exits.
+    Repaired(Result<Vec<TamperedFile>, String>),
     /// Before `Done`: a process of the cage died before the program began, for this reason. Nothing
     /// was run; the runner ends.
     Lost(String),
-    /// The answer to `Errand::Certify`, or why there is none; the process ends.
-    Certified(Result<Certified, String>),
+    /// The answer to `Errand::Certify`, or the reason for having none. The process exits.
+    Certified(Result<CertifiedSession, String>),
 }

@@ -1,15 +1,15 @@
-//! What tools of the web speak of: the address that a call asks for, as rules see it, and what the
-//! person set for all of them.
+//! Types of the web tools: the address that a call requests, as rules match it, and the person's
+//! settings.
 
 use crate::hosts::{HostRule, host_name};
 use crate::judgement::RuleSet;
 use crate::{Decode, Encode};
 use std::fmt;
 
-/// The server that a call asks, and what for.
+/// The server that a call contacts, and the purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct WebAddress {
-    /// Its name and port, as what a call asks for.
+    /// Its host and port, as the call requests them.
     pub server: HostRule,
     /// In lower case, without a dot at its end; an address in its place as URLs write it.
     pub host: String,
@@ -20,7 +20,7 @@ pub struct WebAddress {
 }
 
 impl WebAddress {
-    /// Whether it names its host, and not an address in numbers.
+    /// True if it has a host name instead of a numeric address.
     #[must_use]
     pub fn is_named(&self) -> bool {
         host_name(&self.host).is_some()
@@ -42,25 +42,25 @@ impl fmt::Display for WebAddress {
     }
 }
 
-/// What holds for every call of these tools.
+/// Settings for every call of these tools.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct WebSettings {
     /// The page that takes a search in its query `q`.
     pub search_url: String,
-    /// Whether addresses of private networks and of this machine are connected to.
+    /// Policy for addresses of private networks and of this machine.
     pub private: PrivateNetworks,
 }
 
 /// Which other pages of its host a call may read, where the server leads there.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Onward {
+pub struct RedirectScope {
     /// The session's rules, by which each page is judged.
     pub rules: RuleSet,
-    /// Whether the host needs a rule.
+    /// True if the host needs a rule.
     pub host: HostRight,
 }
 
-/// By what a call may reach the host of its page.
+/// The right by which a call may reach the host of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum HostRight {
     /// The session has it, or a person gave it to this call.
@@ -69,7 +69,7 @@ pub enum HostRight {
     ByRule,
 }
 
-/// Whether addresses of private networks and of this machine are connected to.
+/// Policy for addresses of private networks and of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum PrivateNetworks {
     /// They are not.

@@ -5,8 +5,8 @@
 #[path = "../../../tests/support/anthropic.rs"]
 mod server;
 
-use protocol::content::{Block, Message, ModelRequest, Role};
-use protocol::provider::{Api, Auth, Patience, Server, Source};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest};
+use protocol::provider::{Api, Auth, ModelServer, ProviderTimeouts, SourceSetup};
 use provider::stream::StreamDecoder;
 use provider::{Provider, ProviderSetup, anthropic, sse};
 use serde::de::IgnoredAny;
@@ -82,8 +82,8 @@ fn main() {
     println!();
 
     let message = |n: usize| Message {
-        role: if n.is_multiple_of(2) { Role::User } else { Role::Assistant },
-        blocks: vec![Block::Text { text: "some \"quoted\" words\n".repeat(100) }],
+        role: if n.is_multiple_of(2) { MessageRole::User } else { MessageRole::Assistant },
+        blocks: vec![ContentBlock::Text { text: "some \"quoted\" words\n".repeat(100) }],
     };
     let request = ModelRequest {
         round: 1,
@@ -93,7 +93,7 @@ fn main() {
         messages: (0..101).map(message).collect(),
         max_tokens: 1,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     };
     let length = anthropic::encode(&request, None).unwrap().len();
     let time = best(50, || drop(black_box(anthropic::encode(&request, None).unwrap())));
@@ -104,14 +104,14 @@ fn main() {
             let mut key = tempfile::tempfile().unwrap();
             key.write_all(b"k").unwrap();
             drop(black_box(Provider::new(ProviderSetup {
-                source: Source::Server(Server {
+                source: SourceSetup::Server(ModelServer {
                     api: Api::Anthropic,
                     base_url: url.into(),
                     auth: Auth::ApiKey,
                     headers: Vec::new(),
                     effort: None,
                 }),
-                patience: Patience {
+                patience: ProviderTimeouts {
                     tries: 5,
                     max_wait_ms: 60_000,
                     byte_timeout_ms: 60_000,

@@ -4,7 +4,7 @@ use crate::body::EncodeError;
 use crate::step::{AnswerStep, FormatError};
 use crate::{anthropic, chat, gemini, responses};
 use protocol::content::ModelRequest;
-use protocol::provider::{Api, Auth, Server};
+use protocol::provider::{Api, Auth, ModelServer};
 
 /// How a server treats thinking of earlier answers that it can no longer accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum OldThinking {
 /// # Errors
 /// [`EncodeError`].
 pub fn encode(
-    server: &Server,
+    server: &ModelServer,
     request: &ModelRequest,
     old: OldThinking,
 ) -> Result<String, EncodeError> {

@@ -1,6 +1,6 @@
 //! Helpers of all encoders.
 
-use protocol::content::{MayCall, ModelRequest, ToolSpec};
+use protocol::content::{ModelRequest, ToolChoice, ToolSpec};
 use protocol::provider::Effort;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ pub enum EncodeError {
 /// True if the request has tools that the model must not call.
 pub(crate) fn calls_are_forbidden(request: &ModelRequest) -> bool {
     // Vendors refuse a choice among no tools.
-    request.calls == MayCall::No && !request.tools.is_empty()
+    request.calls == ToolChoice::No && !request.tools.is_empty()
 }
 
 /// JSON that is an object, byte for byte.

@@ -4,7 +4,7 @@ use crate::fault::AttemptFault;
 use crate::recording::RecordedRetry;
 use crate::retry::{RetryDecision, decide};
 use crate::step::AnswerStep;
-use protocol::provider::{Failure, FromProvider, Patience};
+use protocol::provider::{FromProvider, ProviderFailure, ProviderTimeouts};
 
 /// Where the words about an answer go.
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(FromProvider);
@@ -70,12 +70,12 @@ impl Emitter<'_> {
         (self.emit)(FromProvider::Notice { text: text.to_owned() });
     }
 
-    pub(crate) fn failed(&mut self, kind: Failure, message: String) {
+    pub(crate) fn failed(&mut self, kind: ProviderFailure, message: String) {
         (self.emit)(FromProvider::Failed { round: self.round, kind, message });
     }
 
     /// The request has failed and is not tried again.
-    pub(crate) fn give_up(&mut self, fault: &AttemptFault, patience: &Patience) {
+    pub(crate) fn give_up(&mut self, fault: &AttemptFault, patience: &ProviderTimeouts) {
         if let RetryDecision::GiveUp { kind, words } = decide(fault, u32::MAX, patience, 0.0) {
             self.failed(kind, words);
         }

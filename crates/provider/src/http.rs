@@ -6,7 +6,7 @@ use crate::api::{self, OldThinking};
 use crate::fault::{AttemptFault, FaultCause, HEADERS, HttpRefusal};
 use crate::key::ApiKey;
 use crate::secrets::Secrets;
-use protocol::provider::{Api, Patience, Server};
+use protocol::provider::{Api, ModelServer, ProviderTimeouts};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Response, StatusCode, Url};
 use std::error::Error;
@@ -42,7 +42,7 @@ pub struct Endpoint {
     client: Client,
     /// The base URL; the path of the interface comes behind it.
     url: Url,
-    server: Server,
+    server: ModelServer,
     headers: HeaderMap,
     secrets: Arc<Secrets>,
     old_thinking: OldThinking,
@@ -73,10 +73,10 @@ impl Endpoint {
     /// # Errors
     /// When base URL, proxy, key or certificates are unusable.
     pub fn new(
-        server: &Server,
+        server: &ModelServer,
         key: Option<&ApiKey>,
         proxy: Option<&str>,
-        patience: &Patience,
+        patience: &ProviderTimeouts,
     ) -> Result<Self, AttemptFault> {
         let url = base_url(&server.base_url)?;
         let headers = headers(server, key)?;
@@ -182,7 +182,7 @@ impl Endpoint {
     }
 
     /// How the server is spoken to.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &ModelServer {
         &self.server
     }
 
@@ -342,7 +342,7 @@ fn address(base: &Url, api: Api, model: &str) -> Url {
     url
 }
 
-fn headers(server: &Server, key: Option<&ApiKey>) -> Result<HeaderMap, AttemptFault> {
+fn headers(server: &ModelServer, key: Option<&ApiKey>) -> Result<HeaderMap, AttemptFault> {
     let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static("text/event-stream")),

@@ -1,7 +1,7 @@
 //! Changed pinned files: where each vendor's request carries them, and under which mark. Every
 //! request has its own text of them; the conversation contains none.
 
-use protocol::content::{Block, FilesUpdated, Message, ModelRequest, Role};
+use protocol::content::{ContentBlock, FilesUpdated, Message, MessageRole, ModelRequest};
 use std::borrow::Cow;
 
 /// The mark of Anthropic's and OpenAI's interfaces.
@@ -19,15 +19,17 @@ pub(crate) fn block(mark: &str, updated: &FilesUpdated) -> String {
 pub(crate) fn inside<'a>(request: &'a ModelRequest, mark: &str) -> Cow<'a, [Message]> {
     let Some(updated) = &request.updated else { return Cow::Borrowed(&request.messages) };
     let mut messages = request.messages.clone();
-    if let Some(last) = messages.last_mut().filter(|last| last.role == Role::User) {
+    if let Some(last) = messages.last_mut().filter(|last| last.role == MessageRole::User) {
         let block = block(mark, updated);
         let results = last.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::ToolResult { text, .. } => Some(text),
-            Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => None,
+            ContentBlock::ToolResult { text, .. } => Some(text),
+            ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. } => None,
         });
         match results {
             Some(text) => *text = format!("{text}\n\n{block}"),
-            None => last.blocks.push(Block::Text { text: block }),
+            None => last.blocks.push(ContentBlock::Text { text: block }),
         }
     }
     Cow::Owned(messages)

@@ -10,8 +10,8 @@ use crate::replay::replay;
 use crate::request::send_request;
 use crate::secrets::Secrets;
 use protocol::content::ModelRequest;
-use protocol::provider::{Auth, FromProvider, Patience, ReplaySpeed, Source};
-use protocol::upkeep::{LogLevel, LogLine};
+use protocol::log::{LogLevel, LogLine};
+use protocol::provider::{Auth, FromProvider, ProviderTimeouts, ReplaySpeed, SourceSetup};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct ProviderSetup {
     /// Where answers come from.
-    pub source: Source,
+    pub source: SourceSetup,
     /// Waits and tries.
-    pub patience: Patience,
+    pub patience: ProviderTimeouts,
     /// The proxy, if any.
     pub proxy: Option<String>,
     /// The file that holds the key.
@@ -39,7 +39,7 @@ pub struct ProviderSetup {
 #[derive(Debug)]
 pub struct Provider {
     origin: Result<AnswerSource, AttemptFault>,
-    patience: Patience,
+    patience: ProviderTimeouts,
     recorder: Option<Recorder>,
 }
 
@@ -116,7 +116,7 @@ impl Provider {
 
 fn answer_source(setup: &ProviderSetup) -> Result<AnswerSource, AttemptFault> {
     match &setup.source {
-        Source::Replay(speed) => {
+        SourceSetup::Replay(speed) => {
             let departed = |words: String| AttemptFault::new(FaultCause::Departed, words);
             let file = setup
                 .replay
@@ -125,7 +125,7 @@ fn answer_source(setup: &ProviderSetup) -> Result<AnswerSource, AttemptFault> {
             let recording = Recording::read(file).map_err(|error| departed(error.to_string()))?;
             Ok(AnswerSource::Recording(recording, *speed))
         }
-        Source::Server(server) => {
+        SourceSetup::Server(server) => {
             let no_key = |words: String| AttemptFault::new(FaultCause::NoKey, words);
             let key = match (server.auth, &setup.key) {
                 (Auth::Keyless, _) => None,

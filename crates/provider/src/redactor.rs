@@ -4,7 +4,7 @@
 use crate::emit::Emit;
 use crate::secrets::{More, SecretContext, Secrets};
 use protocol::content::StopReason;
-use protocol::provider::{Delta, FromProvider};
+use protocol::provider::{AnswerDelta, FromProvider};
 use std::collections::BTreeMap;
 
 /// Filters the messages about an answer on their way to the supervisor.
@@ -18,7 +18,7 @@ pub(crate) struct Redactor<'a> {
 /// A text that goes on.
 struct HeldText {
     /// Makes it a piece again.
-    piece: fn(String) -> Delta,
+    piece: fn(String) -> AnswerDelta,
     text: String,
 }
 
@@ -56,26 +56,37 @@ impl<'a> Redactor<'a> {
         }
     }
 
-    fn delta(&mut self, (round, index): (u32, u32), delta: Delta) {
+    fn delta(&mut self, (round, index): (u32, u32), delta: AnswerDelta) {
         let delta = match delta {
-            Delta::Text(more) => return self.hold_back((round, index), Delta::Text, more),
-            Delta::Thinking(more) => return self.hold_back((round, index), Delta::Thinking, more),
-            Delta::ToolInput(more) => {
-                return self.hold_back((round, index), Delta::ToolInput, more);
+            AnswerDelta::Text(more) => {
+                return self.hold_back((round, index), AnswerDelta::Text, more);
+            }
+            AnswerDelta::Thinking(more) => {
+                return self.hold_back((round, index), AnswerDelta::Thinking, more);
+            }
+            AnswerDelta::ToolInput(more) => {
+                return self.hold_back((round, index), AnswerDelta::ToolInput, more);
             }
             // No signature holds for it then; a key in the journal would be worse.
-            Delta::ThinkingDone { raw } => Delta::ThinkingDone { raw: self.answer(&raw) },
-            Delta::ToolStart { id, name } => {
-                Delta::ToolStart { id: self.answer(&id), name: self.answer(&name) }
+            AnswerDelta::ThinkingDone { raw } => {
+                AnswerDelta::ThinkingDone { raw: self.answer(&raw) }
             }
-            Delta::BlockDone => Delta::BlockDone,
+            AnswerDelta::ToolStart { id, name } => {
+                AnswerDelta::ToolStart { id: self.answer(&id), name: self.answer(&name) }
+            }
+            AnswerDelta::BlockDone => AnswerDelta::BlockDone,
         };
         self.release((round, index));
         (self.emit)(FromProvider::Delta { round, index, delta });
     }
 
     /// Says a piece but for its end where that may be the beginning of a secret.
-    fn hold_back(&mut self, (round, index): (u32, u32), piece: fn(String) -> Delta, more: String) {
+    fn hold_back(
+        &mut self,
+        (round, index): (u32, u32),
+        piece: fn(String) -> AnswerDelta,
+        more: String,
+    ) {
         let mut text = self.held.remove(&index).map(|held| held.text).unwrap_or_default();
         text.push_str(&more);
         let (passed, kept) =

@@ -8,7 +8,7 @@ use crate::recording::{RecordedRetry, Recorder};
 use crate::retry::{RetryDecision, decide};
 use crate::stream::StreamDecoder;
 use protocol::content::ModelRequest;
-use protocol::provider::Patience;
+use protocol::provider::ProviderTimeouts;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) async fn send_request(
     endpoint: &mut Endpoint,
     request: &ModelRequest,
-    patience: &Patience,
+    patience: &ProviderTimeouts,
     recorder: &mut Option<Recorder>,
     emitter: &mut Emitter<'_>,
 ) {

@@ -2,7 +2,7 @@
 
 use crate::fault::{AttemptFault, FaultCause};
 use crate::server_error::{ErrorMeaning, nature};
-use protocol::provider::{Failure, Patience};
+use protocol::provider::{ProviderFailure, ProviderTimeouts};
 use std::time::Duration;
 
 /// First wait of our own accord.
@@ -22,7 +22,7 @@ pub enum RetryDecision {
     /// The request has failed.
     GiveUp {
         /// The kind of failure, which determines the exit code.
-        kind: Failure,
+        kind: ProviderFailure,
         /// The error and a remedy.
         words: String,
     },
@@ -31,7 +31,12 @@ pub enum RetryDecision {
 /// Decides about the fault of try number `made`, counted from 1. `jitter` is a random number from
 /// 0 to 1.
 #[must_use]
-pub fn decide(fault: &AttemptFault, made: u32, patience: &Patience, jitter: f64) -> RetryDecision {
+pub fn decide(
+    fault: &AttemptFault,
+    made: u32,
+    patience: &ProviderTimeouts,
+    jitter: f64,
+) -> RetryDecision {
     let give_up = |more: String| {
         let kind = kind(&fault.cause);
         let words = format!("{}{more}{}", fault.message(), next_step(&fault.cause));
@@ -89,40 +94,44 @@ fn worth_another(fault: &AttemptFault) -> bool {
     }
 }
 
-fn kind(cause: &FaultCause) -> Failure {
+fn kind(cause: &FaultCause) -> ProviderFailure {
     match cause {
-        FaultCause::NoKey => Failure::NoKey,
-        FaultCause::Connect | FaultCause::Broken => Failure::Unreachable,
-        FaultCause::Setup | FaultCause::TooLarge => Failure::Rejected,
-        FaultCause::Departed => Failure::RecordingDeparted,
-        FaultCause::Quota => Failure::Rejected,
-        FaultCause::ContextFull => Failure::ContextFull,
-        FaultCause::Key | FaultCause::Status(401 | 403) => Failure::KeyRefused,
-        FaultCause::Status(429 | 503 | 529) => Failure::Overloaded,
-        FaultCause::Status(408 | 409 | 500..) => Failure::Unreachable,
-        FaultCause::Status(_) => Failure::Rejected,
+        FaultCause::NoKey => ProviderFailure::NoKey,
+        FaultCause::Connect | FaultCause::Broken => ProviderFailure::Unreachable,
+        FaultCause::Setup | FaultCause::TooLarge => ProviderFailure::Rejected,
+        FaultCause::Departed => ProviderFailure::RecordingDeparted,
+        FaultCause::Quota => ProviderFailure::Rejected,
+        FaultCause::ContextFull => ProviderFailure::ContextFull,
+        FaultCause::Key | FaultCause::Status(401 | 403) => ProviderFailure::KeyRefused,
+        FaultCause::Status(429 | 503 | 529) => ProviderFailure::Overloaded,
+        FaultCause::Status(408 | 409 | 500..) => ProviderFailure::Unreachable,
+        FaultCause::Status(_) => ProviderFailure::Rejected,
         FaultCause::Event(name) => match nature(name) {
-            Some(ErrorMeaning::Key) => Failure::KeyRefused,
-            Some(ErrorMeaning::Overloaded) => Failure::Overloaded,
-            Some(ErrorMeaning::Request | ErrorMeaning::Quota) => Failure::Rejected,
-            Some(ErrorMeaning::ContextFull) => Failure::ContextFull,
-            None => Failure::Unreachable,
+            Some(ErrorMeaning::Key) => ProviderFailure::KeyRefused,
+            Some(ErrorMeaning::Overloaded) => ProviderFailure::Overloaded,
+            Some(ErrorMeaning::Request | ErrorMeaning::Quota) => ProviderFailure::Rejected,
+            Some(ErrorMeaning::ContextFull) => ProviderFailure::ContextFull,
+            None => ProviderFailure::Unreachable,
         },
     }
 }
 
 fn next_step(cause: &FaultCause) -> &'static str {
     match kind(cause) {
-        Failure::Rejected if *cause == FaultCause::Quota => {
+        ProviderFailure::Rejected if *cause == FaultCause::Quota => {
             ". Raise the limit or add credit with the vendor, or use another key"
         }
-        Failure::KeyRefused => ". Check that the key is valid for this server and model",
-        Failure::NoKey => ". Set the variable that holds this vendor's key",
-        Failure::Unreachable => ". Check the network, the proxy and the base URL, then ask again",
-        Failure::Overloaded => ". Ask again later",
-        Failure::RecordingDeparted => ". Record the conversation anew",
-        Failure::ContextFull => ". Begin a new session, or ask a model with a larger context",
-        Failure::Rejected => "",
+        ProviderFailure::KeyRefused => ". Check that the key is valid for this server and model",
+        ProviderFailure::NoKey => ". Set the variable that holds this vendor's key",
+        ProviderFailure::Unreachable => {
+            ". Check the network, the proxy and the base URL, then ask again"
+        }
+        ProviderFailure::Overloaded => ". Ask again later",
+        ProviderFailure::RecordingDeparted => ". Record the conversation anew",
+        ProviderFailure::ContextFull => {
+            ". Begin a new session, or ask a model with a larger context"
+        }
+        ProviderFailure::Rejected => "",
     }
 }
 
@@ -144,7 +153,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const PATIENCE: ProviderTimeouts = ProviderTimeouts {
         tries: 5,
         max_wait_ms: 60_000,
         byte_timeout_ms: 0,
@@ -156,7 +165,7 @@ mod tests {
         RetryDecision::Again { wait: Duration::from_millis(ms) }
     }
 
-    fn kind_of(decision: RetryDecision) -> Option<Failure> {
+    fn kind_of(decision: RetryDecision) -> Option<ProviderFailure> {
         match decision {
             RetryDecision::Again { .. } => None,
             RetryDecision::GiveUp { kind, .. } => Some(kind),
@@ -165,7 +174,9 @@ mod tests {
 
     #[test]
     fn every_cause_on_its_first_and_on_its_last_try() {
-        use Failure::{KeyRefused, NoKey, Overloaded, RecordingDeparted, Rejected, Unreachable};
+        use ProviderFailure::{
+            KeyRefused, NoKey, Overloaded, RecordingDeparted, Rejected, Unreachable,
+        };
         let event = |name: &str| FaultCause::Event(name.into());
         // The failure on the first try (none: tried again), and on the last.
         let table = [
@@ -212,13 +223,13 @@ mod tests {
     #[test]
     fn waits_double_with_jitter_up_to_the_longest() {
         let fault = AttemptFault::broken("x");
-        let patience = Patience { tries: 99, ..PATIENCE };
+        let patience = ProviderTimeouts { tries: 99, ..PATIENCE };
         let waits = [(1, 500), (2, 1000), (3, 2000), (4, 4000), (5, 8000), (6, 8000), (98, 8000)];
         for (made, ms) in waits {
             assert_eq!(decide(&fault, made, &patience, 0.0), again(ms));
             assert_eq!(decide(&fault, made, &patience, 1.0), again(ms * 3 / 4));
         }
-        let hurried = Patience { max_wait_ms: 20, ..PATIENCE };
+        let hurried = ProviderTimeouts { max_wait_ms: 20, ..PATIENCE };
         assert_eq!(decide(&fault, 1, &hurried, 0.0), again(20));
     }
 
@@ -234,7 +245,7 @@ mod tests {
         assert_eq!(
             decide(&fault, 1, &PATIENCE, 0.0),
             RetryDecision::GiveUp {
-                kind: Failure::Overloaded,
+                kind: ProviderFailure::Overloaded,
                 words: "the server answered 429 (request id req_1); it asks for a wait of 1 h, \
                         longer than the limit of 1 min (provider.max_wait). Ask again later"
                     .into()
@@ -246,12 +257,12 @@ mod tests {
     fn the_servers_word_about_another_try_wins() {
         let mut fault = AttemptFault::new(FaultCause::Status(429), "x");
         fault.try_again = Some(false);
-        assert_eq!(kind_of(decide(&fault, 1, &PATIENCE, 0.0)), Some(Failure::Overloaded));
+        assert_eq!(kind_of(decide(&fault, 1, &PATIENCE, 0.0)), Some(ProviderFailure::Overloaded));
         let mut fault = AttemptFault::new(FaultCause::Status(400), "x");
         fault.try_again = Some(true);
         assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(500));
         // But not over the number of tries.
-        assert_eq!(kind_of(decide(&fault, 5, &PATIENCE, 0.0)), Some(Failure::Rejected));
+        assert_eq!(kind_of(decide(&fault, 5, &PATIENCE, 0.0)), Some(ProviderFailure::Rejected));
     }
 
     #[test]

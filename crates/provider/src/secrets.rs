@@ -7,7 +7,7 @@
 use crate::key::ApiKey;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use protocol::provider::Server;
+use protocol::provider::ModelServer;
 use reqwest::Url;
 use std::fmt;
 use zeroize::Zeroizing;
@@ -76,7 +76,7 @@ impl Secrets {
     }
 
     /// Of a server that is reached like this.
-    pub(crate) fn of(server: &Server, key: Option<&ApiKey>, proxy: Option<&str>) -> Self {
+    pub(crate) fn of(server: &ModelServer, key: Option<&ApiKey>, proxy: Option<&str>) -> Self {
         let mut all = Self::none();
         if let Some(key) = key {
             all.add(key.expose(), "[the key]");
@@ -267,7 +267,8 @@ mod tests {
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let headers = headers.collect();
         let base_url = base_url.to_owned();
-        let server = Server { api: Api::Chat, base_url, auth: Auth::Bearer, headers, effort: None };
+        let server =
+            ModelServer { api: Api::Chat, base_url, auth: Auth::Bearer, headers, effort: None };
         let key = ApiKey::read(&file).unwrap();
         Secrets::of(&server, Some(&key), Some("http://ann:hunter%3222@proxy:1"))
     }

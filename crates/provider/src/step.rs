@@ -2,7 +2,7 @@
 //! [`crate::stream`].
 
 use protocol::content::{StopReason, Usage};
-use protocol::provider::Delta;
+use protocol::provider::AnswerDelta;
 use std::time::Duration;
 
 /// Largest content of one answer in bytes. An answer that is larger than the largest request
@@ -17,7 +17,7 @@ pub enum AnswerStep {
         /// The block's place in the answer.
         index: u32,
         /// The piece.
-        delta: Delta,
+        delta: AnswerDelta,
     },
     /// The server began its answer again; everything before is void.
     StartedOver,
@@ -120,7 +120,7 @@ impl ContentBudget {
     pub(crate) fn emit(
         &mut self,
         index: u32,
-        delta: Delta,
+        delta: AnswerDelta,
         out: &mut Vec<AnswerStep>,
     ) -> Result<(), FormatError> {
         self.admit(size(&delta))?;
@@ -139,11 +139,13 @@ impl ContentBudget {
 }
 
 /// The content of a piece in bytes.
-pub(crate) fn size(delta: &Delta) -> usize {
+pub(crate) fn size(delta: &AnswerDelta) -> usize {
     match delta {
-        Delta::Text(text) | Delta::Thinking(text) | Delta::ToolInput(text) => text.len(),
-        Delta::ThinkingDone { raw } => raw.len(),
-        Delta::ToolStart { id, name } => id.len() + name.len(),
-        Delta::BlockDone => 0,
+        AnswerDelta::Text(text) | AnswerDelta::Thinking(text) | AnswerDelta::ToolInput(text) => {
+            text.len()
+        }
+        AnswerDelta::ThinkingDone { raw } => raw.len(),
+        AnswerDelta::ToolStart { id, name } => id.len() + name.len(),
+        AnswerDelta::BlockDone => 0,
     }
 }

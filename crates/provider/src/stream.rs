@@ -7,7 +7,7 @@ use crate::api::AnswerDecoder;
 use crate::fault::AttemptFault;
 use crate::sse;
 use crate::step::{AnswerStep, FormatError};
-use protocol::provider::{Api, Delta};
+use protocol::provider::{AnswerDelta, Api};
 
 /// The result of one read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -107,9 +107,11 @@ fn join(steps: &mut Vec<AnswerStep>, step: AnswerStep) {
         && open == index
     {
         match (before, delta) {
-            (Delta::Text(all), Delta::Text(more))
-            | (Delta::Thinking(all), Delta::Thinking(more))
-            | (Delta::ToolInput(all), Delta::ToolInput(more)) => return all.push_str(more),
+            (AnswerDelta::Text(all), AnswerDelta::Text(more))
+            | (AnswerDelta::Thinking(all), AnswerDelta::Thinking(more))
+            | (AnswerDelta::ToolInput(all), AnswerDelta::ToolInput(more)) => {
+                return all.push_str(more);
+            }
             (_, _) => {}
         }
     }
@@ -141,7 +143,7 @@ mod tests {
         assert_eq!(outcome.steps.len(), 3);
         assert_eq!(
             outcome.steps[0],
-            AnswerStep::Piece { index: 0, delta: Delta::Text("abé".into()) }
+            AnswerStep::Piece { index: 0, delta: AnswerDelta::Text("abé".into()) }
         );
         assert_eq!(decoder.read(b"data: more\n\n").unwrap(), ReadOutcome::default());
     }

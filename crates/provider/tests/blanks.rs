@@ -8,7 +8,7 @@ mod support;
 use anthropic::{Answer, Server, call, text, thinking};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use protocol::provider::{FromProvider, Source};
+use protocol::provider::{FromProvider, SourceSetup};
 use provider::{Provider, ProviderSetup};
 use std::io::{Read, Seek};
 use support::{Whole, ask, call_block, request, setup, text_block, user, whole};
@@ -121,7 +121,7 @@ fn headers_of_the_configuration_are_told_by_their_names_and_a_recording_has_neit
     let file = record.try_clone().unwrap();
     let configured = |url: &str| {
         let mut setup = with_key(url, LONG);
-        let Source::Server(server) = &mut setup.source else { panic!("a server") };
+        let SourceSetup::Server(server) = &mut setup.source else { panic!("a server") };
         server.headers = vec![("x-gateway".into(), "Bearer gateway-token-1".into())];
         ProviderSetup { record: Some(file), ..setup }
     };

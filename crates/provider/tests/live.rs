@@ -7,8 +7,8 @@ mod support;
 
 use anthropic::vendor::Vendor;
 use anthropic::{Answer, Server, call, half_a_call, text, thinking};
-use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
-use protocol::provider::{Api, Auth, Failure, FromProvider, Patience};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, StopReason};
+use protocol::provider::{Api, Auth, FromProvider, ProviderFailure, ProviderTimeouts};
 use provider::{Provider, ProviderSetup};
 use std::time::{Duration, Instant};
 use support::{
@@ -30,7 +30,7 @@ fn says(text: &str) -> Whole {
 fn patient(url: &str) -> ProviderSetup {
     let hour = 3_600_000;
     let patience =
-        Patience { byte_timeout_ms: hour, progress_timeout_ms: hour, ..support::PATIENCE };
+        ProviderTimeouts { byte_timeout_ms: hour, progress_timeout_ms: hour, ..support::PATIENCE };
     ProviderSetup { patience, ..setup(url) }
 }
 
@@ -87,7 +87,7 @@ fn a_conversation_with_thinking_and_parallel_calls_over_one_connection() {
     runtime().block_on(async {
         let first = whole(&ask_in(&mut provider, &request(1, vec![user("go")])).await);
         assert_eq!(first.stop, Some(StopReason::ToolUse));
-        assert!(matches!(first.blocks[0], Block::Thinking { .. }));
+        assert!(matches!(first.blocks[0], ContentBlock::Thinking { .. }));
         assert_eq!(
             first.blocks[1..],
             [
@@ -99,7 +99,7 @@ fn a_conversation_with_thinking_and_parallel_calls_over_one_connection() {
         );
         let messages = vec![
             user("go"),
-            Message { role: Role::Assistant, blocks: first.blocks },
+            Message { role: MessageRole::Assistant, blocks: first.blocks },
             results(&[("toolu_1", "A", false), ("toolu_2", "", true), ("toolu_3", "", false)]),
         ];
         // The end of the body is read aside, while the calls run.
@@ -150,7 +150,7 @@ fn thinking_that_a_model_takes_back_no_more_is_left_out_from_then_on() {
     assert_eq!(left_out, [(false, false), (false, false), (true, true), (true, true)]);
     // Refused all the same, it is not asked again and again.
     let (kind, words) = answered(4).failed.unwrap();
-    assert_eq!(kind, Failure::Rejected);
+    assert_eq!(kind, ProviderFailure::Rejected);
     assert!(words.contains("bound to a different conversation"), "{words}");
     assert_eq!(server.requests().len(), 5);
     assert_eq!(logged, 1);
@@ -165,12 +165,12 @@ fn what_the_server_refuses_is_said_in_its_words() {
     ]);
     let mut provider = Provider::new(setup(&server.url()));
     let first = whole(&ask(&mut provider, &request(1, vec![user("go")])));
-    let with = |blocks: Vec<Block>, last: Message| {
-        request(2, vec![user("go"), Message { role: Role::Assistant, blocks }, last])
+    let with = |blocks: Vec<ContentBlock>, last: Message| {
+        request(2, vec![user("go"), Message { role: MessageRole::Assistant, blocks }, last])
     };
     let done = results(&[("toolu_1", "A", false)]);
     let mut forged = first.blocks.clone();
-    forged[0] = Block::Thinking {
+    forged[0] = ContentBlock::Thinking {
         text: String::new(),
         raw: r#"{"type":"thinking","thinking":"hm","signature":"other"}"#.into(),
     };
@@ -194,7 +194,7 @@ fn what_the_server_refuses_is_said_in_its_words() {
     ];
     for (request, words) in cases {
         let (kind, message) = whole(&ask(&mut provider, &request)).failed.unwrap();
-        assert_eq!(kind, Failure::Rejected);
+        assert_eq!(kind, ProviderFailure::Rejected);
         assert!(message.contains(words), "{message}");
         assert!(message.contains("(request id req_test)"), "{message}");
     }
@@ -217,7 +217,7 @@ fn two_mebibytes_arrive_whole_in_few_words() {
     let answer = whole(&said);
     assert_eq!(answer.blocks.len(), 2048);
     for (n, block) in answer.blocks.iter().enumerate() {
-        let Block::Text { text } = block else { panic!("{block:?}") };
+        let ContentBlock::Text { text } = block else { panic!("{block:?}") };
         assert!(text.starts_with(&format!("{n:04}")) && text.len() == 1024);
     }
     // One long block in small pieces: words are joined by what one read brought.
@@ -332,7 +332,7 @@ fn a_refused_key_is_not_tried_again() {
     let mut provider = Provider::new(setup(&server.url()));
     let answer = whole(&ask(&mut provider, &request(1, vec![user("hi")])));
     let (kind, words) = answer.failed.unwrap();
-    assert_eq!(kind, Failure::KeyRefused);
+    assert_eq!(kind, ProviderFailure::KeyRefused);
     assert_eq!(
         words,
         "the server answered 401: authentication_error: invalid x-api-key (request id req_test). \
@@ -359,7 +359,7 @@ fn the_servers_wait_is_obeyed_up_to_the_limit() {
 
     let (answer, server) = asked([busy("3600000")]);
     let (kind, words) = answer.failed.unwrap();
-    assert_eq!(kind, Failure::Overloaded);
+    assert_eq!(kind, ProviderFailure::Overloaded);
     assert!(words.contains("it asks for a wait of 1 h, longer than the limit"), "{words}");
     assert_eq!(server.requests().len(), 1);
 }
@@ -369,7 +369,7 @@ fn five_hundreds_are_tried_again_and_then_given_up() {
     let gone = || Answer::raw(502, "text/html", b"<html>Bad gateway</html>");
     let (answer, server) = asked([gone(), gone(), gone(), Answer::text("too late")]);
     let (kind, words) = answer.failed.unwrap();
-    assert_eq!(kind, Failure::Unreachable);
+    assert_eq!(kind, ProviderFailure::Unreachable);
     assert!(words.contains("502: an HTML page"), "{words}");
     assert!(words.contains("gave up after 3 tries"), "{words}");
     assert_eq!((answer.retries.len(), server.requests().len()), (2, 3));
@@ -380,7 +380,7 @@ fn redirects_are_not_followed() {
     let moved = Answer::raw(307, "text/plain", b"").header("location", "http://127.0.0.1:1/");
     let (answer, server) = asked([moved]);
     let (kind, words) = answer.failed.unwrap();
-    assert_eq!(kind, Failure::Rejected);
+    assert_eq!(kind, ProviderFailure::Rejected);
     assert!(words.contains("it points to http://127.0.0.1:1/"), "{words}");
     assert_eq!(server.requests().len(), 1);
 }
@@ -390,7 +390,7 @@ fn a_port_where_nobody_listens() {
     let mut provider = Provider::new(setup("http://127.0.0.1:1"));
     let answer = whole(&ask(&mut provider, &request(1, vec![user("hi")])));
     let (kind, words) = answer.failed.unwrap();
-    assert_eq!((kind, answer.retries.len()), (Failure::Unreachable, 2));
+    assert_eq!((kind, answer.retries.len()), (ProviderFailure::Unreachable, 2));
     assert!(words.starts_with("cannot connect to 127.0.0.1:1: Connection refused"), "{words}");
     assert!(words.contains("gave up after 3 tries"), "{words}");
 }
@@ -405,11 +405,11 @@ fn what_is_wrong_with_the_setup_is_said_at_each_request() {
     let mut no_key = setup("http://127.0.0.1:1");
     no_key.key = None;
     let (kind, words) = failed(no_key);
-    assert_eq!(kind, Failure::NoKey);
+    assert_eq!(kind, ProviderFailure::NoKey);
     assert!(words.starts_with("no key was given. Set the variable"), "{words}");
     for url in ["", "api.anthropic.com", "ftp://host", "http://"] {
         let (kind, words) = failed(setup(url));
-        assert_eq!(kind, Failure::Rejected);
+        assert_eq!(kind, ProviderFailure::Rejected);
         assert!(words.starts_with(&format!("the base URL `{url}` is no http")), "{words}");
     }
 }

@@ -6,8 +6,8 @@ mod anthropic;
 mod support;
 
 use anthropic::{Answer, Server, call, text, thinking};
-use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
-use protocol::provider::{Failure, FromProvider, ReplaySpeed, Source};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, StopReason};
+use protocol::provider::{FromProvider, ProviderFailure, ReplaySpeed, SourceSetup};
 use provider::{Provider, ProviderSetup};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -16,7 +16,7 @@ use support::{ask, call_block, request, results, setup, text_block, user, whole}
 
 fn replay(file: &File) -> Provider {
     Provider::new(ProviderSetup {
-        source: Source::Replay(ReplaySpeed::Full),
+        source: SourceSetup::Replay(ReplaySpeed::Full),
         key: None,
         replay: Some(file.try_clone().unwrap()),
         ..setup("")
@@ -39,12 +39,14 @@ fn content(file: &mut File) -> String {
 fn conversation() -> Vec<ModelRequest> {
     let raw = r#"{"type":"thinking","thinking":"hm","signature":"s=="}"#.into();
     let said = vec![
-        Block::Thinking { text: "hm".into(), raw },
+        ContentBlock::Thinking { text: "hm".into(), raw },
         text_block("né"),
         call_block("t1", "read", r#"{"path": "a"}"#),
     ];
-    let tail =
-        [Message { role: Role::Assistant, blocks: said }, results(&[("t1", "at 10:32", false)])];
+    let tail = [
+        Message { role: MessageRole::Assistant, blocks: said },
+        results(&[("t1", "at 10:32", false)]),
+    ];
     let mut messages = vec![user("go")];
     let first = request(1, messages.clone());
     messages.extend(tail);
@@ -78,14 +80,17 @@ fn a_recording_replays_to_the_same_words() {
         words.iter().filter(|word| matches!(word, FromProvider::Retrying { .. })).count()
     };
     assert_eq!(then.iter().map(|words| retries(words)).collect::<Vec<_>>(), [1, 1, 0]);
-    assert!(matches!(then[2].last(), Some(FromProvider::Failed { kind: Failure::Rejected, .. })));
+    assert!(matches!(
+        then[2].last(),
+        Some(FromProvider::Failed { kind: ProviderFailure::Rejected, .. })
+    ));
 
     let text = content(&mut file);
     assert!(text.contains("\"base64\"") && !text.contains("sk-ant-test"));
     // With other patience, and twice.
     let mut setup = setup("");
     setup.patience.tries = 1;
-    setup.source = Source::Replay(ReplaySpeed::Full);
+    setup.source = SourceSetup::Replay(ReplaySpeed::Full);
     setup.replay = Some(file);
     let mut again = Provider::new(setup);
     for _ in 0..2 {
@@ -124,7 +129,7 @@ fn a_recording_answers_at_once_or_as_it_was() {
 "#;
     let told = |speed, round| {
         let mut provider = Provider::new(ProviderSetup {
-            source: Source::Replay(speed),
+            source: SourceSetup::Replay(speed),
             replay: Some(written(TIMED)),
             ..setup("")
         });
@@ -168,7 +173,7 @@ fn a_recording_by_hand_answers_any_request() {
     assert_eq!(
         first.blocks,
         [
-            Block::Thinking {
+            ContentBlock::Thinking {
                 text: String::new(),
                 raw: r#"{"type":"thinking","thinking":"hm","signature":"s"}"#.into()
             },
@@ -196,7 +201,7 @@ fn where_the_conversation_departs_it_is_said() {
     let mut provider = replay(&file);
     let mut failed = |request: &ModelRequest| {
         let (kind, words) = whole(&ask(&mut provider, request)).failed.unwrap();
-        assert_eq!(kind, Failure::RecordingDeparted);
+        assert_eq!(kind, ProviderFailure::RecordingDeparted);
         words
     };
     let words = failed(&request(1, vec![user("stop")]));
@@ -241,12 +246,12 @@ fn a_dropped_or_torn_answer_is_no_answer() {
         failed(&written(&torn)).starts_with("the recording breaks off in the answer to request 1")
     );
     assert!(failed(&written("")).starts_with("the recording does not begin with"));
-    let no_file = ProviderSetup { source: Source::Replay(ReplaySpeed::Full), ..setup("") };
+    let no_file = ProviderSetup { source: SourceSetup::Replay(ReplaySpeed::Full), ..setup("") };
     let answer = whole(&ask(&mut Provider::new(no_file), &conversation()[0]));
     assert_eq!(
         answer.failed.unwrap(),
         (
-            Failure::RecordingDeparted,
+            ProviderFailure::RecordingDeparted,
             "no recording was given to replay. Record the conversation anew".to_owned()
         )
     );

@@ -12,7 +12,7 @@ use anthropic::vendor::{VENDORS, Vendor};
 use anthropic::{call, text, thinking};
 use decoders::joined;
 use proptest::prelude::*;
-use protocol::provider::Delta;
+use protocol::provider::AnswerDelta;
 use provider::step::AnswerStep;
 use provider::stream::StreamDecoder;
 
@@ -42,7 +42,7 @@ fn split_at_every_byte_it_says_the_same() {
         let whole = read(&[&body]);
         assert!(whole.last().is_some_and(is_end), "{vendor:?}");
         let calls = whole.iter().filter(|step| {
-            matches!(step, AnswerStep::Piece { delta: Delta::ToolStart { .. }, .. })
+            matches!(step, AnswerStep::Piece { delta: AnswerDelta::ToolStart { .. }, .. })
         });
         assert_eq!(calls.count(), 2, "{vendor:?}");
         for cut in 0..=body.len() {

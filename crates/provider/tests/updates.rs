@@ -3,18 +3,22 @@
 #![allow(clippy::unwrap_used)]
 
 use protocol::content::{
-    Block, FilesUpdated, MayCall, Message, ModelRequest, Role, ToolSpec, UpdatePlace,
+    ContentBlock, FilesUpdated, Message, MessageRole, ModelRequest, ToolChoice, ToolSpec,
+    UpdatePosition,
 };
-use protocol::provider::{Api, Auth, Server};
+use protocol::provider::{Api, Auth, ModelServer};
 use provider::api::{OldThinking, encode};
 use serde_json::{Value, json};
 
 const BLOCK: &str = "<file path=\"a.md\">\nnew\n</file>";
 
-fn request(last: Vec<Block>, place: Option<UpdatePlace>) -> ModelRequest {
-    let text = |text: &str| Block::Text { text: text.into() };
-    let call =
-        |id: &str| Block::ToolUse { id: id.into(), name: "write".into(), input: "{}".into() };
+fn request(last: Vec<ContentBlock>, place: Option<UpdatePosition>) -> ModelRequest {
+    let text = |text: &str| ContentBlock::Text { text: text.into() };
+    let call = |id: &str| ContentBlock::ToolUse {
+        id: id.into(),
+        name: "write".into(),
+        input: "{}".into(),
+    };
     let message = |role, blocks| Message { role, blocks };
     ModelRequest {
         round: 2,
@@ -22,18 +26,18 @@ fn request(last: Vec<Block>, place: Option<UpdatePlace>) -> ModelRequest {
         system: String::new(),
         tools: Vec::new(),
         messages: vec![
-            message(Role::User, vec![text("go")]),
-            message(Role::Assistant, vec![call("t1"), call("t2")]),
-            message(Role::User, last),
+            message(MessageRole::User, vec![text("go")]),
+            message(MessageRole::Assistant, vec![call("t1"), call("t2")]),
+            message(MessageRole::User, last),
         ],
         max_tokens: 100,
         updated: place.map(|place| FilesUpdated { text: format!("{BLOCK}\n"), place }),
-        calls: MayCall::Yes,
+        calls: ToolChoice::Yes,
     }
 }
 
-fn two_results() -> Vec<Block> {
-    let result = |id: &str| Block::ToolResult {
+fn two_results() -> Vec<ContentBlock> {
+    let result = |id: &str| ContentBlock::ToolResult {
         id: id.into(),
         text: format!("wrote {id}"),
         is_error: false,
@@ -42,7 +46,7 @@ fn two_results() -> Vec<Block> {
 }
 
 fn body(api: Api, request: &ModelRequest) -> Value {
-    let server = Server {
+    let server = ModelServer {
         api,
         base_url: "http://127.0.0.1:1".into(),
         auth: Auth::Keyless,
@@ -54,7 +58,7 @@ fn body(api: Api, request: &ModelRequest) -> Value {
 
 #[test]
 fn anthropic_has_it_as_the_last_text_behind_all_results_and_behind_the_breakpoint() {
-    let body = body(Api::Anthropic, &request(two_results(), Some(UpdatePlace::BehindResults)));
+    let body = body(Api::Anthropic, &request(two_results(), Some(UpdatePosition::BehindResults)));
     let last = &body["messages"][2]["content"];
     let kinds: Vec<_> = last.as_array().unwrap().iter().map(|block| &block["type"]).collect();
     assert_eq!(kinds, ["tool_result", "tool_result", "text"]);
@@ -64,7 +68,8 @@ fn anthropic_has_it_as_the_last_text_behind_all_results_and_behind_the_breakpoin
 
 #[test]
 fn anthropic_has_it_inside_the_last_result_when_asked_once_more_and_no_breakpoint_behind_it() {
-    let body = body(Api::Anthropic, &request(two_results(), Some(UpdatePlace::InsideLastResult)));
+    let body =
+        body(Api::Anthropic, &request(two_results(), Some(UpdatePosition::InsideLastResult)));
     let last = body["messages"][2]["content"].as_array().unwrap().clone();
     assert_eq!(last.len(), 2);
     assert_eq!(last[1]["content"], format!("wrote t2\n\n[FILES UPDATED]\n{BLOCK}"));
@@ -74,7 +79,7 @@ fn anthropic_has_it_inside_the_last_result_when_asked_once_more_and_no_breakpoin
 
 #[test]
 fn both_interfaces_of_openai_have_it_at_the_end_of_the_last_output() {
-    for place in [UpdatePlace::BehindResults, UpdatePlace::InsideLastResult] {
+    for place in [UpdatePosition::BehindResults, UpdatePosition::InsideLastResult] {
         let ask = request(two_results(), Some(place));
         let chat = body(Api::Chat, &ask);
         let messages = chat["messages"].as_array().unwrap();
@@ -91,7 +96,7 @@ fn both_interfaces_of_openai_have_it_at_the_end_of_the_last_output() {
 
 #[test]
 fn gemini_has_it_at_the_end_of_the_last_output_under_a_mark_of_its_own() {
-    let body = body(Api::Gemini, &request(two_results(), Some(UpdatePlace::BehindResults)));
+    let body = body(Api::Gemini, &request(two_results(), Some(UpdatePosition::BehindResults)));
     let contents = body["contents"].as_array().unwrap();
     let parts = contents.last().unwrap()["parts"].as_array().unwrap();
     let output = |at: usize| &parts[at]["functionResponse"]["response"]["output"];
@@ -103,9 +108,9 @@ fn gemini_has_it_at_the_end_of_the_last_output_under_a_mark_of_its_own() {
 /// At the beginning of a turn there is no result to stand in or behind.
 #[test]
 fn without_results_it_stands_behind_the_words_and_behind_the_breakpoint() {
-    let prompt = vec![Block::Text { text: "and now?".into() }];
-    let mut ask = request(prompt, Some(UpdatePlace::BehindResults));
-    ask.messages[1].blocks = vec![Block::Text { text: "done".into() }];
+    let prompt = vec![ContentBlock::Text { text: "and now?".into() }];
+    let mut ask = request(prompt, Some(UpdatePosition::BehindResults));
+    ask.messages[1].blocks = vec![ContentBlock::Text { text: "done".into() }];
     let marked = |mark: &str| format!("{mark}\n{BLOCK}");
     let anthropic = body(Api::Anthropic, &ask);
     let last = &anthropic["messages"][2]["content"];
@@ -147,7 +152,7 @@ fn that_no_tool_may_be_called_is_said_beside_the_tools() {
             input_schema: r#"{"type":"object"}"#.into(),
         }];
         assert_eq!(body(api, &asked).pointer(place), None, "{api:?}: as it likes");
-        asked.calls = MayCall::No;
+        asked.calls = ToolChoice::No;
         let forbidden = body(api, &asked);
         assert_eq!(forbidden.pointer(place), Some(&json!(word)), "{api:?}");
         assert!(forbidden["tools"].to_string().contains("write"), "{api:?}: {forbidden}");

@@ -8,7 +8,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getgid, getuid};
 use protocol::confinement::Network;
-use protocol::hosts::Redirect;
+use protocol::hosts::LoopbackRedirect;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -81,7 +81,7 @@ pub(crate) fn leave_network_and_ipc(network: Network) -> Result<Vec<String>, Cag
 /// `Step::Namespaces`: without the first nothing could be reached.
 pub(crate) fn bind_proxy_listeners(
     network: Network,
-    redirects: &[Redirect],
+    redirects: &[LoopbackRedirect],
 ) -> Result<(Vec<TcpListener>, Option<io::Error>), CageError> {
     match network {
         Network::Off | Network::On => Ok((Vec::new(), None)),

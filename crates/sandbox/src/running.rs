@@ -11,7 +11,7 @@ use crate::usage::limit_watcher::LimitWatcher;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{UsageWho, getrusage};
-use protocol::call::{ProcessUsage, Tampered};
+use protocol::call::{ProcessUsage, TamperedFile};
 use protocol::confinement::Refusal;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -44,7 +44,7 @@ pub struct CommandOutcome {
     /// Number of refused calls after those.
     pub refusals_uncounted: u64,
     /// Protected files that it changed or created, and how each was handled.
-    pub tampered: Vec<Tampered>,
+    pub tampered: Vec<TamperedFile>,
     /// Resources used by all its processes.
     pub usage: ProcessUsage,
     /// Its process ID as the runner sees it.

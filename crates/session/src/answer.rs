@@ -1,8 +1,8 @@
-//! An answer in the making: streamed pieces joined per block, whole only once the stream says so.
-//! Called by the conversation while a request is open.
+//! Assembles a streamed answer: pieces are joined per block, and the answer is complete only at the
+//! stream's terminal event. Called by the conversation while a request is open.
 
-use protocol::content::{Block, StopReason};
-use protocol::provider::Delta;
+use protocol::content::{ContentBlock, StopReason};
+use protocol::provider::AnswerDelta;
 use std::collections::BTreeMap;
 
 /// Most bytes of one answer; stops a stream without end from filling this process.
@@ -10,7 +10,7 @@ const MOST_BYTES: usize = 32 << 20;
 
 /// One block as far as it came.
 #[derive(Debug)]
-enum Piece {
+enum BlockInProgress {
     Text { text: String, whole: bool },
     Thinking { text: String, raw: Option<String> },
     Tool { id: String, name: String, input: String, whole: bool },
@@ -18,21 +18,21 @@ enum Piece {
 
 /// A call of an answer, before it has a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestedCall {
     /// The vendor's id.
     pub use_id: String,
     /// As the model said it.
     pub name: String,
     /// Arguments as streamed, `{}` where none came.
     pub input: String,
-    /// Whether its block was closed. What was not never runs.
+    /// True if its block was closed. A call whose block was not closed never runs.
     pub whole: bool,
 }
 
-/// What came so far of the answer to one request.
+/// The answer to one request, as streamed so far.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
-    pieces: BTreeMap<u32, Piece>,
+pub(crate) struct PartialAnswer {
+    pieces: BTreeMap<u32, BlockInProgress>,
     bytes: usize,
 }
 
@@ -42,87 +42,97 @@ pub(crate) struct TooLarge;
 
 /// An ended answer, in the order of its blocks.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct CompleteAnswer {
     /// For the history.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ContentBlock>,
     /// The calls among the blocks.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<RequestedCall>,
 }
 
-impl Answer {
+impl PartialAnswer {
     /// Joins one piece to its block. A piece that does not fit the block it names is left out.
-    pub fn add(&mut self, index: u32, delta: Delta) -> Result<(), TooLarge> {
+    pub fn add(&mut self, index: u32, delta: AnswerDelta) -> Result<(), TooLarge> {
         self.bytes = self.bytes.saturating_add(size(&delta));
         if self.bytes > MOST_BYTES {
             return Err(TooLarge);
         }
         match delta {
-            Delta::Text(more) => {
-                let empty = || Piece::Text { text: String::new(), whole: false };
-                if let Piece::Text { text, whole: false } =
+            AnswerDelta::Text(more) => {
+                let empty = || BlockInProgress::Text { text: String::new(), whole: false };
+                if let BlockInProgress::Text { text, whole: false } =
                     self.pieces.entry(index).or_insert_with(empty)
                 {
                     text.push_str(&more);
                 }
             }
-            Delta::Thinking(more) => {
-                let empty = || Piece::Thinking { text: String::new(), raw: None };
-                if let Piece::Thinking { text, raw: None } =
+            AnswerDelta::Thinking(more) => {
+                let empty = || BlockInProgress::Thinking { text: String::new(), raw: None };
+                if let BlockInProgress::Thinking { text, raw: None } =
                     self.pieces.entry(index).or_insert_with(empty)
                 {
                     text.push_str(&more);
                 }
             }
-            Delta::ThinkingDone { raw: whole } => {
-                let empty = || Piece::Thinking { text: String::new(), raw: None };
-                if let Piece::Thinking { raw: raw @ None, .. } =
+            AnswerDelta::ThinkingDone { raw: whole } => {
+                let empty = || BlockInProgress::Thinking { text: String::new(), raw: None };
+                if let BlockInProgress::Thinking { raw: raw @ None, .. } =
                     self.pieces.entry(index).or_insert_with(empty)
                 {
                     *raw = Some(whole);
                 }
             }
-            Delta::ToolStart { id, name } => {
-                self.pieces.entry(index).or_insert(Piece::Tool {
+            AnswerDelta::ToolStart { id, name } => {
+                self.pieces.entry(index).or_insert(BlockInProgress::Tool {
                     id,
                     name,
                     input: String::new(),
                     whole: false,
                 });
             }
-            Delta::ToolInput(more) => {
-                if let Some(Piece::Tool { input, whole: false, .. }) = self.pieces.get_mut(&index) {
+            AnswerDelta::ToolInput(more) => {
+                if let Some(BlockInProgress::Tool { input, whole: false, .. }) =
+                    self.pieces.get_mut(&index)
+                {
                     input.push_str(&more);
                 }
             }
-            Delta::BlockDone => match self.pieces.get_mut(&index) {
-                Some(Piece::Text { whole, .. } | Piece::Tool { whole, .. }) => *whole = true,
-                Some(Piece::Thinking { .. }) | None => {}
+            AnswerDelta::BlockDone => match self.pieces.get_mut(&index) {
+                Some(BlockInProgress::Text { whole, .. } | BlockInProgress::Tool { whole, .. }) => {
+                    *whole = true
+                }
+                Some(BlockInProgress::Thinking { .. }) | None => {}
             },
         }
         Ok(())
     }
 
-    /// What a stop half way leaves of it: its words up to the first that are not whole, and nothing
-    /// from the first call on: what is not on disk cannot run after a crash either. Text behind
-    /// which something else began is whole, for some servers close nothing before the end.
-    pub fn stopped(mut self) -> Vec<Block> {
+    /// The part of an interrupted answer that is kept: its text up to the first incomplete block,
+    /// and nothing from the first call on, since a call that is not on disk could not be restored
+    /// after a crash. Text counts as complete once another block began after it, because some
+    /// servers close no block before the end.
+    pub fn stopped(mut self) -> Vec<ContentBlock> {
         if let Some(last) = self.pieces.last_entry()
-            && matches!(last.get(), Piece::Text { whole: false, .. })
+            && matches!(last.get(), BlockInProgress::Text { whole: false, .. })
         {
             last.remove();
         }
         self.pieces = self
             .pieces
             .into_iter()
-            .take_while(|(_, piece)| !matches!(piece, Piece::Tool { .. }))
+            .take_while(|(_, piece)| !matches!(piece, BlockInProgress::Tool { .. }))
             .collect();
         self.end(&StopReason::EndTurn, |id| id).blocks
     }
 
-    /// The answer as it ended with `stop`. An unfinished call is kept with `{}` as its arguments
-    /// where the model shall hear of it, and marked as not whole; unfinished reasoning is dropped,
-    /// since a vendor takes it back only whole. `rename` makes a vendor's id unlike all earlier.
-    pub fn end(self, stop: &StopReason, mut rename: impl FnMut(String) -> String) -> Ended {
+    /// The answer, ended with `stop`. An incomplete call is kept with `{}` as its arguments and
+    /// marked incomplete if the model must learn of it. Incomplete reasoning is dropped, since a
+    /// vendor accepts it back only whole. `rename` makes a vendor's ID distinct from all earlier
+    /// ones.
+    pub fn end(
+        self,
+        stop: &StopReason,
+        mut rename: impl FnMut(String) -> String,
+    ) -> CompleteAnswer {
         let keeps_cut_calls = match stop {
             StopReason::EndTurn
             | StopReason::ToolUse
@@ -131,33 +141,33 @@ impl Answer {
             | StopReason::Other(_) => true,
             StopReason::PauseTurn | StopReason::Refusal { .. } | StopReason::ContextFull => false,
         };
-        let mut ended = Ended::default();
+        let mut ended = CompleteAnswer::default();
         for piece in self.pieces.into_values() {
             match piece {
                 // Cut text was seen by people and is legal history.
-                Piece::Text { text, .. } => {
+                BlockInProgress::Text { text, .. } => {
                     if !text.trim().is_empty() {
-                        ended.blocks.push(Block::Text { text });
+                        ended.blocks.push(ContentBlock::Text { text });
                     }
                 }
-                Piece::Thinking { text, raw } => {
+                BlockInProgress::Thinking { text, raw } => {
                     if let Some(raw) = raw {
-                        ended.blocks.push(Block::Thinking { text, raw });
+                        ended.blocks.push(ContentBlock::Thinking { text, raw });
                     }
                 }
-                Piece::Tool { id, name, input, whole } => {
+                BlockInProgress::Tool { id, name, input, whole } => {
                     if !whole && !keeps_cut_calls {
                         continue;
                     }
                     let use_id = rename(id);
                     let input = if input.trim().is_empty() { "{}".to_owned() } else { input };
                     let sent = if whole { input.clone() } else { "{}".to_owned() };
-                    ended.blocks.push(Block::ToolUse {
+                    ended.blocks.push(ContentBlock::ToolUse {
                         id: use_id.clone(),
                         name: name.clone(),
                         input: sent,
                     });
-                    ended.wanted.push(Wanted { use_id, name, input, whole });
+                    ended.wanted.push(RequestedCall { use_id, name, input, whole });
                 }
             }
         }
@@ -165,13 +175,15 @@ impl Answer {
     }
 }
 
-fn size(delta: &Delta) -> usize {
+fn size(delta: &AnswerDelta) -> usize {
     // A block's own cost beside its text, so that a stream of empty blocks is bounded too.
     let text = match delta {
-        Delta::Text(text) | Delta::Thinking(text) | Delta::ToolInput(text) => text.len(),
-        Delta::ThinkingDone { raw } => raw.len(),
-        Delta::ToolStart { id, name } => id.len() + name.len(),
-        Delta::BlockDone => 0,
+        AnswerDelta::Text(text) | AnswerDelta::Thinking(text) | AnswerDelta::ToolInput(text) => {
+            text.len()
+        }
+        AnswerDelta::ThinkingDone { raw } => raw.len(),
+        AnswerDelta::ToolStart { id, name } => id.len() + name.len(),
+        AnswerDelta::BlockDone => 0,
     };
     text + 16
 }
@@ -180,25 +192,25 @@ fn size(delta: &Delta) -> usize {
 mod tests {
     use super::*;
 
-    fn text(words: &str) -> Delta {
-        Delta::Text(words.to_owned())
+    fn text(words: &str) -> AnswerDelta {
+        AnswerDelta::Text(words.to_owned())
     }
 
     #[test]
     fn blocks_may_interleave_and_come_out_in_their_order() {
-        let mut answer = Answer::default();
-        let start = Delta::ToolStart { id: "a".into(), name: "read".into() };
+        let mut answer = PartialAnswer::default();
+        let start = AnswerDelta::ToolStart { id: "a".into(), name: "read".into() };
         for (index, delta) in [
             (2, start),
             (0, text("He")),
-            (2, Delta::ToolInput("{\"pa".into())),
+            (2, AnswerDelta::ToolInput("{\"pa".into())),
             (0, text("llo")),
-            (0, Delta::BlockDone),
+            (0, AnswerDelta::BlockDone),
             (0, text(" late")),
-            (2, Delta::ToolInput("th\":1}".into())),
-            (2, Delta::BlockDone),
-            (1, Delta::Thinking("hm".into())),
-            (1, Delta::ThinkingDone { raw: "{\"s\":1}".into() }),
+            (2, AnswerDelta::ToolInput("th\":1}".into())),
+            (2, AnswerDelta::BlockDone),
+            (1, AnswerDelta::Thinking("hm".into())),
+            (1, AnswerDelta::ThinkingDone { raw: "{\"s\":1}".into() }),
         ] {
             assert_eq!(answer.add(index, delta), Ok(()));
         }
@@ -206,9 +218,9 @@ mod tests {
         assert_eq!(
             ended.blocks,
             [
-                Block::Text { text: "Hello".into() },
-                Block::Thinking { text: "hm".into(), raw: "{\"s\":1}".into() },
-                Block::ToolUse {
+                ContentBlock::Text { text: "Hello".into() },
+                ContentBlock::Thinking { text: "hm".into(), raw: "{\"s\":1}".into() },
+                ContentBlock::ToolUse {
                     id: "a".into(),
                     name: "read".into(),
                     input: "{\"path\":1}".into()
@@ -220,23 +232,23 @@ mod tests {
 
     #[test]
     fn a_piece_of_the_wrong_kind_is_left_out() {
-        let mut answer = Answer::default();
+        let mut answer = PartialAnswer::default();
         for (index, delta) in [
-            (0, Delta::ToolInput("{}".into())),
+            (0, AnswerDelta::ToolInput("{}".into())),
             (1, text("words")),
-            (1, Delta::ToolStart { id: "a".into(), name: "bash".into() }),
-            (1, Delta::ToolInput("{}".into())),
+            (1, AnswerDelta::ToolStart { id: "a".into(), name: "bash".into() }),
+            (1, AnswerDelta::ToolInput("{}".into())),
         ] {
             assert_eq!(answer.add(index, delta), Ok(()));
         }
         let ended = answer.end(&StopReason::EndTurn, |id| id);
-        assert_eq!(ended.blocks, [Block::Text { text: "words".into() }]);
+        assert_eq!(ended.blocks, [ContentBlock::Text { text: "words".into() }]);
         assert!(ended.wanted.is_empty());
     }
 
     #[test]
     fn an_answer_without_end_is_stopped() {
-        let mut answer = Answer::default();
+        let mut answer = PartialAnswer::default();
         let large = text(&"x".repeat(MOST_BYTES / 2));
         assert_eq!(answer.add(0, large.clone()), Ok(()));
         assert_eq!(answer.add(0, large), Err(TooLarge));

@@ -7,7 +7,7 @@ use protocol::judgement::ToolKind;
 
 /// How far a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum BatchStage {
     Waiting,
     Running,
     Ended,
@@ -15,67 +15,71 @@ enum Stage {
 
 /// A call that may run, in its place.
 #[derive(Debug)]
-struct Slot {
+struct BatchCall {
     call: Call,
     kind: ToolKind,
-    stage: Stage,
+    stage: BatchStage,
 }
 
 /// The runnable calls of one answer, in the order asked.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    slots: Vec<Slot>,
+    slots: Vec<BatchCall>,
 }
 
 impl Batch {
     /// Adds a call behind the others.
     pub fn push(&mut self, call: Call, kind: ToolKind) {
-        self.slots.push(Slot { call, kind, stage: Stage::Waiting });
+        self.slots.push(BatchCall { call, kind, stage: BatchStage::Waiting });
     }
 
     /// The calls to start now, at most `parallel` running at once.
     pub fn start(&mut self, parallel: u32) -> Vec<Call> {
         let most = usize::try_from(parallel.max(1)).unwrap_or(usize::MAX);
-        let mut running = self.slots.iter().filter(|slot| slot.stage == Stage::Running).count();
+        let mut running =
+            self.slots.iter().filter(|slot| slot.stage == BatchStage::Running).count();
         let mut started = Vec::new();
-        for slot in self.slots.iter_mut().filter(|slot| slot.stage != Stage::Ended) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.stage != BatchStage::Ended) {
             match (slot.kind, slot.stage) {
                 // A change waits for everything before it, and everything waits for a change.
-                (ToolKind::Mutation, Stage::Waiting) if running == 0 => {
-                    slot.stage = Stage::Running;
+                (ToolKind::Mutation, BatchStage::Waiting) if running == 0 => {
+                    slot.stage = BatchStage::Running;
                     started.push(slot.call.clone());
                     break;
                 }
-                (ToolKind::Mutation, Stage::Waiting | Stage::Running | Stage::Ended) => break,
-                (ToolKind::Query, Stage::Waiting) => {
+                (
+                    ToolKind::Mutation,
+                    BatchStage::Waiting | BatchStage::Running | BatchStage::Ended,
+                ) => break,
+                (ToolKind::Query, BatchStage::Waiting) => {
                     if running >= most {
                         break;
                     }
-                    slot.stage = Stage::Running;
+                    slot.stage = BatchStage::Running;
                     running += 1;
                     started.push(slot.call.clone());
                 }
-                (ToolKind::Query, Stage::Running | Stage::Ended) => {}
+                (ToolKind::Query, BatchStage::Running | BatchStage::Ended) => {}
             }
         }
         started
     }
 
-    /// A running call ended. All of it, unless no such call runs.
+    /// A running call ended; ignored if no such call runs.
     pub fn ended(&mut self, call: &CallId) -> Option<Call> {
         let slot = self
             .slots
             .iter_mut()
-            .find(|slot| slot.call.id == *call && slot.stage == Stage::Running)?;
-        slot.stage = Stage::Ended;
+            .find(|slot| slot.call.id == *call && slot.stage == BatchStage::Running)?;
+        slot.stage = BatchStage::Ended;
         Some(slot.call.clone())
     }
 
-    /// Gives up what has not begun, and returns it.
+    /// Removes the calls that have not begun, and returns them.
     pub fn drop_waiting(&mut self) -> Vec<Call> {
         let mut dropped = Vec::new();
-        for slot in self.slots.iter_mut().filter(|slot| slot.stage == Stage::Waiting) {
-            slot.stage = Stage::Ended;
+        for slot in self.slots.iter_mut().filter(|slot| slot.stage == BatchStage::Waiting) {
+            slot.stage = BatchStage::Ended;
             dropped.push(slot.call.clone());
         }
         dropped
@@ -83,18 +87,18 @@ impl Batch {
 
     /// The calls that run.
     pub fn running(&self) -> Vec<CallId> {
-        let running = self.slots.iter().filter(|slot| slot.stage == Stage::Running);
+        let running = self.slots.iter().filter(|slot| slot.stage == BatchStage::Running);
         running.map(|slot| slot.call.id.clone()).collect()
     }
 
-    /// Whether one of those that count is a change.
+    /// True if one of the counted calls is a mutation.
     pub fn may_have_changed(&self, counts: impl Fn(&Call) -> bool) -> bool {
         self.slots.iter().any(|slot| slot.kind == ToolKind::Mutation && counts(&slot.call))
     }
 
-    /// Whether every call has ended.
+    /// True if every call has ended.
     pub fn is_over(&self) -> bool {
-        self.slots.iter().all(|slot| slot.stage == Stage::Ended)
+        self.slots.iter().all(|slot| slot.stage == BatchStage::Ended)
     }
 }
 

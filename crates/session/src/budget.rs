@@ -1,11 +1,11 @@
-//! What a turn and a session may still ask for: counting, and what the model is told before an end
-//! is near. For `history`, which counts what happened, and the conversation, which asks what is left.
+//! Budgets of a turn and of a session: counting, and the warnings to the model before a limit is
+//! reached. `history` counts recorded calls; the conversation asks for the remainder.
 
-use protocol::session::Span;
+use protocol::session::CallSpan;
 
 /// The most there is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Most {
+pub(crate) struct BudgetLimits {
     /// Requests of one turn.
     pub rounds: u32,
     /// Calls of one turn.
@@ -14,11 +14,11 @@ pub(crate) struct Most {
     pub session_calls: Option<u32>,
 }
 
-/// What a call did not run for want of.
+/// The exhausted budget because of which a call did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum Shortage {
     Rounds,
-    Calls(Span),
+    Calls(CallSpan),
 }
 
 /// Calls that are used up.
@@ -27,36 +27,36 @@ pub(crate) struct NoCalls {
     /// How many there were.
     pub most: u32,
     /// Whose they were.
-    pub of: Span,
+    pub of: CallSpan,
 }
 
 /// Calls that were refused in the running turn.
 #[derive(Debug, Clone, Copy)]
-struct Refused {
-    of: Span,
+struct RefusedCalls {
+    of: CallSpan,
     /// Answers that asked for them.
     answers: u32,
     /// The newest of those.
     round: u32,
 }
 
-/// What is used so far. A call that was refused because none was left uses none.
+/// Usage so far. A call refused for an exhausted budget counts as unused.
 #[derive(Debug)]
-pub(crate) struct Budget {
-    most: Most,
+pub(crate) struct TurnBudget {
+    most: BudgetLimits,
     rounds: u32,
     calls: u32,
     session_calls: u32,
-    refused: Option<Refused>,
+    refused: Option<RefusedCalls>,
 }
 
-impl Budget {
-    pub(crate) fn new(most: Most) -> Self {
+impl TurnBudget {
+    pub(crate) fn new(most: BudgetLimits) -> Self {
         Self { most, rounds: 0, calls: 0, session_calls: 0, refused: None }
     }
 
-    /// Other bounds; what is used stays used.
-    pub(crate) fn set(&mut self, most: Most) {
+    /// Sets new limits; usage stays.
+    pub(crate) fn set(&mut self, most: BudgetLimits) {
         self.most = most;
     }
 
@@ -79,13 +79,13 @@ impl Budget {
     }
 
     /// A call did not run because this was used up.
-    pub(crate) fn not_run(&mut self, for_want: Want) {
+    pub(crate) fn not_run(&mut self, for_want: Shortage) {
         self.calls = self.calls.saturating_sub(1);
         self.session_calls = self.session_calls.saturating_sub(1);
-        let Want::Calls(of) = for_want else { return };
+        let Shortage::Calls(of) = for_want else { return };
         let (before, round) = self.refused.map_or((0, 0), |told| (told.answers, told.round));
         let answers = if before > 0 && round == self.rounds { before } else { before + 1 };
-        self.refused = Some(Refused { of, answers, round: self.rounds });
+        self.refused = Some(RefusedCalls { of, answers, round: self.rounds });
     }
 
     /// Requests of the running turn that were answered.
@@ -98,31 +98,31 @@ impl Budget {
         self.calls
     }
 
-    /// How many of the newest `named` calls may run, and what is in the way of the others: the narrower
-    /// bound, where both are the turn's.
+    /// How many of the newest `named` calls may run, and the limit that stops the others: the
+    /// narrower one, if both belong to the turn.
     pub(crate) fn within(&self, named: u32) -> (u32, NoCalls) {
         let turn = self.most.calls.saturating_sub(self.calls.saturating_sub(named));
-        let none = NoCalls { most: self.most.calls, of: Span::Turn };
+        let none = NoCalls { most: self.most.calls, of: CallSpan::Turn };
         let Some(most) = self.most.session_calls else { return (turn, none) };
         let session = most.saturating_sub(self.session_calls.saturating_sub(named));
         match session < turn {
-            true => (session, NoCalls { most, of: Span::Session }),
+            true => (session, NoCalls { most, of: CallSpan::Session }),
             false => (turn, none),
         }
     }
 
-    /// What calls of this turn were refused for, and how many answers asked for such.
+    /// The limits that stopped calls of this turn, and the number of answers with such calls.
     pub(crate) fn over(&self) -> Option<(NoCalls, u32)> {
-        self.refused.map(|Refused { of, answers, .. }| {
+        self.refused.map(|RefusedCalls { of, answers, .. }| {
             let most = match of {
-                Span::Turn => self.most.calls,
-                Span::Session => self.most.session_calls.unwrap_or(u32::MAX),
+                CallSpan::Turn => self.most.calls,
+                CallSpan::Session => self.most.session_calls.unwrap_or(u32::MAX),
             };
             (NoCalls { most, of }, answers)
         })
     }
 
-    /// What the model is told when this batch of `calls` brought a bound near.
+    /// The warning for the model when this batch of `calls` came near a limit.
     pub(crate) fn notice(&self, calls: u32) -> Option<String> {
         let mut notices = Vec::new();
         let mut near_calls = |used: u32, most: u32, of: &str| {
@@ -163,8 +163,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn of(calls: u32, session_calls: Option<u32>) -> Budget {
-        Budget::new(Most { rounds: 25, calls, session_calls })
+    fn of(calls: u32, session_calls: Option<u32>) -> TurnBudget {
+        TurnBudget::new(BudgetLimits { rounds: 25, calls, session_calls })
     }
 
     #[test]
@@ -174,15 +174,15 @@ mod tests {
 
     #[test]
     fn a_sessions_calls_outlive_its_turns() {
-        let turn = NoCalls { most: 3, of: Span::Turn };
-        let session = |most| NoCalls { most, of: Span::Session };
+        let turn = NoCalls { most: 3, of: CallSpan::Turn };
+        let session = |most| NoCalls { most, of: CallSpan::Session };
         let mut budget = of(3, Some(4));
         for _ in 0..5 {
             budget.called();
         }
         assert_eq!(budget.within(5), (3, turn), "the turn's is the narrower");
-        budget.not_run(Want::Calls(Span::Turn));
-        budget.not_run(Want::Calls(Span::Turn));
+        budget.not_run(Shortage::Calls(CallSpan::Turn));
+        budget.not_run(Shortage::Calls(CallSpan::Turn));
         assert_eq!(budget.over(), Some((turn, 1)), "one answer asked for both");
         assert_eq!(budget.within(3), (3, turn), "what was refused is not used");
         budget.begin_turn();
@@ -192,16 +192,16 @@ mod tests {
             budget.called();
             budget.called();
             assert_eq!(budget.within(2), (2 - answers, session(4)));
-            budget.not_run(Want::Calls(Span::Session));
+            budget.not_run(Shortage::Calls(CallSpan::Session));
             if answers == 2 {
-                budget.not_run(Want::Calls(Span::Session));
+                budget.not_run(Shortage::Calls(CallSpan::Session));
             }
             assert_eq!(budget.over(), Some((session(4), answers)));
         }
-        budget.set(Most { rounds: 25, calls: 30, session_calls: Some(6) });
+        budget.set(BudgetLimits { rounds: 25, calls: 30, session_calls: Some(6) });
         budget.called();
         assert_eq!(budget.within(1), (2, session(6)), "a higher bound gives all that it promises");
-        budget.set(Most { rounds: 25, calls: 30, session_calls: None });
+        budget.set(BudgetLimits { rounds: 25, calls: 30, session_calls: None });
         assert_eq!(budget.within(1).0, 29);
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn rounds_that_are_used_up_are_no_refusal_of_calls() {
         let mut budget = of(3, None);
         budget.called();
-        budget.not_run(Want::Rounds);
+        budget.not_run(Shortage::Rounds);
         assert_eq!((budget.over(), budget.calls()), (None, 0));
     }
 

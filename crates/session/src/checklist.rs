@@ -1,8 +1,8 @@
-//! Checklists: what a longer task consists of, and how far it is. Pure.
+//! Checklists: the steps of a longer task, and their progress. Pure.
 
 use serde_json::{Map, Value};
 
-/// Most lists of a session. What is longer helps nobody.
+/// Maximum number of lists in a session.
 const LISTS: usize = 20;
 /// Most steps of a list.
 const ITEMS: usize = 100;
@@ -14,14 +14,14 @@ pub(crate) type Refusal = (&'static str, String, String);
 
 /// How far a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
+enum StepStatus {
     Pending,
     InProgress,
     Done,
     Failed,
 }
 
-impl Status {
+impl StepStatus {
     fn parse(name: &str) -> Option<Self> {
         [Self::Pending, Self::InProgress, Self::Done, Self::Failed]
             .into_iter()
@@ -48,22 +48,22 @@ impl Status {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct List {
+struct Checklist {
     group: String,
     title: String,
-    items: Vec<(String, Status)>,
+    items: Vec<(String, StepStatus)>,
 }
 
 /// The lists of a session, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Checklists {
-    lists: Vec<List>,
+    lists: Vec<Checklist>,
 }
 
 /// A list as it is now.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct View {
-    /// All of it.
+pub(crate) struct ChecklistView {
+    /// Its text.
     pub text: String,
     /// In one line.
     pub summary: String,
@@ -71,7 +71,7 @@ pub(crate) struct View {
 
 impl Checklists {
     /// Makes a list, or makes it anew.
-    pub(crate) fn create(&mut self, input: &Map<String, Value>) -> Result<View, Refusal> {
+    pub(crate) fn create(&mut self, input: &Map<String, Value>) -> Result<ChecklistView, Refusal> {
         let (group, title) = (word(input, "group")?, word(input, "title")?);
         let items: Vec<&str> = match input.get("items").and_then(Value::as_array) {
             Some(items) => items.iter().filter_map(Value::as_str).map(str::trim).collect(),
@@ -92,10 +92,10 @@ impl Checklists {
             }
         }
         let said = input.get("statuses").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let said = said.iter().filter_map(|word| Status::parse(word.as_str()?));
-        let statuses = said.chain(std::iter::repeat(Status::Pending));
+        let said = said.iter().filter_map(|word| StepStatus::parse(word.as_str()?));
+        let statuses = said.chain(std::iter::repeat(StepStatus::Pending));
         let items = items.into_iter().map(str::to_owned).zip(statuses).collect();
-        let list = List { group, title, items };
+        let list = Checklist { group, title, items };
         let view = list.view();
         let same = self.lists.iter().position(|other| other.group == list.group);
         match same {
@@ -110,10 +110,10 @@ impl Checklists {
     }
 
     /// Says how far one step is.
-    pub(crate) fn update(&mut self, input: &Map<String, Value>) -> Result<View, Refusal> {
+    pub(crate) fn update(&mut self, input: &Map<String, Value>) -> Result<ChecklistView, Refusal> {
         let (group, item) = (word(input, "group")?, word(input, "item")?);
         let status = word(input, "status")?;
-        let Some(status) = Status::parse(&status) else {
+        let Some(status) = StepStatus::parse(&status) else {
             let text = format!("{status:?} is no status");
             return Err(invalid(text, "There are pending, in_progress, done and failed."));
         };
@@ -137,30 +137,31 @@ impl Checklists {
         Ok(list.view())
     }
 
-    /// Those that have steps to do, as they are now; none where there are none.
+    /// The current lists with unfinished steps; none if there are none.
     pub(crate) fn open(&self) -> Option<String> {
-        let to_do = |status: &Status| matches!(status, Status::Pending | Status::InProgress);
+        let to_do =
+            |status: &StepStatus| matches!(status, StepStatus::Pending | StepStatus::InProgress);
         let open = self.lists.iter().filter(|list| list.items.iter().any(|(_, s)| to_do(s)));
         let texts: Vec<String> = open.map(|list| list.view().text).collect();
         (!texts.is_empty()).then(|| texts.join("\n"))
     }
 }
 
-impl List {
+impl Checklist {
     fn lines(&self) -> String {
         let lines = self.items.iter().zip(1..);
         lines.map(|((item, status), n)| format!("{} {n}. {item}\n", status.mark())).collect()
     }
 
-    fn view(&self) -> View {
+    fn view(&self) -> ChecklistView {
         let count = |wanted| self.items.iter().filter(|(_, status)| *status == wanted).count();
-        let mut far = format!("{} of {} done", count(Status::Done), self.items.len());
-        if count(Status::Failed) > 0 {
-            far.push_str(&format!(", {} failed", count(Status::Failed)));
+        let mut far = format!("{} of {} done", count(StepStatus::Done), self.items.len());
+        if count(StepStatus::Failed) > 0 {
+            far.push_str(&format!(", {} failed", count(StepStatus::Failed)));
         }
-        let now = self.items.iter().find(|(_, status)| *status == Status::InProgress);
+        let now = self.items.iter().find(|(_, status)| *status == StepStatus::InProgress);
         let now = now.map_or_else(String::new, |(item, _)| format!(", now: {item}"));
-        View {
+        ChecklistView {
             text: format!("{} ({}): {far}\n{}", self.title, self.group, self.lines()),
             summary: format!("{}: {far}{now}", self.title),
         }

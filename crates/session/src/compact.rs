@@ -1,29 +1,30 @@
 //! Making room: which part of a conversation is no longer sent once it nears the model's limit.
 //!
-//! Pure, over messages alone. A cut stands nowhere but before a message without results, so that no
-//! call loses its own; what is cut is told in the head in its place. The journal keeps all of it.
+//! Pure, over messages alone. A cut is made only before a message without results, so that every
+//! call keeps its result. A summary at the front replaces the removed messages. The journal keeps
+//! all of them.
 
-use crate::cut::cut;
-use protocol::content::{Block, Message, Role};
+use crate::truncate::cut;
+use protocol::content::{ContentBlock, Message, MessageRole};
 
 /// Most characters of an earlier prompt in the head.
 const PROMPT_CHARS: usize = 400;
-/// Most prompts in the head, the newest of them.
+/// Maximum number of prompts in the summary; the newest are kept.
 const PROMPTS: usize = 30;
 /// Most characters of the model's last words in the head.
 const WORDS_CHARS: usize = 2000;
-/// A result is never cut shorter than this: its beginning says what it was.
+/// Minimum length of a shortened result; its beginning identifies it.
 const RESULT_CHARS: usize = 400;
 
 /// How the head begins, by which a later one knows it.
 const LEFT_OUT: &str = "[The beginning of this conversation is left out to make room, tool calls and \
                         their results with it. Look at files again where you need what was in them.]";
-/// What stands before the model's last words.
+/// Text before the model's last words.
 const LAST_WORDS: &str = "Your last words there:";
-/// What stands before the checklists that have steps to do.
+/// Text before the checklists with unfinished steps.
 const CHECKLISTS: &str = "Your checklists that are not done, as they are now:";
 
-/// What is left out: so many messages from the front, and of each result what is longer.
+/// The removal: this many messages from the front, and the excess length of each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Compaction {
     /// Messages.
@@ -38,12 +39,12 @@ pub(crate) fn size(message: &Message) -> usize {
 }
 
 /// The same of a block.
-pub(crate) fn block_size(block: &Block) -> usize {
+pub(crate) fn block_size(block: &ContentBlock) -> usize {
     16 + match block {
-        Block::Text { text } => text.len(),
-        Block::Thinking { text: _, raw } => raw.len(),
-        Block::ToolUse { id, name, input } => id.len() + name.len() + input.len(),
-        Block::ToolResult { id, text, is_error: _ } => id.len() + text.len(),
+        ContentBlock::Text { text } => text.len(),
+        ContentBlock::Thinking { text: _, raw } => raw.len(),
+        ContentBlock::ToolUse { id, name, input } => id.len() + name.len() + input.len(),
+        ContentBlock::ToolResult { id, text, is_error: _ } => id.len() + text.len(),
     }
 }
 
@@ -63,23 +64,23 @@ pub(crate) fn plan(messages: &[Message], keep: usize, result_chars: usize) -> Op
         let results = kept.iter().flat_map(|message| &message.blocks).filter(|b| is_result(b));
         result_chars = result_chars.min((keep / results.count().max(1)).max(RESULT_CHARS));
     }
-    let shortens = |block: &Block| matches!(block, Block::ToolResult { text, .. } if text.chars().count() > 2 * result_chars);
+    let shortens = |block: &ContentBlock| matches!(block, ContentBlock::ToolResult { text, .. } if text.chars().count() > 2 * result_chars);
     let gains = dropped > 0 || kept.iter().flat_map(|message| &message.blocks).any(shortens);
     gains.then_some(Compaction { dropped, result_chars })
 }
 
-/// What stays of what is left out, beside the head's own words.
+/// The parts of the removed messages that the summary keeps.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptPrompts {
     /// The running turn's prompt, word for word, where the cut takes it away.
-    pub asked: Option<Block>,
+    pub asked: Option<ContentBlock>,
     /// Checklists that are open.
     pub checklists: Option<String>,
 }
 
 /// Where an index moved that pointed into the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moved {
+pub(crate) enum MovedIndex {
     /// Its message is this one now, behind so many blocks of the head.
     To {
         /// The message's index.
@@ -91,14 +92,14 @@ pub(crate) enum Moved {
     Gone,
 }
 
-/// Leaves out what is to be left out. Says where messages are now.
+/// Removes these parts. Returns the new positions of messages.
 pub(crate) fn apply(
     messages: &mut Vec<Message>,
     compaction: Compaction,
-    kept: Kept,
-) -> impl Fn(usize) -> Moved + use<> {
+    kept: KeptPrompts,
+) -> impl Fn(usize) -> MovedIndex + use<> {
     for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
-        if let Block::ToolResult { text, .. } = block {
+        if let ContentBlock::ToolResult { text, .. } = block {
             *text = cut(std::mem::take(text), compaction.result_chars);
         }
     }
@@ -107,23 +108,23 @@ pub(crate) fn apply(
     let mut before = 0;
     if dropped > 0 {
         let gone: Vec<Message> = messages.drain(..dropped).collect();
-        let mut head = vec![Block::Text { text: head(&gone, kept.checklists) }];
+        let mut head = vec![ContentBlock::Text { text: head(&gone, kept.checklists) }];
         head.extend(kept.asked);
         match messages.first_mut() {
-            Some(first) if first.role == Role::User => {
+            Some(first) if first.role == MessageRole::User => {
                 joined = head.len();
                 first.blocks.splice(0..0, head);
             }
             Some(_) | None => {
                 before = 1;
-                messages.insert(0, Message { role: Role::User, blocks: head });
+                messages.insert(0, Message { role: MessageRole::User, blocks: head });
             }
         }
     }
     move |at| match at.checked_sub(dropped) {
-        None => Moved::Gone,
-        Some(0) => Moved::To { message: before, blocks: joined },
-        Some(rest) => Moved::To { message: rest + before, blocks: 0 },
+        None => MovedIndex::Gone,
+        Some(0) => MovedIndex::To { message: before, blocks: joined },
+        Some(rest) => MovedIndex::To { message: rest + before, blocks: 0 },
     }
 }
 
@@ -137,23 +138,25 @@ fn has_results(message: &Message) -> bool {
     message.blocks.iter().any(is_result)
 }
 
-fn is_result(block: &Block) -> bool {
-    matches!(block, Block::ToolResult { .. })
+fn is_result(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::ToolResult { .. })
 }
 
-/// What stands in the place of what is left out.
+/// The text in place of the removed messages.
 fn head(gone: &[Message], checklists: Option<String>) -> String {
-    let texts = |role: Role| {
+    let texts = |role: MessageRole| {
         let said = gone.iter().filter(move |message| message.role == role);
         said.flat_map(|message| &message.blocks).filter_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+            ContentBlock::Text { text } => Some(text.as_str()),
+            ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. }
+            | ContentBlock::ToolResult { .. } => None,
         })
     };
     let mut prompts: Vec<String> = Vec::new();
-    for text in texts(Role::User) {
+    for text in texts(MessageRole::User) {
         match text.strip_prefix(LEFT_OUT) {
-            // An earlier head: what it told of is told of again.
+            // An earlier summary: its content goes into the new one.
             Some(told) => {
                 let ends =
                     |line: &&str| line.starts_with(LAST_WORDS) || line.starts_with(CHECKLISTS);
@@ -172,7 +175,7 @@ fn head(gone: &[Message], checklists: Option<String>) -> String {
         head.push_str("\n- ");
         head.push_str(prompt);
     }
-    if let Some(last) = texts(Role::Assistant).next_back() {
+    if let Some(last) = texts(MessageRole::Assistant).next_back() {
         head.push_str(&format!("\n\n{LAST_WORDS}\n"));
         head.push_str(&short(last, WORDS_CHARS));
     }

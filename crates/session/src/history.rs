@@ -1,19 +1,19 @@
-//! What a model is sent: the conversation rebuilt, word for word, from what happened for good.
+//! The messages sent to a model: the conversation, rebuilt exactly from persisted events.
 //!
-//! Live events and the journal's records go through the same door, [`History::apply`], so that a
-//! replayed session asks exactly what the first one would have asked. Whatever records come, in
-//! whatever order, the messages are legal: roles alternate, the user is first, each call has its
-//! result in the next message and in the order asked, and nothing is empty.
+//! Live events and journal records use the same method, [`History::apply`], so that a replayed
+//! session sends exactly the same requests. For any records in any order the messages are valid:
+//! roles alternate, the user is first, each call has its result in the next message in the
+//! requested order, and nothing is empty.
 
-use crate::budget::{Budget, Most};
-use crate::compact::{self, Compaction, Kept, Moved, block_size, size};
-use crate::cut::cut;
-use crate::made_up;
-use crate::own::Own;
+use crate::budget::{BudgetLimits, TurnBudget};
+use crate::builtin_tools::BuiltinTools;
+use crate::compact::{self, Compaction, KeptPrompts, MovedIndex, block_size, size};
+use crate::synthetic_results;
+use crate::truncate::cut;
 use protocol::call::{Call, ToolResult};
-use protocol::content::{Block, Message, Role, Usage};
+use protocol::content::{ContentBlock, Message, MessageRole, Usage};
 use protocol::ids::CallId;
-use protocol::session::{Happened, TurnEnd};
+use protocol::session::{SessionEvent, TurnEnd};
 use std::collections::HashSet;
 
 /// A call of the newest answer that waits for its result.
@@ -27,7 +27,7 @@ pub(crate) struct OpenUse {
     pub input: String,
     /// Our name for it, once it has one.
     pub call: Option<CallId>,
-    result: Option<Block>,
+    result: Option<ContentBlock>,
 }
 
 /// Where a turn begins: behind so many blocks of this message, which was the last one.
@@ -37,11 +37,11 @@ struct TurnMark {
     block: usize,
 }
 
-/// What requests and results may come to.
+/// Size limits of requests and results.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct HistoryLimits {
     /// Requests and calls.
-    pub most: Most,
+    pub most: BudgetLimits,
     /// Most characters of one result.
     pub result_chars: usize,
     /// Tokens that the model's context holds, where that is known.
@@ -56,63 +56,63 @@ const BYTES_A_TOKEN: usize = 3;
 /// The conversation so far.
 #[derive(Debug)]
 pub(crate) struct History {
-    limits: Limits,
+    limits: HistoryLimits,
     messages: Vec<Message>,
     open: Vec<OpenUse>,
     use_ids: HashSet<String>,
     turn: Option<TurnMark>,
-    budget: Budget,
+    budget: TurnBudget,
     last_round: u32,
     last_call: u32,
     /// Tokens of the conversation up to and with the newest answer, where the vendor said them.
     counted: Option<usize>,
-    /// Bytes of messages that came behind what was counted.
+    /// Bytes of messages added since the last count.
     uncounted: usize,
-    own: Own,
+    own: BuiltinTools,
 }
 
 impl History {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: HistoryLimits) -> Self {
         Self {
             limits,
             messages: Vec::new(),
             open: Vec::new(),
             use_ids: HashSet::new(),
             turn: None,
-            budget: Budget::new(limits.most),
+            budget: TurnBudget::new(limits.most),
             last_round: 0,
             last_call: 0,
             counted: None,
             uncounted: 0,
-            own: Own::default(),
+            own: BuiltinTools::default(),
         }
     }
 
     /// Another model has other limits.
-    pub fn set_limits(&mut self, limits: Limits) {
+    pub fn set_limits(&mut self, limits: HistoryLimits) {
         self.limits = limits;
         self.budget.set(limits.most);
     }
 
     /// Takes in one thing that happened.
-    pub fn apply(&mut self, happened: &Happened) {
+    pub fn apply(&mut self, happened: &SessionEvent) {
         self.own.apply(happened);
         match happened {
-            Happened::Prompt { text } => self.prompt(text),
-            Happened::Answer { round, blocks, usage } => {
+            SessionEvent::Prompt { text } => self.prompt(text),
+            SessionEvent::Answer { round, blocks, usage } => {
                 self.answer(*round, blocks);
                 self.count(*usage);
             }
-            Happened::Compacted { dropped, result_chars } => {
+            SessionEvent::Compacted { dropped, result_chars } => {
                 let wide = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
                 self.compact(Compaction {
                     dropped: wide(*dropped),
                     result_chars: wide(*result_chars),
                 });
             }
-            Happened::Called { call } => {
+            SessionEvent::Called { call } => {
                 self.last_call = self.last_call.max(call.id.number);
-                // What the model did not ask for is not counted as its.
+                // Calls that the model did not request are not counted against its budget.
                 if call.use_id.is_empty() {
                     return;
                 }
@@ -124,8 +124,8 @@ impl History {
                     open.call = Some(call.id.clone());
                 }
             }
-            Happened::Result { call: _, use_id, result } => {
-                if let Some(want) = made_up::for_want_of(result) {
+            SessionEvent::Result { call: _, use_id, result } => {
+                if let Some(want) = synthetic_results::for_want_of(result) {
                     self.budget.not_run(want);
                 }
                 let most = self.limits.result_chars;
@@ -138,45 +138,46 @@ impl History {
                         cut(result.text.clone(), most)
                     };
                     let id = open.use_id.clone();
-                    open.result = Some(Block::ToolResult { id, text, is_error: result.is_error });
+                    open.result =
+                        Some(ContentBlock::ToolResult { id, text, is_error: result.is_error });
                 }
                 self.close_if_answered();
             }
-            Happened::TurnEnded { end } => self.turn_ended(end),
+            SessionEvent::TurnEnded { end } => self.turn_ended(end),
         }
     }
 
-    /// The model is told with the next prompt what it did not see.
+    /// The next prompt reports to the model what it did not see.
     pub fn noted(&mut self, text: &str) {
         self.user_says(&format!("[{text}]"));
     }
 
-    /// What a call comes to that the conversation answers itself.
+    /// The result of a call that the conversation answers itself.
     pub fn own_answer(&self, call: &Call) -> Option<ToolResult> {
         self.own.answer(call)
     }
 
-    /// Whether the next request would come too near to the model's limit. `beside` is what it holds
-    /// beside its messages, in bytes.
+    /// True if the next request would come too close to the model's limit. `beside` is the size, in
+    /// bytes, of its parts outside the messages.
     pub fn is_nearly_full(&self, beside: usize) -> bool {
-        let Limits { context, answer_tokens, .. } = self.limits;
-        // Half of it is always ours, however long answers may be.
+        let HistoryLimits { context, answer_tokens, .. } = self.limits;
+        // Half of the context is always available to requests, however long answers may be.
         let most = |context: usize| {
             context.saturating_sub(answer_tokens).min(context / 5 * 4).max(context / 2)
         };
         context.is_some_and(|context| self.tokens(beside) > most(context))
     }
 
-    /// What is left out to make room: down to two fifths of the context, or to half of what there
-    /// is where that is less or the context is not known. None where nothing would be gained.
-    pub fn compacted(&mut self, beside: usize) -> Option<Happened> {
+    /// The removal that makes room: down to two fifths of the context, or to half of the current
+    /// size if that is less or the context is unknown. None if it would gain nothing.
+    pub fn compacted(&mut self, beside: usize) -> Option<SessionEvent> {
         let now = self.messages.iter().map(size).sum::<usize>();
         let context = self.limits.context.map_or(usize::MAX, |context| {
             (context / 5 * 2).saturating_mul(BYTES_A_TOKEN).saturating_sub(beside)
         });
         let plan = compact::plan(&self.messages, context.min(now / 2), self.limits.result_chars)?;
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Some(Happened::Compacted {
+        Some(SessionEvent::Compacted {
             dropped: narrow(plan.dropped),
             result_chars: narrow(plan.result_chars),
         })
@@ -202,7 +203,7 @@ impl History {
         self.uncounted = 0;
     }
 
-    /// Leaves out what is to be left out; the running turn's prompt stays word for word.
+    /// Applies the removal; the running turn's prompt stays unchanged.
     fn compact(&mut self, compaction: Compaction) {
         // An answer whose calls still run stays, for their results to follow it.
         let most = self.messages.len().saturating_sub(usize::from(!self.open.is_empty()));
@@ -218,15 +219,20 @@ impl History {
         });
         let lost = asked.filter(|(message, _)| at > 0 && *message < at);
         let prompt = lost.and_then(|(message, block)| {
-            let message = self.messages.get(message).filter(|found| found.role == Role::User)?;
-            message.blocks.get(block).filter(|block| matches!(block, Block::Text { .. })).cloned()
+            let message =
+                self.messages.get(message).filter(|found| found.role == MessageRole::User)?;
+            message
+                .blocks
+                .get(block)
+                .filter(|block| matches!(block, ContentBlock::Text { .. }))
+                .cloned()
         });
-        let kept = Kept { asked: prompt, checklists: self.own.open_checklists() };
+        let kept = KeptPrompts { asked: prompt, checklists: self.own.open_checklists() };
         let moved = compact::apply(&mut self.messages, compaction, kept);
         self.turn = self.turn.zip(asked).map(|(_, (message, block))| match moved(message) {
             // Behind the head, before the prompt.
-            Moved::Gone => TurnMark { message: 0, block: 1 },
-            Moved::To { message, blocks } => TurnMark { message, block: block + blocks },
+            MovedIndex::Gone => TurnMark { message: 0, block: 1 },
+            MovedIndex::To { message, blocks } => TurnMark { message, block: block + blocks },
         });
         self.counted = None;
     }
@@ -241,20 +247,20 @@ impl History {
         self.open.iter().filter(|open| open.result.is_none()).cloned().collect()
     }
 
-    /// Whether a prompt's turn has not ended.
+    /// True while a prompt's turn has not ended.
     pub fn in_turn(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// Whether the newest words are the model's.
+    /// True if the newest message is the model's.
     pub fn ends_with_answer(&self) -> bool {
-        self.messages.last().is_some_and(|last| last.role == Role::Assistant)
+        self.messages.last().is_some_and(|last| last.role == MessageRole::Assistant)
     }
 
-    /// Whether the newest words are the results of calls.
+    /// True if the newest message holds results of calls.
     pub fn ends_with_results(&self) -> bool {
         self.messages.last().is_some_and(|last| {
-            last.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }))
+            last.blocks.iter().any(|block| matches!(block, ContentBlock::ToolResult { .. }))
         })
     }
 
@@ -274,8 +280,8 @@ impl History {
         new
     }
 
-    /// What is used and left.
-    pub fn budget(&self) -> &Budget {
+    /// Usage and remaining budget.
+    pub fn budget(&self) -> &TurnBudget {
         &self.budget
     }
 
@@ -304,30 +310,30 @@ impl History {
         if text.trim().is_empty() {
             return;
         }
-        let block = Block::Text { text: text.to_owned() };
+        let block = ContentBlock::Text { text: text.to_owned() };
         self.uncounted += text.len();
         match self.messages.last_mut() {
-            Some(last) if last.role == Role::User => last.blocks.push(block),
+            Some(last) if last.role == MessageRole::User => last.blocks.push(block),
             Some(_) | None => {
-                self.messages.push(Message { role: Role::User, blocks: vec![block] });
+                self.messages.push(Message { role: MessageRole::User, blocks: vec![block] });
             }
         }
     }
 
-    fn answer(&mut self, round: u32, blocks: &[Block]) {
+    fn answer(&mut self, round: u32, blocks: &[ContentBlock]) {
         self.close();
         self.last_round = self.last_round.max(round);
         self.budget.answered();
-        let mut sent: Vec<Block> = Vec::new();
+        let mut sent: Vec<ContentBlock> = Vec::new();
         for block in blocks {
             match block {
-                Block::Text { text } => {
+                ContentBlock::Text { text } => {
                     if !text.trim().is_empty() {
                         sent.push(block.clone());
                     }
                 }
-                Block::Thinking { .. } => sent.push(block.clone()),
-                Block::ToolUse { id, name, input } => {
+                ContentBlock::Thinking { .. } => sent.push(block.clone()),
+                ContentBlock::ToolUse { id, name, input } => {
                     if !id.is_empty() && self.use_ids.insert(id.clone()) {
                         sent.push(block.clone());
                         self.open.push(OpenUse {
@@ -339,11 +345,11 @@ impl History {
                         });
                     }
                 }
-                Block::ToolResult { .. } => {}
+                ContentBlock::ToolResult { .. } => {}
             }
         }
         // Vendors refuse a message that ends with reasoning.
-        while matches!(sent.last(), Some(Block::Thinking { .. })) {
+        while matches!(sent.last(), Some(ContentBlock::Thinking { .. })) {
             sent.pop();
         }
         if sent.is_empty() {
@@ -352,11 +358,11 @@ impl History {
         self.uncounted += sent.iter().map(block_size).sum::<usize>();
         match self.messages.last_mut() {
             // A paused answer goes on in the same message.
-            Some(last) if last.role == Role::Assistant => last.blocks.extend(sent),
-            Some(_) => self.messages.push(Message { role: Role::Assistant, blocks: sent }),
+            Some(last) if last.role == MessageRole::Assistant => last.blocks.extend(sent),
+            Some(_) => self.messages.push(Message { role: MessageRole::Assistant, blocks: sent }),
             None => {
                 self.user_says("(The beginning of this conversation is lost.)");
-                self.messages.push(Message { role: Role::Assistant, blocks: sent });
+                self.messages.push(Message { role: MessageRole::Assistant, blocks: sent });
             }
         }
     }
@@ -367,15 +373,16 @@ impl History {
             return;
         }
         let calls = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
-        let mut blocks: Vec<Block> = self.open.drain(..).filter_map(|open| open.result).collect();
+        let mut blocks: Vec<ContentBlock> =
+            self.open.drain(..).filter_map(|open| open.result).collect();
         // In the last result and not after it: words behind results invite an empty answer.
         if let Some(notice) = self.budget.notice(calls)
-            && let Some(Block::ToolResult { text, .. }) = blocks.last_mut()
+            && let Some(ContentBlock::ToolResult { text, .. }) = blocks.last_mut()
         {
             text.push_str("\n\n");
             text.push_str(&notice);
         }
-        let message = Message { role: Role::User, blocks };
+        let message = Message { role: MessageRole::User, blocks };
         self.uncounted += size(&message);
         self.messages.push(message);
     }
@@ -384,11 +391,11 @@ impl History {
     pub fn add_to_result(&mut self, use_id: &str, more: &str) {
         let Some(last) = self.messages.last_mut() else { return };
         let of_it = last.blocks.iter_mut().find_map(|block| match block {
-            Block::ToolResult { id, text, .. } if id == use_id => Some(text),
-            Block::ToolResult { .. }
-            | Block::Text { .. }
-            | Block::Thinking { .. }
-            | Block::ToolUse { .. } => None,
+            ContentBlock::ToolResult { id, text, .. } if id == use_id => Some(text),
+            ContentBlock::ToolResult { .. }
+            | ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. } => None,
         });
         if let Some(text) = of_it {
             text.push_str("\n\n");
@@ -397,10 +404,10 @@ impl History {
         }
     }
 
-    /// Closes calls that nobody closed, so that the history is legal.
+    /// Closes calls without a result, so that the history is valid.
     fn close(&mut self) {
         for open in self.open.iter_mut().filter(|open| open.result.is_none()) {
-            open.result = Some(Block::ToolResult {
+            open.result = Some(ContentBlock::ToolResult {
                 id: open.use_id.clone(),
                 text: "interrupted: the result of this call is not known".to_owned(),
                 is_error: true,

@@ -1,67 +1,70 @@
-//! What a person had configured to be run behind edits: once the calls of a round are over, formatters
-//! put each edited file in form, and then verifiers look at all of them. Each is a call that no model
-//! asked for, and what came of it stands in the result of the last edit that it was for. It never makes
-//! an edit fail. Pure.
+//! Edit hooks that a person configured. At the end of a round, formatters format each edited file,
+//! then verifiers check all of them. Each run is a call that no model requested; its findings are
+//! added to the result of the last edit that it covers. A failing hook does not fail the edit.
+//! Pure.
 
-use crate::known::{ReadCall, Reader};
+use crate::tool_lookup::{ReadCall, Reader};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::ids::CallId;
-use protocol::session::{Copies, Happened, Hook, OfferedTool};
+use protocol::session::{CopyBeforeChange, EditHook, OfferedTool, SessionEvent};
 
 /// The tool that runs verifiers.
 const VERIFY: &str = "verify";
 /// The tool that runs formatters.
 pub(crate) const FORMAT: &str = "format";
 
-/// What is run: the tool, the command, what marks the packages that it is run in, and for a formatter
-/// the file.
+/// A hook run: the tool, the command, the marker file of the packages it runs in, and for a
+/// formatter the file.
 type Run = (&'static str, String, Option<String>, Option<String>);
 
 /// An edit of the running round that was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Edit {
+struct HookedEdit {
     use_id: String,
     paths: Vec<String>,
-    /// Those of them at which nothing is left to be put in form.
+    /// Its files that need no formatting.
     removed: Vec<String>,
 }
 
-/// The edits of the running round, and what was run behind them.
+/// The edits of the running round, and the hook runs for them.
 #[derive(Debug, Default)]
-pub(crate) struct Edits {
+pub(crate) struct RoundEdits {
     /// Without a result yet.
-    open: Vec<(CallId, Edit)>,
-    done: Vec<Edit>,
-    /// What was run, or runs now.
+    open: Vec<(CallId, HookedEdit)>,
+    done: Vec<HookedEdit>,
+    /// Finished and running hooks.
     begun: Vec<Run>,
-    /// What runs now, and the edit whose result it is for.
+    /// The running hook, and the edit whose result it reports in.
     running: Vec<(Call, String)>,
 }
 
-/// What was found out about an edit, for its result.
+/// The findings about an edit, for its result.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(crate) struct HookFinding {
     /// The edit's id.
     pub use_id: String,
     pub text: String,
 }
 
-impl Edits {
+impl RoundEdits {
     /// Takes in one thing that happened.
     pub(crate) fn apply(
         &mut self,
-        happened: &Happened,
+        happened: &SessionEvent,
         tools: &[OfferedTool],
         reader: Reader,
-    ) -> Option<Finding> {
+    ) -> Option<HookFinding> {
         match happened {
-            // Each round is looked at alone: an error that stays would be told again and again.
-            Happened::Prompt { .. } | Happened::Answer { .. } | Happened::TurnEnded { .. } => {
+            // Each round is checked alone; otherwise a lasting error would be reported again and
+            // again.
+            SessionEvent::Prompt { .. }
+            | SessionEvent::Answer { .. }
+            | SessionEvent::TurnEnded { .. } => {
                 *self = Self::default();
             }
-            Happened::Called { call } => self.called(call, tools, reader),
-            Happened::Result { call, use_id: _, result } => return self.ended(call, result),
-            Happened::Compacted { .. } => {}
+            SessionEvent::Called { call } => self.called(call, tools, reader),
+            SessionEvent::Result { call, use_id: _, result } => return self.ended(call, result),
+            SessionEvent::Compacted { .. } => {}
         }
         None
     }
@@ -72,7 +75,7 @@ impl Edits {
         let of_hook = [VERIFY, FORMAT].into_iter().find(|name| use_id.is_empty() && tool == name);
         if let Some(tool) = of_hook {
             let of_it = paths(&input);
-            let about = |edit: &&Edit| edit.paths.iter().any(|path| of_it.contains(path));
+            let about = |edit: &&HookedEdit| edit.paths.iter().any(|path| of_it.contains(path));
             let last = self.done.iter().rev().find(about).map(|edit| edit.use_id.clone());
             let word = |name: &str| input[name].as_str().map(str::to_owned);
             let command = word("command").unwrap_or_default();
@@ -80,21 +83,22 @@ impl Edits {
             self.running.extend(last.map(|last| (call.clone(), last)));
             return;
         }
-        let edits = tools.iter().any(|it| it.spec.name == *tool && it.copies == Copies::Kept);
+        let edits =
+            tools.iter().any(|it| it.spec.name == *tool && it.copies == CopyBeforeChange::Kept);
         if !edits || use_id.is_empty() {
             return;
         }
         // They are read already, and so in no project's words.
         let Ok(ReadCall { paths, removed, .. }) = reader(tool, text, "") else { return };
         if !paths.is_empty() {
-            self.open.push((id.clone(), Edit { use_id: use_id.clone(), paths, removed }));
+            self.open.push((id.clone(), HookedEdit { use_id: use_id.clone(), paths, removed }));
         }
     }
 
-    fn ended(&mut self, call: &CallId, result: &ToolResult) -> Option<Finding> {
+    fn ended(&mut self, call: &CallId, result: &ToolResult) -> Option<HookFinding> {
         if let Some(at) = self.running.iter().position(|(running, _)| running.id == *call) {
             let (call, use_id) = self.running.remove(at);
-            return Some(Finding { use_id, text: words(&call, result) });
+            return Some(HookFinding { use_id, text: words(&call, result) });
         }
         let at = self.open.iter().position(|(open, _)| open == call)?;
         let (_, edit) = self.open.remove(at);
@@ -104,14 +108,18 @@ impl Edits {
         None
     }
 
-    /// What was named and has no result.
+    /// Calls named so far without a result.
     pub(crate) fn unanswered(&self) -> Vec<Call> {
         self.running.iter().map(|(call, _)| call.clone()).collect()
     }
 
-    /// What is still to be run behind the edits of the round: a call of each, without its name. Files
-    /// are looked at as they are when all of them are in form.
-    pub(crate) fn due(&self, formatters: &[Hook], verifiers: &[Hook]) -> Vec<(String, String)> {
+    /// The hook runs still to do for the round's edits: one call each, not yet numbered. Verifiers
+    /// run after all files are formatted.
+    pub(crate) fn due(
+        &self,
+        formatters: &[EditHook],
+        verifiers: &[EditHook],
+    ) -> Vec<(String, String)> {
         let unformed = self.unformed(formatters);
         match unformed.is_empty() {
             true => self.unverified(verifiers),
@@ -120,9 +128,10 @@ impl Edits {
     }
 
     /// A formatter's call for each file, once.
-    fn unformed(&self, formatters: &[Hook]) -> Vec<(String, String)> {
+    fn unformed(&self, formatters: &[EditHook]) -> Vec<(String, String)> {
         let mut due: Vec<(String, String)> = Vec::new();
-        for Hook { command, package, .. } in formatters.iter().filter(|_| !self.done.is_empty()) {
+        for EditHook { command, package, .. } in formatters.iter().filter(|_| !self.done.is_empty())
+        {
             let hooks =
                 || formatters.iter().filter(|it| (&it.command, &it.package) == (command, package));
             for path in self.edited(hooks) {
@@ -145,10 +154,10 @@ impl Edits {
         due
     }
 
-    /// A verifier's call. What several kinds of files have in common is run once for all of them.
-    fn unverified(&self, verifiers: &[Hook]) -> Vec<(String, String)> {
+    /// A verifier's call. A command that covers several kinds of files runs once for all of them.
+    fn unverified(&self, verifiers: &[EditHook]) -> Vec<(String, String)> {
         let mut due: Vec<(String, String)> = Vec::new();
-        for Hook { command, package, .. } in verifiers {
+        for EditHook { command, package, .. } in verifiers {
             let hooks =
                 || verifiers.iter().filter(|it| (&it.command, &it.package) == (command, package));
             let edited = self.edited(hooks);
@@ -169,7 +178,7 @@ impl Edits {
     }
 
     /// The edited files that one of these hooks is for, each once, in the order of their edits.
-    fn edited<'a, 'h, H: Iterator<Item = &'h Hook>>(
+    fn edited<'a, 'h, H: Iterator<Item = &'h EditHook>>(
         &'a self,
         hooks: impl Fn() -> H,
     ) -> Vec<&'a String> {
@@ -190,7 +199,7 @@ fn paths(input: &serde_json::Value) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 
-/// What of it stands in the edit's result.
+/// The part of its output that goes into the edit's result.
 fn words(call: &Call, result: &ToolResult) -> String {
     let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
     let what = match call.tool == FORMAT {

@@ -1,88 +1,90 @@
 //! The conversation as a state machine: words in, words out, no IO, no clock, no environment.
 //!
-//! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
-//! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
-//! calls, `budget` counts what a turn and a session may still ask for, `own` answers those that need no process, `compact` makes room in the model's context,
-//! `pinned` shows files that a person pinned and `refresh` has them read, `undo` takes changes back, `known` reads
-//! calls, `hooks` runs what a person configured behind edits, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//! [`Session::step`] takes one message of the supervisor and returns the messages that follow from
+//! it. The files: `answer` joins a stream to blocks, `history` holds the messages for the model,
+//! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
+//! calls that need no process, `compact` makes room in the model's context, `pinned` shows pinned
+//! files and `refresh` has them read, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
+//! configured commands after edits, `synthetic_results` holds results that no tool produced. Used by
+//! `agentd-session` only.
 //!
-//! What always holds, whatever words come in whatever order: every request is legal for the
-//! vendors, a call runs only from an answer that ended with the call whole, and each call of an
-//! answer is named (`Called`) once and gets exactly one result.
+//! Invariants, for any messages in any order: every request is valid for the vendors; a call runs
+//! only from an answer that ended with the call complete; each call of an answer is named
+//! (`Called`) once and gets exactly one result.
 
 mod answer;
 mod batch;
 mod budget;
+mod builtin_tools;
 mod checklist;
 mod compact;
-mod cut;
 mod history;
 mod hooks;
-mod known;
-mod made_up;
-mod own;
 mod pinned;
 mod refresh;
+mod synthetic_results;
+mod tool_lookup;
+mod truncate;
 mod undo;
 
-use answer::{Answer, Wanted};
+use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
-use budget::{Most, NoCalls};
-use history::{History, Limits};
-use hooks::Edits;
-pub use known::{NoCall, ReadCall, Reader};
-use known::{Reading, read};
-use made_up::NotRun;
-use pinned::Pinned;
+use budget::{BudgetLimits, NoCalls};
+use history::{History, HistoryLimits};
+use hooks::RoundEdits;
+use pinned::PinnedFiles;
 use protocol::call::{Call, ToolResult};
-use protocol::content::{Block, MayCall, ModelRequest, Role, StopReason, Usage};
+use protocol::content::{ContentBlock, MessageRole, ModelRequest, StopReason, ToolChoice, Usage};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
-use protocol::provider::{Failure, FromProvider};
+use protocol::log::{LogLevel, LogLine};
+use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{
-    Deaths, FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd,
+    FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd, WorkerDeaths,
 };
-use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::{HashMap, VecDeque};
-use undo::{Changes, Undoing};
+use synthetic_results::NotRun;
+pub use tool_lookup::{CallError, ReadCall, Reader};
+use tool_lookup::{ReadAttempt, read};
+use undo::{UndoableChanges, Undoing};
 
 /// One conversation.
 #[derive(Debug)]
 pub struct Session {
     setup: SessionSetup,
-    /// Reads what a model asks for.
+    /// Reads calls that a model requests.
     reader: Reader,
-    /// What the results of calls that have not begun are to say of their arguments.
+    /// Notes on arguments, for the results of calls that have not begun.
     notes: HashMap<CallId, String>,
     history: History,
-    pinned: Pinned,
-    /// What of files can be taken back.
-    changes: Changes,
-    /// What of the running round is to be put in form, and verified.
-    edits: Edits,
-    phase: Phase,
+    pinned: PinnedFiles,
+    /// File changes that can be undone.
+    changes: UndoableChanges,
+    /// Files of the running round to format and to verify.
+    edits: RoundEdits,
+    phase: SessionPhase,
     /// Prompts that came while a turn ran, the oldest first.
     queue: VecDeque<String>,
     /// The number of the newest request, answered or not.
     round: u32,
-    /// What the running turn has been told or has tried.
-    turn: Turn,
+    /// Facts about the running turn.
+    turn: TurnFacts,
     /// How often the stamps of pinned files were asked for.
     checks: u32,
 }
 
-/// What the conversation waits for.
+/// The event that the conversation waits for.
 #[derive(Debug)]
-enum Phase {
+enum SessionPhase {
     /// The end of the journal.
     Replaying,
     /// A prompt.
     Idle,
     /// The rest of an answer.
-    Asking(Answer),
+    Asking(PartialAnswer),
     /// The ends of calls.
     Calling { batch: Batch, stopping: bool },
-    /// The stamps of pinned files; then those that changed are read.
+    /// The stamps of pinned files; the changed ones are read next.
     Checking,
     /// The ends of reads of pinned files; then the model is asked.
     Reading { batch: Batch, stopping: bool },
@@ -92,12 +94,12 @@ enum Phase {
 
 /// Facts about the running turn that its next decision needs.
 #[derive(Debug, Default)]
-struct Turn {
+struct TurnFacts {
     /// An empty answer was asked for again.
     asked_again: bool,
     /// Room was made because the vendor found the request too long.
     made_room: bool,
-    /// The model was asked for words only: what the turn may call is used up.
+    /// The model was asked for text only: the turn has used up its calls.
     last_words: bool,
 }
 
@@ -109,34 +111,34 @@ impl Session {
             reader,
             notes: HashMap::new(),
             history: History::new(limits(&setup)),
-            pinned: Pinned::new(setup.pinned.clone()),
-            changes: Changes::default(),
-            edits: Edits::default(),
+            pinned: PinnedFiles::new(setup.pinned.clone()),
+            changes: UndoableChanges::default(),
+            edits: RoundEdits::default(),
             setup,
-            phase: Phase::Replaying,
+            phase: SessionPhase::Replaying,
             queue: VecDeque::new(),
             round: 0,
-            turn: Turn::default(),
+            turn: TurnFacts::default(),
             checks: 0,
         }
     }
 
-    /// Takes one word in; what follows from it, in order.
+    /// Handles one message; returns the resulting messages, in order.
     pub fn step(&mut self, word: ToSession) -> Vec<FromSession> {
-        let mut out = Out::default();
+        let mut out = Outputs::default();
         match word {
             ToSession::Begin(_) => out.warn("a second Begin was ignored"),
             ToSession::Replay(happened) => match self.phase {
-                Phase::Replaying => {
+                SessionPhase::Replaying => {
                     self.pinned.replay(&happened);
                     self.take_in(&happened);
                 }
-                Phase::Idle
-                | Phase::Asking(_)
-                | Phase::Calling { .. }
-                | Phase::Checking
-                | Phase::Reading { .. }
-                | Phase::Undoing(_) => out.warn("a Replay after ReplayDone was ignored"),
+                SessionPhase::Idle
+                | SessionPhase::Asking(_)
+                | SessionPhase::Calling { .. }
+                | SessionPhase::Checking
+                | SessionPhase::Reading { .. }
+                | SessionPhase::Undoing(_) => out.warn("a Replay after ReplayDone was ignored"),
             },
             ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
             ToSession::Prompt { text } => {
@@ -163,24 +165,28 @@ impl Session {
         out.words
     }
 
-    /// The journal is at its end: prompts are welcome, and a turn that was cut short goes on or
-    /// waits for the next of them, as the supervisor says.
-    fn replay_done(&mut self, then: OpenTurn, out: &mut Out) {
+    /// The journal is replayed: prompts are accepted from now on. An interrupted turn continues or
+    /// waits for the next prompt, as the supervisor orders.
+    fn replay_done(&mut self, then: OpenTurn, out: &mut Outputs) {
         match self.phase {
-            Phase::Replaying => {}
-            Phase::Idle
-            | Phase::Asking(_)
-            | Phase::Calling { .. }
-            | Phase::Checking
-            | Phase::Reading { .. }
-            | Phase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
+            SessionPhase::Replaying => {}
+            SessionPhase::Idle
+            | SessionPhase::Asking(_)
+            | SessionPhase::Calling { .. }
+            | SessionPhase::Checking
+            | SessionPhase::Reading { .. }
+            | SessionPhase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
         }
         self.pinned.replayed();
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
         let mut named = Vec::new();
         for open in self.history.unanswered() {
-            let wanted =
-                Wanted { use_id: open.use_id, name: open.name, input: open.input, whole: true };
+            let wanted = RequestedCall {
+                use_id: open.use_id,
+                name: open.name,
+                input: open.input,
+                whole: true,
+            };
             let (call, reading) = match open.call {
                 Some(id) => self.call(id, &wanted),
                 None => self.name_call(&wanted, out),
@@ -190,8 +196,8 @@ impl Session {
         let (within, none_left) = self.history.budget().within(count(named.len()));
         let mut batch = Batch::default();
         for (place, (wanted, call, reading)) in (0..).zip(named) {
-            // A call without arguments may be one that was cut in the answer, which nothing here
-            // tells any more; such a call does not run.
+            // A call without arguments may have been cut in the answer; the journal does not tell.
+            // Such a call does not run.
             let cut = wanted.input.trim() == "{}";
             let why = match reading.order {
                 _ if !goes_on => NotRun::Lost,
@@ -207,7 +213,7 @@ impl Session {
             };
             self.answer_call(call, &why, out);
         }
-        // Whatever was started has ended by now, so these were only named.
+        // All started calls have ended, so these were only named.
         for call in self.edits.unanswered() {
             match goes_on {
                 true => batch.push(call, ToolKind::Mutation),
@@ -215,7 +221,7 @@ impl Session {
             }
         }
         self.round = self.history.last_round();
-        self.phase = Phase::Idle;
+        self.phase = SessionPhase::Idle;
         out.words.push(FromSession::Ready);
         if !goes_on {
             return self.next_turn(out);
@@ -228,11 +234,11 @@ impl Session {
         if let Some(text) = self.changes.cut_short() {
             return self.undoing_was_cut_short(text, out);
         }
-        self.phase = Phase::Calling { batch, stopping: false };
+        self.phase = SessionPhase::Calling { batch, stopping: false };
         self.go_on_calling(out);
     }
 
-    /// Whether even the answer that may call nothing was given.
+    /// True if even the text-only answer was given.
     fn is_over(&self) -> bool {
         self.history.budget().rounds() > self.setup.max_rounds.max(1)
     }
@@ -242,18 +248,18 @@ impl Session {
     }
 
     /// Starts the oldest queued prompt's turn, if none runs.
-    fn next_turn(&mut self, out: &mut Out) {
-        while let Phase::Idle = self.phase {
+    fn next_turn(&mut self, out: &mut Outputs) {
+        while let SessionPhase::Idle = self.phase {
             let Some(text) = self.queue.pop_front() else { return };
             let blank = text.trim().is_empty();
             let undo = undo::is_undo(&text);
-            self.turn = Turn::default();
+            self.turn = TurnFacts::default();
             self.pinned.outdate();
             self.pinned.show_at_end();
-            self.commit(Happened::Prompt { text }, out);
+            self.commit(SessionEvent::Prompt { text }, out);
             if blank {
                 // Nothing to send; a vendor refuses blank text.
-                self.commit(Happened::TurnEnded { end: TurnEnd::Done }, out);
+                self.commit(SessionEvent::TurnEnded { end: TurnEnd::Done }, out);
             } else if undo {
                 self.undo(out);
             } else {
@@ -263,17 +269,17 @@ impl Session {
     }
 
     /// Asks the model, with pinned files as they were read last.
-    fn ask_now(&mut self, out: &mut Out) {
+    fn ask_now(&mut self, out: &mut Outputs) {
         if self.history.is_nearly_full(self.beside_messages()) {
             self.make_room(out);
         }
         let mut messages = self.history.messages();
-        if messages.last().is_some_and(|last| last.role == Role::Assistant) {
+        if messages.last().is_some_and(|last| last.role == MessageRole::Assistant) {
             // Nothing of ours can stand at the end.
             self.pinned.lay_down();
         }
         if let (Some(text), Some(first)) = (self.pinned.front(), messages.first_mut()) {
-            first.blocks.insert(0, Block::Text { text });
+            first.blocks.insert(0, ContentBlock::Text { text });
         }
         // A turn always ends with words: behind its last round the model is asked for nothing else.
         let rounds = self.history.budget().rounds() >= self.setup.max_rounds.max(1);
@@ -287,26 +293,29 @@ impl Session {
             messages,
             max_tokens: self.setup.max_tokens,
             updated: self.pinned.updated(),
-            calls: if self.turn.last_words { MayCall::No } else { MayCall::Yes },
+            calls: if self.turn.last_words { ToolChoice::No } else { ToolChoice::Yes },
         }));
         self.pinned.asked();
-        self.phase = Phase::Asking(Answer::default());
+        self.phase = SessionPhase::Asking(PartialAnswer::default());
     }
 
-    /// A word of the provider. What is not about the open request is late or foreign, and ignored.
-    fn stream(&mut self, word: FromProvider, out: &mut Out) {
-        let Phase::Asking(answer) = &mut self.phase else { return };
+    /// A message of the provider. Messages that do not belong to the open request are stale and
+    /// ignored.
+    fn stream(&mut self, word: FromProvider, out: &mut Outputs) {
+        let SessionPhase::Asking(answer) = &mut self.phase else { return };
         let open = self.round;
         match word {
             FromProvider::Delta { round, index, delta } if round == open => {
                 if answer.add(index, delta).is_err() {
                     out.words.push(FromSession::CancelAsk);
                     let message = "The answer is larger than 32 MiB and was dropped.".to_owned();
-                    let kind = Failure::Rejected;
+                    let kind = ProviderFailure::Rejected;
                     self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
                 }
             }
-            FromProvider::Retrying { round, .. } if round == open => *answer = Answer::default(),
+            FromProvider::Retrying { round, .. } if round == open => {
+                *answer = PartialAnswer::default()
+            }
             FromProvider::Ended { round, stop, usage, model: _ } if round == open => {
                 let answer = std::mem::take(answer);
                 self.answered(answer, &stop, usage, out);
@@ -330,16 +339,16 @@ impl Session {
         }
     }
 
-    /// The request failed for good. One that was too long is made shorter and asked again: once for
-    /// each answer, since what is still too long then is so for good.
-    fn failed(&mut self, kind: Failure, message: String, out: &mut Out) {
-        if kind == Failure::ContextFull && !self.turn.made_room && self.make_room(out) {
+    /// The request failed for good. A request that was too long is shortened and sent again, once
+    /// per answer; if it is still too long, the failure is final.
+    fn failed(&mut self, kind: ProviderFailure, message: String, out: &mut Outputs) {
+        if kind == ProviderFailure::ContextFull && !self.turn.made_room && self.make_room(out) {
             self.turn.made_room = true;
             return self.ask(out);
         }
         // Those words were a courtesy: that they do not come is not why the turn ends. A recording that
         // was left is, wherever that shows.
-        if self.turn.last_words && kind != Failure::RecordingDeparted {
+        if self.turn.last_words && kind != ProviderFailure::RecordingDeparted {
             out.warn(&format!(
                 "the last words of a turn whose budget is used up did not come: {message}"
             ));
@@ -349,21 +358,21 @@ impl Session {
     }
 
     /// No answer comes, since the process that owed it died too often.
-    fn provider_died(&mut self, deaths: Deaths, out: &mut Out) {
+    fn provider_died(&mut self, deaths: WorkerDeaths, out: &mut Outputs) {
         match self.phase {
             // As for a request that failed: these words were a courtesy.
-            Phase::Asking(_) if self.turn.last_words => self.end_turn(self.used_up(), out),
-            Phase::Asking(_) => self.end_turn(TurnEnd::ProcessDied(deaths), out),
-            Phase::Replaying
-            | Phase::Idle
-            | Phase::Calling { .. }
-            | Phase::Checking
-            | Phase::Reading { .. }
-            | Phase::Undoing(_) => {}
+            SessionPhase::Asking(_) if self.turn.last_words => self.end_turn(self.used_up(), out),
+            SessionPhase::Asking(_) => self.end_turn(TurnEnd::ProcessDied(deaths), out),
+            SessionPhase::Replaying
+            | SessionPhase::Idle
+            | SessionPhase::Calling { .. }
+            | SessionPhase::Checking
+            | SessionPhase::Reading { .. }
+            | SessionPhase::Undoing(_) => {}
         }
     }
 
-    /// What of the turn is used up.
+    /// The exhausted budget of the turn.
     fn used_up(&self) -> TurnEnd {
         match self.history.budget().over() {
             None => self.rounds_used_up(),
@@ -372,7 +381,13 @@ impl Session {
     }
 
     /// The answer is whole: it is kept, its calls are named, and the turn goes on or ends.
-    fn answered(&mut self, answer: Answer, stop: &StopReason, usage: Usage, out: &mut Out) {
+    fn answered(
+        &mut self,
+        answer: PartialAnswer,
+        stop: &StopReason,
+        usage: Usage,
+        out: &mut Outputs,
+    ) {
         let behind_results = self.history.ends_with_results();
         self.pinned.show_at_end();
         self.turn.made_room = false;
@@ -380,10 +395,10 @@ impl Session {
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
         let empty = only_reasoning(&ended.blocks);
         let round = self.round;
-        self.commit(Happened::Answer { round, blocks: ended.blocks, usage }, out);
+        self.commit(SessionEvent::Answer { round, blocks: ended.blocks, usage }, out);
 
         let runs = match stop {
-            StopReason::Refusal { .. } | StopReason::ContextFull => Runs::Nothing,
+            StopReason::Refusal { .. } | StopReason::ContextFull => CallsMayRun::Nothing,
             StopReason::EndTurn
             | StopReason::ToolUse
             | StopReason::MaxTokens
@@ -392,14 +407,14 @@ impl Session {
             | StopReason::Other(_)
                 if self.is_over() =>
             {
-                Runs::NoMoreRounds
+                CallsMayRun::NoMoreRounds
             }
             StopReason::EndTurn
             | StopReason::ToolUse
             | StopReason::MaxTokens
             | StopReason::StopSequence
             | StopReason::PauseTurn
-            | StopReason::Other(_) => Runs::WithinBudget,
+            | StopReason::Other(_) => CallsMayRun::WithinBudget,
         };
         let called = !ended.wanted.is_empty();
         let batch = self.call_all(&ended.wanted, runs, out);
@@ -430,7 +445,7 @@ impl Session {
             | StopReason::Other(_)
                 if called =>
             {
-                self.phase = Phase::Calling { batch, stopping: false };
+                self.phase = SessionPhase::Calling { batch, stopping: false };
                 self.go_on_calling(out);
             }
             StopReason::PauseTurn => self.ask(out),
@@ -453,8 +468,13 @@ impl Session {
         }
     }
 
-    /// Names every call of an answer, answers those that may not run, returns the others.
-    fn call_all(&mut self, wanted: &[Wanted], runs: Runs, out: &mut Out) -> Batch {
+    /// Names every call of an answer, answers those that may not run, and returns the others.
+    fn call_all(
+        &mut self,
+        wanted: &[RequestedCall],
+        runs: CallsMayRun,
+        out: &mut Outputs,
+    ) -> Batch {
         let mut named = Vec::new();
         for wanted in wanted {
             named.push(self.name_call(wanted, out));
@@ -463,11 +483,13 @@ impl Session {
         let mut batch = Batch::default();
         for (place, (call, reading)) in (0..).zip(named) {
             let why = match (runs, reading.order) {
-                (Runs::Nothing, _) => NotRun::AnswerNotUsed,
-                (Runs::NoMoreRounds, _) => NotRun::Rounds { most: self.setup.max_rounds.max(1) },
-                (Runs::WithinBudget, _) if place >= within => NotRun::Budget(none_left),
-                (Runs::WithinBudget, Err(why)) => why,
-                (Runs::WithinBudget, Ok(order)) => {
+                (CallsMayRun::Nothing, _) => NotRun::AnswerNotUsed,
+                (CallsMayRun::NoMoreRounds, _) => {
+                    NotRun::Rounds { most: self.setup.max_rounds.max(1) }
+                }
+                (CallsMayRun::WithinBudget, _) if place >= within => NotRun::Budget(none_left),
+                (CallsMayRun::WithinBudget, Err(why)) => why,
+                (CallsMayRun::WithinBudget, Ok(order)) => {
                     self.notes.extend(reading.note.map(|note| (call.id.clone(), note)));
                     batch.push(call, order);
                     continue;
@@ -478,24 +500,24 @@ impl Session {
         batch
     }
 
-    fn name_call(&mut self, wanted: &Wanted, out: &mut Out) -> (Call, Reading) {
+    fn name_call(&mut self, wanted: &RequestedCall, out: &mut Outputs) -> (Call, ReadAttempt) {
         let number = self.history.last_call().saturating_add(1);
         let id = CallId { session: self.setup.id.clone(), number };
         let (call, reading) = self.call(id, wanted);
-        self.commit(Happened::Called { call: call.clone() }, out);
+        self.commit(SessionEvent::Called { call: call.clone() }, out);
         (call, reading)
     }
 
-    /// The call as the supervisor is told of it: in the words of the table of tools.
-    fn call(&self, id: CallId, wanted: &Wanted) -> (Call, Reading) {
+    /// The call as sent to the supervisor, in the terms of the tool table.
+    fn call(&self, id: CallId, wanted: &RequestedCall) -> (Call, ReadAttempt) {
         let reading = read(wanted, &self.setup, self.reader);
         let (tool, input) = (reading.tool.clone(), reading.input.clone());
         (Call { id, use_id: wanted.use_id.clone(), tool, input }, reading)
     }
 
-    fn answer_call(&mut self, call: Call, why: &NotRun, out: &mut Out) {
+    fn answer_call(&mut self, call: Call, why: &NotRun, out: &mut Outputs) {
         let Call { id: call, use_id, tool, input: _ } = call;
-        self.commit(Happened::Result { call, use_id, result: why.result(&tool) }, out);
+        self.commit(SessionEvent::Result { call, use_id, result: why.result(&tool) }, out);
     }
 
     /// The word that starts a call, or that answers one of the conversation's own.
@@ -507,26 +529,28 @@ impl Session {
         }
     }
 
-    fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Out) {
-        if let Phase::Undoing(_) = self.phase {
+    fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
+        if let SessionPhase::Undoing(_) = self.phase {
             return self.undone(call, result, out);
         }
-        let (Phase::Calling { batch, .. } | Phase::Reading { batch, .. }) = &mut self.phase else {
+        let (SessionPhase::Calling { batch, .. } | SessionPhase::Reading { batch, .. }) =
+            &mut self.phase
+        else {
             return;
         };
         // A call that does not run here is late: it has its result already.
         let Some(Call { use_id, input, .. }) = batch.ended(&call) else { return };
-        if let Phase::Reading { .. } = self.phase {
+        if let SessionPhase::Reading { .. } = self.phase {
             return self.pinned_read(&input, &result, out);
         }
         // Durable already, so it is taken in but not committed again.
-        self.take_in(&Happened::Result { call, use_id, result });
+        self.take_in(&SessionEvent::Result { call, use_id, result });
         self.go_on_calling(out);
     }
 
-    /// Starts what may start; once all calls have ended, asks the model again.
-    fn go_on_calling(&mut self, out: &mut Out) {
-        let Phase::Calling { batch, stopping } = &mut self.phase else { return };
+    /// Starts the calls that may start; once all have ended, sends the next request to the model.
+    fn go_on_calling(&mut self, out: &mut Outputs) {
+        let SessionPhase::Calling { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel);
             for call in started {
@@ -535,25 +559,25 @@ impl Session {
             }
             return;
         }
-        if batch.may_have_changed(|call| !own::is_own(&call.tool)) {
+        if batch.may_have_changed(|call| !builtin_tools::is_own(&call.tool)) {
             self.pinned.outdate();
         }
         if !*stopping && self.run_hooks(out) {
             return self.go_on_calling(out);
         }
-        let Phase::Calling { stopping, .. } = &self.phase else { return };
+        let SessionPhase::Calling { stopping, .. } = &self.phase else { return };
         if *stopping {
             self.end_turn(TurnEnd::Interrupted, out);
         } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
-            // It was told, and asked again all the same.
+            // The model was warned and requested calls again.
             self.end_turn(self.used_up(), out);
         } else {
             self.ask(out);
         }
     }
 
-    /// Puts what is to be run behind the round's edits to its calls; whether there was anything.
-    fn run_hooks(&mut self, out: &mut Out) -> bool {
+    /// Adds the hook runs for the round's edits to its calls; true if there are any.
+    fn run_hooks(&mut self, out: &mut Outputs) -> bool {
         let SessionSetup { formatters, verifiers, .. } = &self.setup;
         let due = self.edits.due(formatters, verifiers);
         let any = !due.is_empty();
@@ -561,25 +585,26 @@ impl Session {
             let number = self.history.last_call().saturating_add(1);
             let id = CallId { session: self.setup.id.clone(), number };
             let call = Call { id, use_id: String::new(), tool, input };
-            self.commit(Happened::Called { call: call.clone() }, out);
-            if let Phase::Calling { batch, .. } = &mut self.phase {
+            self.commit(SessionEvent::Called { call: call.clone() }, out);
+            if let SessionPhase::Calling { batch, .. } = &mut self.phase {
                 batch.push(call, ToolKind::Mutation);
             }
         }
         any
     }
 
-    fn interrupt(&mut self, out: &mut Out) {
+    fn interrupt(&mut self, out: &mut Outputs) {
         match &mut self.phase {
-            Phase::Replaying | Phase::Idle => {}
-            Phase::Undoing(_) => self.stop_undoing(out),
-            Phase::Checking => self.end_turn(TurnEnd::Interrupted, out),
-            Phase::Asking(answer) => {
+            SessionPhase::Replaying | SessionPhase::Idle => {}
+            SessionPhase::Undoing(_) => self.stop_undoing(out),
+            SessionPhase::Checking => self.end_turn(TurnEnd::Interrupted, out),
+            SessionPhase::Asking(answer) => {
                 out.words.push(FromSession::CancelAsk);
                 let answer = std::mem::take(answer);
                 self.stopped(answer, out);
             }
-            Phase::Calling { batch, stopping } | Phase::Reading { batch, stopping } => {
+            SessionPhase::Calling { batch, stopping }
+            | SessionPhase::Reading { batch, stopping } => {
                 if std::mem::replace(stopping, true) {
                     return;
                 }
@@ -589,37 +614,37 @@ impl Session {
                     self.answer_call(call, &NotRun::Stopped, out);
                 }
                 match self.phase {
-                    Phase::Reading { .. } => self.go_on_reading(out),
-                    Phase::Replaying
-                    | Phase::Idle
-                    | Phase::Checking
-                    | Phase::Asking(_)
-                    | Phase::Calling { .. }
-                    | Phase::Undoing(_) => self.go_on_calling(out),
+                    SessionPhase::Reading { .. } => self.go_on_reading(out),
+                    SessionPhase::Replaying
+                    | SessionPhase::Idle
+                    | SessionPhase::Checking
+                    | SessionPhase::Asking(_)
+                    | SessionPhase::Calling { .. }
+                    | SessionPhase::Undoing(_) => self.go_on_calling(out),
                 }
             }
         }
     }
 
-    /// A person wants room. It holds from the next request on, whatever runs now.
-    fn compact(&mut self, out: &mut Out) {
+    /// A person compacts the context. It takes effect with the next request, whatever runs now.
+    fn compact(&mut self, out: &mut Outputs) {
         match self.phase {
-            Phase::Idle
-            | Phase::Asking(_)
-            | Phase::Calling { .. }
-            | Phase::Checking
-            | Phase::Reading { .. }
-            | Phase::Undoing(_) => {
+            SessionPhase::Idle
+            | SessionPhase::Asking(_)
+            | SessionPhase::Calling { .. }
+            | SessionPhase::Checking
+            | SessionPhase::Reading { .. }
+            | SessionPhase::Undoing(_) => {
                 if !self.make_room(out) {
                     out.words.push(FromSession::NotCompacted);
                 }
             }
-            Phase::Replaying => out.warn("a Compact before ReplayDone was ignored"),
+            SessionPhase::Replaying => out.warn("a Compact before ReplayDone was ignored"),
         }
     }
 
-    /// Leaves the beginning of the conversation out from now on; whether there was anything.
-    fn make_room(&mut self, out: &mut Out) -> bool {
+    /// Drops the oldest messages from now on; true if there were any to drop.
+    fn make_room(&mut self, out: &mut Outputs) -> bool {
         let Some(compacted) = self.history.compacted(self.beside_messages()) else { return false };
         self.commit(compacted, out);
         self.pinned.lay_down();
@@ -636,48 +661,48 @@ impl Session {
 
     /// The turn was stopped in the middle of an answer: the words that were whole are kept, and
     /// none of its calls.
-    fn stopped(&mut self, answer: Answer, out: &mut Out) {
+    fn stopped(&mut self, answer: PartialAnswer, out: &mut Outputs) {
         let blocks = answer.stopped();
         if !only_reasoning(&blocks) {
             let (round, usage) = (self.round, Usage::default());
-            self.commit(Happened::Answer { round, blocks, usage }, out);
+            self.commit(SessionEvent::Answer { round, blocks, usage }, out);
         }
         self.end_turn(TurnEnd::Interrupted, out);
     }
 
-    fn end_turn(&mut self, end: TurnEnd, out: &mut Out) {
-        self.phase = Phase::Idle;
-        self.commit(Happened::TurnEnded { end }, out);
+    fn end_turn(&mut self, end: TurnEnd, out: &mut Outputs) {
+        self.phase = SessionPhase::Idle;
+        self.commit(SessionEvent::TurnEnded { end }, out);
         self.next_turn(out);
     }
 
-    fn take_in(&mut self, happened: &Happened) {
+    fn take_in(&mut self, happened: &SessionEvent) {
         self.history.apply(happened);
         self.changes.apply(happened, &self.setup.tools);
         if let Some(finding) = self.edits.apply(happened, &self.setup.tools, self.reader) {
             self.history.add_to_result(&finding.use_id, &finding.text);
         }
-        if let Happened::TurnEnded { .. } = happened
+        if let SessionEvent::TurnEnded { .. } = happened
             && let Some(text) = self.changes.cut_short()
         {
             self.history.noted(&text);
         }
     }
 
-    fn commit(&mut self, happened: Happened, out: &mut Out) {
+    fn commit(&mut self, happened: SessionEvent, out: &mut Outputs) {
         self.take_in(&happened);
         out.words.push(FromSession::Commit(happened));
     }
 }
 
-/// Who makes a result cuts it; this is a last bound for those that are not. A page of the web may
-/// have so many characters, whatever others are cut to.
+/// The producer of a result truncates it; this is the last limit for the others. A web page may
+/// have this many characters, whatever the limit for other results.
 const PAGE: usize = 41_000;
 
-/// What the model is told of before it is reached, and what a request may hold.
-fn limits(setup: &SessionSetup) -> Limits {
-    Limits {
-        most: Most {
+/// Warning thresholds, and the size limits of a request.
+fn limits(setup: &SessionSetup) -> HistoryLimits {
+    HistoryLimits {
+        most: BudgetLimits {
             rounds: setup.max_rounds.max(1),
             calls: setup.max_calls,
             session_calls: setup.max_session_calls,
@@ -693,27 +718,27 @@ fn count(calls: usize) -> u32 {
     u32::try_from(calls).unwrap_or(u32::MAX)
 }
 
-/// Whether these blocks say nothing to anybody.
-fn only_reasoning(blocks: &[Block]) -> bool {
-    blocks.iter().all(|block| matches!(block, Block::Thinking { .. }))
+/// True if these blocks are empty.
+fn only_reasoning(blocks: &[ContentBlock]) -> bool {
+    blocks.iter().all(|block| matches!(block, ContentBlock::Thinking { .. }))
 }
 
 /// Whether the calls of an answer may run.
 #[derive(Debug, Clone, Copy)]
-enum Runs {
+enum CallsMayRun {
     Nothing,
     /// They came though none were wanted.
     NoMoreRounds,
     WithinBudget,
 }
 
-/// What a step says.
+/// The output of a step.
 #[derive(Debug, Default)]
-struct Out {
+struct Outputs {
     words: Vec<FromSession>,
 }
 
-impl Out {
+impl Outputs {
     fn warn(&mut self, text: &str) {
         let line = LogLine { level: LogLevel::Warn, text: text.to_owned() };
         self.words.push(FromSession::Log(line));

@@ -1,25 +1,25 @@
 //! Pinned files: which of them must be read before a request, and where the request carries each.
 //!
-//! Each request carries the newest text of each file once. A file stands at the front of the first
-//! message as long as it is unchanged there, so that a vendor's prompt cache keeps its prefix. Once it
-//! has changed, one line stands in its place, and its text goes to the end of the newest message until
-//! the conversation is shortened. Pure.
+//! Each request carries the newest text of each file once. An unchanged file stays at the front of
+//! the first message, so that a vendor's prompt cache keeps its prefix. After a change, one line
+//! replaces it there, and its text moves to the end of the newest message until the conversation is
+//! compacted. Pure.
 
 use protocol::call::{Outcome, ToolResult};
-use protocol::content::{FilesUpdated, UpdatePlace};
-use protocol::session::{FileStamp, Happened, PinnedStamp};
+use protocol::content::{FilesUpdated, UpdatePosition};
+use protocol::session::{FileStamp, PinnedStamp, SessionEvent};
 use std::collections::HashMap;
 
-/// What stands before the files at the front.
+/// Text before the files at the front.
 const HEAD: &str = "Files that the user pinned to this conversation, each with its current text. The \
                     text of a file that changes moves to the end of the newest message, under FILES \
                     UPDATED.";
-/// What stands at the front in place of a file that has changed.
+/// Text at the front in place of a changed file.
 const POINTER: &str = "(changed since; its current text is at the end, under FILES UPDATED)";
 
 /// How a request finds the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum PinnedState {
     /// All must be read: a call may have changed them without a trace.
     Nothing,
     /// The stamps tell which must be read.
@@ -30,7 +30,7 @@ enum Known {
 
 /// Where the request carries a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum TurnRound {
     /// At the front, in this version, once it has been read.
     Front(Option<String>),
     /// At the end.
@@ -39,77 +39,77 @@ enum Place {
 
 /// One pinned file.
 #[derive(Debug)]
-struct File {
+struct PinnedFile {
     path: String,
-    place: Place,
-    /// The newest version: the text for the model. In a replay, the journal's digest of it.
+    place: TurnRound,
+    /// The newest version: the text for the model; in a replay, the journal's digest of it.
     now: Option<String>,
     /// Taken before the newest version was read.
     stamp: FileStamp,
 }
 
-impl File {
+impl PinnedFile {
     fn new(path: String) -> Self {
-        Self { path, place: Place::Front(None), now: None, stamp: FileStamp::Unknown }
+        Self { path, place: TurnRound::Front(None), now: None, stamp: FileStamp::Unknown }
     }
 
     /// Puts the newest version where the request carries it.
     fn settle(&mut self) {
         match &self.place {
-            Place::Front(None) => self.place = Place::Front(self.now.clone()),
-            Place::Front(front) if *front != self.now => self.place = Place::End,
-            Place::Front(_) | Place::End => {}
+            TurnRound::Front(None) => self.place = TurnRound::Front(self.now.clone()),
+            TurnRound::Front(front) if *front != self.now => self.place = TurnRound::End,
+            TurnRound::Front(_) | TurnRound::End => {}
         }
     }
 }
 
 /// The pinned files of a conversation, in the order of pinning.
 #[derive(Debug)]
-pub(crate) struct Pinned {
-    files: Vec<File>,
-    known: Known,
-    /// Where the text of changed files stands in the next request.
-    end: UpdatePlace,
+pub(crate) struct PinnedFiles {
+    files: Vec<PinnedFile>,
+    known: PinnedState,
+    /// Position of changed files' text in the next request.
+    end: UpdatePosition,
     /// Calls of a replay that read one: the file of each.
     replayed: HashMap<u32, String>,
 }
 
-impl Pinned {
+impl PinnedFiles {
     pub(crate) fn new(paths: Vec<String>) -> Self {
         let mut pinned = Self {
             files: Vec::new(),
-            known: Known::Nothing,
-            end: UpdatePlace::BehindResults,
+            known: PinnedState::Nothing,
+            end: UpdatePosition::BehindResults,
             replayed: HashMap::new(),
         };
         pinned.set(paths);
         pinned
     }
 
-    /// These are pinned now. Versions of those that stay are kept.
+    /// Sets the pinned files. Versions of files that stay pinned are kept.
     pub(crate) fn set(&mut self, paths: Vec<String>) {
-        let mut files: Vec<File> = Vec::new();
+        let mut files: Vec<PinnedFile> = Vec::new();
         for path in paths {
             if files.iter().any(|file| file.path == path) {
                 continue;
             }
             let old = self.files.iter().position(|file| file.path == path);
-            files.push(old.map_or_else(|| File::new(path), |at| self.files.swap_remove(at)));
+            files.push(old.map_or_else(|| PinnedFile::new(path), |at| self.files.swap_remove(at)));
         }
         self.files = files;
-        self.known = Known::Nothing;
+        self.known = PinnedState::Nothing;
     }
 
     /// A call may have changed any of them.
     pub(crate) fn outdate(&mut self) {
-        self.known = Known::Nothing;
+        self.known = PinnedState::Nothing;
     }
 
     /// The files whose stamps the next request needs.
     pub(crate) fn to_stat(&self) -> Vec<String> {
         match self.known {
-            Known::Now => Vec::new(),
-            Known::Nothing | Known::Before => {
+            PinnedState::Now => Vec::new(),
+            PinnedState::Nothing | PinnedState::Before => {
                 self.files.iter().map(|file| file.path.clone()).collect()
             }
         }
@@ -121,7 +121,7 @@ impl Pinned {
         let mut due = Vec::new();
         for file in &mut self.files {
             let stamp = stamps.remove(&file.path).unwrap_or(FileStamp::Unknown);
-            let unchanged = self.known == Known::Before
+            let unchanged = self.known == PinnedState::Before
                 && file.now.is_some()
                 && stamp != FileStamp::Unknown
                 && stamp == file.stamp;
@@ -134,7 +134,7 @@ impl Pinned {
                 FileStamp::Found(_) | FileStamp::Missing | FileStamp::Unknown => stamp,
             };
         }
-        self.known = Known::Now;
+        self.known = PinnedState::Now;
         due
     }
 
@@ -150,27 +150,27 @@ impl Pinned {
 
     /// All that were due have been read.
     pub(crate) fn all_read(&mut self) {
-        self.files.iter_mut().for_each(File::settle);
+        self.files.iter_mut().for_each(PinnedFile::settle);
     }
 
-    /// What the journal holds of it, before the end of the replay.
-    pub(crate) fn replay(&mut self, happened: &Happened) {
+    /// The digest from the journal, before the end of the replay.
+    pub(crate) fn replay(&mut self, happened: &SessionEvent) {
         match happened {
-            Happened::Called { call } if call.use_id.is_empty() && call.tool == "read" => {
+            SessionEvent::Called { call } if call.use_id.is_empty() && call.tool == "read" => {
                 self.replayed.insert(call.id.number, file_of(&call.input));
             }
-            Happened::Result { call, use_id, result } if use_id.is_empty() => {
+            SessionEvent::Result { call, use_id, result } if use_id.is_empty() => {
                 if let Some(path) = self.replayed.remove(&call.number) {
                     self.read(&path, result);
                     self.all_read();
                 }
             }
-            Happened::Compacted { .. } => self.lay_down(),
-            Happened::Called { .. }
-            | Happened::Result { .. }
-            | Happened::Prompt { .. }
-            | Happened::Answer { .. }
-            | Happened::TurnEnded { .. } => {}
+            SessionEvent::Compacted { .. } => self.lay_down(),
+            SessionEvent::Called { .. }
+            | SessionEvent::Result { .. }
+            | SessionEvent::Prompt { .. }
+            | SessionEvent::Answer { .. }
+            | SessionEvent::TurnEnded { .. } => {}
         }
     }
 
@@ -178,8 +178,8 @@ impl Pinned {
     pub(crate) fn replayed(&mut self) {
         for file in &mut self.files {
             file.now = None;
-            if let Place::Front(_) = file.place {
-                file.place = Place::Front(None);
+            if let TurnRound::Front(_) = file.place {
+                file.place = TurnRound::Front(None);
             }
         }
         self.replayed = HashMap::new();
@@ -187,41 +187,41 @@ impl Pinned {
 
     /// A request went out: the next one needs stamps of its own.
     pub(crate) fn asked(&mut self) {
-        if self.known == Known::Now {
-            self.known = Known::Before;
+        if self.known == PinnedState::Now {
+            self.known = PinnedState::Before;
         }
     }
 
     /// The request was answered, or a turn begins.
     pub(crate) fn show_at_end(&mut self) {
-        self.end = UpdatePlace::BehindResults;
+        self.end = UpdatePosition::BehindResults;
     }
 
     /// The answer was empty: the next request carries changed files inside the last result.
     pub(crate) fn show_inside(&mut self) {
-        self.end = UpdatePlace::InsideLastResult;
+        self.end = UpdatePosition::InsideLastResult;
     }
 
     /// The front is sent anew anyway, so it takes the newest version of each file.
     pub(crate) fn lay_down(&mut self) {
         for file in &mut self.files {
-            file.place = Place::Front(file.now.clone());
+            file.place = TurnRound::Front(file.now.clone());
         }
     }
 
-    /// What stands at the front of the first message.
+    /// The text at the front of the first message.
     pub(crate) fn front(&self) -> Option<String> {
         let blocks = self.files.iter().filter_map(|file| match &file.place {
-            Place::Front(text) => Some(block(&file.path, text.as_ref()?)),
-            Place::End => Some(block(&file.path, POINTER)),
+            TurnRound::Front(text) => Some(block(&file.path, text.as_ref()?)),
+            TurnRound::End => Some(block(&file.path, POINTER)),
         });
         let blocks: String = blocks.collect();
         (!blocks.is_empty()).then(|| format!("{HEAD}\n\n{blocks}"))
     }
 
-    /// What stands at the end of the newest message.
+    /// The text at the end of the newest message.
     pub(crate) fn updated(&self) -> Option<FilesUpdated> {
-        let changed = self.files.iter().filter(|file| file.place == Place::End);
+        let changed = self.files.iter().filter(|file| file.place == TurnRound::End);
         let blocks = changed.filter_map(|file| Some(block(&file.path, file.now.as_ref()?)));
         let text: String = blocks.collect();
         (!text.is_empty()).then_some(FilesUpdated { text, place: self.end })
@@ -253,7 +253,8 @@ fn version(result: &ToolResult) -> String {
     }
 }
 
-/// Whether the outcome speaks of the file. Otherwise the next request has it read again.
+/// True if the outcome gives the file's content. Otherwise the file is read again before the next
+/// request.
 fn is_an_answer(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Done

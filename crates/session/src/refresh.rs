@@ -3,15 +3,15 @@
 
 use crate::batch::Batch;
 use crate::pinned::{self, file_of};
-use crate::{Out, Phase, Session};
+use crate::{Outputs, Session, SessionPhase};
 use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
-use protocol::session::{FromSession, Happened, PinnedStamp, TurnEnd};
+use protocol::session::{FromSession, PinnedStamp, SessionEvent, TurnEnd};
 
 impl Session {
     /// Asks the model, once its request can carry pinned files as they are now.
-    pub(crate) fn ask(&mut self, out: &mut Out) {
+    pub(crate) fn ask(&mut self, out: &mut Outputs) {
         if self.is_over() {
             return self.end_turn(self.rounds_used_up(), out);
         }
@@ -20,7 +20,7 @@ impl Session {
             return self.ask_now(out);
         }
         self.checks = self.checks.saturating_add(1);
-        self.phase = Phase::Checking;
+        self.phase = SessionPhase::Checking;
         out.words.push(FromSession::StatPinned { check: self.checks, files });
     }
 
@@ -30,9 +30,9 @@ impl Session {
         check: u32,
         began: i64,
         stamps: Vec<PinnedStamp>,
-        out: &mut Out,
+        out: &mut Outputs,
     ) {
-        if !matches!(self.phase, Phase::Checking) || check != self.checks {
+        if !matches!(self.phase, SessionPhase::Checking) || check != self.checks {
             return;
         }
         let mut batch = Batch::default();
@@ -40,22 +40,22 @@ impl Session {
             let number = self.history.last_call().saturating_add(1);
             let id = CallId { session: self.setup.id.clone(), number };
             let call = read_of(id, &path);
-            self.commit(Happened::Called { call: call.clone() }, out);
+            self.commit(SessionEvent::Called { call: call.clone() }, out);
             batch.push(call, ToolKind::Query);
         }
-        self.phase = Phase::Reading { batch, stopping: false };
+        self.phase = SessionPhase::Reading { batch, stopping: false };
         self.go_on_reading(out);
     }
 
     /// A read of a pinned file ended.
-    pub(crate) fn pinned_read(&mut self, input: &str, result: &ToolResult, out: &mut Out) {
+    pub(crate) fn pinned_read(&mut self, input: &str, result: &ToolResult, out: &mut Outputs) {
         self.pinned.read(&file_of(input), result);
         self.go_on_reading(out);
     }
 
     /// Starts the next reads; once all have ended, asks the model.
-    pub(crate) fn go_on_reading(&mut self, out: &mut Out) {
-        let Phase::Reading { batch, stopping } = &mut self.phase else { return };
+    pub(crate) fn go_on_reading(&mut self, out: &mut Outputs) {
+        let SessionPhase::Reading { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel);
             let run = |call| FromSession::Run { call, note: None };

@@ -1,84 +1,85 @@
-//! `:undo`: what was changed in the newest turn that changed anything is taken back, one call of
-//! `undo_restore` after another, the newest change first. Of a command nobody knows here whether it changed
-//! anything: the store says so when it is asked. One that did not is passed over, and that an older turn is
-//! gone back to for it is said first. Those calls go the way of all others; no model asked for them, and it is
-//! told what became of them. Pure.
+//! `:undo` reverts the changes of the newest turn that changed files, one call of `undo_restore`
+//! after another, newest change first. The conversation does not know if a command changed files;
+//! the store reports it when asked. A command that changed nothing is skipped, and before going
+//! back to an older turn the person is informed. These calls take the usual path; no model
+//! requested them, and the model receives a report of their results. Pure.
 
-mod unsaid;
+mod unreported;
 
 use crate::hooks::FORMAT;
-use crate::{Out, Phase, Session};
+use crate::{Outputs, Session, SessionPhase};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::content::{Block, Usage};
+use protocol::content::{ContentBlock, Usage};
 use protocol::ids::CallId;
-use protocol::session::{Copies, Happened, OfferedTool, TurnEnd};
-use unsaid::Unsaid;
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, TurnEnd};
+use unreported::UnreportedUndo;
 
 /// The prompt that asks for it.
 const UNDO: &str = ":undo";
 /// The tool that takes a change back.
 const RESTORE: &str = "undo_restore";
-/// What it answers where there is nothing to be had, now or later.
+/// Error codes of the store when nothing can be restored, now or later.
 const NOTHING_KEPT: [&str; 2] = ["not_covered", NO_CHANGE];
-/// What it answers of a call that changed nothing.
+/// Error code of the store for a call that changed nothing.
 const NO_CHANGE: &str = "not_found";
-/// What is answered where nobody looked at the files.
+/// Error codes for calls that were refused before the store read the files.
 const NOBODY_THERE: &str = "store_unavailable";
 
-/// Whether a prompt is none for the model.
+/// True if a prompt is a command to agentd and not for the model.
 pub(crate) fn is_undo(prompt: &str) -> bool {
     prompt.trim() == UNDO
 }
 
 /// A call that changed files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Change {
+struct UndoableChange {
     /// The turn it ran in, by the number of prompts.
     turn: u32,
     call: u32,
     tool: String,
-    copies: Copies,
+    copies: CopyBeforeChange,
     /// An undoing could not take it back: the next one goes past it.
     tried: bool,
 }
 
-impl Change {
-    /// Whether this says only that a command changed nothing.
+impl UndoableChange {
+    /// True if this only says that a command changed nothing.
     fn was_none(&self, result: &ToolResult) -> bool {
-        self.copies == Copies::Compared && result.code.as_deref() == Some(NO_CHANGE)
+        self.copies == CopyBeforeChange::Compared && result.code.as_deref() == Some(NO_CHANGE)
     }
 }
 
 /// The changes of a conversation that were not taken back, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct UndoableChanges {
     turn: u32,
-    /// That turn is an undoing, and nothing was said of it yet.
-    undoing: Option<Unsaid>,
+    /// That turn is an undo whose result is not yet reported.
+    undoing: Option<UnreportedUndo>,
     /// Calls that have no result yet.
-    open: Vec<(Call, Copies)>,
-    done: Vec<Change>,
+    open: Vec<(Call, CopyBeforeChange)>,
+    done: Vec<UndoableChange>,
 }
 
-impl Changes {
+impl UndoableChanges {
     /// Takes in one thing that happened.
-    pub(crate) fn apply(&mut self, happened: &Happened, tools: &[OfferedTool]) {
+    pub(crate) fn apply(&mut self, happened: &SessionEvent, tools: &[OfferedTool]) {
         match happened {
-            Happened::Prompt { text } => {
+            SessionEvent::Prompt { text } => {
                 self.turn = self.turn.saturating_add(1);
-                self.undoing = is_undo(text).then(Unsaid::default);
-                // Past the oldest it begins anew: what stood in the way may be gone.
+                self.undoing = is_undo(text).then(UnreportedUndo::default);
+                // Position in the list; after the oldest change it starts again, since the obstacle
+                // may be gone.
                 if self.undoing.is_some() && self.done.iter().all(|change| change.tried) {
                     self.done.iter_mut().for_each(|change| change.tried = false);
                 }
             }
-            Happened::Called { call } => {
+            SessionEvent::Called { call } => {
                 let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
                 let copies = match is_format(call) {
-                    true => Copies::Kept,
-                    false => tool.map_or(Copies::None, |tool| tool.copies),
+                    true => CopyBeforeChange::Kept,
+                    false => tool.map_or(CopyBeforeChange::None, |tool| tool.copies),
                 };
-                if copies != Copies::None {
+                if copies != CopyBeforeChange::None {
                     let change = self.named(call).map(name);
                     if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
                         unsaid.began(change);
@@ -86,19 +87,19 @@ impl Changes {
                     self.open.push((call.clone(), copies));
                 }
             }
-            Happened::Result { call, result, .. } => self.ended(call, result),
-            Happened::Answer { .. } => self.undoing = None,
-            Happened::TurnEnded { .. } | Happened::Compacted { .. } => {}
+            SessionEvent::Result { call, result, .. } => self.ended(call, result),
+            SessionEvent::Answer { .. } => self.undoing = None,
+            SessionEvent::TurnEnded { .. } | SessionEvent::Compacted { .. } => {}
         }
     }
 
-    /// What the newest turn had come to, if it is an undoing of which nothing was said: once only.
+    /// Takes the unreported result of the newest turn, if that turn was an undo.
     pub(crate) fn cut_short(&mut self) -> Option<String> {
         self.undoing.take().map(|unsaid| unsaid.words())
     }
 
-    /// What an undoing's call takes back.
-    fn named(&self, call: &Call) -> Option<&Change> {
+    /// The change that an undo call reverts.
+    fn named(&self, call: &Call) -> Option<&UndoableChange> {
         let of_undoing = call.tool == RESTORE && call.use_id.is_empty();
         let number = restored(&call.input).filter(|_| of_undoing)?;
         self.done.iter().find(|change| change.call == number)
@@ -107,7 +108,7 @@ impl Changes {
     fn ended(&mut self, call: &CallId, result: &ToolResult) {
         let Some(at) = self.open.iter().position(|(open, _)| open.id == *call) else { return };
         let (call, copies) = self.open.remove(at);
-        // Nothing else of it has changed the file.
+        // No other change of the turn touched the file.
         if is_format(&call) && !changed_form(result) {
             return;
         }
@@ -119,18 +120,18 @@ impl Changes {
         }
         let Call { id, use_id, tool, input } = call;
         if tool == RESTORE && use_id.is_empty() {
-            // What a person took back is not taken back in turn by the next `:undo`.
+            // The next `:undo` does not revert a person's undo.
             return self.tried(restored(&input), result);
         }
-        // What a model took back stays: its undoing is taken back first, and then that.
+        // A model's undo stays in the list: it is reverted first, then the original change.
         let changed = match copies {
-            Copies::Kept => may_have_changed(result),
-            Copies::Compared => may_have_run(result),
-            Copies::None => false,
+            CopyBeforeChange::Kept => may_have_changed(result),
+            CopyBeforeChange::Compared => may_have_run(result),
+            CopyBeforeChange::None => false,
         };
         if changed {
             let turn = self.turn;
-            self.done.push(Change { turn, call: id.number, tool, copies, tried: false });
+            self.done.push(UndoableChange { turn, call: id.number, tool, copies, tried: false });
         }
     }
 
@@ -145,7 +146,7 @@ impl Changes {
     }
 
     /// Those of the newest turn that has any still to be tried, the oldest first.
-    fn newest(&self) -> Vec<Change> {
+    fn newest(&self) -> Vec<UndoableChange> {
         let untried = || self.done.iter().filter(|change| !change.tried);
         let turn = untried().next_back().map(|change| change.turn);
         untried().filter(|change| Some(change.turn) == turn).cloned().collect()
@@ -153,26 +154,27 @@ impl Changes {
 }
 
 /// A change, for the person and the model.
-fn name(change: &Change) -> String {
+fn name(change: &UndoableChange) -> String {
     format!("{} (call {})", change.tool, change.call)
 }
 
-/// Whether there is nothing that could be put back, now or later.
+/// True if nothing can be restored, now or later.
 fn has_nothing(result: &ToolResult) -> bool {
     result.code.as_deref().is_some_and(|code| NOTHING_KEPT.contains(&code))
 }
 
-/// Whether the files as they are now stood in the way. A mode, a person or a death says nothing of them.
+/// True if the current files prevent the restore. A mode, a person's denial or a crash says nothing
+/// about them.
 fn will_not(result: &ToolResult) -> bool {
     result.outcome == Outcome::Failed && result.code.as_deref() != Some(NOBODY_THERE)
 }
 
-/// Whether it puts an edited file in form.
+/// True for a formatter's edit of a file.
 fn is_format(call: &Call) -> bool {
     call.use_id.is_empty() && call.tool == FORMAT
 }
 
-/// Whether such a call may have changed the file: what its program came to is no change yet.
+/// True if such a call may have changed the file; a program's exit alone does not change it.
 fn changed_form(result: &ToolResult) -> bool {
     match result.outcome {
         Outcome::Done | Outcome::Interrupted | Outcome::Crashed => true,
@@ -231,22 +233,22 @@ fn may_have_run(result: &ToolResult) -> bool {
 #[derive(Debug)]
 pub(crate) struct Undoing {
     /// Still to be taken back, the newest last.
-    left: Vec<Change>,
-    /// The call that runs, and what it takes back.
-    running: Option<(CallId, Change)>,
-    back: Vec<Change>,
-    /// What could not be, and why.
-    failed: Vec<(Change, String)>,
+    left: Vec<UndoableChange>,
+    /// The running call, and the change that it reverts.
+    running: Option<(CallId, UndoableChange)>,
+    back: Vec<UndoableChange>,
+    /// Changes that could not be reverted, each with the reason.
+    failed: Vec<(UndoableChange, String)>,
     /// Commands that changed nothing that is covered.
-    passed: Vec<Change>,
+    passed: Vec<UndoableChange>,
     /// Those for which an older turn is taken back.
-    before: Vec<Change>,
-    course: Course,
+    before: Vec<UndoableChange>,
+    course: UndoProgress,
 }
 
-/// Whether an undoing goes on.
+/// Whether an undo continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Course {
+enum UndoProgress {
     On,
     /// One could not be taken back, and nothing is certain of those before it.
     Stuck,
@@ -255,7 +257,7 @@ enum Course {
 }
 
 impl Undoing {
-    /// What became of it, for the person and the model.
+    /// The report for the person and the model.
     fn words(&self) -> String {
         let mut said = Vec::new();
         if !self.before.is_empty() {
@@ -276,8 +278,8 @@ impl Undoing {
         if !self.left.is_empty() {
             let left: Vec<_> = self.left.iter().rev().map(name).collect();
             let why = match self.course {
-                Course::On | Course::Stuck => "since it came before",
-                Course::Stopped => "since a person stopped it",
+                UndoProgress::On | UndoProgress::Stuck => "since it came before",
+                UndoProgress::Stopped => "since a person stopped it",
             };
             said.push(format!("Left as it is, {why}: {}.", left.join(", ")));
         }
@@ -293,32 +295,32 @@ impl Undoing {
     fn end(&self) -> TurnEnd {
         let nothing_done = self.back.is_empty() && !self.failed.is_empty();
         match self.course {
-            Course::Stopped => TurnEnd::Interrupted,
-            Course::On | Course::Stuck if nothing_done => TurnEnd::Interrupted,
-            Course::On | Course::Stuck => TurnEnd::Done,
+            UndoProgress::Stopped => TurnEnd::Interrupted,
+            UndoProgress::On | UndoProgress::Stuck if nothing_done => TurnEnd::Interrupted,
+            UndoProgress::On | UndoProgress::Stuck => TurnEnd::Done,
         }
     }
 }
 
 impl Session {
     /// Takes the newest changes back.
-    pub(crate) fn undo(&mut self, out: &mut Out) {
-        self.phase = Phase::Undoing(Undoing {
+    pub(crate) fn undo(&mut self, out: &mut Outputs) {
+        self.phase = SessionPhase::Undoing(Undoing {
             left: self.changes.newest(),
             running: None,
             back: Vec::new(),
             failed: Vec::new(),
             passed: Vec::new(),
             before: Vec::new(),
-            course: Course::On,
+            course: UndoProgress::On,
         });
         self.go_on_undoing(out);
     }
 
-    fn go_on_undoing(&mut self, out: &mut Out) {
-        let Phase::Undoing(undoing) = &mut self.phase else { return };
+    fn go_on_undoing(&mut self, out: &mut Outputs) {
+        let SessionPhase::Undoing(undoing) = &mut self.phase else { return };
         let nothing_yet = undoing.back.is_empty() && undoing.failed.is_empty();
-        if undoing.left.is_empty() && nothing_yet && undoing.course == Course::On {
+        if undoing.left.is_empty() && nothing_yet && undoing.course == UndoProgress::On {
             // No command of that turn had changed anything.
             undoing.left = self.changes.newest();
             if !undoing.left.is_empty() {
@@ -326,8 +328,8 @@ impl Session {
             }
         }
         let next = match undoing.course {
-            Course::On => undoing.left.pop(),
-            Course::Stuck | Course::Stopped => None,
+            UndoProgress::On => undoing.left.pop(),
+            UndoProgress::Stuck | UndoProgress::Stopped => None,
         };
         let Some(change) = next else {
             let (text, end) = (undoing.words(), undoing.end());
@@ -338,34 +340,34 @@ impl Session {
         let input = serde_json::json!({ "id": change.call }).to_string();
         undoing.running = Some((id.clone(), change));
         let call = Call { id, use_id: String::new(), tool: RESTORE.to_owned(), input };
-        self.commit(Happened::Called { call: call.clone() }, out);
+        self.commit(SessionEvent::Called { call: call.clone() }, out);
         out.words.push(crate::FromSession::Run { call, note: None });
     }
 
     /// It died in the middle. It has no model to ask, and a change that may be half taken back is for
     /// a person to see.
-    pub(crate) fn undoing_was_cut_short(&mut self, text: String, out: &mut Out) {
+    pub(crate) fn undoing_was_cut_short(&mut self, text: String, out: &mut Outputs) {
         self.end_undoing(text, TurnEnd::Interrupted, out);
     }
 
-    fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Out) {
+    fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Outputs) {
         let (round, usage) = (self.round, Usage::default());
-        let blocks = vec![Block::Text { text }];
-        self.commit(Happened::Answer { round, blocks, usage }, out);
+        let blocks = vec![ContentBlock::Text { text }];
+        self.commit(SessionEvent::Answer { round, blocks, usage }, out);
         self.end_turn(end, out);
     }
 
-    /// A person wants it to stop: what runs is ended, and what is left stays.
-    pub(crate) fn stop_undoing(&mut self, out: &mut Out) {
-        let Phase::Undoing(undoing) = &mut self.phase else { return };
-        undoing.course = Course::Stopped;
+    /// The person stops it: the running call ends, and the remaining changes stay.
+    pub(crate) fn stop_undoing(&mut self, out: &mut Outputs) {
+        let SessionPhase::Undoing(undoing) = &mut self.phase else { return };
+        undoing.course = UndoProgress::Stopped;
         let running = undoing.running.iter().map(|(id, _)| id.clone());
         out.words.extend(running.map(crate::FromSession::CancelCall));
     }
 
     /// A call ended while an undoing runs; its result is durable.
-    pub(crate) fn undone(&mut self, call: CallId, result: ToolResult, out: &mut Out) {
-        let Phase::Undoing(undoing) = &mut self.phase else { return };
+    pub(crate) fn undone(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
+        let SessionPhase::Undoing(undoing) = &mut self.phase else { return };
         // Any other is late: it has its result already.
         let Some((_, change)) = undoing.running.take_if(|(id, _)| *id == call) else { return };
         match result.is_error {
@@ -373,10 +375,10 @@ impl Session {
             true if change.was_none(&result) => undoing.passed.push(change),
             true => undoing.failed.push((change, result.summary.clone())),
         }
-        if result.is_error && !has_nothing(&result) && undoing.course == Course::On {
-            undoing.course = Course::Stuck;
+        if result.is_error && !has_nothing(&result) && undoing.course == UndoProgress::On {
+            undoing.course = UndoProgress::Stuck;
         }
-        self.take_in(&Happened::Result { call, use_id: String::new(), result });
+        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
         self.go_on_undoing(out);
     }
 }

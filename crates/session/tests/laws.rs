@@ -5,11 +5,11 @@ mod talk;
 
 use proptest::prelude::*;
 use protocol::call::Call;
-use protocol::content::{Block, StopReason, Usage};
+use protocol::content::{ContentBlock, StopReason, Usage};
 use protocol::ids::CallId;
-use protocol::provider::{Delta, Failure, FromProvider};
+use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
 use protocol::session::{
-    FileStamp, FromSession, Happened, OpenTurn, PinnedStamp, SessionSetup, ToSession, TurnEnd,
+    FileStamp, FromSession, OpenTurn, PinnedStamp, SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
 use std::collections::{HashMap, HashSet};
 use talk::*;
@@ -30,15 +30,15 @@ fn short(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     proptest::sample::select(words).prop_map(str::to_owned)
 }
 
-fn delta() -> impl Strategy<Value = Delta> {
+fn delta() -> impl Strategy<Value = AnswerDelta> {
     prop_oneof![
-        short(&["", " ", "word"]).prop_map(Delta::Text),
-        Just(Delta::Thinking("hm".into())),
-        Just(Delta::ThinkingDone { raw: "{}".into() }),
+        short(&["", " ", "word"]).prop_map(AnswerDelta::Text),
+        Just(AnswerDelta::Thinking("hm".into())),
+        Just(AnswerDelta::ThinkingDone { raw: "{}".into() }),
         (short(&["", "a", "b", "c"]), short(&["read", "write", "bash", "nope", "read_file"]))
-            .prop_map(|(id, name)| Delta::ToolStart { id, name }),
-        short(&["", "{}", "{\"a\":", "1}", "[]"]).prop_map(Delta::ToolInput),
-        Just(Delta::BlockDone),
+            .prop_map(|(id, name)| AnswerDelta::ToolStart { id, name }),
+        short(&["", "{}", "{\"a\":", "1}", "[]"]).prop_map(AnswerDelta::ToolInput),
+        Just(AnswerDelta::BlockDone),
     ]
 }
 
@@ -125,7 +125,7 @@ fn word() -> impl Strategy<Value = Word> {
             round: 0, attempt: 2, of: 5, wait_ms: 0, reason: "broken".into(),
         })),
         1 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
-            round: 0, kind: Failure::Unreachable, message: "gone".into(),
+            round: 0, kind: ProviderFailure::Unreachable, message: "gone".into(),
         })),
         12 => (1_u32..24, short(&["", "out"])).prop_map(|(number, text)| {
             Word::Fixed(ToSession::CallEnded { call: call_id(number), result: done(&text) })
@@ -136,35 +136,35 @@ fn word() -> impl Strategy<Value = Word> {
         1 => Just(Word::Fixed(ToSession::Interrupt)),
         2 => Just(Word::Fixed(ToSession::Compact)),
         2 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
-            round: 0, kind: Failure::ContextFull, message: "too long".into(),
+            round: 0, kind: ProviderFailure::ContextFull, message: "too long".into(),
         })),
         1 => Just(Word::Fixed(ToSession::ReplayDone { then: OpenTurn::Waits })),
         1 => happened().prop_map(|happened| Word::Fixed(ToSession::Replay(happened))),
     ]
 }
 
-fn block() -> impl Strategy<Value = Block> {
+fn block() -> impl Strategy<Value = ContentBlock> {
     prop_oneof![
-        short(&["", " ", "word"]).prop_map(|text| Block::Text { text }),
-        Just(Block::Thinking { text: String::new(), raw: "{}".into() }),
+        short(&["", " ", "word"]).prop_map(|text| ContentBlock::Text { text }),
+        Just(ContentBlock::Thinking { text: String::new(), raw: "{}".into() }),
         (short(&["", "a", "b", "c", "d", "e"]), short(&["read", "bash", "nope"]))
-            .prop_map(|(id, name)| Block::ToolUse { id, name, input: "{}".into() }),
-        Just(Block::ToolResult { id: "a".into(), text: "x".into(), is_error: false }),
+            .prop_map(|(id, name)| ContentBlock::ToolUse { id, name, input: "{}".into() }),
+        Just(ContentBlock::ToolResult { id: "a".into(), text: "x".into(), is_error: false }),
     ]
 }
 
 /// A record of a journal, sensible or not.
-fn happened() -> impl Strategy<Value = Happened> {
+fn happened() -> impl Strategy<Value = SessionEvent> {
     let id = || short(&["", "a", "b", "c", "d", "e"]);
     prop_oneof![
-        short(&["", "do"]).prop_map(|text| Happened::Prompt { text }),
+        short(&["", "do"]).prop_map(|text| SessionEvent::Prompt { text }),
         (0_u32..9, proptest::collection::vec(block(), 0..4)).prop_map(|(round, blocks)| {
-            Happened::Answer { round, blocks, usage: Usage::default() }
+            SessionEvent::Answer { round, blocks, usage: Usage::default() }
         }),
-        (1_u32..9, id()).prop_map(|(number, use_id)| Happened::Called {
+        (1_u32..9, id()).prop_map(|(number, use_id)| SessionEvent::Called {
             call: Call { id: call_id(number), use_id, tool: "read".into(), input: "{}".into() }
         }),
-        (1_u32..9, id()).prop_map(|(number, use_id)| Happened::Result {
+        (1_u32..9, id()).prop_map(|(number, use_id)| SessionEvent::Result {
             call: call_id(number),
             use_id,
             result: done("out"),
@@ -174,9 +174,9 @@ fn happened() -> impl Strategy<Value = Happened> {
             Just(TurnEnd::Interrupted),
             Just(TurnEnd::Declined { explanation: String::new() }),
         ]
-        .prop_map(|end| Happened::TurnEnded { end }),
+        .prop_map(|end| SessionEvent::TurnEnded { end }),
         (0_u32..12, 0_u32..4)
-            .prop_map(|(dropped, result_chars)| Happened::Compacted { dropped, result_chars }),
+            .prop_map(|(dropped, result_chars)| SessionEvent::Compacted { dropped, result_chars }),
     ]
 }
 
@@ -223,19 +223,19 @@ impl Watch {
             FromSession::CancelAsk => {
                 prop_assert!(self.open_round.take().is_some());
             }
-            FromSession::Commit(Happened::Answer { blocks, .. }) => {
+            FromSession::Commit(SessionEvent::Answer { blocks, .. }) => {
                 self.answer = blocks
                     .iter()
                     .filter_map(|block| match block {
-                        Block::ToolUse { id, .. } => Some(id.clone()),
+                        ContentBlock::ToolUse { id, .. } => Some(id.clone()),
                         _ => None,
                     })
                     .collect();
             }
-            FromSession::Commit(Happened::Called { call }) => {
+            FromSession::Commit(SessionEvent::Called { call }) => {
                 prop_assert!(self.named.insert(call.id.clone(), call.clone()).is_none());
             }
-            FromSession::Commit(Happened::Result { call, result, .. }) => {
+            FromSession::Commit(SessionEvent::Result { call, result, .. }) => {
                 prop_assert!(!self.running.contains(call), "{result:?}");
                 prop_assert!(self.answered.insert(call.clone()), "one result each");
             }
@@ -262,13 +262,13 @@ impl Watch {
                 let input: serde_json::Value = serde_json::from_str(&call.input).unwrap();
                 prop_assert!(input.is_object());
             }
-            FromSession::Commit(Happened::TurnEnded { .. }) => {
+            FromSession::Commit(SessionEvent::TurnEnded { .. }) => {
                 prop_assert!(self.running.is_empty());
                 self.open_round = None;
             }
-            FromSession::Commit(Happened::Compacted { .. }) => {}
+            FromSession::Commit(SessionEvent::Compacted { .. }) => {}
             FromSession::CancelCall(call) => prop_assert!(self.running.contains(call)),
-            FromSession::Commit(Happened::Prompt { .. })
+            FromSession::Commit(SessionEvent::Prompt { .. })
             | FromSession::StatPinned { .. }
             | FromSession::Ready
             | FromSession::NotCompacted
@@ -306,7 +306,7 @@ fn numbered(round: Option<u32>, mut word: FromProvider, open: u32) -> FromProvid
 /// A supervisor that keeps a journal, as the real one does.
 struct Keeper {
     session: session::Session,
-    journal: Vec<Happened>,
+    journal: Vec<SessionEvent>,
     running: HashMap<CallId, String>,
     round: u32,
     last_messages: Vec<protocol::content::Message>,
@@ -317,7 +317,7 @@ impl Keeper {
         if let ToSession::CallEnded { call, result } = &word {
             let Some(use_id) = self.running.remove(call) else { return };
             let (call, result) = (call.clone(), result.clone());
-            self.journal.push(Happened::Result { call, use_id, result });
+            self.journal.push(SessionEvent::Result { call, use_id, result });
         }
         for said in self.session.step(word) {
             match said {
@@ -360,7 +360,7 @@ proptest! {
         let mut session = session::Session::new(small(), reader);
         for happened in journal {
             // Calls of a journal have their names and results there.
-            if let Happened::Called { call } = &happened {
+            if let SessionEvent::Called { call } = &happened {
                 watch.named.entry(call.id.clone()).or_insert_with(|| call.clone());
                 watch.answered.insert(call.id.clone());
             }
@@ -369,7 +369,7 @@ proptest! {
         // What a journal leaves open is closed under the names it gave.
         for word in session.step(ToSession::ReplayDone { then: OpenTurn::Waits }) {
             match &word {
-                FromSession::Commit(Happened::Result { call, .. }) => { watch.answered.insert(call.clone()); }
+                FromSession::Commit(SessionEvent::Result { call, .. }) => { watch.answered.insert(call.clone()); }
                 other => watch.hear(other)?,
             }
         }
@@ -405,7 +405,7 @@ proptest! {
         keeper.ask_anew();
         // The journal up to the last prompt is what a new process is told.
         let anew = keeper.journal.pop();
-        prop_assert_eq!(anew, Some(Happened::Prompt { text: "anew".into() }));
+        prop_assert_eq!(anew, Some(SessionEvent::Prompt { text: "anew".into() }));
         let mut again = Talk::replayed(unpinned(), keeper.journal);
         again.prompt("anew");
         prop_assert_eq!(&again.request().messages, &keeper.last_messages);

@@ -4,11 +4,11 @@
 mod talk;
 
 use protocol::call::{Call, ToolResult};
-use protocol::content::{Block, StopReason, Usage};
+use protocol::content::{ContentBlock, StopReason, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
-use protocol::provider::{Delta, FromProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession};
+use protocol::provider::{AnswerDelta, FromProvider};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession};
 use serde_json::{Value, json};
 use session::Session;
 use talk::{setup, tool};
@@ -26,7 +26,7 @@ fn id(number: u32) -> CallId {
 }
 
 /// A conversation in which these calls had these ends, as its journal has it.
-fn replayed(happened: Vec<Happened>) -> Session {
+fn replayed(happened: Vec<SessionEvent>) -> Session {
     let mut session = Session::new(with_own(), talk::reader);
     for happened in happened {
         session.step(ToSession::Replay(happened));
@@ -36,15 +36,16 @@ fn replayed(happened: Vec<Happened>) -> Session {
 }
 
 /// A call in its answer, and its end.
-fn ended(number: u32, name: &str, input: &Value, result: ToolResult) -> Vec<Happened> {
+fn ended(number: u32, name: &str, input: &Value, result: ToolResult) -> Vec<SessionEvent> {
     let use_id = format!("toolu_{number}");
     let (name, input) = (name.to_owned(), input.to_string());
-    let block = Block::ToolUse { id: use_id.clone(), name: name.clone(), input: input.clone() };
+    let block =
+        ContentBlock::ToolUse { id: use_id.clone(), name: name.clone(), input: input.clone() };
     let call = Call { id: id(number), use_id: use_id.clone(), tool: name, input };
     vec![
-        Happened::Answer { round: number, blocks: vec![block], usage: Usage::default() },
-        Happened::Called { call },
-        Happened::Result { call: id(number), use_id, result },
+        SessionEvent::Answer { round: number, blocks: vec![block], usage: Usage::default() },
+        SessionEvent::Called { call },
+        SessionEvent::Result { call: id(number), use_id, result },
     ]
 }
 
@@ -53,8 +54,9 @@ fn asked(session: &mut Session, calls: &[(&str, Value)]) -> Vec<ToolResult> {
     let said = session.step(ToSession::Prompt { text: "Go on.".into() });
     let round = round_of(&said);
     for (at, (name, input)) in (0..).zip(calls) {
-        let start = Delta::ToolStart { id: format!("new_{round}_{at}"), name: (*name).into() };
-        let deltas = [start, Delta::ToolInput(input.to_string()), Delta::BlockDone];
+        let start =
+            AnswerDelta::ToolStart { id: format!("new_{round}_{at}"), name: (*name).into() };
+        let deltas = [start, AnswerDelta::ToolInput(input.to_string()), AnswerDelta::BlockDone];
         for delta in deltas {
             session.step(ToSession::Stream(FromProvider::Delta { round, index: at, delta }));
         }
@@ -71,7 +73,7 @@ fn asked(session: &mut Session, calls: &[(&str, Value)]) -> Vec<ToolResult> {
         words = session.step(ToSession::CallEnded { call, result });
     }
     let round = round_of(&words);
-    for delta in [Delta::Text("Done.".into()), Delta::BlockDone] {
+    for delta in [AnswerDelta::Text("Done.".into()), AnswerDelta::BlockDone] {
         session.step(ToSession::Stream(FromProvider::Delta { round, index: 0, delta }));
     }
     end(session, round, StopReason::EndTurn);
@@ -168,7 +170,7 @@ fn a_replayed_conversation_knows_its_lists() {
     let made = asked(&mut first, &[create("r", &["a", "b"])]).remove(0);
     let done = asked(&mut first, &[update("r", "a", "done")]).remove(0);
     let denied = ToolResult { is_error: true, ..done.clone() };
-    let mut happened = vec![Happened::Prompt { text: "Release it.".into() }];
+    let mut happened = vec![SessionEvent::Prompt { text: "Release it.".into() }];
     happened.extend(ended(1, "checklist_create", &create("r", &["a", "b"]).1, made));
     happened.extend(ended(2, "checklist_update", &update("r", "a", "done").1, done));
     happened.extend(ended(3, "checklist_update", &update("r", "b", "done").1, denied));
@@ -185,9 +187,9 @@ fn earlier_words_are_found_in_the_order_of_time() {
         ("And the lexer?", "Beside it."),
         ("Straße?", &"word ".repeat(200)),
     ]) {
-        happened.push(Happened::Prompt { text: prompt.into() });
-        let blocks = vec![Block::Text { text: answer.into() }];
-        happened.push(Happened::Answer { round, blocks, usage: Usage::default() });
+        happened.push(SessionEvent::Prompt { text: prompt.into() });
+        let blocks = vec![ContentBlock::Text { text: answer.into() }];
+        happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default() });
     }
     let mut session = replayed(happened);
     for (input, expected) in [
@@ -215,15 +217,15 @@ fn earlier_words_are_found_in_the_order_of_time() {
 #[test]
 fn words_that_are_sent_no_more_are_found() {
     let text = "A bittern, in the reeds.";
-    let answer = |text: &str| vec![Block::Text { text: text.into() }];
+    let answer = |text: &str| vec![ContentBlock::Text { text: text.into() }];
     let mut happened = vec![
-        Happened::Prompt { text: "Which bird is that?".into() },
-        Happened::Answer { round: 1, blocks: answer(text), usage: Usage::default() },
+        SessionEvent::Prompt { text: "Which bird is that?".into() },
+        SessionEvent::Answer { round: 1, blocks: answer(text), usage: Usage::default() },
     ];
     for round in 2..8 {
-        happened.push(Happened::Prompt { text: "And that?".into() });
+        happened.push(SessionEvent::Prompt { text: "And that?".into() });
         let blocks = answer(&"A heron. ".repeat(200));
-        happened.push(Happened::Answer { round, blocks, usage: Usage::default() });
+        happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default() });
     }
     let mut session = replayed(happened.clone());
     let sent = |session: &mut Session| {
@@ -254,13 +256,13 @@ fn checklists_that_are_open_survive_a_compaction() {
             asked(&mut session, &[("history_search", json!({"keyword": "x".repeat(200)}))]);
         }
         let words = session.step(ToSession::Compact);
-        assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+        assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
         let words = session.step(ToSession::Prompt { text: "And now?".into() });
         let sent = words.iter().find_map(|word| match word {
             FromSession::Ask(request) => Some(request.messages[0].blocks[0].clone()),
             _ => None,
         });
-        let Some(Block::Text { text: head }) = sent else { panic!("{words:?}") };
+        let Some(ContentBlock::Text { text: head }) = sent else { panic!("{words:?}") };
         let list = "not done, as they are now:\nThe release (r): 1 of 2 done\n[x] 1. - build\n[ ] 2. test\n";
         assert_eq!(head.matches(list).count(), 1, "{head}");
         assert!(!head.contains("only step"), "{head}");

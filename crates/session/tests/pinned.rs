@@ -3,11 +3,11 @@
 
 mod talk;
 
-use protocol::call::{Outcome, Stamp, ToolResult};
-use protocol::content::{Block, FilesUpdated, StopReason, UpdatePlace};
-use protocol::provider::{Failure, FromProvider};
+use protocol::call::{Outcome, ReadStamp, ToolResult};
+use protocol::content::{ContentBlock, FilesUpdated, StopReason, UpdatePosition};
+use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{
-    FileStamp, FromSession, Happened, OpenTurn, PinnedStamp, SessionSetup, ToSession, TurnEnd,
+    FileStamp, FromSession, OpenTurn, PinnedStamp, SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
 use talk::*;
 
@@ -34,7 +34,7 @@ fn front(words: &[FromSession]) -> String {
     let request = requests(words).pop().expect("the model is asked");
     assert_eq!(lawful(request), Ok(()));
     match &request.messages[0].blocks[0] {
-        Block::Text { text } => text.clone(),
+        ContentBlock::Text { text } => text.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -86,7 +86,7 @@ fn each_request_carries_the_newest_text_of_each_file_once() {
     let words = reads(&mut talk, &words, &["ONE", "two"]);
     let update = updated(&words).unwrap();
     assert_eq!(update.text, "<file path=\"a.md\">\nONE\n</file>\n", "only what changed");
-    assert_eq!(update.place, UpdatePlace::BehindResults);
+    assert_eq!(update.place, UpdatePosition::BehindResults);
     let pointed = front(&words);
     assert!(!pointed.contains("one") && pointed.contains("\ntwo\n"), "{pointed}");
     assert!(pointed.contains("<file path=\"a.md\">\n(changed since; "), "{pointed}");
@@ -141,7 +141,7 @@ fn an_edit_by_a_person_in_a_round_of_queries_is_read_before_the_next_request() {
 #[test]
 fn a_stamp_as_young_as_the_clocks_step_proves_nothing() {
     let mut talk = Talk::ready(with(&["a.md"]));
-    let stamp = Stamp { device: 1, inode: 1, size: 1, modified: 7, changed: 1_000_000_007 };
+    let stamp = ReadStamp { device: 1, inode: 1, size: 1, modified: 7, changed: 1_000_000_007 };
     let stamps = vec![PinnedStamp { file: "a.md".into(), stamp: FileStamp::Found(stamp) }];
     let ask = |talk: &mut Talk, word, began| {
         let words = talk.session.step(word);
@@ -149,7 +149,7 @@ fn a_stamp_as_young_as_the_clocks_step_proves_nothing() {
         let (check, stamps) = (*check, stamps.clone());
         talk.tell(ToSession::PinnedStamps { check, began, stamps })
     };
-    let young = stamp.changed + Stamp::STEP;
+    let young = stamp.changed + ReadStamp::STEP;
     let words = ask(&mut talk, ToSession::Prompt { text: "go".into() }, young);
     reads(&mut talk, &words, &["one"]);
     for (id, began, reads_of_it) in [("g1", young, 1), ("g2", young + 1, 1), ("g3", young + 1, 0)] {
@@ -184,7 +184,7 @@ fn a_replayed_conversation_carries_each_file_where_it_was() {
                     true => format!("[sha256 of {}]", digests.next().unwrap()),
                     false => digests.next().unwrap().to_owned(),
                 });
-                journal.push(Happened::Result { call, use_id, result });
+                journal.push(SessionEvent::Result { call, use_id, result });
             }
             _ => {}
         }
@@ -209,7 +209,7 @@ fn an_empty_answer_is_asked_for_once_more_with_the_block_in_the_last_result() {
     let before = updated(&words).unwrap();
     let words = talk.end(StopReason::EndTurn);
     let again = updated(&words).unwrap();
-    assert_eq!(again, FilesUpdated { place: UpdatePlace::InsideLastResult, ..before });
+    assert_eq!(again, FilesUpdated { place: UpdatePosition::InsideLastResult, ..before });
     // Once.
     let words = talk.end(StopReason::EndTurn);
     assert!(requests(&words).is_empty());
@@ -224,7 +224,7 @@ fn what_the_model_did_not_see_is_sent_again() {
     reads(&mut talk, &words, &["one"]);
     let words = round(&mut talk, "w1", "write");
     reads(&mut talk, &words, &["two"]);
-    let (kind, round) = (Failure::Overloaded, talk.round());
+    let (kind, round) = (ProviderFailure::Overloaded, talk.round());
     talk.tell(ToSession::Stream(FromProvider::Failed { round, kind, message: "no".into() }));
     let words = talk.prompt("again");
     let words = reads(&mut talk, &words, &["two"]);
@@ -286,7 +286,7 @@ fn they_survive_a_compaction() {
     }
     talk.answer(&[Say::Text("done")], StopReason::EndTurn);
     let words = talk.tell(ToSession::Compact);
-    assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+    assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
     let words = talk.prompt("go on");
     let words = reads(&mut talk, &words, &["two"]);
     let front = front(&words);

@@ -4,14 +4,16 @@
 mod talk;
 
 use protocol::call::Outcome;
-use protocol::content::{Block, MayCall, Role, StopReason, Usage};
-use protocol::provider::{Delta, Failure, FromProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, Span, ToSession, TurnEnd};
+use protocol::content::{ContentBlock, MessageRole, StopReason, ToolChoice, Usage};
+use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
+use protocol::session::{
+    CallSpan, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd,
+};
 use talk::*;
 
 fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
     words.iter().rev().find_map(|word| match word {
-        FromSession::Commit(Happened::TurnEnded { end }) => Some(end),
+        FromSession::Commit(SessionEvent::TurnEnded { end }) => Some(end),
         _ => None,
     })
 }
@@ -20,12 +22,12 @@ fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
 fn text_in_text_out() {
     let mut talk = Talk::ready(setup());
     let words = talk.prompt("hi");
-    assert_eq!(words[0], FromSession::Commit(Happened::Prompt { text: "hi".into() }));
+    assert_eq!(words[0], FromSession::Commit(SessionEvent::Prompt { text: "hi".into() }));
     assert_eq!(talk.request().messages, [user("hi")]);
     assert_eq!(talk.request().tools.len(), 4);
     let words = talk.answer(&[Say::Text("hello")], StopReason::EndTurn);
-    assert!(matches!(&words[0], FromSession::Commit(Happened::Answer { round: 1, blocks, .. })
-        if *blocks == [Block::Text { text: "hello".into() }]));
+    assert!(matches!(&words[0], FromSession::Commit(SessionEvent::Answer { round: 1, blocks, .. })
+        if *blocks == [ContentBlock::Text { text: "hello".into() }]));
     assert_eq!(ended(&words), Some(&TurnEnd::Done));
     talk.prompt("again");
     assert_eq!(talk.round(), 2);
@@ -49,8 +51,8 @@ fn results_go_back_as_one_message_in_the_order_asked() {
     let order: Vec<&str> = words
         .iter()
         .map(|word| match word {
-            FromSession::Commit(Happened::Answer { .. }) => "answer",
-            FromSession::Commit(Happened::Called { .. }) => "called",
+            FromSession::Commit(SessionEvent::Answer { .. }) => "answer",
+            FromSession::Commit(SessionEvent::Called { .. }) => "called",
             FromSession::Run { .. } => "run",
             other => panic!("{other:?}"),
         })
@@ -69,7 +71,7 @@ fn results_go_back_as_one_message_in_the_order_asked() {
         .blocks
         .iter()
         .map(|block| match block {
-            Block::ToolResult { text, .. } => text.as_str(),
+            ContentBlock::ToolResult { text, .. } => text.as_str(),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -84,7 +86,7 @@ fn thinking_goes_back_as_it_came() {
     talk.answer(&[Say::Think(raw), Say::Use("a", "read", "{}")], StopReason::ToolUse);
     talk.call_ended(1, "x");
     assert!(matches!(&talk.request().messages[1].blocks[0],
-        Block::Thinking { raw: sent, .. } if sent == raw));
+        ContentBlock::Thinking { raw: sent, .. } if sent == raw));
 }
 
 #[test]
@@ -162,7 +164,11 @@ fn words_about_another_request_are_ignored() {
             assert_eq!(talk.tell(ToSession::Stream(word)), []);
         }
         for word in [
-            FromProvider::Failed { round, kind: Failure::Unreachable, message: "no".into() },
+            FromProvider::Failed {
+                round,
+                kind: ProviderFailure::Unreachable,
+                message: "no".into(),
+            },
             FromProvider::Cancelled { round },
             FromProvider::Ended {
                 round,
@@ -188,25 +194,25 @@ fn after_25_rounds_the_turn_stops_visibly_and_the_next_goes_on() {
         talk.call_ended(number, "text");
         if number == 23 {
             let last = talk.request().messages.last().unwrap();
-            assert!(matches!(&last.blocks[0], Block::ToolResult { text, .. }
+            assert!(matches!(&last.blocks[0], ContentBlock::ToolResult { text, .. }
                 if text.contains("2 of 25 rounds are left")));
         }
     }
     // Once more, for words.
     assert_eq!(requests(&talk.said).len(), 26);
     let may: Vec<_> = requests(&talk.said).iter().map(|asked| asked.calls).collect();
-    assert_eq!(may[..25], [MayCall::Yes; 25]);
-    assert_eq!(may[25], MayCall::No);
+    assert_eq!(may[..25], [ToolChoice::Yes; 25]);
+    assert_eq!(may[25], ToolChoice::No);
     assert!(!talk.request().tools.is_empty(), "its calls so far stay known");
     let last = talk.request().messages.last().unwrap();
-    assert!(matches!(&last.blocks[0], Block::ToolResult { text, .. }
+    assert!(matches!(&last.blocks[0], ContentBlock::ToolResult { text, .. }
         if text.contains("The 25 rounds of this turn are used up")));
     let words = talk.answer(&[Say::Text("half of it is done")], StopReason::EndTurn);
     assert_eq!(ended(&words), Some(&TurnEnd::RoundsUsedUp { rounds: 25 }));
     talk.prompt("more");
     assert_eq!(lawful(talk.request()), Ok(()));
     assert_eq!(talk.round(), 27);
-    assert_eq!(talk.request().calls, MayCall::Yes);
+    assert_eq!(talk.request().calls, ToolChoice::Yes);
 }
 
 #[test]
@@ -217,7 +223,7 @@ fn a_turn_whose_rounds_are_used_up_ends_whatever_comes_instead_of_words() {
         talk.prompt("go");
         talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
         talk.call_ended(1, "text");
-        assert_eq!(talk.request().calls, MayCall::No);
+        assert_eq!(talk.request().calls, ToolChoice::No);
         talk
     };
     // Calls: none runs, and each has its result.
@@ -238,7 +244,11 @@ fn a_turn_whose_rounds_are_used_up_ends_whatever_comes_instead_of_words() {
     // A server that will not have it.
     let mut talk = at_its_end();
     let (round, message) = (talk.round(), "no tool_choice here".to_owned());
-    talk.tell(ToSession::Stream(FromProvider::Failed { round, kind: Failure::Rejected, message }));
+    talk.tell(ToSession::Stream(FromProvider::Failed {
+        round,
+        kind: ProviderFailure::Rejected,
+        message,
+    }));
     assert_eq!(talk.last_end(), used_up);
     talk.prompt("more");
     assert_eq!(lawful(talk.request()), Ok(()));
@@ -253,7 +263,7 @@ fn calls_over_the_budget_are_refused_and_then_end_the_turn() {
         talk.call_ended(number, "text");
     }
     let last = talk.request().messages.last().unwrap();
-    assert!(matches!(&last.blocks[0], Block::ToolResult { text, .. }
+    assert!(matches!(&last.blocks[0], ContentBlock::ToolResult { text, .. }
         if text.contains("1 of 10 tool calls are left")));
     let both = [Say::Use("x", "read", "{}"), Say::Use("y", "read", "{}")];
     let words = talk.answer(&both, StopReason::ToolUse);
@@ -262,7 +272,7 @@ fn calls_over_the_budget_are_refused_and_then_end_the_turn() {
     talk.call_ended(10, "text");
     let words = talk.answer(&both, StopReason::ToolUse);
     assert!(runs(&words).is_empty());
-    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 10, of: Span::Turn }));
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 10, of: CallSpan::Turn }));
     talk.prompt("more");
     assert_eq!(lawful(talk.request()), Ok(()));
     let words = talk.answer(&[Say::Use("z", "read", "{}")], StopReason::ToolUse);
@@ -275,7 +285,7 @@ fn an_answer_after_a_refused_call_ends_the_turn_as_used_up() {
     talk.prompt("go");
     talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
     let words = talk.answer(&[Say::Text("so far")], StopReason::EndTurn);
-    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0, of: Span::Turn }));
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0, of: CallSpan::Turn }));
 }
 
 /// A session's calls are counted over its turns, are told of in time, come back with a replay, and those
@@ -291,7 +301,7 @@ fn the_calls_of_a_session_are_bounded_too() {
         assert_eq!(runs(&words).len(), 1, "{number}");
         words.extend(talk.call_ended(number, "text"));
         let message = talk.request().messages.last().unwrap().clone();
-        let told = matches!(&message.blocks[0], Block::ToolResult { text, .. }
+        let told = matches!(&message.blocks[0], ContentBlock::ToolResult { text, .. }
             if text.contains("1 of 10 tool calls are left in this session"));
         assert_eq!(told, number == 9, "{number}: {message:?}");
         words.extend(talk.answer(&[Say::Text("done")], StopReason::EndTurn));
@@ -300,7 +310,7 @@ fn the_calls_of_a_session_are_bounded_too() {
             _ => None,
         }));
     }
-    let used_up = Some(TurnEnd::CallsUsedUp { calls: 10, of: Span::Session });
+    let used_up = Some(TurnEnd::CallsUsedUp { calls: 10, of: CallSpan::Session });
     let mut again = Talk::replayed(bounded(10), journal);
     for talk in [&mut talk, &mut again] {
         talk.prompt("more");
@@ -327,7 +337,7 @@ fn a_bound_of_calls_holds_over_a_death() {
         FromSession::Commit(happened) => Some(happened),
         _ => None,
     }));
-    let is_result = |happened: &&Happened| matches!(happened, Happened::Result { .. });
+    let is_result = |happened: &&SessionEvent| matches!(happened, SessionEvent::Result { .. });
     assert_eq!((journal.len(), journal.iter().filter(is_result).count()), (9, 2));
     // From the prompt and the answer on: so many calls named, so many refused.
     for kept in 2..=journal.len() {
@@ -344,7 +354,7 @@ fn a_bound_of_calls_holds_over_a_death() {
         }
         assert_eq!(done, 3, "{kept}");
         let words = again.answer(&[Say::Text("so far")], StopReason::EndTurn);
-        let used_up = TurnEnd::CallsUsedUp { calls: 3, of: Span::Session };
+        let used_up = TurnEnd::CallsUsedUp { calls: 3, of: CallSpan::Session };
         assert_eq!(ended(&words), Some(&used_up), "{kept}");
     }
 }
@@ -367,26 +377,26 @@ fn the_bound_that_is_in_the_way_is_the_one_that_is_named() {
 /// Words that do not come are no other end, but they are not passed over in silence.
 #[test]
 fn last_words_that_do_not_come_are_told_to_the_log_and_a_departed_replay_is_an_end() {
-    use protocol::provider::Failure;
-    let failing = |kind: Failure| {
+    use protocol::provider::ProviderFailure;
+    let failing = |kind: ProviderFailure| {
         let mut talk = Talk::ready(protocol::session::SessionSetup { max_calls: 0, ..setup() });
         talk.prompt("go");
         talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
         let (round, message) = (talk.round(), "the server said 529".to_owned());
         talk.tell(ToSession::Stream(FromProvider::Failed { round, kind, message }))
     };
-    let words = failing(Failure::Overloaded);
-    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0, of: Span::Turn }));
+    let words = failing(ProviderFailure::Overloaded);
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0, of: CallSpan::Turn }));
     let logged = |word: &FromSession| {
         matches!(word, FromSession::Log(line)
         if line.text.contains("the server said 529"))
     };
     assert!(words.iter().any(logged), "{words:?}");
-    let words = failing(Failure::RecordingDeparted);
+    let words = failing(ProviderFailure::RecordingDeparted);
     assert!(
         matches!(
             ended(&words),
-            Some(TurnEnd::ProviderFailed { kind: Failure::RecordingDeparted, .. })
+            Some(TurnEnd::ProviderFailed { kind: ProviderFailure::RecordingDeparted, .. })
         ),
         "{words:?}"
     );
@@ -406,7 +416,7 @@ fn a_call_cut_by_max_tokens_does_not_run_and_the_model_hears_of_it() {
     talk.call_ended(1, "text");
     assert_eq!(lawful(talk.request()), Ok(()));
     assert!(matches!(&talk.request().messages[1].blocks[1],
-        Block::ToolUse { input, .. } if input == "{}"));
+        ContentBlock::ToolUse { input, .. } if input == "{}"));
 }
 
 #[test]
@@ -489,7 +499,8 @@ fn sent(talk: &Talk) -> usize {
 }
 
 fn compactions(talk: &Talk) -> usize {
-    let is = |word: &&FromSession| matches!(word, FromSession::Commit(Happened::Compacted { .. }));
+    let is =
+        |word: &&FromSession| matches!(word, FromSession::Commit(SessionEvent::Compacted { .. }));
     talk.said.iter().filter(is).count()
 }
 
@@ -525,7 +536,7 @@ fn a_context_that_is_full_is_made_shorter_once_and_asked_again() {
         let round = talk.round();
         talk.tell(ToSession::Stream(FromProvider::Failed {
             round,
-            kind: Failure::ContextFull,
+            kind: ProviderFailure::ContextFull,
             message: "prompt is too long".into(),
         }))
     };
@@ -538,13 +549,13 @@ fn a_context_that_is_full_is_made_shorter_once_and_asked_again() {
     assert!(requests(&words).is_empty());
     assert!(matches!(
         ended(&words),
-        Some(TurnEnd::ProviderFailed { kind: Failure::ContextFull, .. })
+        Some(TurnEnd::ProviderFailed { kind: ProviderFailure::ContextFull, .. })
     ));
     assert_eq!(compactions(&talk), 1);
     // And what is replayed asks what the first would have asked.
     let journal = talk.said.iter().filter_map(|word| match word {
         FromSession::Commit(happened) => Some(happened.clone()),
-        FromSession::Run { call, .. } => Some(Happened::Result {
+        FromSession::Run { call, .. } => Some(SessionEvent::Result {
             call: call.id.clone(),
             use_id: call.use_id.clone(),
             result: done(&format!("{} {}", call.id.number, "x".repeat(5000))),
@@ -566,13 +577,13 @@ fn a_person_can_make_room_between_turns_and_while_one_runs() {
     talk.prompt("one");
     rounds(&mut talk, 4, 4000);
     let words = talk.tell(ToSession::Compact);
-    assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+    assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
     let before = sent(&talk);
     rounds(&mut talk, 1, 10);
     assert!(sent(&talk) < before, "{} of {before}", sent(&talk));
     talk.answer(&[Say::Text("done")], StopReason::EndTurn);
     let words = talk.tell(ToSession::Compact);
-    assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+    assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
     talk.prompt("two");
     assert_eq!(lawful(talk.request()), Ok(()));
 }
@@ -612,7 +623,7 @@ fn a_failed_provider_ends_the_turn_and_the_words_stay() {
     for word in stream(1, &[Say::Text("half")]) {
         talk.tell(ToSession::Stream(word));
     }
-    let (kind, message) = (Failure::KeyRefused, "401".to_owned());
+    let (kind, message) = (ProviderFailure::KeyRefused, "401".to_owned());
     let failed = FromProvider::Failed { round: 1, kind, message: message.clone() };
     let words = talk.tell(ToSession::Stream(failed));
     assert_eq!(ended(&words), Some(&TurnEnd::ProviderFailed { kind, message }));
@@ -632,7 +643,7 @@ fn prompts_wait_for_their_turn_in_order() {
     for (answer, next) in [("1", "two"), ("2", "three")] {
         let answer = if answer == "1" { Say::Text("1") } else { Say::Text("2") };
         let words = talk.answer(&[answer], StopReason::EndTurn);
-        let prompt = FromSession::Commit(Happened::Prompt { text: next.into() });
+        let prompt = FromSession::Commit(SessionEvent::Prompt { text: next.into() });
         assert!(words.contains(&prompt));
     }
     assert_eq!(talk.request().messages.len(), 5);
@@ -669,22 +680,22 @@ fn an_interrupt_while_the_model_speaks_keeps_what_was_whole_and_no_call() {
     let mut talk = Talk::ready(setup());
     talk.prompt("hi");
     let delta = |index, delta| ToSession::Stream(FromProvider::Delta { round: 1, index, delta });
-    let start = Delta::ToolStart { id: "a".into(), name: "read".into() };
+    let start = AnswerDelta::ToolStart { id: "a".into(), name: "read".into() };
     for (index, piece) in [
-        (0, Delta::Text("I look.".into())),
-        (0, Delta::BlockDone),
+        (0, AnswerDelta::Text("I look.".into())),
+        (0, AnswerDelta::BlockDone),
         (1, start),
-        (1, Delta::ToolInput("{}".into())),
-        (1, Delta::BlockDone),
-        (2, Delta::Text("Behind".into())),
+        (1, AnswerDelta::ToolInput("{}".into())),
+        (1, AnswerDelta::BlockDone),
+        (2, AnswerDelta::Text("Behind".into())),
     ] {
         talk.tell(delta(index, piece));
     }
     let words = talk.tell(ToSession::Interrupt);
     assert_eq!(words[0], FromSession::CancelAsk);
-    let kept = FromSession::Commit(Happened::Answer {
+    let kept = FromSession::Commit(SessionEvent::Answer {
         round: 1,
-        blocks: vec![Block::Text { text: "I look.".into() }],
+        blocks: vec![ContentBlock::Text { text: "I look.".into() }],
         usage: Usage::default(),
     });
     assert_eq!(words[1], kept);
@@ -712,7 +723,11 @@ fn an_interrupt_while_calls_run_waits_for_their_ends() {
     assert_eq!(ended(&words), Some(&TurnEnd::Interrupted));
     assert_eq!(lawful(talk.request()), Ok(()));
     let last = talk.request().messages.last().unwrap();
-    assert_eq!((last.role, last.blocks.len()), (Role::User, 4), "three results and the prompt");
+    assert_eq!(
+        (last.role, last.blocks.len()),
+        (MessageRole::User, 4),
+        "three results and the prompt"
+    );
 }
 
 #[test]
@@ -737,7 +752,7 @@ fn open_calls_of_a_journal_are_closed_on_load() {
     talk.prompt("one");
     let both = [Say::Use("a", "read", "{}"), Say::Use("b", "bash", "{}")];
     talk.answer(&both, StopReason::ToolUse);
-    let commits: Vec<Happened> = talk
+    let commits: Vec<SessionEvent> = talk
         .said
         .iter()
         .filter_map(|word| match word {
@@ -782,14 +797,18 @@ fn a_replayed_session_asks_what_the_first_would_have_asked() {
         StopReason::ToolUse,
     ));
     let words = talk.call_ended(2, "found");
-    journal.push(Happened::Result { call: call_id(2), use_id: "b".into(), result: done("found") });
+    journal.push(SessionEvent::Result {
+        call: call_id(2),
+        use_id: "b".into(),
+        result: done("found"),
+    });
     let request = requests(&words)[0].clone();
     let setup = protocol::session::SessionSetup { max_calls: 2, ..setup() };
     let mut again = Talk::replayed(setup, journal);
     again.prompt("two");
     let mut messages = again.request().messages.clone();
     let last = messages.last_mut().unwrap();
-    assert_eq!(last.blocks.pop(), Some(Block::Text { text: "two".into() }));
+    assert_eq!(last.blocks.pop(), Some(ContentBlock::Text { text: "two".into() }));
     assert_eq!(messages, request.messages);
 }
 
@@ -799,7 +818,7 @@ fn a_large_result_is_cut_where_its_tool_did_not() {
     talk.prompt("go");
     talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
     talk.call_ended(1, &"line\n".repeat(20_000));
-    let Block::ToolResult { text, .. } = &talk.request().messages[2].blocks[0] else {
+    let ContentBlock::ToolResult { text, .. } = &talk.request().messages[2].blocks[0] else {
         panic!("no result")
     };
     assert!(text.len() < 42_000 && text.contains("left out"), "{}", text.len());
@@ -809,7 +828,7 @@ fn a_large_result_is_cut_where_its_tool_did_not() {
 fn an_answer_without_end_is_dropped() {
     let mut talk = Talk::ready(setup());
     talk.prompt("go");
-    let delta = Delta::Text("x".repeat(8 << 20));
+    let delta = AnswerDelta::Text("x".repeat(8 << 20));
     let mut words = Vec::new();
     for _ in 0..5 {
         let delta = FromProvider::Delta { round: 1, index: 0, delta: delta.clone() };

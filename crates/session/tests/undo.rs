@@ -4,9 +4,9 @@
 mod talk;
 
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::content::{Block, StopReason};
+use protocol::content::{ContentBlock, StopReason};
 use protocol::judgement::ToolKind;
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
 use talk::*;
 
 fn with_undo() -> SessionSetup {
@@ -55,8 +55,8 @@ fn ends(talk: &mut Talk, number: u32, result: ToolResult) -> Vec<FromSession> {
 /// What was said of it in the end.
 fn told(words: &[FromSession]) -> String {
     let text = words.iter().find_map(|word| match word {
-        FromSession::Commit(Happened::Answer { blocks, .. }) => match blocks.as_slice() {
-            [Block::Text { text }] => Some(text.clone()),
+        FromSession::Commit(SessionEvent::Answer { blocks, .. }) => match blocks.as_slice() {
+            [ContentBlock::Text { text }] => Some(text.clone()),
             other => panic!("{other:?}"),
         },
         _ => None,
@@ -72,7 +72,7 @@ fn the_newest_turn_that_changed_files_is_taken_back_its_newest_change_first() {
     turn(&mut talk, 2, &["edit", "bash", "write", "read"]);
     turn(&mut talk, 6, &["read"]);
     let words = talk.prompt(":undo");
-    assert_eq!(words[0], FromSession::Commit(Happened::Prompt { text: ":undo".into() }));
+    assert_eq!(words[0], FromSession::Commit(SessionEvent::Prompt { text: ":undo".into() }));
     assert_eq!(restores(&words), Some((7, "{\"id\":4}".into())), "no looks");
     let words = ends(&mut talk, 7, done("put back"));
     assert_eq!(restores(&words), Some((8, "{\"id\":3}".into())));
@@ -178,7 +178,7 @@ fn a_person_stops_it_and_goes_on_with_the_rest() {
     assert_eq!(talk.prompt("meanwhile"), [], "it waits");
     let words = ends(&mut talk, 3, done("put back"));
     assert!(
-        words.contains(&FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Interrupted }))
+        words.contains(&FromSession::Commit(SessionEvent::TurnEnded { end: TurnEnd::Interrupted }))
     );
     assert_eq!(requests(&words).len(), 1, "the next prompt has its turn");
     let request = format!("{:?}", talk.request().messages);
@@ -221,27 +221,29 @@ fn a_turn_that_wrote_and_took_it_back_is_taken_back_as_a_whole() {
 }
 
 /// What is on disk of an undoing whose first call worked and whose second was lost.
-fn cut_short() -> Vec<Happened> {
+fn cut_short() -> Vec<SessionEvent> {
     let mut talk = Talk::ready(with_undo());
     turn(&mut talk, 1, &["write", "edit"]);
     talk.prompt(":undo");
     ends(&mut talk, 3, done("put back"));
-    let mut journal: Vec<Happened> = Vec::new();
+    let mut journal: Vec<SessionEvent> = Vec::new();
     for word in &talk.said {
         match word {
             FromSession::Commit(happened) => journal.push(happened.clone()),
-            FromSession::Run { call, .. } if call.id.number < 4 => journal.push(Happened::Result {
-                call: call.id.clone(),
-                use_id: call.use_id.clone(),
-                result: done("ok"),
-            }),
+            FromSession::Run { call, .. } if call.id.number < 4 => {
+                journal.push(SessionEvent::Result {
+                    call: call.id.clone(),
+                    use_id: call.use_id.clone(),
+                    result: done("ok"),
+                })
+            }
             _ => {}
         }
     }
     let lost = failed("interrupted", "interrupted: may have run.");
     let lost = ToolResult { outcome: Outcome::Interrupted, ..lost };
     let use_id = String::new();
-    journal.push(Happened::Result { call: call_id(4), use_id, result: lost });
+    journal.push(SessionEvent::Result { call: call_id(4), use_id, result: lost });
     journal
 }
 
@@ -266,13 +268,13 @@ fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
 #[test]
 fn a_model_is_told_of_an_undoing_that_was_cut_short_with_its_turn() {
     let mut journal = cut_short();
-    journal.push(Happened::TurnEnded { end: TurnEnd::Interrupted });
+    journal.push(SessionEvent::TurnEnded { end: TurnEnd::Interrupted });
     let mut talk = Talk::replayed(with_undo(), journal);
     talk.prompt("and now?");
     assert_eq!(lawful(talk.request()), Ok(()));
     let last = talk.request().messages.last().unwrap().clone();
     let said = [":undo".to_owned(), format!("[{CUT_SHORT}]"), "and now?".to_owned()];
-    assert_eq!(last.blocks, said.map(|text| Block::Text { text }));
+    assert_eq!(last.blocks, said.map(|text| ContentBlock::Text { text }));
     talk.answer(&[Say::Text("I see.")], StopReason::EndTurn);
     talk.prompt("good");
     let said = format!("{:?}", talk.request().messages);

@@ -4,16 +4,16 @@
 mod talk;
 
 use protocol::call::Call;
-use protocol::content::{Block, StopReason};
+use protocol::content::{ContentBlock, StopReason};
 use protocol::judgement::ToolKind;
-use protocol::session::{FromSession, Happened, Hook, OpenTurn, SessionSetup, ToSession};
+use protocol::session::{EditHook, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession};
 use session::Session;
 use talk::*;
 
 fn with_verifier() -> SessionSetup {
     let mut setup = setup();
     setup.tools.push(tool("edit", ToolKind::Mutation));
-    setup.verifiers = vec![Hook {
+    setup.verifiers = vec![EditHook {
         files: "*.rs".into(),
         package: Some("Cargo.toml".into()),
         command: "check".into(),
@@ -40,9 +40,11 @@ fn round(talk: &mut Talk, calls: &[Say]) -> Option<Call> {
 /// What the newest request tells of each call.
 fn told(talk: &Talk) -> Vec<String> {
     let last = talk.request().messages.last().unwrap();
-    let text = |block: &Block| match block {
-        Block::ToolResult { text, .. } => Some(text.clone()),
-        Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => None,
+    let text = |block: &ContentBlock| match block {
+        ContentBlock::ToolResult { text, .. } => Some(text.clone()),
+        ContentBlock::Text { .. }
+        | ContentBlock::Thinking { .. }
+        | ContentBlock::ToolUse { .. } => None,
     };
     last.blocks.iter().filter_map(text).collect()
 }
@@ -63,7 +65,7 @@ fn it_is_run_once_behind_the_edits_and_told_in_the_last_of_them() {
 #[test]
 fn what_several_kinds_of_files_have_in_common_is_run_once_for_all_of_them() {
     let mut setup = with_verifier();
-    let of = |files: &str, package: Option<&str>| Hook {
+    let of = |files: &str, package: Option<&str>| EditHook {
         files: files.into(),
         package: package.map(str::to_owned),
         command: "check".into(),
@@ -102,8 +104,8 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
         FromSession::Commit(happened) => Some(happened.clone()),
         _ => None,
     });
-    let mut journal: Vec<Happened> = happened.collect();
-    let result = |number, use_id: &str, text| Happened::Result {
+    let mut journal: Vec<SessionEvent> = happened.collect();
+    let result = |number, use_id: &str, text| SessionEvent::Result {
         call: call_id(number),
         use_id: use_id.into(),
         result: done(text),
@@ -112,7 +114,7 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
     let at = journal.len() - 1;
     journal.insert(at, result(1, "a", "ok"));
     // Killed before the verifier was named: it is run now.
-    let resumed = |journal: &[Happened]| {
+    let resumed = |journal: &[SessionEvent]| {
         let mut session = Session::new(with_verifier(), talk::reader);
         for happened in journal {
             session.step(ToSession::Replay(happened.clone()));
@@ -134,7 +136,8 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
 #[test]
 fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
     let mut setup = with_verifier();
-    let hook = |files: &str| Hook { files: files.into(), package: None, command: "form".into() };
+    let hook =
+        |files: &str| EditHook { files: files.into(), package: None, command: "form".into() };
     setup.formatters = vec![hook("*.rs"), hook("a.rs")];
     setup.tools.push(tool("delete", ToolKind::Mutation));
     let gone = Say::Use("e", "delete", "{\"paths\":[\"b.rs\"]}");
@@ -154,14 +157,14 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
         FromSession::Commit(happened) => Some(happened.clone()),
         _ => None,
     });
-    let mut journal: Vec<Happened> = happened.collect();
-    let result = |number, use_id: &str| Happened::Result {
+    let mut journal: Vec<SessionEvent> = happened.collect();
+    let result = |number, use_id: &str| SessionEvent::Result {
         call: call_id(number),
         use_id: use_id.into(),
         result: done("ok"),
     };
     journal.insert(journal.len() - 1, result(1, "a"));
-    let resumed = |journal: &[Happened]| {
+    let resumed = |journal: &[SessionEvent]| {
         let mut session = Session::new(setup.clone(), talk::reader);
         for happened in journal {
             session.step(ToSession::Replay(happened.clone()));

@@ -1,17 +1,17 @@
-//! Answers of queries that were given before: the newest in memory, and those that took the longest to
-//! make in a file of the session, which outlives the daemon.
+//! Cached results of queries: the newest in memory, and the most expensive ones in a file of the
+//! session, which outlives the daemon.
 //!
-//! None is given again but with the proof that all it was made from is as it was (`fresh`). That calls
-//! say what they change only keeps the place free of what could not be proven any more.
+//! A result is returned only if every file it was made from is proven unchanged (`validate`).
+//! Invalidation by reported changes only frees space from entries that could no longer be proven.
 
 use crate::database::{Database, Durable};
-use crate::failure::Failure;
-use crate::fresh;
+use crate::failure::StoreError;
+use crate::validate;
 use protocol::call::{
-    Effect, Evidence, Outcome, Part, Probe, ProbedPath, ProcessUsage, Report, SeenFile, Stamp,
-    ToolResult,
+    FileEffect, FileVersion, Outcome, ProbeReport, ProbedPath, ProcessUsage, ReadEvidence,
+    ReadPart, ReadStamp, RunReport, ToolResult,
 };
-use protocol::store::{Asked, Changed, Recalled, StoreSetup};
+use protocol::store::{CacheKey, CachedResult, MayHaveChanged, StoreSetup};
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +24,7 @@ const IN_MEMORY: usize = 256;
 const IN_FILE: u32 = 500;
 /// Those whose answers go to the file: a walk through directories is soon made anew.
 const FILED: [&str; 3] = ["read", "summary", "scan"];
-/// Files whose text decides what a walk finds.
+/// Files that decide which files a directory walk finds.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
 
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS known (
@@ -36,19 +36,19 @@ const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS known (
 
 /// The answers of one session.
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct ResultCache {
     project: PathBuf,
-    /// The filesystem on which changes can be told, if it is one.
+    /// The filesystem, if changes can be detected on it.
     device: Option<u64>,
-    memory: HashMap<String, (u64, Entry)>,
-    /// Counts what was asked for.
+    memory: HashMap<String, (u64, CacheRow)>,
+    /// Counts lookups.
     clock: u64,
     file: Database,
 }
 
-/// What one was, as the file has it.
+/// A row of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct CacheRow {
     real: String,
     by: u32,
     text: String,
@@ -62,20 +62,20 @@ struct Entry {
 /// A stamp: filesystem, number, bytes, time of content, time of change.
 type Numbers = (u64, u64, u64, i64, i64);
 
-/// A query by what its answer depends on.
-struct Query {
+/// The key of a query: everything that its result depends on.
+struct CacheQuery {
     key: String,
     named: String,
     real: String,
 }
 
-impl Cache {
+impl ResultCache {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let session = setup.project_store.to_path().join("sessions").join(&setup.session.0);
         let path = session.join("cache.db");
         let project = setup.confinement.project.to_path();
         Self {
-            device: fresh::filesystem(&project),
+            device: validate::filesystem(&project),
             project,
             memory: HashMap::new(),
             clock: 0,
@@ -83,20 +83,20 @@ impl Cache {
         }
     }
 
-    /// What was set aside, for people; said once.
+    /// Notes about damaged files that were moved aside, for people; returned once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
         self.file.damages()
     }
 
     /// The answer, if it is known and holds.
-    pub(crate) fn recall(&mut self, asked: &Asked) -> Result<Option<Recalled>, Failure> {
+    pub(crate) fn recall(&mut self, asked: &CacheKey) -> Result<Option<CachedResult>, StoreError> {
         let Some(query) = self.query(asked) else { return Ok(None) };
         let entry = match self.memory.get(&query.key) {
             Some((_, entry)) => Some(entry.clone()),
             None => self.filed(asked, &query)?,
         };
         let Some(entry) = entry else { return Ok(None) };
-        if !fresh::holds(&entry.evidence()) {
+        if !validate::holds(&entry.evidence()) {
             self.memory.remove(&query.key);
             if is_filed(asked) {
                 self.unfile("DELETE FROM known WHERE key = ?1", &query.key)?;
@@ -108,16 +108,21 @@ impl Cache {
     }
 
     /// Keeps an answer that can be proven later.
-    pub(crate) fn remember(&mut self, asked: &Asked, report: Report) -> Result<(), Failure> {
+    pub(crate) fn remember(
+        &mut self,
+        asked: &CacheKey,
+        report: RunReport,
+    ) -> Result<(), StoreError> {
         let (Some(query), Some(device)) = (self.query(asked), self.device) else { return Ok(()) };
-        let Some(entry) = Entry::of(&query, asked, report) else { return Ok(()) };
+        let Some(entry) = CacheRow::of(&query, asked, report) else { return Ok(()) };
         let evidence = entry.evidence();
-        // A link on the way may lead elsewhere by now: what was read is what the proof is about.
-        let about_it = |part: &Part| part.path == query.real && part.was.is_some();
+        // A link in the path may point elsewhere by now; the proof must cover the file that was
+        // read.
+        let about_it = |part: &ReadPart| part.path == query.real && part.was.is_some();
         if !evidence.parts.iter().any(about_it) {
             return Ok(());
         }
-        if !fresh::proves(&evidence, device) || !fresh::holds(&evidence) {
+        if !validate::proves(&evidence, device) || !validate::holds(&evidence) {
             return Ok(());
         }
         let written = match is_filed(asked) {
@@ -128,11 +133,16 @@ impl Cache {
         written
     }
 
-    /// Lets go what a call may have outdated: what is at its paths, in them, and what contains them.
-    pub(crate) fn outdate(&mut self, changed: &Changed) -> Result<(), Failure> {
+    /// Invalidates results that a call may affect: those of its paths, of files below them, and of
+    /// directories above them.
+    pub(crate) fn outdate(&mut self, changed: &MayHaveChanged) -> Result<(), StoreError> {
         let paths = match changed {
-            Changed::Paths(paths) if !paths.iter().any(|path| decides_what_is_found(path)) => paths,
-            Changed::Paths(_) | Changed::Anything => {
+            MayHaveChanged::Paths(paths)
+                if !paths.iter().any(|path| decides_what_is_found(path)) =>
+            {
+                paths
+            }
+            MayHaveChanged::Paths(_) | MayHaveChanged::Anything => {
                 self.memory.clear();
                 return self.unfile("DELETE FROM known WHERE ?1 IS NOT NULL", "");
             }
@@ -151,15 +161,15 @@ impl Cache {
         })
     }
 
-    /// What is asked, where it lies in the project. The path is followed as the kernel would, and the
-    /// rest stands in the order of its names.
-    fn query(&self, asked: &Asked) -> Option<Query> {
+    /// The query's path within the project. The path is resolved as the kernel would; the other
+    /// arguments are sorted by name.
+    fn query(&self, asked: &CacheKey) -> Option<CacheQuery> {
         let mut input: BTreeMap<String, Value> = serde_json::from_str(&asked.call.input).ok()?;
         let named = match input.get("path") {
             Some(path) => path.as_str()?.to_owned(),
             None => ".".to_owned(),
         };
-        // Tools refuse these, whatever they might mean.
+        // Tools refuse these paths, so nothing is cached for them.
         if named.is_empty() || named.contains('\0') {
             return None;
         }
@@ -171,10 +181,10 @@ impl Cache {
         let (build, max) = (protocol::BUILD_ID, asked.max_result_chars);
         let project = self.project.display();
         let key = format!("{build} {project} {} {max} {input}", asked.call.tool);
-        Some(Query { key, named, real })
+        Some(CacheQuery { key, named, real })
     }
 
-    fn hold(&mut self, key: String, entry: Entry) {
+    fn hold(&mut self, key: String, entry: CacheRow) {
         self.clock += 1;
         self.memory.insert(key, (self.clock, entry));
         if self.memory.len() > IN_MEMORY {
@@ -185,7 +195,11 @@ impl Cache {
         }
     }
 
-    fn filed(&mut self, asked: &Asked, query: &Query) -> Result<Option<Entry>, Failure> {
+    fn filed(
+        &mut self,
+        asked: &CacheKey,
+        query: &CacheQuery,
+    ) -> Result<Option<CacheRow>, StoreError> {
         if !is_filed(asked) {
             return Ok(None);
         }
@@ -197,7 +211,7 @@ impl Cache {
         Ok(entry.and_then(|entry| serde_json::from_str(&entry).ok()))
     }
 
-    fn put_on_file(&mut self, query: &Query, entry: &Entry) -> Result<(), Failure> {
+    fn put_on_file(&mut self, query: &CacheQuery, entry: &CacheRow) -> Result<(), StoreError> {
         let Ok(text) = serde_json::to_string(entry) else { return Ok(()) };
         self.file.change(|transaction| {
             transaction.execute(
@@ -212,7 +226,7 @@ impl Cache {
         })
     }
 
-    fn unfile(&mut self, delete: &str, value: &str) -> Result<(), Failure> {
+    fn unfile(&mut self, delete: &str, value: &str) -> Result<(), StoreError> {
         if !self.file.is_there() {
             return Ok(());
         }
@@ -223,10 +237,10 @@ impl Cache {
     }
 }
 
-impl Entry {
-    fn of(query: &Query, asked: &Asked, report: Report) -> Option<Self> {
-        let Report { result, full, seen, evidence, .. } = report;
-        let Evidence { began, parts } = evidence?;
+impl CacheRow {
+    fn of(query: &CacheQuery, asked: &CacheKey, report: RunReport) -> Option<Self> {
+        let RunReport { result, full, seen, evidence, .. } = report;
+        let ReadEvidence { began, parts } = evidence?;
         let done = result.outcome == Outcome::Done && !result.is_error;
         done.then(|| Self {
             real: query.real.clone(),
@@ -240,10 +254,10 @@ impl Entry {
         })
     }
 
-    fn evidence(&self) -> Evidence {
-        let parts = self.parts.iter().map(|(path, was)| Part {
+    fn evidence(&self) -> ReadEvidence {
+        let parts = self.parts.iter().map(|(path, was)| ReadPart {
             path: path.clone(),
-            was: was.map(|(device, inode, size, modified, changed)| Stamp {
+            was: was.map(|(device, inode, size, modified, changed)| ReadStamp {
                 device,
                 inode,
                 size,
@@ -251,10 +265,10 @@ impl Entry {
                 changed,
             }),
         });
-        Evidence { began: self.began, parts: parts.collect() }
+        ReadEvidence { began: self.began, parts: parts.collect() }
     }
 
-    fn recalled(self, named: String) -> Recalled {
+    fn recalled(self, named: String) -> CachedResult {
         let path = ProbedPath { named, real: self.real.clone(), in_scope: true, digest: None };
         let result = ToolResult {
             outcome: Outcome::Done,
@@ -263,14 +277,14 @@ impl Entry {
             is_error: false,
             code: None,
         };
-        let seen = self.seen.into_iter().map(|(path, digest)| SeenFile { path, digest });
-        Recalled {
-            probe: Probe { paths: vec![path], diff: String::new() },
+        let seen = self.seen.into_iter().map(|(path, digest)| FileVersion { path, digest });
+        CachedResult {
+            probe: ProbeReport { paths: vec![path], diff: String::new() },
             by: self.by,
-            report: Report {
+            report: RunReport {
                 result,
                 full: self.full,
-                effects: vec![Effect::Read(self.real)],
+                effects: vec![FileEffect::Read(self.real)],
                 seen: seen.collect(),
                 evidence: None,
                 refusals: Vec::new(),
@@ -283,12 +297,12 @@ impl Entry {
     }
 }
 
-fn numbers(stamp: Stamp) -> Numbers {
-    let Stamp { device, inode, size, modified, changed } = stamp;
+fn numbers(stamp: ReadStamp) -> Numbers {
+    let ReadStamp { device, inode, size, modified, changed } = stamp;
     (device, inode, size, modified, changed)
 }
 
-fn is_filed(asked: &Asked) -> bool {
+fn is_filed(asked: &CacheKey) -> bool {
     FILED.contains(&asked.call.tool.as_str())
 }
 

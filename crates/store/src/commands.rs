@@ -1,19 +1,19 @@
-//! What commands changed, kept so that it can be taken back: a snapshot before each, and a comparison
-//! after it, which becomes a change like those of file tools. For `Store`.
+//! File changes made by commands, recorded for undo: a snapshot before each command, and a
+//! comparison after it, which gives a change like those of file tools. For `Store`.
 //!
-//! A command that could not be followed stands in the list with the reason; that it cannot be taken
-//! back is never silent.
+//! A command whose changes could not be tracked is listed with the reason; agentd never omits
+//! silently that it cannot be undone.
 
-use crate::failure::Failure;
-use crate::snapshot::{Open, Snapshot};
-use crate::terms::line;
-use crate::undo::{End, Ran, Undo};
-use protocol::store::{Before, Command, StoreSetup};
+use crate::failure::StoreError;
+use crate::search_terms::line;
+use crate::snapshot::{RunningCommand, Snapshot};
+use crate::undo::{CommandEnd, RanCommand, UndoStore};
+use protocol::store::{SnapshotBefore, StoreCommand, StoreSetup};
 use std::time::{Duration, Instant};
 
 /// How long a command waits for copies that are not made yet.
 const COPYING: Duration = Duration::from_millis(500);
-/// Of a command whose end nobody saw: whose changes they are cannot be told.
+/// The reason for a command whose end was not observed: its changes cannot be attributed.
 const END_UNSEEN: &str = "not covered: agentd was killed while this command ran: what was changed since \
      may be yours";
 /// Characters of a command in the list.
@@ -21,43 +21,43 @@ const WORDS: usize = 60;
 
 /// The commands of one session.
 #[derive(Debug)]
-pub(crate) struct Commands {
+pub(crate) struct CommandChanges {
     snapshot: Snapshot,
     /// The command before which the snapshot failed, and why.
     missed: Option<(u32, String)>,
-    /// What could not be written to the list: it is shown there for as long as this life lasts.
+    /// Entries that could not be written to the list; shown as long as this process lives.
     unwritten: Vec<(u32, String)>,
 }
 
-/// What the list says of all commands.
+/// The list's note about all commands.
 #[derive(Debug)]
-pub(crate) struct Cover {
+pub(crate) struct UndoCoverage {
     /// Why no command is covered here.
     pub(crate) unable: Option<&'static str>,
-    /// What of the project is not looked at.
+    /// The parts of the project that snapshots leave out.
     pub(crate) gap: Option<String>,
     /// Commands that are not in the list for want of a disk that takes them.
     pub(crate) unwritten: Vec<(u32, String)>,
 }
 
-impl Commands {
+impl CommandChanges {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let directory = setup.project_store.to_path().join("sessions").join(&setup.session.0);
         let snapshot = Snapshot::of(&directory, setup.confinement.project.to_path());
         Self { snapshot, missed: None, unwritten: Vec::new() }
     }
 
-    /// What was set aside, for people; said once.
+    /// Notes about damaged files that were moved aside, for people; returned once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
         self.snapshot.damages()
     }
 
-    pub(crate) fn cover(&self) -> Cover {
+    pub(crate) fn cover(&self) -> UndoCoverage {
         let unwritten = self.unwritten.clone();
-        Cover { unable: self.snapshot.unable(), gap: self.snapshot.gap(), unwritten }
+        UndoCoverage { unable: self.snapshot.unable(), gap: self.snapshot.gap(), unwritten }
     }
 
-    pub(crate) fn prepare(&mut self) -> Result<(), Failure> {
+    pub(crate) fn prepare(&mut self) -> Result<(), StoreError> {
         self.snapshot.prepare()
     }
 
@@ -65,18 +65,18 @@ impl Commands {
         self.snapshot.has_work()
     }
 
-    pub(crate) fn work(&mut self) -> Result<(), Failure> {
+    pub(crate) fn work(&mut self) -> Result<(), StoreError> {
         self.snapshot.work()
     }
 
     /// A command is about to run.
-    pub(crate) fn before(&mut self, command: &Command) -> Result<(), Failure> {
+    pub(crate) fn before(&mut self, command: &StoreCommand) -> Result<(), StoreError> {
         self.missed = None;
         if self.snapshot.unable().is_some() {
             return Ok(());
         }
         let number = command.call.number;
-        let open = Open::new(number, &command.tool, &line(&command.text, WORDS));
+        let open = RunningCommand::new(number, &command.tool, &line(&command.text, WORDS));
         let kept = self.snapshot.before(open, Instant::now() + COPYING);
         kept.map(drop).inspect_err(|why| self.missed = Some((number, why.message.clone())))
     }
@@ -84,26 +84,30 @@ impl Commands {
     /// A command is over.
     pub(crate) fn after(
         &mut self,
-        undo: &mut Undo,
-        command: &Command,
+        undo: &mut UndoStore,
+        command: &StoreCommand,
         ended: i64,
-        before: Before,
-    ) -> Result<(), Failure> {
+        before: SnapshotBefore,
+    ) -> Result<(), StoreError> {
         if self.snapshot.unable().is_some() {
             return Ok(());
         }
         let words = line(&command.text, WORDS);
-        let ran = Ran { call: command.call.number, tool: &command.tool, words: &words };
+        let ran = RanCommand { call: command.call.number, tool: &command.tool, words: &words };
         let found = self.find(undo, ran, ended, before);
         self.written(ran, found)
     }
 
     /// Done with it once it is on the list; where that fails it is shown there all the same.
-    fn written(&mut self, ran: Ran<'_>, done: Result<(), Failure>) -> Result<(), Failure> {
+    fn written(
+        &mut self,
+        ran: RanCommand<'_>,
+        done: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         match done {
             Ok(()) => self.snapshot.close(),
             Err(why) => {
-                let Ran { call, tool, words } = ran;
+                let RanCommand { call, tool, words } = ran;
                 let line = format!("{call} {tool} `{words}`: not covered: {}", why.message);
                 self.unwritten.push((call, line));
                 self.snapshot.step_back();
@@ -114,21 +118,23 @@ impl Commands {
 
     fn find(
         &mut self,
-        undo: &mut Undo,
-        ran: Ran<'_>,
+        undo: &mut UndoStore,
+        ran: RanCommand<'_>,
         ended: i64,
-        before: Before,
-    ) -> Result<(), Failure> {
+        before: SnapshotBefore,
+    ) -> Result<(), StoreError> {
         let number = ran.call;
         let missed = self.missed.take_if(|(missed, _)| *missed == number).map(|(_, why)| why);
         let open = self.snapshot.open()?.filter(|open| open.call == number);
         match (before, open, missed) {
-            (Before::Looked, Some(open), None) => self.settle(undo, &open, Some(ended)),
+            (SnapshotBefore::Looked, Some(open), None) => self.settle(undo, &open, Some(ended)),
             (before, _, missed) => {
                 let why = match (before, missed) {
                     (_, Some(why)) => why,
-                    (Before::Late, None) => "the look at the project took too long".to_owned(),
-                    (Before::Looked, None) => {
+                    (SnapshotBefore::Late, None) => {
+                        "the look at the project took too long".to_owned()
+                    }
+                    (SnapshotBefore::Looked, None) => {
                         "what the project was before it is not known any more".to_owned()
                     }
                 };
@@ -137,19 +143,29 @@ impl Commands {
         }
     }
 
-    /// These are under way. One that is not, and was when an earlier life ended, was cut short.
-    pub(crate) fn running(&mut self, undo: &mut Undo, calls: &[u32]) -> Result<(), Failure> {
+    /// Sets the running commands. A command of an earlier process that is not among them was cut
+    /// short.
+    pub(crate) fn running(
+        &mut self,
+        undo: &mut UndoStore,
+        calls: &[u32],
+    ) -> Result<(), StoreError> {
         match self.snapshot.open()? {
             Some(open) if !calls.contains(&open.call) => {
                 let settled = self.settle(undo, &open, None);
-                let ran = Ran { call: open.call, tool: &open.tool, words: &open.words };
+                let ran = RanCommand { call: open.call, tool: &open.tool, words: &open.words };
                 self.written(ran, settled)
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    fn settle(&mut self, undo: &mut Undo, open: &Open, ended: Option<i64>) -> Result<(), Failure> {
+    fn settle(
+        &mut self,
+        undo: &mut UndoStore,
+        open: &RunningCommand,
+        ended: Option<i64>,
+    ) -> Result<(), StoreError> {
         let found = self.snapshot.after(open, ended)?;
         let mut notes = Vec::new();
         if ended.is_none() {
@@ -164,17 +180,17 @@ impl Commands {
         if let Some(gap) = self.snapshot.gap() {
             notes.push(format!("not covered: {gap}"));
         }
-        let ran = Ran { call: open.call, tool: &open.tool, words: &open.words };
+        let ran = RanCommand { call: open.call, tool: &open.tool, words: &open.words };
         match found.changed.is_empty() && found.uncertain == 0 {
             true => undo.changed_nothing(open.call),
             false => {
-                let end = if ended.is_some() { End::Seen } else { End::Unseen };
+                let end = if ended.is_some() { CommandEnd::Seen } else { CommandEnd::Unseen };
                 undo.record(ran, end, &notes.join("; "), &found.changed)
             }
         }
     }
 
-    /// The session ends: what no command waits for is not kept for the next.
+    /// The session ends: removes the snapshot, unless a running command needs it.
     pub(crate) fn end(&mut self) {
         if matches!(self.snapshot.open(), Ok(None)) {
             self.snapshot.remove();

@@ -1,11 +1,11 @@
-//! One SQLite file that is never in the way: it is made when it is first needed, found anew when
-//! somebody took it away, and set aside when it is damaged. Used by the things that are kept.
+//! One SQLite file that cannot block a session: it is created at first use, recreated if another
+//! process removed it, and moved aside if it is damaged. Used by every part of the store.
 //!
-//! What a call changed and what it came to are written in one transaction, under the call's name:
-//! asked again, the call is told the same and nothing is done twice.
+//! A call's changes and its result are written in one transaction under the call's ID. A repeated
+//! request returns the stored result, and nothing is done twice.
 
-use crate::Answer;
-use crate::failure::{Code, Failure, is_damage};
+use crate::StoreResult;
+use crate::failure::{StoreError, StoreErrorCode, is_damage};
 use protocol::ids::CallId;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::fs::DirBuilder;
@@ -15,13 +15,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a writer of another session is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Calls of which is remembered what they came to: many times those that can be open at once.
+/// Number of calls whose results are stored: many times the number that can be open at once.
 const REMEMBERED: u32 = 10_000;
 
-/// Behind the name of one that was set aside; then comes the time.
+/// Suffix of a file that was moved aside; the time follows.
 const DAMAGED: &str = ".damaged-";
 
-/// The ledger of calls; what else is in a file, its user says.
+/// The table of calls; its user adds the other tables.
 const LEDGER: &str = "CREATE TABLE IF NOT EXISTS done (
     at INTEGER PRIMARY KEY,
     session TEXT NOT NULL,
@@ -31,12 +31,12 @@ const LEDGER: &str = "CREATE TABLE IF NOT EXISTS done (
     UNIQUE (session, call)
 );";
 
-/// What of a file outlives a loss of power.
+/// The durability of a file across a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durable {
-    /// All that was said to be kept.
+    /// Every confirmed transaction.
     Always,
-    /// Whatever the system had written by then; the file stays whole.
+    /// Only transactions that the system had written by then; the file stays intact.
     UnlessPowerFails,
 }
 
@@ -45,31 +45,31 @@ pub(crate) enum Durable {
 pub(crate) struct Database {
     path: PathBuf,
     schema: &'static str,
-    /// What it is to people: `this project's memory`.
+    /// Its name in messages: `this project's memory`.
     what: &'static str,
     durable: Durable,
-    open: Option<Open>,
-    /// What was set aside since somebody asked.
+    open: Option<OpenDatabase>,
+    /// Notes about files moved aside since the last request for them.
     damages: Vec<String>,
     /// How often that happened.
     lives: u32,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenDatabase {
     connection: Connection,
     /// The file that is open, by device and number.
     file: (u64, u64),
 }
 
 /// Why something was not done here.
-enum Trouble {
-    Failed(Failure),
+enum DatabaseError {
+    Failed(StoreError),
     /// The file is to blame, and how.
     Damaged(String),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for DatabaseError {
     fn from(error: rusqlite::Error) -> Self {
         match is_damage(&error) {
             true => Self::Damaged(error.to_string()),
@@ -78,18 +78,18 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
+impl From<StoreError> for DatabaseError {
+    fn from(failure: StoreError) -> Self {
         match failure.code {
-            Code::Damaged => Self::Damaged(failure.message),
-            Code::InvalidArguments
-            | Code::NotFound
-            | Code::TooLarge
-            | Code::DiskFull
-            | Code::Busy
-            | Code::UnknownTool
-            | Code::NotCovered
-            | Code::Io => Self::Failed(failure),
+            StoreErrorCode::Damaged => Self::Damaged(failure.message),
+            StoreErrorCode::InvalidArguments
+            | StoreErrorCode::NotFound
+            | StoreErrorCode::TooLarge
+            | StoreErrorCode::DiskFull
+            | StoreErrorCode::Busy
+            | StoreErrorCode::UnknownTool
+            | StoreErrorCode::NotCovered
+            | StoreErrorCode::Io => Self::Failed(failure),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Database {
         Self { path, schema, what, durable, open: None, damages: Vec::new(), lives: 0 }
     }
 
-    /// What was set aside, for people; said once.
+    /// Notes about damaged files that were moved aside, for people; returned once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.damages)
     }
@@ -114,21 +114,21 @@ impl Database {
         self.lives
     }
 
-    /// Takes the file away, and what belongs to it.
+    /// Removes the file and its companions.
     pub(crate) fn remove(&mut self) {
         self.open = None;
         for ending in ["", "-wal", "-shm"] {
-            // What is left is found by the next one.
+            // The next process finds the remains.
             let _ = std::fs::remove_file(with_ending(&self.path, ending));
         }
     }
 
-    /// Does a change once: if it was done for this call before, only says again what it came to.
+    /// Makes a change once: if it was made for this call before, returns the stored result.
     pub(crate) fn once(
         &mut self,
         call: &CallId,
-        change: impl Fn(&Transaction<'_>) -> Result<Answer, Failure>,
-    ) -> Result<Answer, Failure> {
+        change: impl Fn(&Transaction<'_>) -> Result<StoreResult, StoreError>,
+    ) -> Result<StoreResult, StoreError> {
         self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -149,11 +149,11 @@ impl Database {
         })
     }
 
-    /// Changes something, all of it or nothing.
+    /// Makes a change in one transaction.
     pub(crate) fn change<T>(
         &mut self,
-        change: impl Fn(&Transaction<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        change: impl Fn(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -163,7 +163,7 @@ impl Database {
         })
     }
 
-    /// What lies beside it because it was damaged, the newest first, with the second of its end.
+    /// Damaged files that were moved aside, newest first, each with the second of its move.
     pub(crate) fn set_aside_before(&self) -> Vec<(u64, PathBuf)> {
         let own = with_ending(&self.path, DAMAGED);
         let beside = self.path.parent().and_then(|parent| std::fs::read_dir(parent).ok());
@@ -180,16 +180,16 @@ impl Database {
         found
     }
 
-    /// Whether anything was ever written.
+    /// True if anything was ever written.
     pub(crate) fn is_there(&self) -> bool {
         self.path.exists()
     }
 
-    /// Looks something up. What was never written has nothing in it, and is not made for a look.
+    /// Reads. An absent file counts as empty and is not created for reading.
     pub(crate) fn look<T: Default>(
         &mut self,
         look: impl Fn(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, StoreError> {
         if !self.is_there() {
             return Ok(T::default());
         }
@@ -199,46 +199,46 @@ impl Database {
     /// Works on the file; on a new one, once, where it turns out to be damaged.
     fn with<T>(
         &mut self,
-        work: impl Fn(&mut Connection) -> Result<T, Trouble>,
-    ) -> Result<T, Failure> {
+        work: impl Fn(&mut Connection) -> Result<T, DatabaseError>,
+    ) -> Result<T, StoreError> {
         let there = file(&self.path);
         match self.opened().and_then(&work) {
             Ok(done) => return Ok(done),
-            Err(Trouble::Failed(failure)) => return Err(failure),
-            // Another session was faster, and what is there now is its new one.
-            Err(Trouble::Damaged(_)) if file(&self.path) != there => self.open = None,
-            Err(Trouble::Damaged(error)) => self.set_aside(&error)?,
+            Err(DatabaseError::Failed(failure)) => return Err(failure),
+            // Another session was faster; the file here now is its new one.
+            Err(DatabaseError::Damaged(_)) if file(&self.path) != there => self.open = None,
+            Err(DatabaseError::Damaged(error)) => self.set_aside(&error)?,
         }
         self.opened().and_then(work).map_err(|trouble| match trouble {
-            Trouble::Failed(failure) => failure,
-            Trouble::Damaged(why) => still_damaged(self.what, &why),
+            DatabaseError::Failed(failure) => failure,
+            DatabaseError::Damaged(why) => still_damaged(self.what, &why),
         })
     }
 
-    fn opened(&mut self) -> Result<&mut Connection, Trouble> {
+    fn opened(&mut self) -> Result<&mut Connection, DatabaseError> {
         let there = file(&self.path);
-        // Another session may have set it aside, or a person removed it: what is written to a file
-        // that nobody finds is lost.
+        // Another session may have moved the file aside, or a person removed it; writes to a
+        // removed file would be lost.
         if self.open.as_ref().is_none_or(|open| there != Some(open.file)) {
             self.open = None;
             let connection = self.connect()?;
             let Some(file) = file(&self.path) else {
-                return Err(Trouble::Failed(gone(&self.path)));
+                return Err(DatabaseError::Failed(gone(&self.path)));
             };
-            return Ok(&mut self.open.insert(Open { connection, file }).connection);
+            return Ok(&mut self.open.insert(OpenDatabase { connection, file }).connection);
         }
         match &mut self.open {
             Some(open) => Ok(&mut open.connection),
-            None => Err(Trouble::Failed(gone(&self.path))),
+            None => Err(DatabaseError::Failed(gone(&self.path))),
         }
     }
 
-    fn connect(&self) -> Result<Connection, Trouble> {
+    fn connect(&self) -> Result<Connection, DatabaseError> {
         if let Some(directory) = self.path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| {
                 let message = format!("{}: {error}", directory.display());
-                Trouble::Failed(Failure::new(
-                    Code::Io,
+                DatabaseError::Failed(StoreError::new(
+                    StoreErrorCode::Io,
                     message,
                     "Go on without it, and tell the person.",
                 ))
@@ -246,7 +246,7 @@ impl Database {
         }
         // Something that is no file is in the way as much as a file that is no database.
         if self.path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-            return Err(Trouble::Damaged("it is no regular file".to_owned()));
+            return Err(DatabaseError::Damaged("it is no regular file".to_owned()));
         }
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(PATIENCE)?;
@@ -257,19 +257,19 @@ impl Database {
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "temp_store", "memory")?;
-        // A schema of somebody else's making must not run what it likes.
+        // A schema from another program must not run its own triggers.
         connection.pragma_update(None, "trusted_schema", false)?;
         let whole: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if whole != "ok" {
-            return Err(Trouble::Damaged(whole));
+            return Err(DatabaseError::Damaged(whole));
         }
         connection.execute_batch(LEDGER)?;
         connection.execute_batch(self.schema)?;
         Ok(connection)
     }
 
-    /// Moves the file away under a name of its own, with what belongs to it.
-    fn set_aside(&mut self, why: &str) -> Result<(), Failure> {
+    /// Moves the file and its companions to a unique name.
+    fn set_aside(&mut self, why: &str) -> Result<(), StoreError> {
         self.open = None;
         let kept = free_name(&self.path);
         for ending in ["", "-wal", "-shm"] {
@@ -278,8 +278,8 @@ impl Database {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    return Err(Failure::new(
-                        Code::Damaged,
+                    return Err(StoreError::new(
+                        StoreErrorCode::Damaged,
                         format!("{} is damaged and cannot be moved: {error}", from.display()),
                         "Go on without it, and tell the person.",
                     ));
@@ -296,12 +296,12 @@ impl Database {
     }
 }
 
-/// What a call came to, if it was done before.
-fn done(transaction: &Transaction<'_>, call: &CallId) -> rusqlite::Result<Option<Answer>> {
+/// The stored result of a call, if there is one.
+fn done(transaction: &Transaction<'_>, call: &CallId) -> rusqlite::Result<Option<StoreResult>> {
     let found = transaction.query_row(
         "SELECT text, summary FROM done WHERE session = ?1 AND call = ?2",
         params![call.session.0, call.number],
-        |row| Ok(Answer { text: row.get(0)?, summary: row.get(1)? }),
+        |row| Ok(StoreResult { text: row.get(0)?, summary: row.get(1)? }),
     );
     found.optional()
 }
@@ -310,17 +310,17 @@ fn file(path: &Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
 }
 
-fn still_damaged(what: &str, why: &str) -> Failure {
+fn still_damaged(what: &str, why: &str) -> StoreError {
     let message = format!("{what} is damaged ({why}), and so was the new one");
-    Failure::new(Code::Damaged, message, "Go on without it, and tell the person.")
+    StoreError::new(StoreErrorCode::Damaged, message, "Go on without it, and tell the person.")
 }
 
-fn gone(path: &Path) -> Failure {
+fn gone(path: &Path) -> StoreError {
     let message = format!("{} was taken away as it was opened", path.display());
-    Failure::new(Code::Io, message, "Try again.")
+    StoreError::new(StoreErrorCode::Io, message, "Try again.")
 }
 
-/// A name beside it that nobody has.
+/// An unused name next to it.
 fn free_name(path: &Path) -> PathBuf {
     let now = now();
     let names = (0u32..).map(|number| match number {

@@ -1,6 +1,6 @@
-//! What a project says to whoever works in it: its `AGENTS.md`, or `CLAUDE.md` where it has none.
+//! A project's instructions for agents: its `AGENTS.md`, or `CLAUDE.md` if it has none.
 
-use crate::texts;
+use crate::read_text;
 use std::path::Path;
 
 /// Longest text in bytes. It goes with every request.
@@ -8,12 +8,12 @@ const LONGEST: usize = 64 << 10;
 /// The first that is there holds.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// The instructions of a project as a part of what the model is told first, and what was wrong
-/// with files that could not be used.
+/// The project's instructions, as part of the text after the system prompt, and the problems of
+/// unusable files.
 pub(crate) fn of(project: &Path) -> (Option<String>, Vec<String>) {
     let mut troubles = Vec::new();
     for name in NAMES {
-        match texts::read(&project.join(name), LONGEST) {
+        match read_text::read(&project.join(name), LONGEST) {
             Ok(Some(text)) if !text.trim().is_empty() => {
                 let text = text.trim();
                 let part = format!(

@@ -1,58 +1,57 @@
-//! What a session and its project keep beside the conversation: memory, skills, and what the
-//! project says to whoever works in it. Used by `agentd-store` only.
+//! Data that a session and its project keep besides the conversation: memory, skills, instructions,
+//! undo and cached results. Used by `agentd-store` only.
 //!
-//! [`Store::step`] takes a word of the supervisor and says what follows. The files: `database` is
-//! one SQLite file that is never in the way, `memory` the three scopes of it, `instructions` and
-//! `skills` are read from `texts` that people wrote, with `front` before them; `terms` is what is
-//! looked for, `undo` the copies of what file tools change, `found` how they are made, `commands` what
-//! commands changed, by the `snapshot` that was made before them, `cache` what
-//! queries were answered before, `fresh` the proof that it still holds, `failure` what a call is told
-//! that could not be done.
+//! [`Store::step`] takes a message of the supervisor and returns the answers. The files: `database`
+//! is one SQLite file that cannot block a session; `memory` has three scopes; `instructions` and
+//! `skills` read `read_text` that people wrote, with `front_matter` for the front matter; `search_terms` parses
+//! search terms; `undo` holds the copies for undoing file tools, made by `file_copy`; `commands`
+//! records changes of commands, by the `snapshot` taken before them; `cache` holds results of
+//! queries, and `validate` validates them; `failure` is the error of a call.
 //!
-//! What always holds: a call is done once, however often it is asked for, since what it changed
-//! and what it came to are written together under its name; a file that is damaged is set aside
-//! and never overwritten; nothing of one project is seen from another, which has its own directory.
+//! Invariants: a call is done once, however often it is requested, since its changes and its result
+//! are written together under its ID; a damaged file is moved aside and never overwritten; projects
+//! have separate directories, so that no project sees another's data.
 
 mod cache;
 mod commands;
 mod database;
 mod failure;
-mod found;
-mod fresh;
-mod front;
+mod file_copy;
+mod front_matter;
 mod instructions;
 mod memory;
+mod read_text;
+mod search_terms;
 mod skills;
 mod snapshot;
-mod terms;
-mod texts;
 mod undo;
+mod validate;
 
-use cache::Cache;
-use commands::Commands;
-use failure::{Code, Failure};
+use cache::ResultCache;
+use commands::CommandChanges;
+use failure::{StoreError, StoreErrorCode};
 use memory::Memory;
 use protocol::call::{Call, Outcome, ToolResult};
+use protocol::log::{LogLevel, LogLine};
 use protocol::store::{FromStore, StoreSetup, ToStore};
-use protocol::upkeep::{LogLevel, LogLine};
 use skills::Skills;
 use std::path::PathBuf;
-use undo::Undo;
+use undo::UndoStore;
 
 /// Everything that one session's store holds.
 #[derive(Debug)]
 pub struct Store {
     memory: Memory,
     skills: Skills,
-    undo: Undo,
-    commands: Commands,
-    cache: Cache,
+    undo: UndoStore,
+    commands: CommandChanges,
+    cache: ResultCache,
     project: PathBuf,
 }
 
-/// What a call came to that could be done.
+/// The result of a call that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Answer {
+struct StoreResult {
     /// For the model.
     text: String,
     /// One short line for the screen.
@@ -60,24 +59,25 @@ struct Answer {
 }
 
 impl Store {
-    /// Opens nothing yet: what is not asked for is not made.
+    /// Opens no file yet: files are created at first use.
     #[must_use]
     pub fn new(setup: &StoreSetup) -> Self {
         let project = setup.confinement.project.to_path();
         let home = setup.confinement.home.as_ref().map(|home| home.to_path());
         let skills = Skills::of(project.clone(), home);
-        let (memory, undo, cache) = (Memory::of(setup), Undo::of(setup), Cache::of(setup));
-        Self { memory, skills, undo, commands: Commands::of(setup), cache, project }
+        let (memory, undo, cache) =
+            (Memory::of(setup), UndoStore::of(setup), ResultCache::of(setup));
+        Self { memory, skills, undo, commands: CommandChanges::of(setup), cache, project }
     }
 
-    /// What the model is told beside the system prompt, and what of it could not be read.
+    /// The text that follows the system prompt, and the files that could not be read.
     #[must_use]
     pub fn foreword(&self) -> Vec<FromStore> {
         let (instructions, mut troubles) = instructions::of(&self.project);
         let (skills, others) = self.skills.told();
         troubles.extend(others);
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
-        let text = terms::visible(&parts.join("\n"));
+        let text = search_terms::visible(&parts.join("\n"));
         troubles.into_iter().map(warn).chain([FromStore::Foreword(text)]).collect()
     }
 
@@ -141,13 +141,13 @@ impl Store {
         }
     }
 
-    /// Whether there is something to be done while nobody asks for anything.
+    /// True if there is background work.
     #[must_use]
     pub fn has_work(&self) -> bool {
         self.commands.has_work()
     }
 
-    /// Does some of it; what there is to say of that.
+    /// Does a piece of background work; returns its log messages.
     pub fn work(&mut self) -> Vec<FromStore> {
         let done = self.commands.work();
         self.followed(done, None)
@@ -158,22 +158,26 @@ impl Store {
         self.commands.end();
     }
 
-    /// The answer to what has to do with commands.
-    fn followed(&mut self, done: Result<(), Failure>, answer: Option<FromStore>) -> Vec<FromStore> {
+    /// The answer to a message about commands.
+    fn followed(
+        &mut self,
+        done: Result<(), StoreError>,
+        answer: Option<FromStore>,
+    ) -> Vec<FromStore> {
         let failed = done.err().map(|failure| format!("what commands change: {failure}"));
         let damages = self.commands.damages().into_iter().chain(self.undo.damages());
         damages.chain(failed).map(warn).chain(answer).collect()
     }
 
-    /// The answer to what no call waits for: what went wrong is for the log.
-    fn said(&mut self, done: Result<(), Failure>, answer: FromStore) -> Vec<FromStore> {
+    /// The answer to a message that no call waits for; errors go to the log.
+    fn said(&mut self, done: Result<(), StoreError>, answer: FromStore) -> Vec<FromStore> {
         let failed = done.err().map(|failure| format!("what could be undone: {failure}"));
         let said = self.undo.damages().into_iter().chain(failed).map(warn);
         said.chain([answer]).collect()
     }
 
     /// The same, of answers that are kept.
-    fn noted(&mut self, done: Result<(), Failure>, answer: Option<FromStore>) -> Vec<FromStore> {
+    fn noted(&mut self, done: Result<(), StoreError>, answer: Option<FromStore>) -> Vec<FromStore> {
         let failed = done.err().map(|failure| format!("what was read before: {failure}"));
         self.cache.damages().into_iter().chain(failed).map(warn).chain(answer).collect()
     }
@@ -186,8 +190,8 @@ impl Store {
             "undo_list" => self.undo.list(call, &self.commands.cover()),
             "skill_list" => Ok(self.skills.list()),
             "skill_activate" => self.skills.activate(call),
-            other => Err(Failure::new(
-                Code::UnknownTool,
+            other => Err(StoreError::new(
+                StoreErrorCode::UnknownTool,
                 format!("{other} is no tool of the store"),
                 "This is a fault of agentd; go on without it.",
             )),
@@ -195,7 +199,7 @@ impl Store {
         let mut result = result(&call.tool, done);
         let mut said = Vec::new();
         for damage in self.memory.damages().into_iter().chain(self.undo.damages()) {
-            // Whoever asked is told, and so is the log.
+            // The error goes to the caller and to the log.
             result.text = format!("Note: {damage}\n{}", result.text);
             said.push(warn(damage));
         }
@@ -204,19 +208,19 @@ impl Store {
     }
 }
 
-fn result(tool: &str, done: Result<Answer, Failure>) -> ToolResult {
+fn result(tool: &str, done: Result<StoreResult, StoreError>) -> ToolResult {
     match done {
-        Ok(Answer { text, summary }) => {
-            let (text, summary) = (terms::visible(&text), terms::visible(&summary));
+        Ok(StoreResult { text, summary }) => {
+            let (text, summary) = (search_terms::visible(&text), search_terms::visible(&summary));
             ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code: None }
         }
-        Err(Failure { code, message, hint }) => ToolResult {
+        Err(StoreError { code, message, hint }) => ToolResult {
             outcome: Outcome::Failed,
-            text: terms::visible(&format!(
+            text: search_terms::visible(&format!(
                 "Error [{}] {tool}: {message}\nHint: {hint}",
                 code.name()
             )),
-            summary: terms::visible(&format!("{tool}: {message}")),
+            summary: search_terms::visible(&format!("{tool}: {message}")),
             is_error: true,
             code: Some(code.name().to_owned()),
         },

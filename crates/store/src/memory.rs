@@ -1,16 +1,16 @@
-//! What the model was told to remember, in three scopes: this session, this project, this person.
-//! Each scope is a file of its own, so that nothing of one project is in reach of another.
+//! Texts that the model was asked to remember, in three scopes: session, project, user. Each scope
+//! is a file of its own, so that no project can reach another's.
 
-use crate::Answer;
+use crate::StoreResult;
 use crate::database::{Database, Durable, now};
-use crate::failure::{Code, Failure, arguments};
-use crate::terms::{line, query};
+use crate::failure::{StoreError, StoreErrorCode, arguments};
+use crate::search_terms::{line, query};
 use protocol::call::Call;
 use protocol::store::StoreSetup;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
 
-/// Longest text in characters. What is longer is a document, and belongs in a file.
+/// Maximum length of a text in characters. Longer texts are documents and belong in files.
 const LONGEST: usize = 4_000;
 /// Most texts of a scope. A search shows twenty.
 const MOST: u32 = 10_000;
@@ -37,15 +37,15 @@ END;";
 /// Where something is remembered, the narrowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Scope {
+enum MemoryScope {
     Session,
     Project,
     User,
 }
 
-const SCOPES: [Scope; 3] = [Scope::Session, Scope::Project, Scope::User];
+const SCOPES: [MemoryScope; 3] = [MemoryScope::Session, MemoryScope::Project, MemoryScope::User];
 
-impl Scope {
+impl MemoryScope {
     fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -65,27 +65,27 @@ impl Scope {
 }
 
 #[derive(Debug, Deserialize)]
-struct Add {
+struct MemoryAdd {
     text: String,
-    scope: Option<Scope>,
+    scope: Option<MemoryScope>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Remove {
+struct MemoryRemove {
     id: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Search {
+struct MemorySearch {
     query: String,
-    scope: Option<Scope>,
+    scope: Option<MemoryScope>,
     limit: Option<u32>,
 }
 
 /// One text that was found.
 #[derive(Debug, Clone, PartialEq)]
-struct Found {
-    scope: Scope,
+struct MemoryHit {
+    scope: MemoryScope,
     id: i64,
     text: String,
     /// The better the lower.
@@ -127,29 +127,29 @@ impl Memory {
         }
     }
 
-    fn file(&mut self, scope: Scope) -> &mut Database {
+    fn file(&mut self, scope: MemoryScope) -> &mut Database {
         match scope {
-            Scope::Session => &mut self.session,
-            Scope::Project => &mut self.project,
-            Scope::User => &mut self.user,
+            MemoryScope::Session => &mut self.session,
+            MemoryScope::Project => &mut self.project,
+            MemoryScope::User => &mut self.user,
         }
     }
 
-    /// What was set aside, for people; said once.
+    /// Notes about damaged files that were moved aside, for people; returned once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
         SCOPES.into_iter().flat_map(|scope| self.file(scope).damages()).collect()
     }
 
-    pub(crate) fn add(&mut self, call: &Call) -> Result<Answer, Failure> {
-        let Add { text, scope } = arguments(&call.input)?;
-        let (text, scope) = (text.trim(), scope.unwrap_or(Scope::Project));
+    pub(crate) fn add(&mut self, call: &Call) -> Result<StoreResult, StoreError> {
+        let MemoryAdd { text, scope } = arguments(&call.input)?;
+        let (text, scope) = (text.trim(), scope.unwrap_or(MemoryScope::Project));
         if text.is_empty() {
-            return Err(Failure::invalid("text is empty", "Say what to remember."));
+            return Err(StoreError::invalid("text is empty", "Say what to remember."));
         }
         let length = text.chars().count();
         if length > LONGEST {
-            return Err(Failure::new(
-                Code::TooLarge,
+            return Err(StoreError::new(
+                StoreErrorCode::TooLarge,
                 format!("text has {length} characters; the most is {LONGEST}"),
                 "Say it shorter, or write a file and remember where it is.",
             ));
@@ -158,8 +158,8 @@ impl Memory {
             let count: u32 =
                 transaction.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
             if count >= MOST {
-                return Err(Failure::new(
-                    Code::TooLarge,
+                return Err(StoreError::new(
+                    StoreErrorCode::TooLarge,
                     format!("the memory of this {} holds {MOST} texts", scope.name()),
                     "Find with memory_search what is of no use any more, and remove it.",
                 ));
@@ -169,19 +169,19 @@ impl Memory {
                 params![i64::try_from(now()).unwrap_or(i64::MAX), text],
             )?;
             let id = format!("{}{}", scope.letter(), transaction.last_insert_rowid());
-            Ok(Answer {
+            Ok(StoreResult {
                 text: format!("remembered as {id} ({})\n", scope.name()),
                 summary: format!("{id}: {}", line(text, 60)),
             })
         })
     }
 
-    pub(crate) fn remove(&mut self, call: &Call) -> Result<Answer, Failure> {
-        let Remove { id } = arguments(&call.input)?;
+    pub(crate) fn remove(&mut self, call: &Call) -> Result<StoreResult, StoreError> {
+        let MemoryRemove { id } = arguments(&call.input)?;
         let (scope, number) = parse(&id)?;
         let unknown = || {
-            Failure::new(
-                Code::NotFound,
+            StoreError::new(
+                StoreErrorCode::NotFound,
                 format!("nothing is remembered as {id}"),
                 "memory_search shows the ids.",
             )
@@ -193,20 +193,20 @@ impl Memory {
                 })
                 .optional()?;
             let text = text.ok_or_else(unknown)?;
-            Ok(Answer {
+            Ok(StoreResult {
                 text: format!("forgot {id}: {text}\n"),
                 summary: format!("forgot {id}: {}", line(&text, 60)),
             })
         })
     }
 
-    pub(crate) fn search(&mut self, call: &Call) -> Result<Answer, Failure> {
-        let Search { query: wanted, scope, limit } = arguments(&call.input)?;
+    pub(crate) fn search(&mut self, call: &Call) -> Result<StoreResult, StoreError> {
+        let MemorySearch { query: wanted, scope, limit } = arguments(&call.input)?;
         let Some(terms) = query(&wanted) else {
-            return Err(Failure::invalid("query holds no word", "Say what to look for."));
+            return Err(StoreError::invalid("query holds no word", "Say what to look for."));
         };
         let limit = limit.unwrap_or(FOUND).clamp(1, FOUND_MOST);
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<MemoryHit> = Vec::new();
         for scope in SCOPES.into_iter().filter(|one| scope.is_none_or(|only| only == *one)) {
             found.extend(self.file(scope).look(|connection| texts(connection, scope, &terms))?);
         }
@@ -218,7 +218,7 @@ impl Memory {
             true => format!("nothing is remembered of {wanted:?}\n"),
             false => found
                 .iter()
-                .map(|Found { scope, id, text, rank: _ }| {
+                .map(|MemoryHit { scope, id, text, rank: _ }| {
                     format!("{}{id} ({}): {text}\n", scope.letter(), scope.name())
                 })
                 .collect(),
@@ -228,28 +228,32 @@ impl Memory {
             text.push_str(&format!("[… {more} more left out; raise limit or say more …]\n"));
         }
         let summary = format!("{all} texts of {:?}", line(&wanted, 60));
-        Ok(Answer { text, summary })
+        Ok(StoreResult { text, summary })
     }
 }
 
 /// All texts of a scope that hold one of the terms.
-fn texts(connection: &Connection, scope: Scope, terms: &str) -> rusqlite::Result<Vec<Found>> {
+fn texts(
+    connection: &Connection,
+    scope: MemoryScope,
+    terms: &str,
+) -> rusqlite::Result<Vec<MemoryHit>> {
     let mut rows = connection.prepare(
         "SELECT memory.id, memory.text, bm25(words) FROM words \
          JOIN memory ON memory.id = words.rowid WHERE words MATCH ?1 ORDER BY bm25(words) LIMIT ?2",
     )?;
     let found = rows.query_map(params![terms, MOST], |row| {
-        Ok(Found { scope, id: row.get(0)?, text: row.get(1)?, rank: row.get(2)? })
+        Ok(MemoryHit { scope, id: row.get(0)?, text: row.get(1)?, rank: row.get(2)? })
     })?;
     found.collect()
 }
 
 /// The scope and the number of an id.
-fn parse(id: &str) -> Result<(Scope, i64), Failure> {
+fn parse(id: &str) -> Result<(MemoryScope, i64), StoreError> {
     let scope = SCOPES.into_iter().find(|scope| id.starts_with(scope.letter()));
     let number = id.get(1..).and_then(|number| number.parse().ok());
     scope.zip(number).ok_or_else(|| {
-        Failure::invalid(
+        StoreError::invalid(
             format!("{id:?} is no id"),
             "An id is a letter and a number, as p12; memory_search shows them.",
         )

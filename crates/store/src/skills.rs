@@ -1,11 +1,11 @@
 //! Skills: instructions for one kind of task, each a directory with a `SKILL.md`, loaded only when
 //! the model asks for one. A project's skill takes the place of a person's of the same name.
 
-use crate::Answer;
-use crate::failure::{Code, Failure, arguments};
-use crate::front::front;
-use crate::terms::line;
-use crate::texts;
+use crate::StoreResult;
+use crate::failure::{StoreError, StoreErrorCode, arguments};
+use crate::front_matter::front;
+use crate::read_text;
+use crate::search_terms::line;
 use protocol::call::Call;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Longest `SKILL.md` in bytes.
 const LONGEST: usize = 256 << 10;
-/// Most skills of one directory that are looked at.
+/// Maximum number of skills read from one directory.
 const MOST: usize = 200;
-/// Most skills that the model is told of first; the others it finds with `skill_list`.
+/// Maximum number of skills in the text after the system prompt; the model finds the others with
+/// `skill_list`.
 const TOLD: usize = 40;
 /// Longest description in characters.
 const DESCRIPTION: usize = 400;
@@ -24,12 +25,12 @@ const PLACES: [&str; 2] = [".agents/skills", ".claude/skills"];
 
 /// Whose a skill is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum SkillOwner {
     Project,
     User,
 }
 
-impl Whose {
+impl SkillOwner {
     fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -38,18 +39,18 @@ impl Whose {
     }
 }
 
-/// One that can be used.
+/// A usable skill.
 #[derive(Debug, Clone)]
 struct Skill {
-    whose: Whose,
+    whose: SkillOwner,
     directory: PathBuf,
     description: String,
     body: String,
 }
 
-/// What was found.
+/// The skills of a search.
 #[derive(Debug, Default)]
-struct Shelf {
+struct FoundSkills {
     skills: BTreeMap<String, Skill>,
     troubles: Vec<String>,
 }
@@ -62,7 +63,7 @@ pub(crate) struct Skills {
 }
 
 #[derive(Debug, Deserialize)]
-struct Activate {
+struct SkillActivate {
     name: String,
     arguments: Option<String>,
 }
@@ -73,10 +74,10 @@ impl Skills {
     }
 
     /// Reads them as they are now.
-    fn look(&self) -> Shelf {
-        let mut shelf = Shelf::default();
-        let home = self.home.iter().map(|home| (Whose::User, home));
-        for (whose, root) in std::iter::once((Whose::Project, &self.project)).chain(home) {
+    fn look(&self) -> FoundSkills {
+        let mut shelf = FoundSkills::default();
+        let home = self.home.iter().map(|home| (SkillOwner::User, home));
+        for (whose, root) in std::iter::once((SkillOwner::Project, &self.project)).chain(home) {
             for place in PLACES {
                 shelf.add_all(whose, &root.join(place));
             }
@@ -84,10 +85,10 @@ impl Skills {
         shelf
     }
 
-    /// The part of what the model is told first, and what was wrong with skills that cannot be
-    /// used.
+    /// The section on skills in the text after the system prompt, and the problems of unusable
+    /// skills.
     pub(crate) fn told(&self) -> (Option<String>, Vec<String>) {
-        let Shelf { skills, troubles } = self.look();
+        let FoundSkills { skills, troubles } = self.look();
         if skills.is_empty() {
             return (None, troubles);
         }
@@ -103,8 +104,8 @@ impl Skills {
         (Some(text), troubles)
     }
 
-    pub(crate) fn list(&self) -> Answer {
-        let Shelf { skills, troubles } = self.look();
+    pub(crate) fn list(&self) -> StoreResult {
+        let FoundSkills { skills, troubles } = self.look();
         let mut text: String = skills
             .iter()
             .map(|(name, skill)| {
@@ -118,12 +119,12 @@ impl Skills {
             );
         }
         troubles.iter().for_each(|trouble| text.push_str(&format!("[not usable: {trouble}]\n")));
-        Answer { text, summary: format!("{} skills", skills.len()) }
+        StoreResult { text, summary: format!("{} skills", skills.len()) }
     }
 
-    pub(crate) fn activate(&self, call: &Call) -> Result<Answer, Failure> {
-        let Activate { name, arguments: given } = arguments(&call.input)?;
-        let Shelf { skills, troubles } = self.look();
+    pub(crate) fn activate(&self, call: &Call) -> Result<StoreResult, StoreError> {
+        let SkillActivate { name, arguments: given } = arguments(&call.input)?;
+        let FoundSkills { skills, troubles } = self.look();
         let Some(skill) = skills.get(name.trim()) else {
             let known: Vec<&str> = skills.keys().map(String::as_str).take(TOLD).collect();
             let broken = troubles.iter().find(|trouble| trouble.contains(name.trim()));
@@ -136,7 +137,7 @@ impl Skills {
                 false => format!("There are: {}.", known.join(", ")),
             };
             let message = format!("there is no skill {:?}{why}", line(&name, 60));
-            return Err(Failure::new(Code::NotFound, message, hint));
+            return Err(StoreError::new(StoreErrorCode::NotFound, message, hint));
         };
         let given = given.unwrap_or_default();
         let body = match (skill.body.contains("$ARGUMENTS"), given.as_str()) {
@@ -150,12 +151,12 @@ impl Skills {
             skill.directory.display(),
             body.trim()
         );
-        Ok(Answer { text, summary: format!("skill {}", line(&name, 60)) })
+        Ok(StoreResult { text, summary: format!("skill {}", line(&name, 60)) })
     }
 }
 
-impl Shelf {
-    fn add_all(&mut self, whose: Whose, place: &Path) {
+impl FoundSkills {
+    fn add_all(&mut self, whose: SkillOwner, place: &Path) {
         let entries = match std::fs::read_dir(place) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
@@ -182,9 +183,9 @@ impl Shelf {
 }
 
 /// The skill in a directory; none where it holds no `SKILL.md`.
-fn read(whose: Whose, directory: &Path) -> Result<Option<(String, Skill)>, String> {
+fn read(whose: SkillOwner, directory: &Path) -> Result<Option<(String, Skill)>, String> {
     let text = match directory.is_dir() {
-        true => texts::read(&directory.join("SKILL.md"), LONGEST)?,
+        true => read_text::read(&directory.join("SKILL.md"), LONGEST)?,
         false => None,
     };
     let Some(text) = text else { return Ok(None) };

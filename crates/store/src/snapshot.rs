@@ -1,33 +1,35 @@
-//! A project's files as they were before a command: what is needed to find what it changed, and to put
-//! it back. For `commands`.
+//! A project's files before a command: the data needed to find the command's changes, and to revert
+//! them. For `commands`.
 //!
-//! What a look at the names shows is compared with what is known, and only what is otherwise is read.
-//! Copies are made in small steps, while nobody waits: a command waits for a look at the names and a
-//! bounded time of copying. All of it lies in a file, so that it outlives this process; nothing of it
-//! is written to disk at once, since a loss of power ends what it is for.
+//! A scan of the file names and stamps is compared with the stored state; only differing files are
+//! read. Copies are made in small steps in the background: a command waits for one scan and a
+//! bounded time of copying. Everything is stored in a file, so that it outlives this process. The
+//! file is not synced, since a loss of power also ends the commands it serves.
 
+mod capture;
 mod change;
 mod compare;
+mod format;
 mod ignored;
-mod keeping;
-mod looking;
-mod place;
+mod path;
 mod tree;
 
-pub(crate) use change::{Before, Changed, Found};
+pub(crate) use change::{ChangedFile, CommandEffects, ContentBefore};
 
 use crate::database::{Database, Durable};
-use crate::failure::{Code, Failure};
-use crate::fresh;
-use compare::{Copy, Entry, Evidence, Index, Proof, Why, suspects};
-use keeping::{SCHEMA, Written};
-use looking::{By, Name};
-use place::Place;
+use crate::failure::{StoreError, StoreErrorCode};
+use crate::validate;
+use capture::{ChangedBy, InspectedName};
+use compare::{
+    Index, NewNameEvidence, NoCopyReason, SnapshotEntry, StampProof, StoredCopy, suspects,
+};
+use format::{SCHEMA, SnapshotRow};
+use path::ProjectPath;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tree::{Kind, Seen, Tree};
+use tree::{EntryKind, ProjectTree, TreeEntry};
 
 /// Largest file of which a copy is kept.
 const LARGEST: u64 = 256 << 10;
@@ -47,43 +49,43 @@ const READING: Duration = Duration::from_secs(1);
 pub(crate) struct Snapshot {
     file: Database,
     project: PathBuf,
-    /// The filesystem, where changes can be told on it; else why not.
+    /// The filesystem, if changes can be detected on it; otherwise the reason why not.
     device: Result<u64, &'static str>,
-    state: State,
-    pace: Pace,
-    /// How often the file had been set aside when what is known was read from it.
+    state: SnapshotState,
+    pace: BackgroundCopies,
+    /// How often the file had been moved aside when the state was read from it.
     lives: u32,
 }
 
-/// Whether copies are made while nobody asks for anything.
+/// Whether copies are made in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
+enum BackgroundCopies {
     Free,
-    /// A command runs: what it has changed already would pass for what was there before it.
+    /// Paused while a command runs: its changes so far would be taken for the state before it.
     Held,
 }
 
 #[derive(Debug)]
-enum State {
-    /// Nobody has asked for it.
+enum SnapshotState {
+    /// Not yet requested.
     Idle,
-    Known(Known),
+    Known(KnownTree),
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownTree {
     index: Index,
-    /// What is to be copied.
+    /// Files to copy.
     pending: BTreeSet<OsString>,
-    /// What the file does not say yet, beside that.
+    /// State that is not yet in the file, besides the copies.
     unwritten: BTreeSet<OsString>,
     /// Bytes of all copies.
     held: u64,
 }
 
-/// A command that runs, or did when it was last heard of.
+/// A command that runs, or ran when last reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct RunningCommand {
     pub(crate) call: u32,
     pub(crate) tool: String,
     pub(crate) words: String,
@@ -91,7 +93,7 @@ pub(crate) struct Open {
     since: i64,
 }
 
-impl Open {
+impl RunningCommand {
     pub(crate) fn new(call: u32, tool: &str, words: &str) -> Self {
         Self { call, tool: tool.to_owned(), words: words.to_owned(), since: 0 }
     }
@@ -104,94 +106,110 @@ impl Snapshot {
             Database::at(directory.join("snapshot.db"), SCHEMA, what, Durable::UnlessPowerFails);
         let device = match directory.starts_with(&project) {
             true => Err("agentd's own files lie in this project"),
-            false => fresh::filesystem(&project)
+            false => validate::filesystem(&project)
                 .ok_or("on this file system a change cannot be told by a file's times"),
         };
-        Self { file, project, device, state: State::Idle, pace: Pace::Free, lives: 0 }
+        Self {
+            file,
+            project,
+            device,
+            state: SnapshotState::Idle,
+            pace: BackgroundCopies::Free,
+            lives: 0,
+        }
     }
 
-    /// What was set aside, for people; said once.
+    /// Notes about damaged files that were moved aside, for people; returned once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
         self.file.damages()
     }
 
     /// A command may come: it is made ready in [`Self::work`].
-    pub(crate) fn prepare(&mut self) -> Result<(), Failure> {
-        let ready = matches!(self.state, State::Known(_)) || self.device.is_err();
-        // What was before a command that runs is not looked at anew.
+    pub(crate) fn prepare(&mut self) -> Result<(), StoreError> {
+        let ready = matches!(self.state, SnapshotState::Known(_)) || self.device.is_err();
+        // While a command runs, the state before it is not scanned again.
         if ready || self.open()?.is_some() {
             return Ok(());
         }
         self.look().map(drop)
     }
 
-    /// Whether there is something to be copied.
+    /// True if there are files to copy.
     pub(crate) fn has_work(&self) -> bool {
-        self.pace == Pace::Free && self.is_pending()
+        self.pace == BackgroundCopies::Free && self.is_pending()
     }
 
     fn is_pending(&self) -> bool {
-        matches!(&self.state, State::Known(known) if !known.pending.is_empty())
+        matches!(&self.state, SnapshotState::Known(known) if !known.pending.is_empty())
     }
 
-    /// Copies some of what is to be copied.
-    pub(crate) fn work(&mut self) -> Result<(), Failure> {
+    /// Copies some of the files to copy.
+    pub(crate) fn work(&mut self) -> Result<(), StoreError> {
         let done = self.step();
         if done.is_err() {
-            // What the file says and what is in memory may be two things now.
-            self.state = State::Idle;
+            // The file and the state in memory may differ now.
+            self.state = SnapshotState::Idle;
         }
         done
     }
 
-    /// Brings it up to date before a command, in a bounded time; what could not be copied in it is
-    /// not covered. An error says why nothing is.
-    pub(crate) fn before(&mut self, open: Open, until: Instant) -> Result<Open, Failure> {
-        self.pace = Pace::Held;
+    /// Updates the snapshot before a command, within a bounded time; files not copied in that time
+    /// are not covered. An error says why nothing is covered.
+    pub(crate) fn before(
+        &mut self,
+        open: RunningCommand,
+        until: Instant,
+    ) -> Result<RunningCommand, StoreError> {
+        self.pace = BackgroundCopies::Held;
         let taken = self.taken(open, until);
         if taken.is_err() {
-            self.state = State::Idle;
+            self.state = SnapshotState::Idle;
         }
         taken
     }
 
-    fn taken(&mut self, open: Open, until: Instant) -> Result<Open, Failure> {
-        let open = Open { since: self.look()?, ..open };
+    fn taken(
+        &mut self,
+        open: RunningCommand,
+        until: Instant,
+    ) -> Result<RunningCommand, StoreError> {
+        let open = RunningCommand { since: self.look()?, ..open };
         while self.is_pending() && Instant::now() < until {
             self.step()?;
         }
-        let State::Known(known) = &mut self.state else { return Ok(open) };
+        let SnapshotState::Known(known) = &mut self.state else { return Ok(open) };
         let rows = known.unwritten.iter().chain(&known.pending);
-        let rows: Vec<_> = rows.map(|path| Written::of(path, known.index.get(path))).collect();
-        keeping::write(&mut self.file, &rows, Some(&open))?;
+        let rows: Vec<_> = rows.map(|path| SnapshotRow::of(path, known.index.get(path))).collect();
+        format::write(&mut self.file, &rows, Some(&open))?;
         known.unwritten.clear();
         match self.lives == self.file.lives() {
             true => Ok(open),
-            // Most of what was kept is in the one that was set aside.
-            false => Err(Failure::new(Code::Damaged, "the copies were damaged", "")),
+            // Most copies were in the file that was moved aside.
+            false => Err(StoreError::new(StoreErrorCode::Damaged, "the copies were damaged", "")),
         }
     }
 
     /// The command that is not known to be over.
-    pub(crate) fn open(&mut self) -> Result<Option<Open>, Failure> {
-        keeping::open(&mut self.file)
+    pub(crate) fn open(&mut self) -> Result<Option<RunningCommand>, StoreError> {
+        format::open(&mut self.file)
     }
 
-    /// It is over, and what it did is written down elsewhere.
-    pub(crate) fn close(&mut self) -> Result<(), Failure> {
-        keeping::close(&mut self.file)?;
-        self.pace = Pace::Free;
+    /// The command has ended, and its changes are recorded elsewhere.
+    pub(crate) fn close(&mut self) -> Result<(), StoreError> {
+        format::close(&mut self.file)?;
+        self.pace = BackgroundCopies::Free;
         Ok(())
     }
 
-    /// What it did could not be written down: what was before it is read again for another attempt.
+    /// The command's changes could not be recorded: the state before it is read again for another
+    /// attempt.
     pub(crate) fn step_back(&mut self) {
-        self.state = State::Idle;
+        self.state = SnapshotState::Idle;
     }
 
-    /// Takes all of it away.
+    /// Removes everything.
     pub(crate) fn remove(&mut self) {
-        self.state = State::Idle;
+        self.state = SnapshotState::Idle;
         self.file.remove();
     }
 
@@ -200,10 +218,10 @@ impl Snapshot {
         self.device.err()
     }
 
-    /// What was not looked at as it was last brought up to date, for people.
+    /// The files that the last update left out, for people.
     pub(crate) fn gap(&self) -> Option<String> {
-        let State::Known(known) = &self.state else { return None };
-        let listed = Kind::Directory(tree::Listed::Not);
+        let SnapshotState::Known(known) = &self.state else { return None };
+        let listed = EntryKind::Directory(tree::ListingState::Not);
         let unlisted = known.index.values().filter(|entry| entry.seen.kind == listed).count();
         (unlisted > 0).then(|| match known.index.len() >= tree::ENTRIES / 2 {
             true => format!("what lies beyond the first {} files", known.index.len()),
@@ -213,14 +231,18 @@ impl Snapshot {
         })
     }
 
-    /// What a command changed: what is otherwise now than it was before it. `ended` is when it was
-    /// over, in nanoseconds of Unix time; what was changed after that, somebody else did.
-    pub(crate) fn after(&mut self, open: &Open, ended: Option<i64>) -> Result<Found, Failure> {
-        let Ok(device) = self.device else { return Ok(Found::default()) };
+    /// The changes of a command: the differences to the state before it. `ended` is its end in
+    /// nanoseconds of Unix time; later changes are not attributed to it.
+    pub(crate) fn after(
+        &mut self,
+        open: &RunningCommand,
+        ended: Option<i64>,
+    ) -> Result<CommandEffects, StoreError> {
+        let Ok(device) = self.device else { return Ok(CommandEffects::default()) };
         self.load()?;
-        let tree = Tree::of(&self.project, device, Instant::now() + LOOK);
+        let tree = ProjectTree::of(&self.project, device, Instant::now() + LOOK);
         let until = Instant::now() + READING;
-        let State::Known(known) = &self.state else { return Ok(Found::default()) };
+        let SnapshotState::Known(known) = &self.state else { return Ok(CommandEffects::default()) };
         let paths = suspects(&known.index, &tree);
         let gone: HashSet<(u64, u64)> = paths
             .iter()
@@ -229,19 +251,20 @@ impl Snapshot {
             .map(|was| (was.seen.stamp.device, was.seen.stamp.inode))
             .collect();
         // The clock of files is behind by some milliseconds.
-        let since = open.since.saturating_sub(protocol::call::Stamp::STEP);
-        let evidence = Evidence { before: &known.index, since, after: &tree, gone };
-        let mut found = Found::default();
+        let since = open.since.saturating_sub(protocol::call::ReadStamp::STEP);
+        let evidence = NewNameEvidence { before: &known.index, since, after: &tree, gone };
+        let mut found = CommandEffects::default();
         for path in &paths {
             let was = known.index.get(path);
             let path = Path::new(path);
-            let name = Name { path, real: self.project.join(path), was };
-            let looked = Place::with_what_is_there(&self.project, path, device);
+            let name = InspectedName { path, real: self.project.join(path), was };
+            let looked = ProjectPath::with_what_is_there(&self.project, path, device);
             let Ok((place, is)) = looked else {
                 found.changed.push(name.unseen());
                 continue;
             };
-            let same = |was: &Entry| was.proof == Proof::Settled && Some(was.seen) == is;
+            let same =
+                |was: &SnapshotEntry| was.proof == StampProof::Settled && Some(was.seen) == is;
             if name.was.is_some_and(same) {
                 // It was only not listed in time.
                 continue;
@@ -250,7 +273,7 @@ impl Snapshot {
             let change = match (name.was, &is) {
                 (Some(was), is) => compare::known(was, is.as_ref(), &now),
                 (None, Some(is)) if evidence.is_new(path, is) => compare::made(&now),
-                (None, Some(Seen { kind: Kind::Directory(_), .. }) | None) => None,
+                (None, Some(TreeEntry { kind: EntryKind::Directory(_), .. }) | None) => None,
                 (None, Some(_)) => {
                     found.uncertain += 1;
                     None
@@ -258,8 +281,8 @@ impl Snapshot {
             };
             let Some(change) = change else { continue };
             let by = match is.zip(ended) {
-                Some((is, ended)) if is.stamp.changed > ended => By::Others,
-                Some(_) | None => By::Call,
+                Some((is, ended)) if is.stamp.changed > ended => ChangedBy::Others,
+                Some(_) | None => ChangedBy::Call,
             };
             let changed =
                 self.file.look(|file| name.changed(change.clone(), by, file).map(Some))?;
@@ -269,34 +292,35 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Brings what is known up to date with what is there; when that look began.
-    fn look(&mut self) -> Result<i64, Failure> {
+    /// Updates the known state by a scan; returns the scan's start.
+    fn look(&mut self) -> Result<i64, StoreError> {
         let Ok(device) = self.device else { return Ok(tree::now()) };
         self.load()?;
-        let tree = Tree::of(&self.project, device, Instant::now() + LOOK);
+        let tree = ProjectTree::of(&self.project, device, Instant::now() + LOOK);
         self.take_in(&tree);
         Ok(tree.began)
     }
 
-    fn load(&mut self) -> Result<(), Failure> {
-        // One that was set aside or taken away has nothing of what is known.
+    fn load(&mut self) -> Result<(), StoreError> {
+        // A file that was moved aside or removed has none of the known state.
         let same = self.lives == self.file.lives() && self.file.is_there();
-        if matches!(self.state, State::Idle) || !same {
-            let index = keeping::load(&mut self.file)?;
+        if matches!(self.state, SnapshotState::Idle) || !same {
+            let index = format::load(&mut self.file)?;
             let held = index.values().filter_map(size).sum();
             let pending = index
                 .iter()
-                .filter(|(_, entry)| entry.copy == Copy::Not(Why::NotYet))
+                .filter(|(_, entry)| entry.copy == StoredCopy::Not(NoCopyReason::NotYet))
                 .map(|(path, _)| path.clone())
                 .collect();
-            self.state = State::Known(Known { index, pending, held, ..Known::default() });
+            self.state =
+                SnapshotState::Known(KnownTree { index, pending, held, ..KnownTree::default() });
             self.lives = self.file.lives();
         }
         Ok(())
     }
 
-    fn take_in(&mut self, tree: &Tree) {
-        let State::Known(known) = &mut self.state else { return };
+    fn take_in(&mut self, tree: &ProjectTree) {
+        let SnapshotState::Known(known) = &mut self.state else { return };
         for path in suspects(&known.index, tree) {
             let was = known.index.remove(&path);
             known.held -= was.as_ref().and_then(size).unwrap_or_default();
@@ -304,32 +328,37 @@ impl Snapshot {
             known.unwritten.insert(path.clone());
             let Some(seen) = tree.entries.get(&path) else { continue };
             let proof = match seen.stamp.is_settled(tree.began) {
-                true => Proof::Settled,
-                false => Proof::Racy,
+                true => StampProof::Settled,
+                false => StampProof::Racy,
             };
             let copy = match seen.kind {
-                Kind::Directory(_) => Copy::Rules(String::new()),
-                Kind::Other => Copy::Not(Why::NoFile),
-                Kind::File | Kind::Link if path.to_str().is_none() => Copy::Not(Why::OddName),
-                Kind::File if seen.stamp.size > LARGEST => Copy::Not(Why::TooLarge),
-                Kind::File | Kind::Link => {
+                EntryKind::Directory(_) => StoredCopy::Rules(String::new()),
+                EntryKind::Other => StoredCopy::Not(NoCopyReason::NoFile),
+                EntryKind::File | EntryKind::Link if path.to_str().is_none() => {
+                    StoredCopy::Not(NoCopyReason::OddName)
+                }
+                EntryKind::File if seen.stamp.size > LARGEST => {
+                    StoredCopy::Not(NoCopyReason::TooLarge)
+                }
+                EntryKind::File | EntryKind::Link => {
                     known.pending.insert(path.clone());
-                    Copy::Not(Why::NotYet)
+                    StoredCopy::Not(NoCopyReason::NotYet)
                 }
             };
-            known.index.insert(path, Entry { seen: *seen, proof, copy });
+            known.index.insert(path, SnapshotEntry { seen: *seen, proof, copy });
         }
         let room = BYTES - known.held;
         for (path, entry) in &mut known.index {
-            if entry.copy == Copy::Not(Why::Unread) {
-                // What stood in the way may be gone.
+            if entry.copy == StoredCopy::Not(NoCopyReason::Unread) {
+                // The obstacle may be gone.
                 known.pending.insert(path.clone());
             }
-            if entry.copy == Copy::Not(Why::NoRoom) && entry.seen.stamp.size <= room {
-                entry.copy = Copy::Not(Why::NotYet);
+            if entry.copy == StoredCopy::Not(NoCopyReason::NoRoom) && entry.seen.stamp.size <= room
+            {
+                entry.copy = StoredCopy::Not(NoCopyReason::NotYet);
                 known.pending.insert(path.clone());
             }
-            let Copy::Rules(was) = &mut entry.copy else { continue };
+            let StoredCopy::Rules(was) = &mut entry.copy else { continue };
             let is = tree.rules.get(path).cloned().unwrap_or_default();
             let seen = tree.entries.get(path).copied().unwrap_or(entry.seen);
             if *was != is || entry.seen.kind != seen.kind {
@@ -341,8 +370,8 @@ impl Snapshot {
     }
 
     /// Copies the next files and writes them down.
-    fn step(&mut self) -> Result<(), Failure> {
-        let State::Known(known) = &mut self.state else { return Ok(()) };
+    fn step(&mut self) -> Result<(), StoreError> {
+        let SnapshotState::Known(known) = &mut self.state else { return Ok(()) };
         let mut rows = Vec::new();
         let (mut bytes_read, mut tried) = (0, 0);
         while bytes_read < STEP && tried < STEP_FILES {
@@ -350,7 +379,7 @@ impl Snapshot {
             let Some(path) = known.pending.pop_first() else { break };
             let Some(entry) = known.index.get_mut(&path) else { continue };
             let room = BYTES - known.held;
-            let (copy, bytes) = looking::copy(&self.project, Path::new(&path), entry, room);
+            let (copy, bytes) = capture::copy(&self.project, Path::new(&path), entry, room);
             if copy == entry.copy && !known.unwritten.contains(&path) {
                 // It could not be read before, and cannot now.
                 continue;
@@ -359,12 +388,12 @@ impl Snapshot {
             known.held += bytes.len() as u64;
             entry.copy = copy;
             known.unwritten.remove(&path);
-            rows.push(Written { bytes, ..Written::of(&path, Some(entry)) });
+            rows.push(SnapshotRow { bytes, ..SnapshotRow::of(&path, Some(entry)) });
         }
-        keeping::write(&mut self.file, &rows, None)
+        format::write(&mut self.file, &rows, None)
     }
 }
 
-fn size(entry: &Entry) -> Option<u64> {
-    matches!(entry.copy, Copy::Kept(_)).then_some(entry.seen.stamp.size)
+fn size(entry: &SnapshotEntry) -> Option<u64> {
+    matches!(entry.copy, StoredCopy::Kept(_)).then_some(entry.seen.stamp.size)
 }

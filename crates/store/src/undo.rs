@@ -1,29 +1,30 @@
-//! What calls changed in a session, kept so that it can be taken back: what was at each path before a
-//! call, and by its digest what the call left there. Of file tools it is kept here before they run; of
-//! commands it is found by `commands`. `list` is what people and models are shown.
+//! Changes made by a session's calls, stored for undo: the content of each path before a call, and
+//! the digest after it. For file tools the copies are made here before they run; changes of
+//! commands come from `commands`. `list` formats them for people and models.
 //!
-//! The copies are for comfort: they are made before the call runs, but no call waits for a disk that
-//! is slow, and one for which nothing could be kept says so in the list.
+//! The copies are best effort: they are made before the call runs, but no call waits for a slow
+//! disk, and a call without a copy is listed as such.
 
-mod commanded;
+mod command_rows;
 mod list;
 
-use crate::commands::Cover;
+use crate::commands::UndoCoverage;
 use crate::database::{Database, Durable, now};
-use crate::failure::{Code, Failure, arguments};
-use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
-use crate::snapshot::Changed;
-use protocol::call::{Call, Effect};
+use crate::failure::{StoreError, StoreErrorCode, arguments};
+use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
+use crate::snapshot::ChangedFile;
+use protocol::call::{Call, FileEffect};
 use protocol::confinement::FilePath;
 use protocol::ids::CallId;
-use protocol::store::{Did, KeptFile, StoreSetup, Was};
+use protocol::store::{FileBackup, FileChanges, PriorContent, StoreSetup};
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of one call: they go back in one message.
 const OF_A_CALL: u64 = 12 << 20;
-/// Most calls of a session, and most bytes of all of them; the oldest go first.
+/// Maximum number of calls of a session, and of bytes of all their copies; the oldest are removed
+/// first.
 const CALLS: i64 = 500;
 const BYTES: i64 = 256 << 20;
 
@@ -53,35 +54,35 @@ CREATE TABLE IF NOT EXISTS unchanged (call INTEGER PRIMARY KEY);";
 
 /// The changes of one session.
 #[derive(Debug)]
-pub(crate) struct Undo {
+pub(crate) struct UndoStore {
     file: Database,
     project: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
-struct Restore {
+struct UndoRestore {
     /// The call's number, which is the change's for all who ask.
     id: u32,
 }
 
-/// Whether it is known when a command was over: what was changed later is not its.
+/// Whether the end of a command is known; later changes are not attributed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum CommandEnd {
     Seen,
-    /// What it changed is shown, and never put back.
+    /// Unknown: its changes are listed, but never restored.
     Unseen,
 }
 
 /// A command that ran.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ran<'a> {
+pub(crate) struct RanCommand<'a> {
     pub(crate) call: u32,
     pub(crate) tool: &'a str,
-    /// What it ran, short.
+    /// Its command line, shortened.
     pub(crate) words: &'a str,
 }
 
-impl Undo {
+impl UndoStore {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let session = setup.project_store.to_path().join("sessions").join(&setup.session.0);
         let file =
@@ -89,18 +90,18 @@ impl Undo {
         Self { file, project: setup.confinement.project.to_path() }
     }
 
-    /// What was set aside, for people; said once.
+    /// Notes about damaged files that were moved aside, for people; returned once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
         self.file.damages()
     }
 
-    /// Keeps what is at these paths; once for a call.
+    /// Backs up the content of these paths; once per call.
     pub(crate) fn keep(
         &mut self,
         call: &CallId,
         tool: &str,
         paths: &[String],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StoreError> {
         let mut room = OF_A_CALL;
         let mut found = Vec::new();
         for path in paths {
@@ -121,7 +122,7 @@ impl Undo {
                 return Ok(());
             }
             let change = transaction.last_insert_rowid();
-            for Found { path, kind, mode, bytes, digest } in &found {
+            for FileCopy { path, kind, mode, bytes, digest } in &found {
                 transaction.execute(
                     "INSERT OR IGNORE INTO file (change, path, kind, mode, bytes, before) \
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -135,17 +136,17 @@ impl Undo {
     /// A command changed these.
     pub(crate) fn record(
         &mut self,
-        ran: Ran<'_>,
-        end: End,
+        ran: RanCommand<'_>,
+        end: CommandEnd,
         notes: &str,
-        files: &[Changed],
-    ) -> Result<(), Failure> {
-        match commanded::fits(files) {
+        files: &[ChangedFile],
+    ) -> Result<(), StoreError> {
+        match command_rows::fits(files) {
             true => self.file.change(|transaction| {
-                let change = commanded::put(transaction, ran, end, files, notes)?;
+                let change = command_rows::put(transaction, ran, end, files, notes)?;
                 change.map_or(Ok(()), |change| bound(transaction, change))
             }),
-            // Half of what it did put back would be neither the one state nor the other.
+            // A partial restore would be neither the old state nor the new one.
             false => {
                 let why =
                     format!("it changed {} files, more than can be put back at once", files.len());
@@ -155,7 +156,7 @@ impl Undo {
     }
 
     /// A command was followed, and changed nothing.
-    pub(crate) fn changed_nothing(&mut self, call: u32) -> Result<(), Failure> {
+    pub(crate) fn changed_nothing(&mut self, call: u32) -> Result<(), StoreError> {
         self.file.change(|transaction| {
             let put = "INSERT OR IGNORE INTO unchanged (call) VALUES (?1)";
             Ok(transaction.execute(put, [call]).map(drop)?)
@@ -163,7 +164,12 @@ impl Undo {
     }
 
     /// Why there is nothing to be put back of a call that is not on the list.
-    fn unlisted(&mut self, id: u32, cover: &Cover, hint: &str) -> Result<Failure, Failure> {
+    fn unlisted(
+        &mut self,
+        id: u32,
+        cover: &UndoCoverage,
+        hint: &str,
+    ) -> Result<StoreError, StoreError> {
         let unchanged = self.file.look(|connection| {
             connection.query_row(
                 "SELECT EXISTS (SELECT 1 FROM unchanged WHERE call = ?1)",
@@ -173,36 +179,44 @@ impl Undo {
         })?;
         let unwritten = cover.unwritten.iter().find(|(call, _)| *call == id);
         Ok(match (unchanged, unwritten, cover.unable) {
-            (true, _, _) => Failure::new(
-                Code::NotFound,
+            (true, _, _) => StoreError::new(
+                StoreErrorCode::NotFound,
                 format!("call {id} changed nothing that is covered"),
                 hint,
             ),
-            (false, Some((_, line)), _) => Failure::new(Code::NotCovered, line, hint),
+            (false, Some((_, line)), _) => StoreError::new(StoreErrorCode::NotCovered, line, hint),
             (false, None, Some(why)) => {
                 let why =
                     format!("there is no change {id}: what commands change is not covered: {why}");
-                Failure::new(Code::NotCovered, why, hint)
+                StoreError::new(StoreErrorCode::NotCovered, why, hint)
             }
             (false, None, None) => {
                 let why =
                     format!("there is no change {id}: nothing is known of what that call did");
-                Failure::new(Code::NotCovered, why, hint)
+                StoreError::new(StoreErrorCode::NotCovered, why, hint)
             }
         })
     }
 
-    /// A command ran, and what it changed cannot be put back.
-    pub(crate) fn not_followed(&mut self, ran: Ran<'_>, why: &str) -> Result<(), Failure> {
+    /// A command ran, and its changes cannot be undone.
+    pub(crate) fn not_followed(
+        &mut self,
+        ran: RanCommand<'_>,
+        why: &str,
+    ) -> Result<(), StoreError> {
         self.file.change(|transaction| {
-            let change = commanded::put_unknown(transaction, ran, why)?;
+            let change = command_rows::put_unknown(transaction, ran, why)?;
             change.map_or(Ok(()), |change| bound(transaction, change))
         })
     }
 
-    /// A call is over: what it left is known now, from itself where it could say. One that changed
-    /// nothing is forgotten.
-    pub(crate) fn ended(&mut self, call: &CallId, did: Option<&Did>) -> Result<(), Failure> {
+    /// A call has ended: records the content after it, as reported by the call if it could. A call
+    /// that changed nothing is removed.
+    pub(crate) fn ended(
+        &mut self,
+        call: &CallId,
+        did: Option<&FileChanges>,
+    ) -> Result<(), StoreError> {
         let paths = self.file.look(|connection| {
             let mut rows = connection.prepare(
                 "SELECT path, kind, before FROM file JOIN change ON change.id = change \
@@ -246,9 +260,13 @@ impl Undo {
         })
     }
 
-    /// What it takes to undo one of them.
-    pub(crate) fn fetch(&mut self, call: &Call, cover: &Cover) -> Result<Vec<KeptFile>, Failure> {
-        let Restore { id } = arguments(&call.input)?;
+    /// The data needed to undo one of them.
+    pub(crate) fn fetch(
+        &mut self,
+        call: &Call,
+        cover: &UndoCoverage,
+    ) -> Result<Vec<FileBackup>, StoreError> {
+        let UndoRestore { id } = arguments(&call.input)?;
         let row = self.file.look(|connection| {
             let ended = connection
                 .query_row(
@@ -268,17 +286,17 @@ impl Undo {
                 let (mode, bytes): (u32, Vec<u8>) = (row.get(2)?, row.get(3)?);
                 let before: Option<String> = row.get(4)?;
                 let before = match (kind.as_str(), before) {
-                    ("file" | commanded::MODE, _) => Some(Was::File { bytes, mode }),
-                    ("link", Some(digest)) => {
-                        digest.strip_prefix(KeptFile::LINK).map(|to| Was::Link(FilePath::from(to)))
-                    }
-                    ("absent", _) => Some(Was::Absent),
-                    (NOT_KEPT, Some(why)) if why != NOT_KEPT => Some(Was::NotKept(why)),
+                    ("file" | command_rows::MODE, _) => Some(PriorContent::File { bytes, mode }),
+                    ("link", Some(digest)) => digest
+                        .strip_prefix(FileBackup::LINK)
+                        .map(|to| PriorContent::Link(FilePath::from(to))),
+                    ("absent", _) => Some(PriorContent::Absent),
+                    (NOT_KEPT, Some(why)) if why != NOT_KEPT => Some(PriorContent::NotKept(why)),
                     _ => None,
                 };
                 Ok((path, before, row.get(5)?))
             })?;
-            let files: Vec<(String, Option<Was>, Option<String>)> =
+            let files: Vec<(String, Option<PriorContent>, Option<String>)> =
                 files.collect::<Result<_, _>>()?;
             Ok((ended, files))
         })?;
@@ -294,8 +312,8 @@ impl Undo {
                     format!("the end of change {id} was not seen, so nobody knows what it left")
                 }
             };
-            return Err(Failure::new(
-                Code::NotCovered,
+            return Err(StoreError::new(
+                StoreErrorCode::NotCovered,
                 message,
                 "Look at its files, and edit them.",
             ));
@@ -306,37 +324,38 @@ impl Undo {
             if command.is_some() && unknown {
                 // It is on the list as not covered, and the rest comes back.
                 let before = match before {
-                    Some(Was::NotKept(why)) => Was::NotKept(why),
-                    Some(Was::Absent | Was::File { .. } | Was::Link(_)) | None => {
-                        Was::NotKept(commanded::LEFT_UNKNOWN.to_owned())
-                    }
+                    Some(PriorContent::NotKept(why)) => PriorContent::NotKept(why),
+                    Some(
+                        PriorContent::Absent | PriorContent::File { .. } | PriorContent::Link(_),
+                    )
+                    | None => PriorContent::NotKept(command_rows::LEFT_UNKNOWN.to_owned()),
                 };
-                kept.push(KeptFile { path, before, after });
+                kept.push(FileBackup { path, before, after });
                 continue;
             }
             let Some(before) = before else {
                 let message = format!("no copy was kept of {path}, so nothing is put back");
-                return Err(Failure::new(Code::NotCovered, message, hint));
+                return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
             };
             if unknown {
                 let message = format!(
                     "nobody knows what the call left at {path}: it is too large, or outside the \
                      project; so nothing is put back"
                 );
-                return Err(Failure::new(Code::NotCovered, message, hint));
+                return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
             }
-            kept.push(KeptFile { path, before, after });
+            kept.push(FileBackup { path, before, after });
         }
-        if kept.iter().all(|file| matches!(file.before, Was::NotKept(_))) {
+        if kept.iter().all(|file| matches!(file.before, PriorContent::NotKept(_))) {
             let message = format!("no file of change {id} is covered, so nothing is put back");
-            return Err(Failure::new(Code::NotCovered, message, hint));
+            return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
         }
         Ok(kept)
     }
 }
 
 /// Takes the oldest changes away, as far as it takes.
-fn bound(transaction: &Transaction<'_>, newest: i64) -> Result<(), Failure> {
+fn bound(transaction: &Transaction<'_>, newest: i64) -> Result<(), StoreError> {
     let many = transaction.execute("DELETE FROM change WHERE id <= ?1 - ?2", [newest, CALLS])?;
     let large = transaction.execute(
         "DELETE FROM change WHERE id < ?1 AND id <= (SELECT max(change) FROM (SELECT change, \
@@ -345,37 +364,40 @@ fn bound(transaction: &Transaction<'_>, newest: i64) -> Result<(), Failure> {
     )?;
     transaction.execute("DELETE FROM file WHERE change NOT IN (SELECT id FROM change)", [])?;
     if many + large > 0 {
-        // The list says so from now on.
+        // The list shows this from now on.
         transaction.pragma_update(None, "user_version", list::SOME_LET_GO)?;
     }
     Ok(())
 }
 
-/// What a call left at a path, by its own account. Somebody else's changes are not its.
-fn left(did: &Did, path: &str, before: Option<String>) -> Option<String> {
+/// The content that a call left at a path, as reported by the call. Changes of other processes are
+/// not attributed to it.
+fn left(did: &FileChanges, path: &str, before: Option<String>) -> Option<String> {
     let at = |own: &String| Path::new(path).starts_with(own);
     let own = did.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Deleted(own) if at(own) => Some(Own::Away),
-        Effect::Written(own) | Effect::Created(own) if own == path => Some(Own::There),
-        Effect::Deleted(_)
-        | Effect::Written(_)
-        | Effect::Created(_)
-        | Effect::Read(_)
-        | Effect::Ran(_)
-        | Effect::Signed { .. } => None,
+        FileEffect::Deleted(own) if at(own) => Some(OwnChange::Away),
+        FileEffect::Written(own) | FileEffect::Created(own) if own == path => {
+            Some(OwnChange::There)
+        }
+        FileEffect::Deleted(_)
+        | FileEffect::Written(_)
+        | FileEffect::Created(_)
+        | FileEffect::Read(_)
+        | FileEffect::Ran(_)
+        | FileEffect::Signed { .. } => None,
     });
     match own {
         None => before,
-        Some(Own::Away) => None,
-        Some(Own::There) => match did.left.iter().rev().find(|file| file.path == path) {
+        Some(OwnChange::Away) => None,
+        Some(OwnChange::There) => match did.left.iter().rev().find(|file| file.path == path) {
             Some(file) => Some(file.digest.clone()),
             None => digest_now(path),
         },
     }
 }
 
-/// How a call changed what was at a path.
-enum Own {
+/// The kind of change that a call made at a path.
+enum OwnChange {
     There,
     Away,
 }

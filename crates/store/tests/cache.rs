@@ -4,9 +4,11 @@
 
 mod shelf;
 
-use protocol::call::{Call, Evidence, Outcome, Part, ProcessUsage, Report, Stamp, ToolResult};
+use protocol::call::{
+    Call, Outcome, ProcessUsage, ReadEvidence, ReadPart, ReadStamp, RunReport, ToolResult,
+};
 use protocol::ids::{CallId, SessionId};
-use protocol::store::{Asked, Changed, FromStore, Recalled, ToStore};
+use protocol::store::{CacheKey, CachedResult, FromStore, MayHaveChanged, ToStore};
 use shelf::{Kept, Shelf};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -18,26 +20,26 @@ fn settle() {
     std::thread::sleep(Duration::from_millis(30));
 }
 
-fn asked(number: u32, tool: &str, input: &str) -> Asked {
+fn asked(number: u32, tool: &str, input: &str) -> CacheKey {
     let id = CallId { session: SessionId("s".into()), number };
     let call = Call { id, use_id: "toolu".into(), tool: tool.into(), input: input.into() };
-    Asked { call, max_result_chars: 30_000 }
+    CacheKey { call, max_result_chars: 30_000 }
 }
 
 /// The answer of a tool that looked at these, now.
-fn answer(text: &str, looked_at: &[&Path]) -> Report {
+fn answer(text: &str, looked_at: &[&Path]) -> RunReport {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let parts = looked_at.iter().map(|path| {
-        let was = path.symlink_metadata().ok().map(|meta| Stamp {
+        let was = path.symlink_metadata().ok().map(|meta| ReadStamp {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.size(),
             modified: meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
             changed: meta.ctime() * 1_000_000_000 + meta.ctime_nsec(),
         });
-        Part { path: path.to_str().unwrap().to_owned(), was }
+        ReadPart { path: path.to_str().unwrap().to_owned(), was }
     });
-    Report {
+    RunReport {
         result: ToolResult {
             outcome: Outcome::Done,
             text: text.into(),
@@ -48,7 +50,7 @@ fn answer(text: &str, looked_at: &[&Path]) -> Report {
         full: None,
         effects: Vec::new(),
         seen: Vec::new(),
-        evidence: Some(Evidence {
+        evidence: Some(ReadEvidence {
             began: since.as_nanos().try_into().unwrap(),
             parts: parts.collect(),
         }),
@@ -60,11 +62,11 @@ fn answer(text: &str, looked_at: &[&Path]) -> Report {
     }
 }
 
-fn remember(store: &mut Kept, asked: Asked, report: Report) {
+fn remember(store: &mut Kept, asked: CacheKey, report: RunReport) {
     assert_eq!(store.say(ToStore::Remember { asked, report }), [], "nobody waits for it");
 }
 
-fn recall(store: &mut Kept, asked: Asked) -> Option<Recalled> {
+fn recall(store: &mut Kept, asked: CacheKey) -> Option<CachedResult> {
     match store.say(ToStore::Recall(asked)).pop() {
         Some(FromStore::Recalled { found, .. }) => found.map(|found| *found),
         other => panic!("no answer: {other:?}"),
@@ -110,7 +112,7 @@ fn the_same_question_in_other_words_is_the_same_question() {
     assert!(known(&mut store, r#"{"patterns":["x","y"]}"#).is_some(), "the project is meant");
     assert!(known(&mut store, r#"{"path":".","patterns":["y","x"]}"#).is_none());
     assert!(known(&mut store, r#"{"path":"sub","patterns":["x","y"]}"#).is_none());
-    let shorter = Asked { max_result_chars: 10, ..asked(3, "scan", patterns) };
+    let shorter = CacheKey { max_result_chars: 10, ..asked(3, "scan", patterns) };
     assert!(recall(&mut store, shorter).is_none(), "it would be cut elsewhere");
     assert!(recall(&mut store, asked(3, "grep", patterns)).is_none(), "another tool");
 }
@@ -263,7 +265,7 @@ fn who_changes_something_outdates_what_it_is_in_and_what_is_in_it() {
     let all = ["src/deep/x", "src/deep", "src/y", "src", "src-other/z", "src-other", "."];
     let question =
         |named: &str| asked(1, "read", &serde_json::json!({ "path": named }).to_string());
-    let left = |changed: Changed| {
+    let left = |changed: MayHaveChanged| {
         let mut store = shelf.store("p", "s");
         for named in all {
             let real = project.join(named).canonicalize().unwrap();
@@ -280,12 +282,15 @@ fn who_changes_something_outdates_what_it_is_in_and_what_is_in_it() {
         in_memory
     };
     let at = |named: &str| project.join(named).to_str().unwrap().to_owned();
-    assert_eq!(left(Changed::Paths(vec![])), all);
-    assert_eq!(left(Changed::Paths(vec![at("src/deep/x")])), ["src/y", "src-other/z", "src-other"]);
-    assert_eq!(left(Changed::Paths(vec![at("src")])), ["src-other/z", "src-other"]);
-    assert_eq!(left(Changed::Paths(vec![at("new")])), all[..6]);
-    assert_eq!(left(Changed::Paths(vec![at("src/.gitignore")])), [""; 0], "a walk's rules");
-    assert_eq!(left(Changed::Anything), [""; 0]);
+    assert_eq!(left(MayHaveChanged::Paths(vec![])), all);
+    assert_eq!(
+        left(MayHaveChanged::Paths(vec![at("src/deep/x")])),
+        ["src/y", "src-other/z", "src-other"]
+    );
+    assert_eq!(left(MayHaveChanged::Paths(vec![at("src")])), ["src-other/z", "src-other"]);
+    assert_eq!(left(MayHaveChanged::Paths(vec![at("new")])), all[..6]);
+    assert_eq!(left(MayHaveChanged::Paths(vec![at("src/.gitignore")])), [""; 0], "a walk's rules");
+    assert_eq!(left(MayHaveChanged::Anything), [""; 0]);
 }
 
 #[test]

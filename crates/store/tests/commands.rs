@@ -5,7 +5,7 @@ mod shelf;
 
 use protocol::call::{Call, ToolResult};
 use protocol::ids::{CallId, SessionId};
-use protocol::store::{Before, Command, FromStore, KeptFile, ToStore, Was};
+use protocol::store::{FileBackup, FromStore, PriorContent, SnapshotBefore, StoreCommand, ToStore};
 use serde_json::json;
 use shelf::{Kept, Shelf};
 use std::ffi::OsStr;
@@ -17,9 +17,9 @@ use std::path::Path;
 use std::process;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-fn command(number: u32) -> Command {
+fn command(number: u32) -> StoreCommand {
     let call = CallId { session: SessionId("s".to_owned()), number };
-    Command { call, tool: "bash".to_owned(), text: "do   it".to_owned() }
+    StoreCommand { call, tool: "bash".to_owned(), text: "do   it".to_owned() }
 }
 
 fn now() -> i64 {
@@ -34,11 +34,11 @@ fn begin(store: &mut Kept, number: u32) {
 fn end(store: &mut Kept, number: u32) {
     let command = command(number);
     let call = command.call.clone();
-    let said = store.say(ToStore::Ran { command, ended: now(), before: Before::Looked });
+    let said = store.say(ToStore::Ran { command, ended: now(), before: SnapshotBefore::Looked });
     assert_eq!(said, [FromStore::Settled(call)]);
 }
 
-fn fetch(store: &mut Kept, number: u32) -> Result<Vec<KeptFile>, ToolResult> {
+fn fetch(store: &mut Kept, number: u32) -> Result<Vec<FileBackup>, ToolResult> {
     let input = json!({"id": number}).to_string();
     let id = command(number).call;
     let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
@@ -49,7 +49,7 @@ fn fetch(store: &mut Kept, number: u32) -> Result<Vec<KeptFile>, ToolResult> {
 }
 
 /// What undoing a command takes.
-fn undo(store: &mut Kept, number: u32, run: impl FnOnce()) -> Result<Vec<KeptFile>, ToolResult> {
+fn undo(store: &mut Kept, number: u32, run: impl FnOnce()) -> Result<Vec<FileBackup>, ToolResult> {
     begin(store, number);
     run();
     end(store, number);
@@ -60,8 +60,8 @@ fn list(store: &mut Kept) -> String {
     store.call("undo_list", json!({})).text
 }
 
-fn names(kept: &[KeptFile], project: &Path) -> Vec<String> {
-    let name = |file: &KeptFile| {
+fn names(kept: &[FileBackup], project: &Path) -> Vec<String> {
+    let name = |file: &FileBackup| {
         Path::new(&file.path).strip_prefix(project).unwrap().to_str().unwrap().to_owned()
     };
     kept.iter().map(name).collect()
@@ -136,15 +136,17 @@ fn all_that_a_command_does_to_files_is_found() {
     assert_eq!(names, want);
     let before = |name: &str| &kept[want.iter().position(|it| *it == name).unwrap()];
     let bytes = |name: &str| match &before(name).before {
-        Was::File { bytes, .. } => String::from_utf8(bytes.clone()).unwrap(),
-        other @ (Was::Absent | Was::Link(_) | Was::NotKept(_)) => panic!("{name}: {other:?}"),
+        PriorContent::File { bytes, .. } => String::from_utf8(bytes.clone()).unwrap(),
+        other @ (PriorContent::Absent | PriorContent::Link(_) | PriorContent::NotKept(_)) => {
+            panic!("{name}: {other:?}")
+        }
     };
     for name in ["changed", "deleted", "mode", "moved"] {
         assert_eq!(bytes(name), name);
     }
-    assert_eq!(before("there").before, Was::Absent);
-    assert_eq!(before("new/sub/in").before, Was::Absent);
-    assert_eq!(before("link").before, Was::Link("changed".into()));
+    assert_eq!(before("there").before, PriorContent::Absent);
+    assert_eq!(before("new/sub/in").before, PriorContent::Absent);
+    assert_eq!(before("link").before, PriorContent::Link("changed".into()));
     assert!(before("deleted").after.is_none() && before("changed").after.is_some());
     let list = list(&mut store);
     assert!(list.contains("1 bash `do it`") && list.contains("8 files: "), "{list}");
@@ -163,7 +165,8 @@ fn a_change_of_the_same_size_within_a_step_of_the_clock_is_found() {
         fs::write(&file, format!("{number:04}")).unwrap();
         let kept = undo(&mut store, number, || fs::write(&file, format!("x{number:03}")).unwrap());
         let kept = kept.unwrap();
-        let was = Was::File { bytes: format!("{number:04}").into_bytes(), mode: 0o100_644 };
+        let was =
+            PriorContent::File { bytes: format!("{number:04}").into_bytes(), mode: 0o100_644 };
         assert_eq!(kept[0].before, was, "{kept:?}");
     }
 }
@@ -189,7 +192,7 @@ fn what_is_not_covered_is_said_and_the_rest_comes_back() {
     })
     .unwrap();
     let (not, covered): (Vec<_>, Vec<_>) =
-        kept.into_iter().partition(|file| matches!(file.before, Was::NotKept(_)));
+        kept.into_iter().partition(|file| matches!(file.before, PriorContent::NotKept(_)));
     assert_eq!(names(&covered, &project), ["exactly", "plain"]);
     assert_eq!(not.len(), 3, "{not:?}");
     let shown = list(&mut store);
@@ -249,7 +252,7 @@ fn what_somebody_changed_after_the_command_is_a_conflict() {
     std::thread::sleep(Duration::from_millis(30));
     // The store was slow, and a person was not.
     fs::write(project.join("a"), "a person's").unwrap();
-    store.say(ToStore::Ran { command: command(1), ended, before: Before::Looked });
+    store.say(ToStore::Ran { command: command(1), ended, before: SnapshotBefore::Looked });
     let kept = fetch(&mut store, 1).unwrap();
     assert_eq!(kept[0].after.as_deref(), Some("changed since"), "no file has such a digest");
 }
@@ -266,7 +269,7 @@ fn a_store_that_died_meanwhile_finds_it_all_the_same() {
     assert_eq!(store.say(ToStore::Running(vec![1])), []);
     end(&mut store, 1);
     let kept = fetch(&mut store, 1).unwrap();
-    assert_eq!(kept[0].before, Was::File { bytes: b"before".to_vec(), mode: 0o100_644 });
+    assert_eq!(kept[0].before, PriorContent::File { bytes: b"before".to_vec(), mode: 0o100_644 });
     // One whose end nobody saw is shown, and never put back: a person may have changed it since.
     begin(&mut store, 2);
     fs::write(project.join("a"), "cut short").unwrap();
@@ -285,7 +288,7 @@ fn one_that_could_not_be_followed_is_on_the_list_with_the_reason() {
     let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
     fs::write(project.join("a"), "before").unwrap();
     begin(&mut store, 1);
-    store.say(ToStore::Ran { command: command(1), ended: now(), before: Before::Late });
+    store.say(ToStore::Ran { command: command(1), ended: now(), before: SnapshotBefore::Late });
     // Nobody looked before this one.
     end(&mut store, 2);
     let shown = list(&mut store);
@@ -321,13 +324,16 @@ fn a_damaged_snapshot_is_set_aside_and_begun_anew() {
     }
     fs::write(project.join("a"), "after").unwrap();
     let mut store = shelf.store("a", "s");
-    let said =
-        store.say(ToStore::Ran { command: command(1), ended: now(), before: Before::Looked });
+    let said = store.say(ToStore::Ran {
+        command: command(1),
+        ended: now(),
+        before: SnapshotBefore::Looked,
+    });
     assert!(format!("{said:?}").contains("was damaged"), "{said:?}");
     let shown = list(&mut store);
     assert!(shown.contains("1 bash") && shown.contains("not known any more"), "{shown}");
     let kept = undo(&mut store, 2, || fs::write(project.join("a"), "third").unwrap()).unwrap();
-    assert_eq!(kept[0].before, Was::File { bytes: b"after".to_vec(), mode: 0o100_644 });
+    assert_eq!(kept[0].before, PriorContent::File { bytes: b"after".to_vec(), mode: 0o100_644 });
 }
 
 #[test]
@@ -349,11 +355,11 @@ fn copies_are_bounded_and_what_finds_no_room_is_said() {
     })
     .unwrap();
     assert_eq!(names(&kept, &project), ["f000", "z"]);
-    assert!(matches!(&kept[1].before, Was::NotKept(why) if why.contains("64 MiB")));
+    assert!(matches!(&kept[1].before, PriorContent::NotKept(why) if why.contains("64 MiB")));
     // What made room made it for the next one.
     store.works();
     let kept = undo(&mut store, 2, || fs::write(project.join("z"), "third").unwrap()).unwrap();
-    assert_eq!(kept[0].before, Was::File { bytes: b"after".to_vec(), mode: 0o100_644 });
+    assert_eq!(kept[0].before, PriorContent::File { bytes: b"after".to_vec(), mode: 0o100_644 });
     // More than one call puts back.
     let refused = undo(&mut store, 3, || {
         for number in 1..60 {
@@ -392,7 +398,7 @@ fn what_a_link_leads_to_is_not_what_was_in_the_directory_before() {
     })
     .unwrap();
     assert_eq!(names(&kept, &project), ["d", "d/x", "e/x"]);
-    assert_eq!(kept[1].before, Was::File { bytes: b"precious".to_vec(), mode: 0o100_644 });
+    assert_eq!(kept[1].before, PriorContent::File { bytes: b"precious".to_vec(), mode: 0o100_644 });
     assert_eq!(kept[1].after, None, "it is gone: what the link shows is e/x");
 }
 
@@ -410,7 +416,7 @@ fn nothing_is_copied_while_a_command_runs() {
     store.works();
     end(&mut store, 1);
     if let Ok(kept) = fetch(&mut store, 1) {
-        let before = Was::File { bytes: b"before".to_vec(), mode: 0o100_644 };
+        let before = PriorContent::File { bytes: b"before".to_vec(), mode: 0o100_644 };
         assert_eq!(kept[0].before, before, "what the command wrote was not there before");
     }
     assert!(list(&mut store).contains("z ("));
@@ -430,7 +436,7 @@ fn a_store_that_comes_back_while_a_command_runs_does_not_look_anew() {
     store.works();
     end(&mut store, 1);
     let kept = fetch(&mut store, 1).unwrap();
-    assert_eq!(kept[0].before, Was::File { bytes: b"before".to_vec(), mode: 0o100_644 });
+    assert_eq!(kept[0].before, PriorContent::File { bytes: b"before".to_vec(), mode: 0o100_644 });
 }
 
 #[test]
@@ -477,7 +483,7 @@ fn what_could_not_be_read_once_is_read_before_the_next_command() {
     store.works();
     fs::rename(project.join("away"), project.join("d")).unwrap();
     let kept = undo(&mut store, 1, || fs::write(project.join("d/x"), "after").unwrap()).unwrap();
-    assert_eq!(kept[0].before, Was::File { bytes: b"before".to_vec(), mode: 0o100_644 });
+    assert_eq!(kept[0].before, PriorContent::File { bytes: b"before".to_vec(), mode: 0o100_644 });
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 mod shelf;
 
-use protocol::call::{Call, Effect, SeenFile, ToolResult};
+use protocol::call::{Call, FileEffect, FileVersion, ToolResult};
 use protocol::ids::{CallId, SessionId};
-use protocol::store::{Did, FromStore, KeptFile, ToStore, Was};
+use protocol::store::{FileBackup, FileChanges, FromStore, PriorContent, ToStore};
 use serde_json::json;
 use shelf::{Kept, Shelf};
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ fn undo(
     number: u32,
     path: &Path,
     call: impl FnOnce(),
-) -> Result<Vec<KeptFile>, ToolResult> {
+) -> Result<Vec<FileBackup>, ToolResult> {
     let id = CallId { session: SessionId("s".to_owned()), number };
     let paths = vec![path.to_str().unwrap().to_owned()];
     let keep = ToStore::Keep { call: id.clone(), tool: "delete".to_owned(), paths };
@@ -46,7 +46,10 @@ fn a_directory_comes_back_whole_or_not_at_all() {
     }
     let kept = undo(&mut store, 1, &plain, || fs::remove_dir_all(&plain).unwrap()).unwrap();
     assert_eq!(kept.len(), 1);
-    assert!(matches!(&kept[0].before, Was::File { bytes, .. } if bytes == b"x"), "{kept:?}");
+    assert!(
+        matches!(&kept[0].before, PriorContent::File { bytes, .. } if bytes == b"x"),
+        "{kept:?}"
+    );
     // A name that no message can carry would come back as another.
     fs::write(odd.join(OsStr::from_bytes(b"\xff")), "y").unwrap();
     let refused = undo(&mut store, 2, &odd, || fs::remove_dir_all(&odd).unwrap()).unwrap_err();
@@ -63,7 +66,7 @@ fn what_a_call_left_is_not_read_for_ever() {
     let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
     let file = project.join("file");
     let kept = undo(&mut store, 1, &file, || fs::write(&file, "made").unwrap()).unwrap();
-    assert!(kept[0].before == Was::Absent && kept[0].after.is_some(), "{kept:?}");
+    assert!(kept[0].before == PriorContent::Absent && kept[0].after.is_some(), "{kept:?}");
     // A sparse file: reading all of it would take hours.
     let grown = || fs::File::options().write(true).open(&file).unwrap().set_len(1 << 40).unwrap();
     let refused = undo(&mut store, 2, &file, grown).unwrap_err();
@@ -94,12 +97,12 @@ fn what_somebody_else_changes_before_the_store_looks_is_not_the_call_s() {
         fs::write(file, "another's").unwrap();
     }
     let digest = "d".repeat(64);
-    let did = Did {
+    let did = FileChanges {
         effects: vec![
-            Effect::Written(text(&files[0])),
-            Effect::Deleted(text(&project.join("deleted"))),
+            FileEffect::Written(text(&files[0])),
+            FileEffect::Deleted(text(&project.join("deleted"))),
         ],
-        left: vec![SeenFile { path: text(&files[0]), digest: digest.clone() }],
+        left: vec![FileVersion { path: text(&files[0]), digest: digest.clone() }],
     };
     store.say(ToStore::Ended { call: id.clone(), did: Some(did) });
     let input = json!({"id": 1}).to_string();
@@ -173,7 +176,9 @@ fn damaged_copies_are_set_aside_and_what_is_not_covered_is_said() {
             }
         };
         let kept = fetch(10).unwrap();
-        assert!(matches!(&kept[0].before, Was::File { bytes, .. } if bytes.starts_with(b"9 x")));
+        assert!(
+            matches!(&kept[0].before, PriorContent::File { bytes, .. } if bytes.starts_with(b"9 x"))
+        );
         assert_eq!(fetch(9).unwrap_err().code.as_deref(), Some("not_covered"), "{how}");
         for _ in 0..2 {
             let list = store.call("undo_list", json!({})).text;

@@ -1,7 +1,7 @@
 //! The audit actor: the only writer of the audit log.
 
 use crate::error_chain::chain;
-use journal::{Audit, AuditRecord, Decided, Digest, Ended, Head};
+use journal::{Audit, AuditRecord, ChainHead, DecidedRecord, Digest, EndedRecord};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +11,19 @@ use tokio::sync::oneshot;
 pub(crate) enum AuditMsg {
     /// A decision, with the script it is about; answered when it is on disk.
     Decided {
-        decided: Box<Decided>,
+        decided: Box<DecidedRecord>,
         script: Option<String>,
         done: oneshot::Sender<Result<(), String>>,
     },
     /// An end; answered with the chain's head when it is on disk.
-    Ended { ended: Box<Ended>, done: oneshot::Sender<Result<Head, String>> },
+    Ended { ended: Box<EndedRecord>, done: oneshot::Sender<Result<ChainHead, String>> },
     /// The decision and the end of a call that was lost with an earlier supervisor. That supervisor may
     /// have written them; the answer is the chain's head at the end's record.
     Lost {
-        decided: Box<Decided>,
+        decided: Box<DecidedRecord>,
         script: Option<String>,
-        ended: Box<Ended>,
-        done: oneshot::Sender<Result<Head, String>>,
+        ended: Box<EndedRecord>,
+        done: oneshot::Sender<Result<ChainHead, String>>,
     },
     /// Asks whether the log can be written. A log that was closed by a full or failing disk is
     /// opened again first.
@@ -127,7 +127,7 @@ impl AuditLog {
         ready: Result<(), String>,
         record: AuditRecord,
         script: Option<String>,
-    ) -> Result<Head, String> {
+    ) -> Result<ChainHead, String> {
         let written = match ready {
             Ok(()) => self.put(record.clone(), script.as_deref()),
             Err(reason) => Err(Unwritten::NotInFile(reason)),
@@ -150,7 +150,7 @@ impl AuditLog {
         *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = why.cloned();
     }
 
-    fn put(&mut self, record: AuditRecord, script: Option<&str>) -> Result<Head, Unwritten> {
+    fn put(&mut self, record: AuditRecord, script: Option<&str>) -> Result<ChainHead, Unwritten> {
         let record = match record {
             AuditRecord::Decided(decided) => {
                 let decided = with_script(&mut self.audit, decided, script);
@@ -192,11 +192,11 @@ impl Drop for AuditLog {
 /// Stores the script with the log, before the record that names it.
 fn with_script(
     audit: &mut Audit,
-    decided: Decided,
+    decided: DecidedRecord,
     script: Option<&str>,
-) -> Result<Decided, String> {
+) -> Result<DecidedRecord, String> {
     let written = script.map(|text| audit.keep_script(text)).transpose();
     written
-        .map(|script: Option<Digest>| Decided { script, ..decided })
+        .map(|script: Option<Digest>| DecidedRecord { script, ..decided })
         .map_err(|error| chain(&error))
 }

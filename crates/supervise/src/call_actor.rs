@@ -22,8 +22,8 @@ use protocol::broker::ToBroker;
 use protocol::call::Call;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
-use protocol::store::{Asked, ToStore};
-use protocol::tool::{Errand, ToTool};
+use protocol::store::{CacheKey, ToStore};
+use protocol::tool::{RunnerJob, ToTool};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use state::{Audited, ExpectedFd, RunnerPhase, Timer};
 use std::collections::VecDeque;
@@ -330,7 +330,7 @@ impl CallState {
     }
 
     /// START is on disk: its record was an earlier effect. The decision must be in the audit log, too.
-    async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: Errand) -> Result<(), CallInput> {
+    async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: RunnerJob) -> Result<(), CallInput> {
         self.wait_for_decision().await?;
         if let Some(backed_up) = self.backed_up.take() {
             // Undo is a convenience: a store that is away or slow delays no call for long.
@@ -345,8 +345,8 @@ impl CallState {
         Ok(())
     }
 
-    fn cache_key(&self, call: Call) -> Asked {
-        Asked { call, max_result_chars: self.args.facts.max_result_chars }
+    fn cache_key(&self, call: Call) -> CacheKey {
+        CacheKey { call, max_result_chars: self.args.facts.max_result_chars }
     }
 
     /// Compares the clock with the deadline when the timer fires: timers stop while the machine sleeps,

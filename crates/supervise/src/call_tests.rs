@@ -5,14 +5,14 @@ use super::results::failed;
 use super::*;
 use crate::file_versions::FileVersions;
 use protocol::call::ProcessUsage;
-use protocol::call::{Call, Outcome, Probe, Report, Tampered, ToolResult};
+use protocol::call::{Call, Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Basis, Question, ToolKind, Verdict, Widening};
-use protocol::judgement::{Mode, Rule, RuleEffect};
-use protocol::store::{Changed, KeptFile, Recalled};
-use protocol::tool::{Errand, JudgedPath};
+use protocol::judgement::{Basis, ExtraRight, Question, ToolKind, Verdict};
+use protocol::judgement::{PermissionMode, Rule, RuleEffect};
+use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
+use protocol::tool::{JudgedPath, RunnerJob};
 
 fn machine(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
     CallMachine::new(facts(kind, probed))
@@ -48,7 +48,7 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
 }
 
 fn allow() -> CallInput {
-    CallInput::Verdict(Verdict::Allow(Basis::Mode(Mode::Auto)))
+    CallInput::Verdict(Verdict::Allow(Basis::Mode(PermissionMode::Auto)))
 }
 
 fn caged() -> CallInput {
@@ -67,8 +67,8 @@ fn caged() -> CallInput {
     })
 }
 
-fn report(text: &str) -> Report {
-    Report {
+fn report(text: &str) -> RunReport {
+    RunReport {
         result: ToolResult {
             outcome: Outcome::Exited { code: 0 },
             text: text.into(),
@@ -129,7 +129,8 @@ fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
         assert_eq!(machine.step(meanwhile), [], "the process for it goes on");
     }
     let why = "no room".to_owned();
-    let left = Tampered { path: ".envrc".into(), remedy: protocol::call::Remedy::Left { why } };
+    let left =
+        TamperedFile { path: ".envrc".into(), remedy: protocol::call::TamperRemedy::Left { why } };
     let effects = machine.step(CallInput::Repaired(vec![left.clone()]));
     let found = conclusion(&effects);
     assert_eq!(found.tampered(), [left]);
@@ -246,7 +247,7 @@ fn a_call_with_paths_is_judged_by_what_was_found_there() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::Yes);
     assert!(matches!(
         machine.step(CallInput::Begin)[..],
-        [CallEffect::Probe(Errand::Probe { .. })]
+        [CallEffect::Probe(RunnerJob::Probe { .. })]
     ));
     assert!(machine.step(allow()).is_empty(), "no verdict counts before the look");
     let path = protocol::call::ProbedPath {
@@ -255,13 +256,13 @@ fn a_call_with_paths_is_judged_by_what_was_found_there() {
         in_scope: true,
         digest: Some("d".into()),
     };
-    let probe = Probe { paths: vec![path], diff: String::new() };
+    let probe = ProbeReport { paths: vec![path], diff: String::new() };
     let effects = machine.step(CallInput::Probed(Ok(probe.clone())));
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.probe, Some(probe));
     machine.step(allow());
     let effects = machine.step(caged());
-    let [CallEffect::Go(Errand::Run { judged, .. }), _] = &effects[..] else {
+    let [CallEffect::Go(RunnerJob::Run { judged, .. }), _] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!(judged[..], [JudgedPath { real: "/p/a".into(), digest: Some("d".into()) }]);
@@ -272,8 +273,8 @@ fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
     let [then, now] = [b"1", b"2"].map(|bytes| journal::Digest::of(bytes));
     for (digest, refused) in [(now, true), (then, false)] {
         let mut facts = facts(ToolKind::Mutation, NeedsProbe::Yes);
-        let files = vec![journal::SeenFile { path: "/p/a".into(), digest: then }];
-        facts.file_versions.apply(&journal::Record::Seen { files });
+        let files = vec![journal::FileVersionRecord { path: "/p/a".into(), digest: then }];
+        facts.file_versions.apply(&journal::JournalRecord::Seen { files });
         let mut machine = CallMachine::new(facts);
         machine.step(CallInput::Begin);
         let path = protocol::call::ProbedPath {
@@ -282,7 +283,7 @@ fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
             in_scope: true,
             digest: Some(digest.to_string()),
         };
-        let probe = Probe { paths: vec![path], diff: String::new() };
+        let probe = ProbeReport { paths: vec![path], diff: String::new() };
         let effects = machine.step(CallInput::Probed(Ok(probe)));
         if refused {
             assert_eq!(conclusion(&effects).result.code.as_deref(), Some("stale"));
@@ -354,7 +355,7 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
     let mut looked_already = machine(ToolKind::Mutation, NeedsProbe::Yes);
     looked_already.step(CallInput::Begin);
     assert_eq!(looked_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
-    let probe = Probe { paths: Vec::new(), diff: String::new() };
+    let probe = ProbeReport { paths: Vec::new(), diff: String::new() };
     let effects = looked_already.step(CallInput::Probed(Ok(probe)));
     assert!(matches!(conclusion(&effects).cut, Cut::BeforeGo { .. }));
     assert!(looked_already.step(allow()).is_empty(), "it runs after it was stopped");
@@ -389,7 +390,7 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
     let mut looking = machine(ToolKind::Mutation, NeedsProbe::Yes);
     looking.step(CallInput::Begin);
     assert!(looking.step(failed()).is_empty(), "its turn to be judged has not come");
-    let probe = Probe { paths: Vec::new(), diff: String::new() };
+    let probe = ProbeReport { paths: Vec::new(), diff: String::new() };
     let effects = looking.step(CallInput::Probed(Ok(probe)));
     assert!(conclusion(&effects).result.text.contains("the broker, which judges calls, is not"));
     let mut running = machine(ToolKind::Mutation, NeedsProbe::No);
@@ -403,19 +404,19 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
 #[test]
 fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
     let widened = |basis| {
-        let widens = vec![Widening::Network];
+        let widens = vec![ExtraRight::Network];
         let mut machine =
             CallMachine::new(CallFacts { widens, ..facts(ToolKind::Mutation, NeedsProbe::No) });
         let put = machine.step(CallInput::Begin);
         assert!(
-            matches!(&put[..], [CallEffect::Judge(case)] if case.widens == [Widening::Network]),
+            matches!(&put[..], [CallEffect::Judge(case)] if case.widens == [ExtraRight::Network]),
             "{put:?}"
         );
         let effects = machine.step(CallInput::Verdict(Verdict::Allow(basis)));
         effects.iter().any(|effect| matches!(effect, CallEffect::Start(_)))
     };
     assert!(widened(Basis::Person("pts/1".into())));
-    assert!(!widened(Basis::Mode(Mode::Auto)));
+    assert!(!widened(Basis::Mode(PermissionMode::Auto)));
     assert!(!widened(Basis::Query));
     let rule = |text: &str| Rule {
         effect: RuleEffect::Allow,
@@ -553,19 +554,19 @@ fn restoring() -> CallMachine {
     CallMachine::new(facts)
 }
 
-fn kept_file() -> KeptFile {
-    let before = protocol::store::Was::File { bytes: b"old".to_vec(), mode: 0o644 };
-    KeptFile { path: "/p/a".into(), before, after: Some("ab".into()) }
+fn kept_file() -> FileBackup {
+    let before = protocol::store::PriorContent::File { bytes: b"old".to_vec(), mode: 0o644 };
+    FileBackup { path: "/p/a".into(), before, after: Some("ab".into()) }
 }
 
-fn found() -> Probe {
+fn found() -> ProbeReport {
     let path = protocol::call::ProbedPath {
         named: "/p/a".into(),
         real: "/p/a".into(),
         in_scope: true,
         digest: Some("ab".into()),
     };
-    Probe { paths: vec![path], diff: "-new\n+old\n".into() }
+    ProbeReport { paths: vec![path], diff: "-new\n+old\n".into() }
 }
 
 #[test]
@@ -573,7 +574,7 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
     let mut machine = restoring();
     assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::FetchRestore(_)]));
     let effects = machine.step(CallInput::RestoreFetched(Ok(vec![kept_file()])));
-    let [CallEffect::Probe(Errand::ProbeRestore(files))] = &effects[..] else {
+    let [CallEffect::Probe(RunnerJob::ProbeRestore(files))] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!(files, &[kept_file()]);
@@ -592,7 +593,7 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
     };
     assert_eq!(paths, &["/p/a"]);
     let effects = machine.step(caged());
-    let [CallEffect::Go(Errand::Restore { files, judged, .. }), _] = &effects[..] else {
+    let [CallEffect::Go(RunnerJob::Restore { files, judged, .. }), _] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!((files.len(), judged[0].digest.as_deref()), (1, Some("ab")));
@@ -673,8 +674,8 @@ fn known() -> CallInput {
         in_scope: true,
         digest: None,
     };
-    let probe = Probe { paths: vec![path], diff: String::new() };
-    CallInput::CacheAnswer(Some(Box::new(Recalled { probe, by: 1, report: report("known") })))
+    let probe = ProbeReport { paths: vec![path], diff: String::new() };
+    CallInput::CacheAnswer(Some(Box::new(CachedResult { probe, by: 1, report: report("known") })))
 }
 
 #[test]
@@ -746,8 +747,8 @@ fn a_known_answer_does_not_outlive_a_wait() {
 
 #[test]
 fn an_answer_with_evidence_is_kept_and_one_that_is_large_is_not() {
-    let evidence = protocol::call::Evidence { began: 1, parts: Vec::new() };
-    let ends = |cache, report: Report| {
+    let evidence = protocol::call::ReadEvidence { began: 1, parts: Vec::new() };
+    let ends = |cache, report: RunReport| {
         let facts = facts(ToolKind::Query, NeedsProbe::No);
         let mut machine = CallMachine::new(CallFacts { cache, ..facts });
         machine.step(CallInput::Begin);
@@ -757,10 +758,10 @@ fn an_answer_with_evidence_is_kept_and_one_that_is_large_is_not() {
         machine.step(CallInput::Done(report));
         machine.step(ended())
     };
-    let proven = Report { evidence: Some(evidence), ..report("fine") };
+    let proven = RunReport { evidence: Some(evidence), ..report("fine") };
     let effects = ends(CachePolicy::Lookup, proven.clone());
     assert!(matches!(effects[..], [CallEffect::CachePut(_), CallEffect::Conclude(_)]));
-    let large = Report { full: Some("x".repeat(MAX_CACHED_BYTES)), ..proven.clone() };
+    let large = RunReport { full: Some("x".repeat(MAX_CACHED_BYTES)), ..proven.clone() };
     for (cache, report) in [
         (CachePolicy::Lookup, report("fine")),
         (CachePolicy::Lookup, large),
@@ -782,7 +783,7 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
             in_scope: true,
             digest: None,
         };
-        machine.step(CallInput::Probed(Ok(Probe { paths: vec![path], diff: String::new() })));
+        machine.step(CallInput::Probed(Ok(ProbeReport { paths: vec![path], diff: String::new() })));
         let effects = last.into_iter().map(|input| machine.step(input)).last().unwrap_or_default();
         assert!(matches!(effects.last(), Some(CallEffect::Conclude(_))), "{effects:?}");
         let mut outdated = None;
@@ -799,10 +800,10 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
     let cut_short = || vec![allow(), caged(), ended()];
     let denied = Verdict::Deny(Basis::NobodyToAsk("x".into()), "no".into());
     let denied = vec![CallInput::Verdict(denied)];
-    let paths = Some(Changed::Paths(vec!["/p/a".into()]));
+    let paths = Some(MayHaveChanged::Paths(vec!["/p/a".into()]));
     assert_eq!(outdates(CachePolicy::InvalidatesPaths, whole()), paths);
     assert_eq!(outdates(CachePolicy::InvalidatesPaths, cut_short()), paths);
-    assert_eq!(outdates(CachePolicy::InvalidatesAll, cut_short()), Some(Changed::Anything));
+    assert_eq!(outdates(CachePolicy::InvalidatesAll, cut_short()), Some(MayHaveChanged::Anything));
     assert_eq!(outdates(CachePolicy::InvalidatesAll, denied), None, "it never ran");
     assert_eq!(outdates(CachePolicy::Unused, whole()), None);
 }

@@ -14,9 +14,11 @@ use crate::messages::{
 };
 use connection::ClientStream;
 use feed::{Feed, FeedResult, to_bytes};
-use protocol::client::{Event, FailedKind, FromClient, Opening, Parting, Rights, ToClient};
+use protocol::client::{
+    ClientEvent, ClientRights, DetachReason, FromClient, RequestFailure, SessionRequest, ToClient,
+};
 use protocol::ids::{CallId, SessionId};
-use protocol::provider::Paper;
+use protocol::provider::PassedFd;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use reader::read_requests;
 use std::collections::{HashMap, HashSet};
@@ -43,7 +45,7 @@ pub(crate) struct ClientState {
     reader_task: AbortHandle,
     /// The writer task. It writes all that was queued, unless the client is dropped.
     writer_task: AbortHandle,
-    attached: HashMap<SessionId, (ActorRef<SessionMsg>, Rights)>,
+    attached: HashMap<SessionId, (ActorRef<SessionMsg>, ClientRights)>,
     opened: HashMap<SessionId, ActorRef<SessionMsg>>,
     /// Sessions of which the client has missed events.
     behind: HashSet<SessionId>,
@@ -130,10 +132,10 @@ impl ClientState {
         &mut self,
         myself: &ActorRef<ClientMsg>,
         msg: FromClient,
-        passed_fds: Vec<(Paper, OwnedFd)>,
+        passed_fds: Vec<(PassedFd, OwnedFd)>,
     ) {
         match msg {
-            FromClient::Hello { .. } => self.fail(FailedKind::Usage, "Hello was sent already"),
+            FromClient::Hello { .. } => self.fail(RequestFailure::Usage, "Hello was sent already"),
             FromClient::Open(opening) => self.open(opening, passed_fds).await,
             FromClient::Attach { session, from, rights, others } => {
                 let client = myself.clone();
@@ -239,7 +241,7 @@ impl ClientState {
         }
     }
 
-    async fn open(&mut self, opening: Opening, passed_fds: Vec<(Paper, OwnedFd)>) {
+    async fn open(&mut self, opening: SessionRequest, passed_fds: Vec<(PassedFd, OwnedFd)>) {
         let (reply, opened) = oneshot::channel();
         let client = self.own.get_id();
         let request = Box::new(OpenRequest { opening, passed_fds, client, reply });
@@ -252,11 +254,16 @@ impl ClientState {
                 self.send(message);
             }
             Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
-            Err(_) => self.fail(FailedKind::Ending, "the supervisor is ending"),
+            Err(_) => self.fail(RequestFailure::Ending, "the supervisor is ending"),
         }
     }
 
-    async fn attach(&mut self, attachment: AttachRequest, session: SessionId, rights: Rights) {
+    async fn attach(
+        &mut self,
+        attachment: AttachRequest,
+        session: SessionId,
+        rights: ClientRights,
+    ) {
         let actor = match self.opened.get(&session) {
             Some(actor) => Some(actor.clone()),
             None => {
@@ -267,12 +274,12 @@ impl ClientState {
         };
         let Some(actor) = actor else {
             let message = format!("no session {session} is open here");
-            return self.fail(FailedKind::NotFound, &message);
+            return self.fail(RequestFailure::NotFound, &message);
         };
         if actor.send_message(ClientToSession::Attach(attachment).into()).is_err() {
             self.opened.remove(&session);
             let message = format!("session {session} has ended; open it again");
-            return self.fail(FailedKind::NotFound, &message);
+            return self.fail(RequestFailure::NotFound, &message);
         }
         self.behind.remove(&session);
         self.attached.insert(session, (actor, rights));
@@ -290,7 +297,7 @@ impl ClientState {
             Some((actor, _)) => act(actor),
             None => {
                 let message = format!("attach to session {session} first");
-                self.fail(FailedKind::Usage, &message);
+                self.fail(RequestFailure::Usage, &message);
             }
         }
     }
@@ -301,7 +308,7 @@ impl ClientState {
         match restarted.await {
             Ok(Ok(())) => self.send(ToClient::Done),
             Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
-            Err(_) => self.fail(FailedKind::Ending, "the supervisor is ending"),
+            Err(_) => self.fail(RequestFailure::Ending, "the supervisor is ending"),
         }
     }
 
@@ -316,24 +323,24 @@ impl ClientState {
             "session {session} ended because a part of the supervisor failed. Everything recorded \
              is on disk: open the session again to continue"
         );
-        let event = Event::Degraded { reason: reason.clone() };
+        let event = ClientEvent::Degraded { reason: reason.clone() };
         self.send(ToClient::Event { session: session.clone(), seq: 0, event });
-        let parting = Parting::Failed;
+        let parting = DetachReason::Failed;
         self.send(ToClient::Detached { session: session.clone(), parting, reason });
     }
 
     fn with_full_rights(&self, session: &SessionId, act: impl FnOnce(&ActorRef<SessionMsg>)) {
         match self.attached.get(session) {
-            Some((actor, Rights::Full)) => act(actor),
-            Some((_, Rights::ReadOnly)) => {
+            Some((actor, ClientRights::Full)) => act(actor),
+            Some((_, ClientRights::ReadOnly)) => {
                 self.fail(
-                    FailedKind::Usage,
+                    RequestFailure::Usage,
                     "this terminal is read-only; attach without -r to type",
                 );
             }
             None => {
                 let message = format!("attach to session {session} first");
-                self.fail(FailedKind::Usage, &message);
+                self.fail(RequestFailure::Usage, &message);
             }
         }
     }
@@ -365,7 +372,7 @@ impl ClientState {
         });
     }
 
-    fn fail(&self, kind: FailedKind, message: &str) {
+    fn fail(&self, kind: RequestFailure, message: &str) {
         self.send(ToClient::Failed { kind, message: message.to_owned() });
     }
 
@@ -391,7 +398,7 @@ fn answer_done(
             Ok(Err(failure)) => ToClient::Failed { kind: failure.kind, message: failure.message },
             Err(_) => {
                 let message = "the supervisor is ending".to_owned();
-                ToClient::Failed { kind: FailedKind::Ending, message }
+                ToClient::Failed { kind: RequestFailure::Ending, message }
             }
         };
         let _ = client.send_message(ClientMsg::Send(message));

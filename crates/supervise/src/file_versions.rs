@@ -2,8 +2,8 @@
 //! The journal holds them, so they outlive the supervisor. The call machine refuses an edit of a
 //! file that has changed since.
 
-use journal::{Digest, Entry, Record, SeenFile};
-use protocol::call::{Probe, Report};
+use journal::{Digest, FileVersionRecord, JournalEntry, JournalRecord};
+use protocol::call::{ProbeReport, RunReport};
 use std::collections::HashMap;
 
 /// Digests by real path.
@@ -12,7 +12,7 @@ pub(crate) struct FileVersions(HashMap<String, Digest>);
 
 impl FileVersions {
     /// The versions that a journal's records give.
-    pub(crate) fn of(entries: &[Entry]) -> Self {
+    pub(crate) fn of(entries: &[JournalEntry]) -> Self {
         let mut seen = Self::default();
         for entry in entries {
             seen.apply(&entry.record);
@@ -21,14 +21,14 @@ impl FileVersions {
     }
 
     /// A record that was written.
-    pub(crate) fn apply(&mut self, record: &Record) {
-        if let Record::Seen { files } = record {
+    pub(crate) fn apply(&mut self, record: &JournalRecord) {
+        if let JournalRecord::Seen { files } = record {
             self.0.extend(files.iter().map(|file| (file.path.clone(), file.digest)));
         }
     }
 
     /// The first path of a call whose file has changed since. A deleted file fails elsewhere.
-    pub(crate) fn first_changed<'a>(&self, probe: &'a Probe) -> Option<&'a str> {
+    pub(crate) fn first_changed<'a>(&self, probe: &'a ProbeReport) -> Option<&'a str> {
         let differs = |real: &str, now: &Option<String>| match (self.0.get(real), now) {
             (Some(known), Some(now)) => known.to_string() != *now,
             (None, _) | (_, None) => false,
@@ -39,15 +39,15 @@ impl FileVersions {
 }
 
 /// The record of the files that a call read or wrote.
-pub(crate) fn record(report: Option<&Report>) -> Option<Record> {
-    let files: Vec<SeenFile> = report?
+pub(crate) fn record(report: Option<&RunReport>) -> Option<JournalRecord> {
+    let files: Vec<FileVersionRecord> = report?
         .seen
         .iter()
         .filter_map(|file| {
-            Some(SeenFile { path: file.path.clone(), digest: file.digest.parse().ok()? })
+            Some(FileVersionRecord { path: file.path.clone(), digest: file.digest.parse().ok()? })
         })
         .collect();
-    (!files.is_empty()).then_some(Record::Seen { files })
+    (!files.is_empty()).then_some(JournalRecord::Seen { files })
 }
 
 #[cfg(test)]
@@ -56,16 +56,18 @@ mod tests {
     use super::*;
     use protocol::call::ProbedPath;
 
-    fn probe(digest: Option<Digest>) -> Probe {
+    fn probe(digest: Option<Digest>) -> ProbeReport {
         let digest = digest.map(|digest| digest.to_string());
         let path = ProbedPath { named: "a".into(), real: "/p/a".into(), in_scope: true, digest };
-        Probe { paths: vec![path], diff: String::new() }
+        ProbeReport { paths: vec![path], diff: String::new() }
     }
 
     #[test]
     fn the_last_read_or_write_counts() {
         let [one, two] = [b"1", b"2"].map(|bytes| Digest::of(bytes));
-        let saw = |digest| Record::Seen { files: vec![SeenFile { path: "/p/a".into(), digest }] };
+        let saw = |digest| JournalRecord::Seen {
+            files: vec![FileVersionRecord { path: "/p/a".into(), digest }],
+        };
         let mut seen = FileVersions::default();
         assert_eq!(seen.first_changed(&probe(Some(one))), None, "never read");
         seen.apply(&saw(one));

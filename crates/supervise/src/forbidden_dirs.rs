@@ -4,7 +4,7 @@
 
 use crate::open_failure::OpenFailure;
 use config::{CredentialPaths, every_path};
-use protocol::client::FailedKind;
+use protocol::client::RequestFailure;
 use protocol::confinement::FilePath;
 use protocol::judgement::{Rule, RuleEffect};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl ForbiddenDirs {
         match self.paths().into_iter().chain(reached_in_run(dir)).find(reached) {
             None => Ok(()),
             Some(place) => Err(OpenFailure::new(
-                FailedKind::Usage,
+                RequestFailure::Usage,
                 format!(
                     "the directory {} cannot be added: it overlaps {}, and no tool gets access to \
                      keys, passwords, or directories of the system and of agentd. Add another \
@@ -149,7 +149,9 @@ mod tests {
     use super::*;
     use protocol::call::Call;
     use protocol::ids::{CallId, SessionId};
-    use protocol::judgement::{Audience, Case, Mode, RuleSet, ToolKind, Verdict, Widening};
+    use protocol::judgement::{
+        Audience, ExtraRight, JudgedCall, PermissionMode, RuleSet, ToolKind, Verdict,
+    };
 
     #[test]
     fn keys_are_denied_by_every_path_that_leads_to_them() {
@@ -212,7 +214,7 @@ mod tests {
         let mut rules = kept.deny_rules();
         let (effect, text) = (RuleEffect::Allow, "directory".to_owned());
         rules.push(Rule { effect, text, file: "mine".into(), line: 1 });
-        let (mode, audience, project) = (Mode::Auto, Audience::Person, "/p".to_owned());
+        let (mode, audience, project) = (PermissionMode::Auto, Audience::Person, "/p".to_owned());
         let rules =
             approval::SessionRules::new(&RuleSet { rules, mode, audience, project }).unwrap();
         // To a session, and to one call.
@@ -223,14 +225,14 @@ mod tests {
                 tool: "bash".into(),
                 input: r#"{"command":"ls"}"#.into(),
             };
-            let verdict = rules.judge(&Case {
+            let verdict = rules.judge(&JudgedCall {
                 call,
                 kind: ToolKind::Mutation,
                 command: Some("ls".into()),
                 page: None,
                 probe: None,
                 confinement: String::new(),
-                widens: vec![Widening::Directory(FilePath::from(dir))],
+                widens: vec![ExtraRight::Directory(FilePath::from(dir))],
                 configured: None,
                 tampered: Box::default(),
             });

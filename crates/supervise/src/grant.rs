@@ -6,7 +6,7 @@ use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
-use protocol::tool::{Errand, ToTool};
+use protocol::tool::{RunnerJob, ToTool};
 
 /// The right to start one runner: for which call, in which cage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Grant {
     ///
     /// # Errors
     /// [`OtherCall`] unless the grant was made for this call.
-    pub(crate) fn go(&self, call: &CallId, job: Errand) -> Result<ToTool, OtherCall> {
+    pub(crate) fn go(&self, call: &CallId, job: RunnerJob) -> Result<ToTool, OtherCall> {
         match &self.call {
             Some(granted) if granted == call => Ok(ToTool::Go(job)),
             granted => Err(OtherCall { granted: granted.clone(), call: call.clone() }),
@@ -130,15 +130,15 @@ mod tests {
     use super::*;
     use protocol::confinement::{FilePath, GitSettings, Level, Limits, Tier};
     use protocol::ids::SessionId;
-    use protocol::judgement::Mode;
+    use protocol::judgement::PermissionMode;
 
     fn call(number: u32) -> Call {
         let id = CallId { session: SessionId("0123456789ab".into()), number };
         Call { id, use_id: String::new(), tool: "bash".into(), input: "{}".into() }
     }
 
-    fn job() -> Errand {
-        Errand::Probe { tool: "bash".into(), input: "{}".into() }
+    fn job() -> RunnerJob {
+        RunnerJob::Probe { tool: "bash".into(), input: "{}".into() }
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             cgroup: None,
             limits: Limits::NONE,
         };
-        let allow = Verdict::Allow(Basis::Mode(Mode::Auto));
+        let allow = Verdict::Allow(Basis::Mode(PermissionMode::Auto));
         let (grant, _) = Grant::of(&one, &allow, confinement.clone()).unwrap();
         for grant in [grant.proxy(), grant, Grant::probe(&one, &confinement)] {
             assert_eq!(grant.go(&one.id, job()), Ok(ToTool::Go(job())));
@@ -175,7 +175,7 @@ mod tests {
         for grant in [Grant::repair(&confinement), Grant::certificate(&confinement)] {
             assert!(grant.go(&one.id, job()).unwrap_err().to_string().contains("for no call"));
         }
-        let deny = Verdict::Deny(Basis::Mode(Mode::Auto), String::new());
+        let deny = Verdict::Deny(Basis::Mode(PermissionMode::Auto), String::new());
         assert_eq!(Grant::of(&one, &deny, confinement), Err(NotAllowed));
     }
 }

@@ -2,7 +2,10 @@
 //! get an end. Pure; used by the root when it opens a session.
 
 use crate::call::EXPIRED;
-use journal::{Deaths, OpenCall, Outcome, Past, Progress, Record, Refused, TurnEnd};
+use journal::{
+    CallProgress, DeathsRecord, JournalRecord, OpenCall, OutcomeRecord, RefusedCall, ResumeState,
+    TurnEndRecord,
+};
 use protocol::session::OpenTurn;
 
 /// The records to append, and the state after them.
@@ -12,7 +15,7 @@ pub(crate) struct JournalRepair {
     pub(crate) lost: Vec<OpenCall>,
     /// Records to append before any client sees the session: an end for each lost call, in the same
     /// order, and one for the turn.
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<JournalRecord>,
     /// Number of turns.
     pub(crate) turns: u32,
     /// The round that proposed the lost calls.
@@ -20,20 +23,20 @@ pub(crate) struct JournalRepair {
     /// The last turn: waiting, or open and continuing.
     pub(crate) open_turn: OpenTurn,
     /// How the last turn was cut short, if it was and does not continue.
-    pub(crate) cut_short: Option<Deaths>,
+    pub(crate) cut_short: Option<DeathsRecord>,
 }
 
 /// Ends every open call, and the open turn unless it continues. A call that got `Go` may have run
 /// and is never run again. A call that did not ends with its turn, or stays pending if the turn
 /// continues.
-pub(crate) fn repair_journal(past: &Past, wanted: OpenTurn) -> JournalRepair {
+pub(crate) fn repair_journal(past: &ResumeState, wanted: OpenTurn) -> JournalRepair {
     let in_turn = past.turn.is_open();
     let last = if in_turn { wanted } else { OpenTurn::Waits };
     let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     if last == OpenTurn::GoesOn {
         // The conversation proposes calls that never started again, under the same number: their
         // questions are still pending. It does not propose refused calls again.
-        lost.retain(|open| open.progress == Progress::MayHaveRun || open.refused.is_some());
+        lost.retain(|open| open.progress == CallProgress::MayHaveRun || open.refused.is_some());
     }
     let mut records: Vec<_> = lost.iter().map(closing_record).collect();
     let cut_short = match last {
@@ -43,11 +46,11 @@ pub(crate) fn repair_journal(past: &Past, wanted: OpenTurn) -> JournalRepair {
     if in_turn && last == OpenTurn::Waits {
         let end = match &cut_short {
             // No record shows that a person stopped it.
-            Some(deaths) => TurnEnd::ProcessDied(deaths.clone()),
+            Some(deaths) => TurnEndRecord::ProcessDied(deaths.clone()),
             // The session was ended in order: by `agentd stop`, or with its daemon.
-            None => TurnEnd::Interrupted,
+            None => TurnEndRecord::Interrupted,
         };
-        records.push(Record::TurnEnded { end });
+        records.push(JournalRecord::TurnEnded { end });
     }
     JournalRepair {
         lost,
@@ -60,12 +63,12 @@ pub(crate) fn repair_journal(past: &Past, wanted: OpenTurn) -> JournalRepair {
 }
 
 /// A decision counts once it is on disk, even if a process died before the result was.
-fn closing_record(open: &OpenCall) -> Record {
-    let refused = |code: &str, text: &str| Record::Result {
+fn closing_record(open: &OpenCall) -> JournalRecord {
+    let refused = |code: &str, text: &str| JournalRecord::Result {
         full: None,
         call: open.number,
         use_id: open.use_id.clone(),
-        outcome: Outcome::Denied,
+        outcome: OutcomeRecord::Denied,
         text: text.to_owned(),
         summary: text.lines().next().unwrap_or_default().to_owned(),
         is_error: true,
@@ -74,9 +77,9 @@ fn closing_record(open: &OpenCall) -> Record {
         audit: None,
     };
     match &open.refused {
-        Some(Refused::Denied { message }) => refused("denied", message),
-        Some(Refused::Expired) => refused("expired", EXPIRED),
-        None => Record::Interrupted {
+        Some(RefusedCall::Denied { message }) => refused("denied", message),
+        Some(RefusedCall::Expired) => refused("expired", EXPIRED),
+        None => JournalRecord::Interrupted {
             call: open.number,
             progress: open.progress,
             cause: "was lost when agentd ended".to_owned(),
@@ -89,27 +92,27 @@ fn closing_record(open: &OpenCall) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{Entry, ToolKind, Turn};
+    use journal::{JournalEntry, LastTurn, ToolKindRecord};
 
-    fn past(records: Vec<Record>, turns: u32, turn: Turn) -> Past {
+    fn past(records: Vec<JournalRecord>, turns: u32, turn: LastTurn) -> ResumeState {
         let entries = (1..).zip(records);
-        let entries = entries.map(|(seq, record)| Entry { seq, time: 0, record }).collect();
-        Past { entries, turns, turn, round: 0 }
+        let entries = entries.map(|(seq, record)| JournalEntry { seq, time: 0, record }).collect();
+        ResumeState { entries, turns, turn, round: 0 }
     }
 
-    fn proposed(call: u32) -> Record {
-        Record::Proposed {
+    fn proposed(call: u32) -> JournalRecord {
+        JournalRecord::Proposed {
             call,
             use_id: format!("toolu_{call}"),
             tool: "bash".into(),
-            tool_kind: ToolKind::Mutation,
+            tool_kind: ToolKindRecord::Mutation,
             input: "{}".into(),
         }
     }
 
     #[test]
     fn a_session_that_ended_well_needs_nothing() {
-        let mended = repair_journal(&past(Vec::new(), 2, Turn::Ended), OpenTurn::GoesOn);
+        let mended = repair_journal(&past(Vec::new(), 2, LastTurn::Ended), OpenTurn::GoesOn);
         let (lost, records) = (Vec::new(), Vec::new());
         let (last, cut_short) = (OpenTurn::Waits, None);
         assert_eq!(
@@ -120,13 +123,13 @@ mod tests {
 
     #[test]
     fn what_was_refused_stays_refused_and_is_not_asked_again() {
-        let basis = journal::Basis::Person { who: "pts/1".into() };
-        let denied = Record::Denied { call: 1, basis, message: "not that one".into() };
-        let records = vec![proposed(1), denied, proposed(2), Record::Expired { call: 2 }];
-        let mended = repair_journal(&past(records, 1, Turn::Open), OpenTurn::GoesOn);
+        let basis = journal::BasisRecord::Person { who: "pts/1".into() };
+        let denied = JournalRecord::Denied { call: 1, basis, message: "not that one".into() };
+        let records = vec![proposed(1), denied, proposed(2), JournalRecord::Expired { call: 2 }];
+        let mended = repair_journal(&past(records, 1, LastTurn::Open), OpenTurn::GoesOn);
         let [
-            Record::Result { call: 1, text, outcome: Outcome::Denied, .. },
-            Record::Result { call: 2, outcome: Outcome::Denied, .. },
+            JournalRecord::Result { call: 1, text, outcome: OutcomeRecord::Denied, .. },
+            JournalRecord::Result { call: 2, outcome: OutcomeRecord::Denied, .. },
         ] = &mended.records[..]
         else {
             panic!("{mended:?}")
@@ -136,20 +139,20 @@ mod tests {
 
     #[test]
     fn a_turn_of_a_session_that_was_ended_in_order_is_no_death() {
-        let mended = repair_journal(&past(vec![], 1, Turn::Left), OpenTurn::Waits);
-        assert_eq!(mended.records, [Record::TurnEnded { end: TurnEnd::Interrupted }]);
+        let mended = repair_journal(&past(vec![], 1, LastTurn::Left), OpenTurn::Waits);
+        assert_eq!(mended.records, [JournalRecord::TurnEnded { end: TurnEndRecord::Interrupted }]);
         assert_eq!(mended.cut_short, None);
     }
 
     #[test]
     fn open_calls_and_the_open_turn_are_ended_and_told_apart() {
-        let start = Record::Start { call: 1, tool_kind: ToolKind::Mutation };
-        let past = past(vec![proposed(1), start, proposed(2)], 1, Turn::Open);
+        let start = JournalRecord::Start { call: 1, tool_kind: ToolKindRecord::Mutation };
+        let past = past(vec![proposed(1), start, proposed(2)], 1, LastTurn::Open);
         let mended = repair_journal(&past, OpenTurn::Waits);
         let [
-            Record::Interrupted { call: 1, progress: Progress::MayHaveRun, .. },
-            Record::Interrupted { call: 2, progress: Progress::NeverStarted, .. },
-            Record::TurnEnded { end: TurnEnd::ProcessDied(died) },
+            JournalRecord::Interrupted { call: 1, progress: CallProgress::MayHaveRun, .. },
+            JournalRecord::Interrupted { call: 2, progress: CallProgress::NeverStarted, .. },
+            JournalRecord::TurnEnded { end: TurnEndRecord::ProcessDied(died) },
         ] = &mended.records[..]
         else {
             panic!("{mended:?}")

@@ -2,7 +2,7 @@
 //! session actor is its only user.
 
 use crate::error_chain::chain;
-use journal::{Journal, Record};
+use journal::{Journal, JournalRecord};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A journal that is written to by one actor, in order.
@@ -16,8 +16,8 @@ impl JournalWriter {
 
     /// Appends the records in one write. If one of them is a barrier, they are durable when this
     /// returns. Returns the number of the last record.
-    pub(crate) async fn append(&self, records: Vec<Record>) -> Result<u64, String> {
-        if !records.iter().any(Record::barrier) {
+    pub(crate) async fn append(&self, records: Vec<JournalRecord>) -> Result<u64, String> {
+        if !records.iter().any(JournalRecord::barrier) {
             return append(&self.0, &records);
         }
         let journal = Arc::clone(&self.0);
@@ -38,7 +38,7 @@ impl JournalWriter {
     }
 }
 
-fn append(journal: &Mutex<Journal>, records: &[Record]) -> Result<u64, String> {
+fn append(journal: &Mutex<Journal>, records: &[JournalRecord]) -> Result<u64, String> {
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     journal.append_all(records).map_err(|error| chain(&error))
 }

@@ -1,20 +1,20 @@
 //! Why a session cannot be opened as requested.
 
 use crate::error_chain::chain;
-use protocol::client::FailedKind;
+use protocol::client::RequestFailure;
 
 /// Why a session cannot be opened as requested, for the client.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct OpenFailure {
     /// Its kind.
-    pub kind: FailedKind,
+    pub kind: RequestFailure,
     /// The message, with a remedy.
     pub message: String,
 }
 
 impl OpenFailure {
-    pub(crate) fn new(kind: FailedKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: RequestFailure, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 }
@@ -23,13 +23,13 @@ impl From<&journal::OpenError> for OpenFailure {
     /// Converts an error of the journal.
     fn from(error: &journal::OpenError) -> Self {
         let kind = match error {
-            journal::OpenError::Held { .. } => FailedKind::Held,
+            journal::OpenError::Held { .. } => RequestFailure::Held,
             journal::OpenError::Read(
                 journal::ReadError::Missing { .. } | journal::ReadError::NoHeader { .. },
-            ) => FailedKind::NotFound,
+            ) => RequestFailure::NotFound,
             journal::OpenError::Read(_)
             | journal::OpenError::ReadOnlyDisk { .. }
-            | journal::OpenError::Mend { .. } => FailedKind::Disk,
+            | journal::OpenError::Mend { .. } => RequestFailure::Disk,
         };
         Self::new(kind, chain(error))
     }

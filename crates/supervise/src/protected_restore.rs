@@ -10,7 +10,7 @@ use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use crate::worker::spawner::Spawner;
 use ipc::codec;
 use protocol::BUILD_ID;
-use protocol::call::{Remedy, Tampered};
+use protocol::call::{TamperRemedy, TamperedFile};
 use protocol::confinement::Confinement;
 use protocol::ids::{CallId, Generation};
 use protocol::tool::{FromTool, ToTool, ToolLink};
@@ -154,19 +154,19 @@ fn unusable(path: &Path, why: &str) -> String {
 }
 
 /// Reported if nothing could be restored: the affected file is unknown.
-pub(crate) fn unrestored_unknown(why: &str) -> Tampered {
+pub(crate) fn unrestored_unknown(why: &str) -> TamperedFile {
     let names = "a protected file (.git/hooks, .envrc and the like), perhaps,".to_owned();
-    Tampered { path: names, remedy: Remedy::Left { why: why.to_owned() } }
+    TamperedFile { path: names, remedy: TamperRemedy::Left { why: why.to_owned() } }
 }
 
 /// The files that were not restored, as text.
-pub(crate) fn unrestored(names: &[Tampered]) -> Vec<String> {
-    let left = names.iter().filter(|name| matches!(name.remedy, Remedy::Left { .. }));
+pub(crate) fn unrestored(names: &[TamperedFile]) -> Vec<String> {
+    let left = names.iter().filter(|name| matches!(name.remedy, TamperRemedy::Left { .. }));
     in_words(left)
 }
 
 /// Each as text for screens and models.
-pub(crate) fn in_words<'a>(names: impl IntoIterator<Item = &'a Tampered>) -> Vec<String> {
+pub(crate) fn in_words<'a>(names: impl IntoIterator<Item = &'a TamperedFile>) -> Vec<String> {
     names.into_iter().map(|name| tools::visible(&name.to_string()).into_owned()).collect()
 }
 
@@ -201,7 +201,7 @@ pub(crate) struct ProtectedRestorer {
 impl ProtectedRestorer {
     /// Restores the files that this call changed; none of its processes runs any more. Failures are
     /// part of the result.
-    pub(crate) async fn restore(&self, call: &CallId, cage: &Confinement) -> Vec<Tampered> {
+    pub(crate) async fn restore(&self, call: &CallId, cage: &Confinement) -> Vec<TamperedFile> {
         let mut why = String::new();
         for _ in 0..TRIES {
             let names = match self.copies.names_of(call.number) {
@@ -231,7 +231,7 @@ impl ProtectedRestorer {
         &self,
         call: &CallId,
         temp: &Confinement,
-    ) -> Vec<Tampered> {
+    ) -> Vec<TamperedFile> {
         match self.copies.names_of(call.number) {
             Ok(None) => Vec::new(),
             Ok(Some(_)) => match self.copies.cage_of(call.number) {
@@ -251,7 +251,7 @@ impl ProtectedRestorer {
         call: &CallId,
         grant: &Grant,
         names: OwnedFd,
-    ) -> Result<Vec<Tampered>, RestoreFailure> {
+    ) -> Result<Vec<TamperedFile>, RestoreFailure> {
         let temp = grant.confinement().temp.to_path();
         // The command may have removed the directory, and without it no cage can be built.
         let _ = DirBuilder::new().mode(0o700).create(temp);
@@ -301,7 +301,7 @@ enum RestoreFailure {
 async fn answer(
     call: &CallId,
     events: &mut mpsc::UnboundedReceiver<ProcessEvent<ToolLink>>,
-) -> Result<Vec<Tampered>, String> {
+) -> Result<Vec<TamperedFile>, String> {
     loop {
         match events.recv().await {
             Some(ProcessEvent::Message { message: FromTool::Log(line), permit: _ }) => {

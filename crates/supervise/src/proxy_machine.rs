@@ -5,8 +5,8 @@
 //! `S` is a socket that the runner passes.
 
 use crate::call::CallInput;
-use protocol::call::Report;
-use protocol::confinement::{Connection, Enforced, Passage};
+use protocol::call::RunReport;
+use protocol::confinement::{ConnectionOutcome, Enforced, ProxyConnection};
 
 /// Bound on refusals that the text for the model lists; the record has more.
 const MAX_LISTED: usize = 10;
@@ -19,7 +19,7 @@ pub(crate) enum ProxyInput<S> {
     /// The command's cage is ready.
     RunnerCaged(Enforced),
     /// The runner's report; its end follows.
-    Reported(Report),
+    Reported(RunReport),
     /// The runner is dead, reaped and drained, for this cause.
     RunnerEnded(String),
     /// The proxy's cage is ready.
@@ -59,7 +59,7 @@ pub(crate) enum ProxyAttempt {
 /// Decisions of a proxy: the first ones in order, and the number of further ones.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ProxyDecisions {
-    pub(crate) connections: Vec<Connection>,
+    pub(crate) connections: Vec<ProxyConnection>,
     pub(crate) uncounted: u64,
     /// Why the decisions are incomplete.
     pub(crate) cut: Option<String>,
@@ -88,7 +88,7 @@ pub(crate) struct ProxyMachine<S> {
     listeners: Vec<S>,
     ready: bool,
     enforced: Option<Enforced>,
-    report: Option<Report>,
+    report: Option<RunReport>,
     decided: ProxyDecisions,
     /// True if it reported decisions after the command ended.
     reported_all: bool,
@@ -267,10 +267,12 @@ fn with_refusals(text: &str, decided: &ProxyDecisions) -> String {
 }
 
 /// A refused connection as text for screens and the model.
-pub(crate) fn refusal(connection: &Connection) -> Option<String> {
+pub(crate) fn refusal(connection: &ProxyConnection) -> Option<String> {
     match connection.decision {
-        Passage::Refused { .. } => Some(connection.to_string()),
-        Passage::Made { .. } | Passage::Failed { .. } | Passage::SignedIn { .. } => None,
+        ConnectionOutcome::Refused { .. } => Some(connection.to_string()),
+        ConnectionOutcome::Made { .. }
+        | ConnectionOutcome::Failed { .. }
+        | ConnectionOutcome::SignedIn { .. } => None,
     }
 }
 
@@ -297,8 +299,8 @@ mod tests {
         }
     }
 
-    fn report(text: &str) -> Report {
-        Report {
+    fn report(text: &str) -> RunReport {
+        RunReport {
             result: ToolResult {
                 outcome: Outcome::Exited { code: 0 },
                 text: text.into(),
@@ -333,9 +335,9 @@ mod tests {
 
     fn refused(place: &str) -> ProxyDecisions {
         let why = protocol::hosts::NOT_LISTED.to_owned();
-        let connection = Connection {
+        let connection = ProxyConnection {
             place: place.into(),
-            decision: Passage::Refused { why },
+            decision: ConnectionOutcome::Refused { why },
             count: 1,
             sent: 0,
             received: 0,

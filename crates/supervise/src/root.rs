@@ -27,7 +27,7 @@ use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use protocol::broker::{BrokerLink, FromBroker};
-use protocol::client::{DaemonStatus, ProcessRow, SessionState, Unfinished};
+use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionStatus};
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -121,10 +121,10 @@ impl Actor for RootActor {
             RootMsg::Describe(reply) => state.describe(reply),
             RootMsg::Restart(session, reply) => state.restart(&session, reply),
             RootMsg::Status(reply) => state.status(reply),
-            RootMsg::ShutdownRequested { unfinished: Unfinished::Interrupt, by } => {
+            RootMsg::ShutdownRequested { unfinished: OnUnfinished::Interrupt, by } => {
                 state.begin_shutdown(&myself, Some(by.get_id()));
             }
-            RootMsg::ShutdownRequested { unfinished: Unfinished::Refuse, by } => {
+            RootMsg::ShutdownRequested { unfinished: OnUnfinished::Refuse, by } => {
                 state.shutdown_if_idle(&myself, by)
             }
             RootMsg::ShutdownIfPaused { by, paused } => {
@@ -293,7 +293,7 @@ impl RootState {
             let until = Instant::now() + REPLY_TIMEOUT;
             for (session, glance) in glances {
                 let why = match tokio::time::timeout_at(until, glance).await {
-                    Ok(Ok(SessionSummary { state: SessionState::Degraded(why), .. })) => why,
+                    Ok(Ok(SessionSummary { state: SessionStatus::Degraded(why), .. })) => why,
                     // It is healthy, or it ended in the meantime.
                     Ok(_) => continue,
                     Err(_) => NO_REPLY.to_owned(),

@@ -4,12 +4,12 @@
 
 use crate::call::Executor;
 use protocol::call::Call;
-use protocol::client::Event;
+use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;
 use protocol::ids::CallId;
-use protocol::provider::{Delta, FromProvider, ToProvider};
-use protocol::session::{Deaths, FromSession, Happened, OpenTurn, ToSession, TurnEnd};
-use protocol::upkeep::{LogLevel, LogLine};
+use protocol::log::{LogLevel, LogLine};
+use protocol::provider::{AnswerDelta, FromProvider, ToProvider};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, ToSession, TurnEnd, WorkerDeaths};
 use std::collections::VecDeque;
 
 use crate::records::TurnRound;
@@ -18,7 +18,7 @@ use crate::records::TurnRound;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RouteStep {
     /// On disk before anything after it; clients are shown the record.
-    Record(Happened),
+    Record(SessionEvent),
     ToSession(ToSession),
     ToProvider(ToProvider),
     /// The call, its place, its executor, and a note for its result about its arguments.
@@ -32,7 +32,7 @@ pub(crate) enum RouteStep {
     /// All that run.
     CancelCalls,
     /// Show clients this; it is not recorded.
-    Show(Event),
+    Show(ClientEvent),
     /// For the log.
     Log(&'static str, LogLine),
 }
@@ -73,7 +73,7 @@ pub(crate) struct Router {
     /// How it ended the last time, and where in the turn.
     last_death: Option<(String, String)>,
     /// How deaths cut the last turn short, until another begins.
-    cut_short: Option<Deaths>,
+    cut_short: Option<WorkerDeaths>,
 }
 
 /// The prompt that the conversation has not recorded is on disk already.
@@ -94,7 +94,7 @@ const DEATHS_WITHOUT_PROGRESS: u32 = 3;
 impl Router {
     /// Continues a session with so many turns on disk. The last of them has ended, was cut short,
     /// or goes on.
-    pub(crate) fn resumed(turns: u32, last: OpenTurn, cut_short: Option<Deaths>) -> Self {
+    pub(crate) fn resumed(turns: u32, last: OpenTurn, cut_short: Option<WorkerDeaths>) -> Self {
         let turn_open = last == OpenTurn::GoesOn;
         let place = TurnRound { turn: turns, round: 0 };
         Self { place, turn_open, cut_short, ..Self::default() }
@@ -226,22 +226,23 @@ impl Router {
                     self.progressed();
                 }
                 match &happened {
-                    Happened::Prompt { .. } => {
+                    SessionEvent::Prompt { .. } => {
                         self.unconfirmed.pop_front();
                         self.turn_open = true;
                         self.cut_short = None;
                         self.place = TurnRound { turn: self.place.turn + 1, round: 0 };
                     }
-                    Happened::TurnEnded { end } => {
+                    SessionEvent::TurnEnded { end } => {
                         self.turn_open = false;
                         self.stopping = false;
                         if let TurnEnd::ProcessDied(deaths) = end {
                             self.cut_short = Some(deaths.clone());
                         }
                     }
-                    Happened::Compacted { .. } => self.compacting = false,
-                    Happened::Answer { .. } | Happened::Called { .. } | Happened::Result { .. } => {
-                    }
+                    SessionEvent::Compacted { .. } => self.compacting = false,
+                    SessionEvent::Answer { .. }
+                    | SessionEvent::Called { .. }
+                    | SessionEvent::Result { .. } => {}
                 }
                 vec![RouteStep::Record(happened)]
             }
@@ -263,7 +264,7 @@ impl Router {
             FromSession::NotCompacted => {
                 self.compacting = false;
                 let reason = "the conversation is short: nothing can be left out".to_owned();
-                vec![RouteStep::Show(Event::NotCompacted { reason })]
+                vec![RouteStep::Show(ClientEvent::NotCompacted { reason })]
             }
             FromSession::CancelAsk => self.cancel_request(),
             FromSession::CancelCall(call) => vec![RouteStep::CancelCall(call)],
@@ -325,7 +326,7 @@ impl Router {
         }
         self.shown_notices.push(text.clone());
         let line = LogLine { level: LogLevel::Info, text: text.clone() };
-        vec![RouteStep::Log("provider", line), RouteStep::Show(Event::Notice { text })]
+        vec![RouteStep::Log("provider", line), RouteStep::Show(ClientEvent::Notice { text })]
     }
 
     /// A new provider process is configured: the open request is sent again.
@@ -357,7 +358,7 @@ impl Router {
 
     /// No provider answers the open request any more: the turn ends.
     pub(crate) fn provider_gone(&mut self, cause: &str) -> Vec<RouteStep> {
-        let deaths = Deaths {
+        let deaths = WorkerDeaths {
             process: "agentd-provider".to_owned(),
             cause: cause.to_owned(),
             count: self.provider_deaths,
@@ -394,7 +395,7 @@ impl Router {
         let mut steps = self.cancel_request();
         if !steps.is_empty() {
             let reason = format!("agentd-session {cause}; the request is sent again");
-            steps.push(RouteStep::Show(Event::Struck { reason }));
+            steps.push(RouteStep::Show(ClientEvent::Struck { reason }));
         }
         steps.extend(self.stopping.then_some(RouteStep::CancelCalls));
         steps
@@ -428,30 +429,32 @@ impl Router {
         let end = match self.last_death.take().filter(|_| !stopped) {
             Some((cause, place)) => {
                 let process = "agentd-session".to_owned();
-                TurnEnd::ProcessDied(Deaths { process, cause, count: self.deaths, place })
+                TurnEnd::ProcessDied(WorkerDeaths { process, cause, count: self.deaths, place })
             }
             None => TurnEnd::Interrupted,
         };
         if let TurnEnd::ProcessDied(deaths) = &end {
             self.cut_short = Some(deaths.clone());
         }
-        vec![RouteStep::Record(Happened::TurnEnded { end })]
+        vec![RouteStep::Record(SessionEvent::TurnEnded { end })]
     }
 
     /// How deaths cut the last turn short, if they did.
-    pub(crate) fn cut_short(&self) -> Option<&Deaths> {
+    pub(crate) fn cut_short(&self) -> Option<&WorkerDeaths> {
         self.cut_short.as_ref()
     }
 }
 
 /// A record that advances the turn. The read of a pinned file does not, since each new conversation
 /// process repeats it. Nor does a turn's end, which no later death is part of.
-pub(crate) fn is_progress(happened: &Happened) -> bool {
+pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
     match happened {
-        Happened::Called { call } => !is_pinned_read(&call.tool, &call.use_id),
-        Happened::Result { use_id, .. } => !use_id.is_empty(),
-        Happened::Prompt { .. } | Happened::Answer { .. } | Happened::Compacted { .. } => true,
-        Happened::TurnEnded { .. } => false,
+        SessionEvent::Called { call } => !is_pinned_read(&call.tool, &call.use_id),
+        SessionEvent::Result { use_id, .. } => !use_id.is_empty(),
+        SessionEvent::Prompt { .. }
+        | SessionEvent::Answer { .. }
+        | SessionEvent::Compacted { .. } => true,
+        SessionEvent::TurnEnded { .. } => false,
     }
 }
 
@@ -465,18 +468,18 @@ fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Ve
     let message = FromProvider::Retrying { round, attempt, of, wait_ms, reason };
     vec![
         RouteStep::ToSession(ToSession::Stream(message)),
-        RouteStep::Show(Event::Struck { reason: text }),
+        RouteStep::Show(ClientEvent::Struck { reason: text }),
     ]
 }
 
-fn shown(delta: &Delta) -> Option<Event> {
+fn shown(delta: &AnswerDelta) -> Option<ClientEvent> {
     match delta {
-        Delta::Text(text) => Some(Event::TextDelta { text: text.clone() }),
-        Delta::Thinking(_)
-        | Delta::ThinkingDone { .. }
-        | Delta::ToolStart { .. }
-        | Delta::ToolInput(_)
-        | Delta::BlockDone => None,
+        AnswerDelta::Text(text) => Some(ClientEvent::TextDelta { text: text.clone() }),
+        AnswerDelta::Thinking(_)
+        | AnswerDelta::ThinkingDone { .. }
+        | AnswerDelta::ToolStart { .. }
+        | AnswerDelta::ToolInput(_)
+        | AnswerDelta::BlockDone => None,
     }
 }
 

@@ -12,12 +12,12 @@ fn request(round: u32) -> ModelRequest {
         messages: Vec::new(),
         max_tokens: 1,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     }
 }
 
 fn delta(round: u32) -> FromProvider {
-    FromProvider::Delta { round, index: 0, delta: Delta::Text("a".into()) }
+    FromProvider::Delta { round, index: 0, delta: AnswerDelta::Text("a".into()) }
 }
 
 fn ended(round: u32) -> FromProvider {
@@ -38,7 +38,7 @@ fn a_delta_of_the_open_round_goes_to_the_conversation_and_the_screens() {
     let steps = router.on_provider_msg(delta(1));
     assert!(matches!(
         steps[..],
-        [RouteStep::ToSession(_), RouteStep::Show(Event::TextDelta { .. })]
+        [RouteStep::ToSession(_), RouteStep::Show(ClientEvent::TextDelta { .. })]
     ));
     assert!(router.on_provider_msg(delta(2)).is_empty(), "a foreign round is dropped");
     router.on_provider_msg(ended(1));
@@ -53,7 +53,7 @@ fn a_provider_that_dies_in_mid_answer_is_asked_again_and_its_words_are_struck() 
         steps[..],
         [
             RouteStep::ToSession(ToSession::Stream(FromProvider::Retrying { .. })),
-            RouteStep::Show(Event::Struck { .. })
+            RouteStep::Show(ClientEvent::Struck { .. })
         ]
     ));
     assert_eq!(router.provider_up(), [RouteStep::ToProvider(ToProvider::Ask(request(1)))]);
@@ -86,7 +86,7 @@ fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
     assert_eq!(router.on_session_msg(FromSession::Ready), sent);
     router.session_down("x", &[]);
     assert_eq!(router.on_session_msg(FromSession::Ready), sent);
-    let commit = FromSession::Commit(Happened::Prompt { text: "hello".into() });
+    let commit = FromSession::Commit(SessionEvent::Prompt { text: "hello".into() });
     router.on_session_msg(commit);
     router.session_down("x", &[]);
     assert!(router.on_session_msg(FromSession::Ready).is_empty());
@@ -105,13 +105,13 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
     assert_eq!(router.queued_with("fourth"), ["first", "fourth"], "what was taken back is gone");
     router.enqueue("fourth".into());
     router.on_session_msg(FromSession::Ready);
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "first".into() }));
-    router.on_session_msg(FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Done }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "first".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::TurnEnded { end: TurnEnd::Done }));
     assert!(router.next_queued().is_some());
     assert_eq!(router.queued_with("fifth"), ["fifth"], "the fourth waits on disk already");
     let mut running = Router::default();
     running.prompt("first".into());
-    running.on_session_msg(FromSession::Commit(Happened::Prompt { text: "first".into() }));
+    running.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "first".into() }));
     assert_eq!(running.queued_with("second"), ["second"], "the first is a prompt on disk");
 }
 
@@ -119,7 +119,7 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
 #[test]
 fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_on() {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
     router.session_down("x", &[]);
     assert_eq!(router.open_turn(), OpenTurn::GoesOn, "nobody stopped it");
     assert_eq!(router.interrupt(), [RouteStep::CancelCalls]);
@@ -131,11 +131,11 @@ fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_o
 #[test]
 fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
     let steps = router.session_down("x", &[]);
     assert!(matches!(
         steps[..],
-        [RouteStep::ToProvider(ToProvider::Cancel), RouteStep::Show(Event::Struck { .. })]
+        [RouteStep::ToProvider(ToProvider::Cancel), RouteStep::Show(ClientEvent::Struck { .. })]
     ));
     assert_eq!(router.close_turn().len(), 1);
     assert!(router.close_turn().is_empty());
@@ -144,7 +144,7 @@ fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
 #[test]
 fn calls_know_their_turn_and_round() {
     let mut router = Router::resumed(3, OpenTurn::Waits, None);
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
     router.on_session_msg(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
@@ -157,7 +157,7 @@ fn calls_know_their_turn_and_round() {
 
 fn prompted() -> Router {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
     router.on_session_msg(FromSession::Ask(request(1)));
     router
 }
@@ -165,7 +165,9 @@ fn prompted() -> Router {
 fn called(use_id: &str, tool: &str) -> FromSession {
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let (use_id, tool) = (use_id.into(), tool.into());
-    FromSession::Commit(Happened::Called { call: Call { id, use_id, tool, input: "{}".into() } })
+    FromSession::Commit(SessionEvent::Called {
+        call: Call { id, use_id, tool, input: "{}".into() },
+    })
 }
 
 #[test]
@@ -181,7 +183,8 @@ fn three_deaths_without_progress_end_a_turn_and_its_end_names_them() {
     router.session_down("was ended by signal 9", &[]);
     assert_eq!(router.open_turn(), OpenTurn::Waits);
     let steps = router.close_turn();
-    let [RouteStep::Record(Happened::TurnEnded { end: TurnEnd::ProcessDied(died) })] = &steps[..]
+    let [RouteStep::Record(SessionEvent::TurnEnded { end: TurnEnd::ProcessDied(died) })] =
+        &steps[..]
     else {
         panic!("{steps:?}")
     };
@@ -191,7 +194,7 @@ fn three_deaths_without_progress_end_a_turn_and_its_end_names_them() {
          died 3 times without progress"
     );
     assert_eq!(router.cut_short(), Some(died));
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "y".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "y".into() }));
     assert_eq!((router.open_turn(), router.cut_short()), (OpenTurn::GoesOn, None), "a new turn");
 }
 
@@ -234,7 +237,7 @@ fn a_turn_that_a_person_stopped_is_not_laid_to_a_death() {
     let mut router = prompted();
     router.session_down("x", &[]);
     router.interrupt();
-    let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
+    let end = SessionEvent::TurnEnded { end: TurnEnd::Interrupted };
     assert_eq!(router.close_turn(), [RouteStep::Record(end)]);
     assert_eq!(router.cut_short(), None);
 }
@@ -268,7 +271,7 @@ fn a_provider_that_dies_owes_no_word_about_what_was_given_up() {
 fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
     let stop = RouteStep::ToSession(ToSession::Interrupt);
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
     router.session_down("x", &[]);
     assert_eq!(
         router.interrupt(),
@@ -282,7 +285,7 @@ fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
         std::slice::from_ref(&stop),
         "nor did the second"
     );
-    let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
+    let end = SessionEvent::TurnEnded { end: TurnEnd::Interrupted };
     router.on_session_msg(FromSession::Commit(end));
     router.session_down("x", &[]);
     assert_eq!(router.on_session_msg(FromSession::Ready), [], "it was carried out");
@@ -299,7 +302,7 @@ fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
     assert_eq!(router.on_session_msg(FromSession::Ready), told);
     router.session_down("x", &[]);
     assert_eq!(router.on_session_msg(FromSession::Ready), told, "the first may not have heard it");
-    let compacted = Happened::Compacted { dropped: 2, result_chars: 400 };
+    let compacted = SessionEvent::Compacted { dropped: 2, result_chars: 400 };
     for answer in [FromSession::NotCompacted, FromSession::Commit(compacted)] {
         router.on_session_msg(answer);
         router.session_down("x", &[]);
@@ -313,12 +316,12 @@ fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
 #[test]
 fn a_turn_that_was_to_stop_when_the_conversation_died_ends_its_calls_at_once() {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
     router.on_provider_msg(ended(1));
     assert_eq!(router.interrupt(), [RouteStep::ToSession(ToSession::Interrupt)]);
     assert_eq!(router.session_down("x", &[]), [RouteStep::CancelCalls]);
     let mut undisturbed = asking();
-    undisturbed.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    undisturbed.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
     undisturbed.on_provider_msg(ended(1));
     assert_eq!(undisturbed.session_down("x", &[]), [], "the calls of a turn that goes on go on");
 }
@@ -327,7 +330,7 @@ fn a_turn_that_was_to_stop_when_the_conversation_died_ends_its_calls_at_once() {
 fn what_two_provider_lives_find_out_is_told_people_once() {
     let mut router = asking();
     let word = || FromProvider::Notice { text: "left out".into() };
-    let told = RouteStep::Show(Event::Notice { text: "left out".into() });
+    let told = RouteStep::Show(ClientEvent::Notice { text: "left out".into() });
     assert!(router.on_provider_msg(word()).contains(&told));
     router.provider_down("was ended by signal 9", None);
     router.provider_up();

@@ -48,11 +48,11 @@ use crate::worker::log_lines;
 use crate::worker::spawner::{Spawner, WorkerKind};
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
-use journal::Record;
+use journal::JournalRecord;
 use protocol::broker::ToBroker;
-use protocol::client::Event;
+use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};
-use protocol::session::{Happened, SessionLink, ToSession};
+use protocol::session::{SessionEvent, SessionLink, ToSession, WorkerDeaths};
 use protocol::store::{StoreLink, ToStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{
@@ -234,7 +234,7 @@ impl Actor for SessionActor {
         // Records that the supervisor ended the open turn; without it, the turn would count as cut
         // short by a death.
         if state.turn.router.turn_is_open() {
-            let written = state.record(vec![Record::Closed]);
+            let written = state.record(vec![JournalRecord::Closed]);
             let _ = tokio::time::timeout(CLOSING, written).await;
         }
         let SessionTimers { ping, provider_idle } = std::mem::take(&mut state.timers);
@@ -269,7 +269,7 @@ impl SessionActorState {
                 let _ = done.send(self.record(records).await);
             }
             CallToSession::Show(event) => {
-                if let Event::Started { enforced, .. } = &event {
+                if let ClientEvent::Started { enforced, .. } = &event {
                     self.calls.tier = enforced.of_command().unwrap_or(self.calls.tier);
                 }
                 self.show(&event);
@@ -336,8 +336,8 @@ impl SessionActorState {
             match step {
                 RouteStep::Record(happened) => {
                     let progress = is_progress(&happened);
-                    let answered = matches!(happened, Happened::Answer { .. });
-                    let ended = matches!(happened, Happened::TurnEnded { .. });
+                    let answered = matches!(happened, SessionEvent::Answer { .. });
+                    let ended = matches!(happened, SessionEvent::TurnEnded { .. });
                     let record = match self.calls.unjudged.take_in(&happened) {
                         Some((call, result)) => self.audited(&call, result).await,
                         None => encode::session_event(happened, tool_kind),

@@ -25,14 +25,14 @@ use config::{
     Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
 use model::SpecOrigin;
-use protocol::client::{Change, FailedKind, Opening, ProjectTrust, Uncaged};
+use protocol::client::{ProjectTrust, RequestFailure, SessionRequest, SettingChange, Unsandboxed};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Profile, Tier, WITHOUT_CAGE,
 };
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::{Audience, RuleSet};
-use protocol::provider::{Auth, Server, Source};
+use protocol::provider::{Auth, ModelServer, SourceSetup};
 use protocol::session::SessionSetup;
 use protocol::store::StoreSetup;
 use setup::session_setup;
@@ -49,7 +49,7 @@ pub(crate) struct SessionSpec {
     pub(crate) config: Config,
     pub(crate) rules: RuleSet,
     pub(crate) setup: SessionSetup,
-    pub(crate) source: Source,
+    pub(crate) source: SourceSetup,
     /// The cage of a command. Other calls change only its profile.
     pub(crate) confinement: Confinement,
     /// The environment of a command.
@@ -88,7 +88,7 @@ pub(crate) struct HostContext<'a> {
 /// Builds the specification. Reads configuration files and resolves paths; changes nothing.
 pub(crate) fn build_session_spec(
     id: SessionId,
-    opening: &Opening,
+    opening: &SessionRequest,
     ground: HostContext<'_>,
 ) -> Result<SessionSpec, OpenFailure> {
     let project = real_dir(&opening.project.to_path(), "the project directory")?;
@@ -102,11 +102,11 @@ pub(crate) fn build_session_spec(
     }
     if let Some(user) = dirs.user_file() {
         config::user_file_is_own(&user, added.iter().map(FilePath::to_path))
-            .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
+            .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))?;
     }
     config
         .key_files_are_apart(added.iter().map(FilePath::to_path))
-        .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
+        .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))?;
     let network = config.network;
     let mut rules = config.rule_set(&project, opening.audience);
     let home = home_dir(&opening.env);
@@ -119,7 +119,7 @@ pub(crate) fn build_session_spec(
     rules.rules.extend(kept.deny_rules());
     approval::SessionRules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
-        .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
+        .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))?;
     let private = private_dirs::session_dir_path(ground.temp_root, &id.0);
     let highest_tier = ground.host_tier.min(config.sandbox.highest_tier);
     let level = cage_level(&config, opening.audience, opening.uncaged);
@@ -158,7 +158,7 @@ pub(crate) fn build_session_spec(
     for dir in &confinement.added {
         kept.check_added(&dir.to_path())?;
     }
-    check_allow_list(&Change::Network(network), &confinement)?;
+    check_allow_list(&SettingChange::Network(network), &confinement)?;
     let shell = CommandShell::find(&opening.env, &confinement);
     let env = command_env((&opening.env, &config.sandbox.env), &confinement, &shell);
     let setup = session_setup(&id, &config, &confinement, (&env, &shell))?;
@@ -186,16 +186,16 @@ pub(crate) fn build_session_spec(
 }
 
 /// A script has no person who could see that its cage is weaker, so it requires the full cage.
-fn cage_level(config: &Config, audience: Audience, uncaged: Uncaged) -> Level {
+fn cage_level(config: &Config, audience: Audience, uncaged: Unsandboxed) -> Level {
     match (uncaged, audience) {
-        (Uncaged::Accepted, _) => Level::Uncaged,
-        (Uncaged::Refused, Audience::Nobody) => Level::Required,
-        (Uncaged::Refused, Audience::Person) => config.sandbox.level,
+        (Unsandboxed::Accepted, _) => Level::Uncaged,
+        (Unsandboxed::Refused, Audience::Nobody) => Level::Required,
+        (Unsandboxed::Refused, Audience::Person) => config.sandbox.level,
     }
 }
 
 /// The client's environment, as far as it was passed.
-fn client_environment(opening: &Opening) -> Environment {
+fn client_environment(opening: &SessionRequest) -> Environment {
     let variables = opening.env.iter();
     let bytes = |value: &String| OsString::from_vec(value.clone().into_bytes());
     variables.map(|(name, value)| (name.clone(), bytes(value))).collect()
@@ -209,7 +209,7 @@ fn client_dirs(own: &Dirs, environment: &Environment) -> Dirs {
 }
 
 fn load(
-    opening: &Opening,
+    opening: &SessionRequest,
     dirs: &Dirs,
     project: &Path,
     environment: Environment,
@@ -226,18 +226,18 @@ fn load(
         },
     };
     Config::load(&sources)
-        .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))
+        .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))
 }
 
 /// Flags as settings, so that the administrator's file takes precedence over them.
-fn flag_settings(opening: &Opening) -> Vec<(String, String)> {
+fn flag_settings(opening: &SessionRequest) -> Vec<(String, String)> {
     let mode = opening.mode.map(|mode| ("permissions.mode".to_owned(), mode.name().to_owned()));
     let network = opening.network.map(|network| ("net.mode".to_owned(), network.name().to_owned()));
     opening.settings.iter().cloned().chain(mode).chain(network).collect()
 }
 
 pub(crate) fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
-    let usage = |text: String| OpenFailure::new(FailedKind::Usage, text);
+    let usage = |text: String| OpenFailure::new(RequestFailure::Usage, text);
     let real = path
         .canonicalize()
         .map_err(|error| usage(format!("{what} {} cannot be used: {error}", path.display())))?;
@@ -247,16 +247,16 @@ pub(crate) fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> 
     }
 }
 
-fn source(config: &Config) -> Source {
+fn source(config: &Config) -> SourceSetup {
     match config.provider.name {
-        ProviderName::Vendor(vendor) => Source::Server(Server {
+        ProviderName::Vendor(vendor) => SourceSetup::Server(ModelServer {
             api: vendor.dialect,
             base_url: config.provider.base_url.clone(),
             auth: config.provider.key.as_ref().map_or(Auth::Keyless, KeySource::auth),
             headers: config.provider.headers.clone(),
             effort: config.provider.effort,
         }),
-        ProviderName::Replay => Source::Replay(config.provider.replay_speed),
+        ProviderName::Replay => SourceSetup::Replay(config.provider.replay_speed),
     }
 }
 
@@ -309,12 +309,12 @@ pub(crate) fn make_withheld_dirs(confinement: &Confinement) {
 
 /// The location of the client's own certificates (the daemon's may differ), and the mark of workers
 /// without a cage.
-fn worker_env(opening: &Opening) -> Vec<(String, String)> {
+fn worker_env(opening: &SessionRequest) -> Vec<(String, String)> {
     let named =
         |(name, _): &&(String, String)| ["SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name.as_str());
     let uncaged = match opening.uncaged {
-        Uncaged::Accepted => Some((WITHOUT_CAGE.to_owned(), "1".to_owned())),
-        Uncaged::Refused => None,
+        Unsandboxed::Accepted => Some((WITHOUT_CAGE.to_owned(), "1".to_owned())),
+        Unsandboxed::Refused => None,
     };
     opening.env.iter().filter(named).cloned().chain(uncaged).collect()
 }

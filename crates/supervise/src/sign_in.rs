@@ -9,8 +9,10 @@ use crate::worker::spawner::Spawner;
 use protocol::confinement::{Confinement, Level, Network, Tier};
 use protocol::hosts::HostPort;
 use protocol::ids::Generation;
-use protocol::provider::Paper;
-use protocol::tool::{Account, Certified, Errand, FromTool, Identity, SignIn, ToTool, ToolLink};
+use protocol::provider::PassedFd;
+use protocol::tool::{
+    CertifiedSession, FromTool, RunnerJob, SignIn, SignInAccount, TlsIdentity, ToTool, ToolLink,
+};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -32,8 +34,8 @@ impl SignInKeys {
     /// For configured hosts whose key a client passed.
     pub(crate) fn of(
         spec: &SessionSpec,
-        identity: Option<&Arc<Identity>>,
-        papers: &[(Paper, OwnedFd)],
+        identity: Option<&Arc<TlsIdentity>>,
+        papers: &[(PassedFd, OwnedFd)],
     ) -> Option<Self> {
         let identity = identity?.as_ref().clone();
         let (mut accounts, mut keys) = (Vec::new(), Vec::new());
@@ -43,7 +45,7 @@ impl SignInKeys {
                 Ok(key) => {
                     keys.push(key);
                     let (host, user) = (credential.host.clone(), credential.user.clone());
-                    accounts.push(Account { host, user });
+                    accounts.push(SignInAccount { host, user });
                 }
                 Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
             }
@@ -57,14 +59,14 @@ impl SignInKeys {
     }
 }
 
-fn key_for<'a>(host: &HostPort, papers: &'a [(Paper, OwnedFd)]) -> Option<&'a OwnedFd> {
+fn key_for<'a>(host: &HostPort, papers: &'a [(PassedFd, OwnedFd)]) -> Option<&'a OwnedFd> {
     let known =
-        papers.iter().find(|(paper, _)| matches!(paper, Paper::Credential(of) if of == host));
+        papers.iter().find(|(paper, _)| matches!(paper, PassedFd::Credential(of) if of == host));
     known.map(|(_, key)| key)
 }
 
 /// Configured hosts whose key a client passed.
-pub(crate) fn hosts_with_keys(spec: &SessionSpec, papers: &[(Paper, OwnedFd)]) -> Vec<HostPort> {
+pub(crate) fn hosts_with_keys(spec: &SessionSpec, papers: &[(PassedFd, OwnedFd)]) -> Vec<HostPort> {
     let all = spec.config.credentials.iter().map(|credential| &credential.host);
     all.filter(|host| key_for(host, papers).is_some()).cloned().collect()
 }
@@ -99,7 +101,7 @@ pub(crate) async fn certify_if_needed(
     spawner: &Spawner,
     spec: &SessionSpec,
     hello: Duration,
-) -> Option<Result<Certified, String>> {
+) -> Option<Result<CertifiedSession, String>> {
     let Confinement { highest_tier, level, .. } = spec.confinement;
     let hosts: Vec<_> = spec.config.credentials.iter().map(|it| it.host.clone()).collect();
     // Commands learn of the authority only through copied settings.
@@ -115,7 +117,7 @@ async fn certify(
     (spawner, hello): (&Spawner, Duration),
     hosts: Vec<HostPort>,
     spec: &SessionSpec,
-) -> Result<Certified, String> {
+) -> Result<CertifiedSession, String> {
     let grant = &Grant::certificate(&spec.confinement);
     let started =
         spawner.spawn_runner(grant, tools::RunnerProgram::Web).await.map_err(|e| e.to_string())?;
@@ -125,7 +127,7 @@ async fn certify(
     });
     let process = process.map_err(|error| error.to_string())?;
     process.send(&grant.begin());
-    let mut errand = Some(Errand::Certify(hosts));
+    let mut errand = Some(RunnerJob::Certify(hosts));
     let answer = async {
         while let Some(event) = events.recv().await {
             match event {

@@ -15,7 +15,7 @@ use crate::files::target_path::TargetPath;
 use crate::spec::ProbeMode;
 use crate::tool::tool_impl;
 use crate::tool_context::{ReportExtras, ToolContext};
-use protocol::call::{Probe, ProbedPath};
+use protocol::call::{ProbeReport, ProbedPath};
 use protocol::judgement::ToolKind;
 
 /// Inspects the paths that a call names. Changes nothing.
@@ -31,7 +31,7 @@ pub fn probe(
     scope: &CallScope,
     cancel: &Cancel,
     engine: Engine<'_>,
-) -> Result<Probe, String> {
+) -> Result<ProbeReport, String> {
     let call =
         interpret(tool, input).map_err(|invalid| format!("{invalid}. {}", invalid.hint()))?;
     let works =
@@ -50,7 +50,7 @@ pub fn probe(
     } else {
         String::new()
     };
-    Ok(Probe { paths, diff })
+    Ok(ProbeReport { paths, diff })
 }
 
 /// A call that cannot succeed shows the reason, so that the user does not approve an empty diff.

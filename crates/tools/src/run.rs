@@ -11,7 +11,7 @@ use crate::tool::{specs, tool_impl};
 use crate::tool_answer::failed;
 use crate::tool_context::{ReportExtras, ToolContext};
 use nix::sys::resource::{UsageWho, getrusage};
-use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
+use protocol::call::{FileEffect, Outcome, ProcessUsage, RunReport, ToolResult};
 use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
 
@@ -43,7 +43,7 @@ pub fn run(
     scope: &CallScope,
     cancel: &Cancel,
     engine: Engine<'_>,
-) -> Report {
+) -> RunReport {
     run_at(order, &mut context(order, scope, cancel, None, engine))
 }
 
@@ -57,7 +57,7 @@ pub fn run_command(
     scope: &CallScope,
     cancel: &Cancel,
     side: CommandSetup<'_>,
-) -> Result<Report, CageLost> {
+) -> Result<RunReport, CageLost> {
     let signer = side.signer;
     let mut ctx = context(order, scope, cancel, Some(side), Engine::Without);
     let mut report = run_at(order, &mut ctx);
@@ -77,14 +77,14 @@ fn context<'a>(
     ToolContext { scope: scope, judged: order.judged, cancel, command, max_chars, engine, extras }
 }
 
-fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> Report {
+fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> RunReport {
     let (result, full, effects) = attempt(order, ctx);
     let extras = std::mem::take(&mut ctx.extras);
     ctx.extras.lost = extras.lost;
     let lasts = specs().iter().any(|spec| spec.name == order.tool && spec.cacheable);
     // An error may have other causes than the files.
     let lasts = lasts && result.outcome == Outcome::Done && !result.is_error;
-    Report {
+    RunReport {
         result,
         full,
         effects,
@@ -101,7 +101,7 @@ fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> Report {
 fn attempt(
     order: &ToolRunRequest<'_>,
     ctx: &mut ToolContext<'_>,
-) -> (ToolResult, Option<String>, Vec<Effect>) {
+) -> (ToolResult, Option<String>, Vec<FileEffect>) {
     let max = order.max_result_chars as usize;
     let call = match interpret(order.tool, order.input) {
         Ok(call) => call,

@@ -3,7 +3,7 @@
 use crate::failure::{FailureCode, ToolFailure};
 use crate::text::control::visible;
 use crate::text::truncate;
-use protocol::call::{Effect, Outcome, ToolResult};
+use protocol::call::{FileEffect, Outcome, ToolResult};
 
 /// Where the whole is.
 const KEPT: &str = "the user can see all of it with agentd show --calls";
@@ -47,7 +47,7 @@ pub(crate) struct ToolAnswer {
     /// How the model can get the omitted part.
     pub how_to_get_more: &'static str,
     /// Its changes to files.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<FileEffect>,
     /// How it ended.
     pub outcome: Outcome,
     /// A stable word where it is an error.
@@ -56,7 +56,7 @@ pub(crate) struct ToolAnswer {
 
 impl ToolAnswer {
     /// A success.
-    pub fn done(body: String, summary: String, effects: Vec<Effect>) -> Self {
+    pub fn done(body: String, summary: String, effects: Vec<FileEffect>) -> Self {
         Self {
             body,
             by: BodyFrom::Us,
@@ -70,7 +70,7 @@ impl ToolAnswer {
     }
 
     /// Cut to `max` characters, with all of its text where something was cut, and its effects.
-    pub fn into_result(self, max: usize) -> (ToolResult, Option<String>, Vec<Effect>) {
+    pub fn into_result(self, max: usize) -> (ToolResult, Option<String>, Vec<FileEffect>) {
         let mut footer = self.footer.join("\n");
         let whose = match self.by {
             BodyFrom::Us => std::convert::identity,

@@ -14,7 +14,7 @@ use crate::files::safe_open;
 use crate::files::target_path::{TargetPath, access_denied, not_found};
 use crate::refusal_hints::Restriction;
 use crate::text::control::visible;
-use protocol::call::{ProcessUsage, SeenFile, Tampered};
+use protocol::call::{FileVersion, ProcessUsage, TamperedFile};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
 use std::fs::{File, Metadata};
@@ -43,7 +43,7 @@ pub(crate) struct ToolContext<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct ReportExtras {
     /// The file versions that the model knows after this call.
-    pub seen: Vec<SeenFile>,
+    pub seen: Vec<FileVersion>,
     /// The files that the answer depends on.
     pub read_set: ReadSet,
     /// The first refusals of the kernel, in order.
@@ -51,7 +51,7 @@ pub(crate) struct ReportExtras {
     /// How many more.
     pub refusals_uncounted: u64,
     /// Protected names that it changed or made.
-    pub tampered: Vec<Tampered>,
+    pub tampered: Vec<TamperedFile>,
     /// The command's resource usage; without a command, this process's own.
     pub usage: Option<ProcessUsage>,
     /// The command's process id as the host sees it.
@@ -201,7 +201,7 @@ impl ToolContext<'_> {
 
     /// The model knows this file now, whose bytes have that digest.
     pub fn record_version(&mut self, target: &TargetPath, digest: String) {
-        self.extras.seen.push(SeenFile { path: target.recorded(), digest });
+        self.extras.seen.push(FileVersion { path: target.recorded(), digest });
     }
 
     /// Fails if the call was cancelled.

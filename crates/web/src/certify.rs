@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use protocol::hosts::HostPort;
-use protocol::tool::{Certified, Identity};
+use protocol::tool::{CertifiedSession, TlsIdentity};
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DnType, Error, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints, date_time_ymd,
@@ -24,11 +24,11 @@ const LINE: usize = 64;
 ///
 /// # Errors
 /// The reason of a failure.
-pub fn certify(hosts: &[HostPort]) -> Result<Certified, String> {
+pub fn certify(hosts: &[HostPort]) -> Result<CertifiedSession, String> {
     build(hosts, SystemTime::now()).map_err(|error| format!("no certificate can be made: {error}"))
 }
 
-fn build(hosts: &[HostPort], now: SystemTime) -> Result<Certified, Error> {
+fn build(hosts: &[HostPort], now: SystemTime) -> Result<CertifiedSession, Error> {
     let mut names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     names.sort();
     names.dedup();
@@ -53,9 +53,9 @@ fn build(hosts: &[HostPort], now: SystemTime) -> Result<Certified, Error> {
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     leaf.use_authority_key_identifier_extension = true;
     let certificate = leaf.signed_by(&key, &issuer)?.der().to_vec();
-    Ok(Certified {
+    Ok(CertifiedSession {
         authority: pem(own.der()),
-        identity: Identity { certificate, key: key.serialize_der() },
+        identity: TlsIdentity { certificate, key: key.serialize_der() },
     })
 }
 
@@ -86,7 +86,11 @@ mod tests {
     use std::sync::Arc;
 
     /// What a client says of this certificate that trusts this authority alone.
-    fn verified(certified: &Certified, name: &str, at: SystemTime) -> Result<(), rustls::Error> {
+    fn verified(
+        certified: &CertifiedSession,
+        name: &str,
+        at: SystemTime,
+    ) -> Result<(), rustls::Error> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(certified.authority.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -115,7 +119,7 @@ mod tests {
             assert!(verified(&certified, name, now).is_err(), "{name}");
         }
         let another = build(&hosts, now).unwrap();
-        let mixed = Certified { authority: another.authority, ..certified };
+        let mixed = CertifiedSession { authority: another.authority, ..certified };
         assert!(verified(&mixed, "npm.example.org", now).is_err(), "each has its own key");
     }
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use protocol::hosts::HostPort;
-use protocol::tool::Account;
+use protocol::tool::SignInAccount;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -29,8 +29,8 @@ pub(crate) struct HostCredential {
 
 impl HostCredential {
     /// Reads the key of an account from its sealed memory file.
-    pub(crate) fn read(account: Account, key: OwnedFd) -> Self {
-        let Account { host, user } = account;
+    pub(crate) fn read(account: SignInAccount, key: OwnedFd) -> Self {
+        let SignInAccount { host, user } = account;
         let header = read(&File::from(key)).and_then(|key| header(user.as_deref(), &key));
         Self { host, header }
     }
@@ -131,7 +131,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(key).unwrap();
         let host = "npm.example.org".parse().unwrap();
-        HostCredential::read(Account { host, user: user.map(str::to_owned) }, file.into())
+        HostCredential::read(SignInAccount { host, user: user.map(str::to_owned) }, file.into())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! decisions beyond the limit are only counted, so that a loop cannot flood the record. Connections
 //! that were made have a limit of their own, so that many refusals cannot displace them.
 
-use protocol::confinement::{Connection, Passage};
+use protocol::confinement::{ConnectionOutcome, ProxyConnection};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,7 +41,7 @@ struct DecisionRows {
 #[derive(Debug)]
 struct DecisionRow {
     place: String,
-    decision: Passage,
+    decision: ConnectionOutcome,
     count: u64,
     carried: Arc<ByteCounts>,
 }
@@ -55,7 +55,11 @@ pub(crate) enum Novelty {
 
 impl DecisionLog {
     /// Adds a decision. Its transferred bytes are counted in the returned counters.
-    pub(crate) fn add(&self, place: &str, decision: Passage) -> (Novelty, Arc<ByteCounts>) {
+    pub(crate) fn add(
+        &self,
+        place: &str,
+        decision: ConnectionOutcome,
+    ) -> (Novelty, Arc<ByteCounts>) {
         let (place, decision) = (cut(place), presentable(decision));
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |line: &&mut DecisionRow| line.place == place && line.decision == decision;
@@ -64,8 +68,8 @@ impl DecisionLog {
             return (Novelty::Repeated, Arc::clone(&line.carried));
         }
         let carried = Arc::<ByteCounts>::default();
-        let reached = |decision: &Passage| {
-            matches!(decision, Passage::Made { .. } | Passage::SignedIn { .. })
+        let reached = |decision: &ConnectionOutcome| {
+            matches!(decision, ConnectionOutcome::Made { .. } | ConnectionOutcome::SignedIn { .. })
         };
         let alike = |line: &&DecisionRow| reached(&line.decision) == reached(&decision);
         if lines.lines.iter().filter(alike).count() < MAX_ROWS {
@@ -78,9 +82,9 @@ impl DecisionLog {
     }
 
     /// All rows so far, and the number of further decisions.
-    pub(crate) fn read(&self) -> (Vec<Connection>, u64) {
+    pub(crate) fn read(&self) -> (Vec<ProxyConnection>, u64) {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = |line: &DecisionRow| Connection {
+        let connection = |line: &DecisionRow| ProxyConnection {
             place: line.place.clone(),
             decision: line.decision.clone(),
             count: line.count,
@@ -91,12 +95,12 @@ impl DecisionLog {
     }
 }
 
-fn presentable(decision: Passage) -> Passage {
+fn presentable(decision: ConnectionOutcome) -> ConnectionOutcome {
     match decision {
-        Passage::Made { address } => Passage::Made { address },
-        Passage::Failed { why } => Passage::Failed { why: cut(&why) },
-        Passage::Refused { why } => Passage::Refused { why: cut(&why) },
-        Passage::SignedIn { address } => Passage::SignedIn { address },
+        ConnectionOutcome::Made { address } => ConnectionOutcome::Made { address },
+        ConnectionOutcome::Failed { why } => ConnectionOutcome::Failed { why: cut(&why) },
+        ConnectionOutcome::Refused { why } => ConnectionOutcome::Refused { why: cut(&why) },
+        ConnectionOutcome::SignedIn { address } => ConnectionOutcome::SignedIn { address },
     }
 }
 
@@ -121,8 +125,8 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn refused(why: &str) -> Passage {
-        Passage::Refused { why: why.to_owned() }
+    fn refused(why: &str) -> ConnectionOutcome {
+        ConnectionOutcome::Refused { why: why.to_owned() }
     }
 
     #[test]
@@ -136,7 +140,7 @@ mod tests {
         ] {
             assert_eq!(ledger.add(place, refused(why)).0, known, "{place} {why}");
         }
-        let made = Passage::Made { address: "192.0.2.1:1".to_owned() };
+        let made = ConnectionOutcome::Made { address: "192.0.2.1:1".to_owned() };
         for bytes in [5, 7] {
             let (_, carried) = ledger.add("c:1", made.clone());
             carried.sent(bytes);
@@ -164,7 +168,7 @@ mod tests {
         for number in 0..1000 {
             ledger.add(&format!("{number}.example:443"), refused("x"));
         }
-        let made = Passage::Made { address: "192.0.2.1:443".to_owned() };
+        let made = ConnectionOutcome::Made { address: "192.0.2.1:443".to_owned() };
         let (known, carried) = ledger.add("allowed.example:443", made.clone());
         carried.sent(9);
         let (lines, uncounted) = ledger.read();

@@ -24,7 +24,7 @@ use hyper::http::uri::{PathAndQuery, Uri};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use protocol::confinement::{Connection, Passage};
+use protocol::confinement::{ConnectionOutcome, ProxyConnection};
 use protocol::hosts::{DENIED, HostRule, NOT_LISTED};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -59,7 +59,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 type ProxyBody = BoxBody<Bytes, hyper::Error>;
 
 /// Receives the decisions so far, and the number of further ones.
-type DecisionSink = dyn Fn(Vec<Connection>, u64) + Send + Sync;
+type DecisionSink = dyn Fn(Vec<ProxyConnection>, u64) + Send + Sync;
 
 /// The proxy of one command. Clones share it.
 #[derive(Clone)]
@@ -83,7 +83,7 @@ impl Proxy {
     pub fn new(
         (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
         credentials: Option<Credentials>,
-        told: impl Fn(Vec<Connection>, u64) + Send + Sync + 'static,
+        told: impl Fn(Vec<ProxyConnection>, u64) + Send + Sync + 'static,
     ) -> Self {
         let (hosts, denied) = (hosts.into(), denied.into());
         let credentials = credentials.map(Arc::new);
@@ -98,7 +98,7 @@ impl Proxy {
 
     /// The decisions so far, and the number of further ones.
     #[must_use]
-    pub fn decided(&self) -> (Vec<Connection>, u64) {
+    pub fn decided(&self) -> (Vec<ProxyConnection>, u64) {
         self.decision_log.read()
     }
 
@@ -202,7 +202,7 @@ impl Proxy {
         let ProxyTarget { place, name, port } = target;
         let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
         let refused = |why: String| {
-            self.record(place, Passage::Refused { why: why.clone() });
+            self.record(place, ConnectionOutcome::Refused { why: why.clone() });
             ReachError::Refused(why)
         };
         if !named(&self.hosts) {
@@ -213,12 +213,13 @@ impl Proxy {
         }
         match dial(name, *port).await {
             Ok((stream, address)) => {
-                let carried = self.record(place, Passage::Made { address: address.to_string() });
+                let carried =
+                    self.record(place, ConnectionOutcome::Made { address: address.to_string() });
                 Ok((Counted { stream, carried }, address))
             }
             Err(DialError::Blocked(why)) => Err(refused(why)),
             Err(DialError::Failed(why)) => {
-                self.record(place, Passage::Failed { why: why.clone() });
+                self.record(place, ConnectionOutcome::Failed { why: why.clone() });
                 Err(ReachError::Failed(why))
             }
         }
@@ -263,7 +264,7 @@ impl Proxy {
                 {
                     Ok(TunnelStart::Allowed(begun)) => begun,
                     Ok(TunnelStart::Refused(why)) => {
-                        self.record(&place, Passage::Refused { why });
+                        self.record(&place, ConnectionOutcome::Refused { why });
                         return false;
                     }
                     Err(_) => return false,
@@ -294,11 +295,11 @@ impl Proxy {
 
     fn refused(&self, place: &str, why: String) -> Response<ProxyBody> {
         let answer = refusal(place, &why);
-        self.record(place, Passage::Refused { why });
+        self.record(place, ConnectionOutcome::Refused { why });
         answer
     }
 
-    fn record(&self, place: &str, decision: Passage) -> Arc<ByteCounts> {
+    fn record(&self, place: &str, decision: ConnectionOutcome) -> Arc<ByteCounts> {
         let (known, carried) = self.decision_log.add(place, decision);
         if known == Novelty::New {
             let (connections, uncounted) = self.decision_log.read();

@@ -4,7 +4,7 @@ use super::hooks::Hooks;
 use super::table::{Cell, Fault, Loss, Target};
 use crate::support::anthropic::{Answer, Server, call, text};
 use crate::support::{Desk, needs, processes};
-use journal::{Outcome, Progress, Record};
+use journal::{CallProgress, JournalRecord, OutcomeRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -335,7 +335,7 @@ impl Scene {
     fn holds(&self, cell: &Cell) -> Result<(), String> {
         let session = self.session().ok_or("no session is on disk")?;
         let directory = self.desk.state().join("sessions").join(session);
-        let records: Vec<Record> = journal::read(&directory)
+        let records: Vec<JournalRecord> = journal::read(&directory)
             .and_then(|entries| entries.map(|entry| Ok(entry?.record)).collect())
             .map_err(|error| format!("the journal does not read whole: {error}"))?;
         let verified = crate::support::run(self.desk.agentd(&["audit", "verify"]));
@@ -343,7 +343,7 @@ impl Scene {
 
         let prompts = records
             .iter()
-            .filter(|record| matches!(record, Record::Prompt { text } if text == "do it"));
+            .filter(|record| matches!(record, JournalRecord::Prompt { text } if text == "do it"));
         let prompts = prompts.count();
         let spoken = if cell.ends_the_client() { 0..=1 } else { 1..=1 };
         ensure(spoken.contains(&prompts), || {
@@ -419,26 +419,26 @@ enum End {
 
 impl Course {
     /// Every call has one end, and none begins behind it.
-    fn of(number: u32, records: &[Record]) -> Result<Self, String> {
+    fn of(number: u32, records: &[JournalRecord]) -> Result<Self, String> {
         let (mut proposed, mut started, mut ends) = (0, false, Vec::new());
         for record in records {
             match record {
-                Record::Proposed { call, .. } if *call == number => proposed += 1,
-                Record::Start { call, .. } if *call == number => {
+                JournalRecord::Proposed { call, .. } if *call == number => proposed += 1,
+                JournalRecord::Start { call, .. } if *call == number => {
                     ensure(ends.is_empty(), || format!("call {number} began after its end"))?;
                     started = true;
                 }
-                Record::Result { call, outcome, .. } if *call == number => {
+                JournalRecord::Result { call, outcome, .. } if *call == number => {
                     ends.push(match outcome {
-                        Outcome::Done | Outcome::Exited { code: 0 } => End::Well,
-                        Outcome::Interrupted => End::CutShort,
+                        OutcomeRecord::Done | OutcomeRecord::Exited { code: 0 } => End::Well,
+                        OutcomeRecord::Interrupted => End::CutShort,
                         _ => End::Badly,
                     })
                 }
-                Record::Interrupted { call, progress, .. } if *call == number => {
+                JournalRecord::Interrupted { call, progress, .. } if *call == number => {
                     ends.push(match progress {
-                        Progress::MayHaveRun => End::CutShort,
-                        Progress::NeverStarted => End::NeverStarted,
+                        CallProgress::MayHaveRun => End::CutShort,
+                        CallProgress::NeverStarted => End::NeverStarted,
                     });
                 }
                 _ => {}

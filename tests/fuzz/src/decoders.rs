@@ -1,7 +1,7 @@
 //! What must hold for any bytes a vendor's server may send. Called by the fuzz targets of the four
 //! decoders, and by a test of `provider` with good streams that are spoilt.
 
-use protocol::provider::{Api, Delta};
+use protocol::provider::{AnswerDelta, Api};
 use provider::step::AnswerStep;
 use provider::stream::StreamDecoder;
 
@@ -35,9 +35,9 @@ pub fn joined(steps: Vec<AnswerStep>) -> Vec<AnswerStep> {
             AnswerStep::Piece { index, delta },
         ) = (all.last_mut(), &step)
             && open == index
-            && let (Delta::Text(words), Delta::Text(more))
-            | (Delta::Thinking(words), Delta::Thinking(more))
-            | (Delta::ToolInput(words), Delta::ToolInput(more)) = (before, delta)
+            && let (AnswerDelta::Text(words), AnswerDelta::Text(more))
+            | (AnswerDelta::Thinking(words), AnswerDelta::Thinking(more))
+            | (AnswerDelta::ToolInput(words), AnswerDelta::ToolInput(more)) = (before, delta)
         {
             words.push_str(more);
             continue;

@@ -2,7 +2,7 @@
 //! `crates/ipc/tests/replay.rs` with the inputs that they found.
 
 use ipc::codec::{Decode, Encode, decode, encode};
-use ipc::{FrameError, HEADER_BYTES, Joined, Joiner};
+use ipc::{FrameError, HEADER_BYTES, Message, MessageJoiner};
 use protocol::Link;
 use std::fmt::Debug;
 
@@ -53,8 +53,8 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-fn read(bytes: &[u8], piece: usize, cap: usize) -> (Vec<Joined>, Option<FrameError>) {
-    let mut joiner = Joiner::new(cap);
+fn read(bytes: &[u8], piece: usize, cap: usize) -> (Vec<Message>, Option<FrameError>) {
+    let mut joiner = MessageJoiner::new(cap);
     let mut messages = Vec::new();
     for piece in bytes.chunks(piece) {
         joiner.push(piece);

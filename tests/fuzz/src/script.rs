@@ -5,7 +5,7 @@ use approval::{SessionRules, programs};
 use protocol::call::Call;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+    Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
 };
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ static RULES: LazyLock<SessionRules> = LazyLock::new(|| {
         rule(RuleEffect::Allow, "bash:find *"),
     ];
     let (rules, project) = (rules.into(), "/project".into());
-    let set = RuleSet { rules, mode: Mode::Ask, audience: Audience::Nobody, project };
+    let set = RuleSet { rules, mode: PermissionMode::Ask, audience: Audience::Nobody, project };
     SessionRules::new(&set).expect("these are rules")
 });
 
@@ -43,7 +43,7 @@ pub fn script(data: &[u8]) {
 fn judged(text: &str) -> Verdict {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     let (tool, input) = ("bash".into(), "{}".into());
-    RULES.judge(&Case {
+    RULES.judge(&JudgedCall {
         call: Call { id, use_id: "toolu_1".into(), tool, input },
         kind: ToolKind::Mutation,
         command: Some(text.into()),

@@ -11,7 +11,8 @@ use crate::context::CliContext;
 use crate::output::print;
 use jiff::{SignedDuration, Timestamp};
 use journal::{
-    Anchors, AuditedCall, Bound, Filter, ListError, ReadError, Removed, Verification, Which,
+    AuditedCall, CallFilter, ChainAnchors, ListError, ReadError, RemovedRecord, RetentionBound,
+    Verification, WithRefusals,
 };
 use std::path::Path;
 
@@ -55,7 +56,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
 
 /// Verifies the log. Returns the text to print and the exit code.
 pub(crate) fn verified(context: &CliContext) -> Result<(String, CliExit), CliError> {
-    let Anchors { found: anchors, unreadable: mut gaps } =
+    let ChainAnchors { found: anchors, unreadable: mut gaps } =
         journal::anchors(&context.sessions_dir())
             .map_err(|error| CliError::config(format!("the sessions cannot be listed: {error}")))?;
     let found = journal::verify(&context.audit_dir(), &anchors)
@@ -72,7 +73,7 @@ pub(crate) fn verified(context: &CliContext) -> Result<(String, CliExit), CliErr
 /// True if an unreadable session never began. A supervisor that dies while creating a session
 /// leaves a directory without a record, and the log then has no call of it.
 fn never_began(context: &CliContext, session: &str, error: &ReadError) -> bool {
-    let filter = Filter { session: Some(session.to_owned()), ..Filter::default() };
+    let filter = CallFilter { session: Some(session.to_owned()), ..CallFilter::default() };
     matches!(error, ReadError::NoHeader { .. } | ReadError::Missing { .. })
         && journal::calls(&context.audit_dir(), &filter).is_ok_and(|calls| calls.is_empty())
 }
@@ -92,15 +93,15 @@ fn verdict(found: &Verification) -> String {
 }
 
 /// The first record of a log whose oldest records were removed by retention.
-fn begins(removed: &Removed, anchors: usize) -> String {
+fn begins(removed: &RemovedRecord, anchors: usize) -> String {
     format!(
         "the log begins at record {}: earlier records, all older than {} UTC, were removed \
          because {}, as the log itself records{}\n",
         removed.to + 1,
         record_text::time(removed.before),
         match removed.bound {
-            Bound::Size => "it was full",
-            Bound::Age => "of their age",
+            RetentionBound::Size => "it was full",
+            RetentionBound::Age => "of their age",
         },
         match anchors {
             0 => "; no session is left that could confirm it",
@@ -109,12 +110,12 @@ fn begins(removed: &Removed, anchors: usize) -> String {
     )
 }
 
-fn meant(filter: &AuditFilter) -> Result<Filter, CliError> {
-    Ok(Filter {
+fn meant(filter: &AuditFilter) -> Result<CallFilter, CliError> {
+    Ok(CallFilter {
         session: filter.session.clone(),
         call: None,
         tool: filter.tool.clone(),
-        which: if filter.denied { Which::Denied } else { Which::All },
+        which: if filter.denied { WithRefusals::Denied } else { WithRefusals::All },
         since: filter.since.as_deref().map(|text| since(text, Timestamp::now())).transpose()?,
     })
 }
@@ -153,7 +154,7 @@ fn one(dir: &Path, name: &str) -> Result<AuditedCall, CliError> {
     let Some((session, number)) = parts else {
         return Err(unknown(format!("{name:?} is not a call")));
     };
-    let filter = Filter { session: Some(session), call: Some(number), ..Filter::default() };
+    let filter = CallFilter { session: Some(session), call: Some(number), ..CallFilter::default() };
     let mut found = journal::calls(dir, &filter).map_err(|error| unreadable(&error))?;
     match (found.pop(), found.len()) {
         (Some(call), 0) => Ok(call),

@@ -1,8 +1,8 @@
 //! Exit codes: the one table, used everywhere and shown by `--help`.
 
 use client::{ClientError, Finished, RunStop};
-use protocol::client::FailedKind;
-use protocol::provider::Failure;
+use protocol::client::RequestFailure;
+use protocol::provider::ProviderFailure;
 use protocol::session::TurnEnd;
 use std::process::ExitCode;
 
@@ -84,13 +84,15 @@ impl CliExit {
         }
     }
 
-    pub(crate) fn of_failed(kind: FailedKind) -> Self {
+    pub(crate) fn of_failed(kind: RequestFailure) -> Self {
         match kind {
-            FailedKind::Usage | FailedKind::NotFound => Self::Usage,
-            FailedKind::Configuration => Self::Configuration,
-            FailedKind::SandboxUnavailable => Self::SandboxUnavailable,
-            FailedKind::Held => Self::SessionLocked,
-            FailedKind::Disk | FailedKind::Ending | FailedKind::Internal => Self::Failed,
+            RequestFailure::Usage | RequestFailure::NotFound => Self::Usage,
+            RequestFailure::Configuration => Self::Configuration,
+            RequestFailure::SandboxUnavailable => Self::SandboxUnavailable,
+            RequestFailure::Held => Self::SessionLocked,
+            RequestFailure::Disk | RequestFailure::Ending | RequestFailure::Internal => {
+                Self::Failed
+            }
         }
     }
 
@@ -103,11 +105,13 @@ impl CliExit {
         }
     }
 
-    fn of_provider(kind: Failure) -> Self {
+    fn of_provider(kind: ProviderFailure) -> Self {
         match kind {
-            Failure::KeyRefused | Failure::NoKey => Self::KeyRefused,
-            Failure::Unreachable | Failure::Overloaded => Self::ProviderUnreachable,
-            Failure::Rejected | Failure::RecordingDeparted | Failure::ContextFull => Self::Failed,
+            ProviderFailure::KeyRefused | ProviderFailure::NoKey => Self::KeyRefused,
+            ProviderFailure::Unreachable | ProviderFailure::Overloaded => Self::ProviderUnreachable,
+            ProviderFailure::Rejected
+            | ProviderFailure::RecordingDeparted
+            | ProviderFailure::ContextFull => Self::Failed,
         }
     }
 }
@@ -123,10 +127,10 @@ mod tests {
     use super::*;
     use client::{OpenedSession, Timing, Transcript};
     use protocol::call::{Call, Outcome, ToolResult};
-    use protocol::client::Event;
+    use protocol::client::ClientEvent;
     use protocol::ids::{CallId, SessionId};
-    use protocol::judgement::Mode;
-    use protocol::session::Span;
+    use protocol::judgement::PermissionMode;
+    use protocol::session::CallSpan;
 
     fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<RunStop>) -> Finished {
         let session = SessionId("0".into());
@@ -136,14 +140,15 @@ mod tests {
             model: String::new(),
             facts: protocol::client::ModelFacts::default(),
             tools: Vec::new(),
-            mode: Mode::Ask,
+            mode: PermissionMode::Ask,
             sandbox: String::new(),
             warnings: Vec::new(),
         });
         let id = CallId { session: session.clone(), number: 1 };
         let (use_id, tool, input) = ("a".into(), "bash".into(), "{}".into());
-        transcript.update(&Event::Proposed { call: Call { id: id.clone(), use_id, tool, input } });
-        transcript.update(&Event::CallEnded {
+        transcript
+            .update(&ClientEvent::Proposed { call: Call { id: id.clone(), use_id, tool, input } });
+        transcript.update(&ClientEvent::CallEnded {
             call: id,
             result: ToolResult {
                 outcome: Outcome::Failed,
@@ -155,7 +160,7 @@ mod tests {
             refused: Vec::new(),
         });
         if let Some(end) = end {
-            transcript.update(&Event::TurnEnded { end });
+            transcript.update(&ClientEvent::TurnEnded { end });
         }
         Finished { conclusion: transcript.conclude(Timing::default(), None), session, stopped }
     }
@@ -169,11 +174,11 @@ mod tests {
             (Some(TurnEnd::Done), Some("sandbox_unavailable"), None, 11),
             (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), None, None, 12),
             (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), Some("nobody_to_ask"), None, 10),
-            (Some(TurnEnd::CallsUsedUp { calls: 1, of: Span::Turn }), None, None, 12),
-            (Some(failed(Failure::KeyRefused)), None, None, 13),
-            (Some(failed(Failure::NoKey)), Some("nobody_to_ask"), None, 13),
-            (Some(failed(Failure::Unreachable)), None, None, 14),
-            (Some(failed(Failure::Rejected)), None, None, 1),
+            (Some(TurnEnd::CallsUsedUp { calls: 1, of: CallSpan::Turn }), None, None, 12),
+            (Some(failed(ProviderFailure::KeyRefused)), None, None, 13),
+            (Some(failed(ProviderFailure::NoKey)), Some("nobody_to_ask"), None, 13),
+            (Some(failed(ProviderFailure::Unreachable)), None, None, 14),
+            (Some(failed(ProviderFailure::Rejected)), None, None, 1),
             (Some(TurnEnd::Truncated), None, None, 1),
             (Some(TurnEnd::Interrupted), None, Some(RunStop::Signal(2)), 130),
             (None, None, Some(RunStop::Signal(15)), 143),

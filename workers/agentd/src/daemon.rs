@@ -10,7 +10,7 @@ use client::{
     ConnectError, DaemonSource, SupervisorConnection, SupervisorLaunch, become_daemon,
     sibling_executable,
 };
-use protocol::client::{DaemonStatus, FromClient, ToClient, Unfinished};
+use protocol::client::{DaemonStatus, FromClient, OnUnfinished, ToClient};
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -57,16 +57,16 @@ fn launch(executable: &Path) -> SupervisorLaunch<'_> {
     SupervisorLaunch { executable, without: config::KEY_VARIABLES, with: &[] }
 }
 
-fn unfinished(force: bool) -> Unfinished {
-    if force { Unfinished::Interrupt } else { Unfinished::Refuse }
+fn unfinished(force: bool) -> OnUnfinished {
+    if force { OnUnfinished::Interrupt } else { OnUnfinished::Refuse }
 }
 
-fn stop(daemon: &DaemonSource<'_>, unfinished: Unfinished) -> Result<CliExit, CliError> {
+fn stop(daemon: &DaemonSource<'_>, unfinished: OnUnfinished) -> Result<CliExit, CliError> {
     let found = match (daemon.find(), unfinished) {
         // There is no speaking to it, but it is this user's process and heeds TERM.
         (
             Err(ConnectError::OtherBuild { .. } | ConnectError::Silent { .. }),
-            Unfinished::Interrupt,
+            OnUnfinished::Interrupt,
         ) => {
             return daemon.terminate(END).map(|()| CliExit::Done).map_err(|error| {
                 CliError::internal(format!("the daemon cannot be stopped: {error}"))
@@ -81,7 +81,7 @@ fn stop(daemon: &DaemonSource<'_>, unfinished: Unfinished) -> Result<CliExit, Cl
     let _ = connection.send(&FromClient::Shutdown { unfinished }, &[]);
     loop {
         match connection.recv() {
-            Ok(ToClient::Failed { kind: _, message }) if unfinished == Unfinished::Refuse => {
+            Ok(ToClient::Failed { kind: _, message }) if unfinished == OnUnfinished::Refuse => {
                 return Err(CliError::user(message).exit(CliExit::Failed));
             }
             Ok(_) => {}

@@ -19,10 +19,10 @@ use client::{
     sibling_executable,
 };
 use listener::DemoListener;
-use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
+use protocol::client::{ProjectTrust, SessionRequest, SessionStart, Unsandboxed};
 use protocol::confinement::{FilePath, Network, Tier};
-use protocol::judgement::{Audience, Mode};
-use protocol::provider::Paper;
+use protocol::judgement::{Audience, PermissionMode};
+use protocol::provider::PassedFd;
 use protocol::session::TurnEnd;
 use sandbox::HostProbe;
 use scene::DemoScene;
@@ -173,10 +173,10 @@ fn task(
     std::fs::write(&file, text).map_err(written)?;
     let recording = File::open(&file).map_err(written)?;
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let opening = Opening {
+    let opening = SessionRequest {
         project: FilePath::from(scene.project()),
         added: Vec::new(),
-        start: Start::New,
+        start: SessionStart::New,
         env: scene.context()?.passed(None, &[]),
         settings: vec![
             set("provider.name", "replay"),
@@ -184,12 +184,12 @@ fn task(
             set("permissions.deny", "bash:sudo *"),
         ],
         // All calls are allowed, so that only the cage refuses.
-        mode: Some(Mode::Auto),
+        mode: Some(PermissionMode::Auto),
         network: Some(Network::Off),
         trust: ProjectTrust::AsRecorded,
         audience: Audience::Nobody,
-        papers: vec![Paper::Replay],
-        uncaged: Uncaged::Refused,
+        papers: vec![PassedFd::Replay],
+        uncaged: Unsandboxed::Refused,
     };
     let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();
     Ok(Task {
@@ -214,7 +214,7 @@ fn conversation(finished: &Finished) -> DemoCheck {
 /// name the observable refusals.
 fn record(scene: &DemoScene, view: &DemoView, colour: Colour) -> Result<[DemoCheck; 2], CliError> {
     let context = scene.context()?;
-    let calls = journal::calls(&context.audit_dir(), &journal::Filter::default())
+    let calls = journal::calls(&context.audit_dir(), &journal::CallFilter::default())
         .map_err(|error| CliError::internal(chain(&error)))?;
     print(&format!("\n{}\n{}", colour.bold("The audit log"), audit::table(&calls)));
     print(&audit::refusals(&calls));

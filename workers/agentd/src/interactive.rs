@@ -14,8 +14,8 @@ use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, LeaderKey, LeaveReason, RunFailure, ScreenInput,
     Terminal, TerminalMode, sibling_executable,
 };
-use journal::Filter;
-use protocol::client::{Others, Rights, SessionState, Start};
+use journal::CallFilter;
+use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
@@ -37,32 +37,32 @@ pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
         None => unfinished_here(&context, &flags.session)?,
     };
     let (start, need) = match earlier {
-        Some(of) if flags.fork => (Start::Fork { of, at: None }, KeyNeed::Always),
-        Some(session) => (resumed(session, Rights::Full), KeyNeed::WhereSet),
-        None => (Start::New, KeyNeed::Always),
+        Some(of) if flags.fork => (SessionStart::Fork { of, at: None }, KeyNeed::Always),
+        Some(session) => (resumed(session, ClientRights::Full), KeyNeed::WhereSet),
+        None => (SessionStart::New, KeyNeed::Always),
     };
     run_attached(
         &context,
         &flags.session,
         start,
         need,
-        attach_options(None, Rights::Full, Others::Stay),
+        attach_options(None, ClientRights::Full, OtherClients::Stay),
     )
 }
 
 /// `agentd new`.
 pub(crate) fn new(prompt: Option<String>, flags: &SessionFlags) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
-    let entrance = attach_options(prompt, Rights::Full, Others::Stay);
-    run_attached(&context, flags, Start::New, KeyNeed::Always, entrance)
+    let entrance = attach_options(prompt, ClientRights::Full, OtherClients::Stay);
+    run_attached(&context, flags, SessionStart::New, KeyNeed::Always, entrance)
 }
 
 /// `agentd attach`.
 pub(crate) fn attach(
     beginning: Option<&str>,
     flags: &SessionFlags,
-    rights: Rights,
-    others: Others,
+    rights: ClientRights,
+    others: OtherClients,
 ) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let session = match beginning {
@@ -70,7 +70,7 @@ pub(crate) fn attach(
         None => sessions::newest_here(&context, flags)?,
     };
     // A read-only client does not start a supervisor.
-    if rights == Rights::ReadOnly && sessions::holder(&context, &session)?.is_none() {
+    if rights == ClientRights::ReadOnly && sessions::holder(&context, &session)?.is_none() {
         return Err(CliError::user(format!(
             "session {session} is not running, so there is nothing to watch"
         ))
@@ -85,17 +85,21 @@ pub(crate) fn attach(
     run_attached(&context, &flags, resumed(session, rights), KeyNeed::WhereSet, entrance)
 }
 
-fn attach_options(prompt: Option<String>, rights: Rights, others: Others) -> AttachOptions {
+fn attach_options(
+    prompt: Option<String>,
+    rights: ClientRights,
+    others: OtherClients,
+) -> AttachOptions {
     AttachOptions { rights, others, prompt, leader: String::new() }
 }
 
 /// An interrupted turn continues when a user attaches, but not for a read-only client.
-fn resumed(session: SessionId, rights: Rights) -> Start {
+fn resumed(session: SessionId, rights: ClientRights) -> SessionStart {
     let open_turn = match rights {
-        Rights::Full => OpenTurn::GoesOn,
-        Rights::ReadOnly => OpenTurn::Waits,
+        ClientRights::Full => OpenTurn::GoesOn,
+        ClientRights::ReadOnly => OpenTurn::Waits,
     };
-    Start::Resume { session, open_turn }
+    SessionStart::Resume { session, open_turn }
 }
 
 /// This project's newest session, if it is running or its last turn has no end.
@@ -106,16 +110,16 @@ fn unfinished_here(
     let project = project(flags)?;
     let Some(row) = sessions::newest_of(context, &project) else { return Ok(None) };
     Ok(match row.state {
-        SessionState::Idle
-        | SessionState::Working
-        | SessionState::Asking(_)
-        | SessionState::Degraded(_)
-        | SessionState::CutShort(_)
-        | SessionState::IdleCutShort(_) => Some(row.session),
-        SessionState::Ended => {
+        SessionStatus::Idle
+        | SessionStatus::Working
+        | SessionStatus::Asking(_)
+        | SessionStatus::Degraded(_)
+        | SessionStatus::CutShort(_)
+        | SessionStatus::IdleCutShort(_) => Some(row.session),
+        SessionStatus::Ended => {
             sessions::is_unfinished(context, &row.session).then_some(row.session)
         }
-        SessionState::Unreadable(why) => {
+        SessionStatus::Unreadable(why) => {
             eprintln!("agentd: session {} cannot be read: {why}", row.session);
             None
         }
@@ -133,7 +137,7 @@ fn is_terminal() -> bool {
 fn run_attached(
     context: &CliContext,
     flags: &SessionFlags,
-    start: Start,
+    start: SessionStart,
     need: KeyNeed,
     mut entrance: AttachOptions,
 ) -> Result<CliExit, CliError> {
@@ -174,7 +178,7 @@ fn run_attached(
 
 /// The audit records of a session, as `:audit` shows them.
 fn records(context: &CliContext, session: &SessionId) -> String {
-    let filter = Filter { session: Some(session.0.clone()), ..Filter::default() };
+    let filter = CallFilter { session: Some(session.0.clone()), ..CallFilter::default() };
     match journal::calls(&context.audit_dir(), &filter) {
         Ok(calls) if calls.is_empty() => "no call yet".to_owned(),
         Ok(calls) => audit::table(&calls) + &audit::refusals(&calls),

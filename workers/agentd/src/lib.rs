@@ -36,7 +36,7 @@ use cli_error::CliError;
 use cli_exit::CliExit;
 use demo::Afterwards;
 use logs::FollowMode;
-use protocol::client::{Ending, Others, Rights};
+use protocol::client::{ClientRights, OtherClients, SessionEnding};
 use show::CallDetail;
 use std::io::Write;
 use std::process::ExitCode;
@@ -69,8 +69,8 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (None, None) => interactive::here(&cli.flags),
         (Some(CliCommand::New { prompt, flags }), _) => interactive::new(prompt, &flags),
         (Some(CliCommand::Attach { session, read_only, detach_others, flags }), _) => {
-            let rights = if read_only { Rights::ReadOnly } else { Rights::Full };
-            let others = if detach_others { Others::Detach } else { Others::Stay };
+            let rights = if read_only { ClientRights::ReadOnly } else { ClientRights::Full };
+            let others = if detach_others { OtherClients::Detach } else { OtherClients::Stay };
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
         (Some(CliCommand::Ls { json }), _) => ls::main(json),
@@ -82,8 +82,12 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             session.as_deref(),
             if follow { FollowMode::Follow } else { FollowMode::End },
         ),
-        (Some(CliCommand::Stop { session }), _) => session_commands::end(&session, Ending::Stop),
-        (Some(CliCommand::Kill { session }), _) => session_commands::end(&session, Ending::Kill),
+        (Some(CliCommand::Stop { session }), _) => {
+            session_commands::end(&session, SessionEnding::Stop)
+        }
+        (Some(CliCommand::Kill { session }), _) => {
+            session_commands::end(&session, SessionEnding::Kill)
+        }
         (Some(CliCommand::Rm { session }), _) => session_commands::remove(&session),
         (Some(CliCommand::Fork { session, at, json }), _) => {
             session_commands::fork(&session, at, json)

@@ -8,7 +8,7 @@ use crate::output::print;
 use crate::sessions;
 use crate::table::table;
 use client::one_line;
-use protocol::client::{SessionRow, SessionState};
+use protocol::client::{SessionRow, SessionStatus};
 use serde_json::json;
 
 pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
@@ -34,14 +34,14 @@ fn cells(row: &SessionRow) -> [String; 6] {
     [
         row.session.0.clone(),
         match &row.state {
-            SessionState::Asking(count) => format!("asking {count}"),
-            SessionState::Ended
-            | SessionState::Idle
-            | SessionState::Working
-            | SessionState::Degraded(_)
-            | SessionState::Unreadable(_)
-            | SessionState::CutShort(_)
-            | SessionState::IdleCutShort(_) => word.replace('_', " "),
+            SessionStatus::Asking(count) => format!("asking {count}"),
+            SessionStatus::Ended
+            | SessionStatus::Idle
+            | SessionStatus::Working
+            | SessionStatus::Degraded(_)
+            | SessionStatus::Unreadable(_)
+            | SessionStatus::CutShort(_)
+            | SessionStatus::IdleCutShort(_) => word.replace('_', " "),
         },
         row.turns.map_or("-".to_owned(), |turns| turns.to_string()),
         if row.last == 0 { "-".to_owned() } else { time(row.last) },
@@ -51,29 +51,29 @@ fn cells(row: &SessionRow) -> [String; 6] {
 }
 
 /// The name of a state in JSON, and its reason, if it has one.
-fn state(state: &SessionState) -> (&'static str, Option<&str>) {
+fn state(state: &SessionStatus) -> (&'static str, Option<&str>) {
     match state {
-        SessionState::Ended => ("ended", None),
-        SessionState::Idle => ("idle", None),
-        SessionState::Working => ("working", None),
-        SessionState::Asking(_) => ("asking", None),
-        SessionState::Degraded(why) => ("degraded", Some(why)),
-        SessionState::Unreadable(why) => ("unreadable", Some(why)),
-        SessionState::CutShort(why) | SessionState::IdleCutShort(why) => ("cut_short", Some(why)),
+        SessionStatus::Ended => ("ended", None),
+        SessionStatus::Idle => ("idle", None),
+        SessionStatus::Working => ("working", None),
+        SessionStatus::Asking(_) => ("asking", None),
+        SessionStatus::Degraded(why) => ("degraded", Some(why)),
+        SessionStatus::Unreadable(why) => ("unreadable", Some(why)),
+        SessionStatus::CutShort(why) | SessionStatus::IdleCutShort(why) => ("cut_short", Some(why)),
     }
 }
 
 fn line(row: &SessionRow) -> String {
     let (word, why) = state(&row.state);
     let questions = match row.state {
-        SessionState::Asking(count) => count,
-        SessionState::Ended
-        | SessionState::Idle
-        | SessionState::Working
-        | SessionState::Degraded(_)
-        | SessionState::Unreadable(_)
-        | SessionState::CutShort(_)
-        | SessionState::IdleCutShort(_) => 0,
+        SessionStatus::Asking(count) => count,
+        SessionStatus::Ended
+        | SessionStatus::Idle
+        | SessionStatus::Working
+        | SessionStatus::Degraded(_)
+        | SessionStatus::Unreadable(_)
+        | SessionStatus::CutShort(_)
+        | SessionStatus::IdleCutShort(_) => 0,
     };
     let line = json!({
         "session_id": row.session.0,

@@ -7,11 +7,11 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use client::{key_of_command, key_of_file, seal_key};
 use config::{Config, CredentialConfig, CredentialKey, KeySource, ProviderName};
-use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
+use protocol::client::{ProjectTrust, SessionRequest, SessionStart, Unsandboxed};
 use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
-use protocol::provider::Paper;
+use protocol::provider::PassedFd;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,10 +32,10 @@ pub(crate) enum KeyNeed {
 pub(crate) fn open_request(
     context: &CliContext,
     flags: &SessionFlags,
-    start: Start,
+    start: SessionStart,
     audience: Audience,
     need: KeyNeed,
-) -> Result<(Opening, Vec<OwnedFd>), CliError> {
+) -> Result<(SessionRequest, Vec<OwnedFd>), CliError> {
     let named = flags.project.as_deref().unwrap_or(Path::new("."));
     let project = real_dir(named, "the project directory")?;
     let mut added = Vec::new();
@@ -65,11 +65,11 @@ pub(crate) fn open_request(
     let network = network(flags);
     if network.unwrap_or(config.network) == Network::Listed {
         for (host, descriptor) in host_keys(&config, need)? {
-            papers.push(Paper::Credential(host));
+            papers.push(PassedFd::Credential(host));
             descriptors.push(descriptor);
         }
     }
-    let opening = Opening {
+    let opening = SessionRequest {
         project: FilePath::from(&project),
         added,
         start,
@@ -84,8 +84,8 @@ pub(crate) fn open_request(
         audience,
         papers,
         uncaged: match flags.unsafe_no_sandbox {
-            true => Uncaged::Accepted,
-            false => Uncaged::Refused,
+            true => Unsandboxed::Accepted,
+            false => Unsandboxed::Refused,
         },
     };
     Ok((opening, descriptors))
@@ -180,7 +180,7 @@ fn passed_fds(
     flags: &SessionFlags,
     config: &Config,
     key: Option<KeySource>,
-) -> Result<(Vec<Paper>, Vec<OwnedFd>), CliError> {
+) -> Result<(Vec<PassedFd>, Vec<OwnedFd>), CliError> {
     let mut papers = Vec::new();
     let mut descriptors = Vec::new();
     let mut add = |paper, descriptor| {
@@ -188,12 +188,12 @@ fn passed_fds(
         descriptors.push(descriptor);
     };
     if let Some(key) = key {
-        add(Paper::Key, sealed(context, &key)?);
+        add(PassedFd::Key, sealed(context, &key)?);
     }
     match (&flags.recording.replay, config.provider.name) {
         (Some(file), _) => {
             let opened = std::fs::File::open(file);
-            add(Paper::Replay, opened.map_err(|e| unusable("recording", file, &e))?.into());
+            add(PassedFd::Replay, opened.map_err(|e| unusable("recording", file, &e))?.into());
         }
         (None, ProviderName::Replay) => {
             return Err(CliError::config("provider.name is \"replay\" and there is no recording")
@@ -205,7 +205,7 @@ fn passed_fds(
         // A recording contains the conversation, so only its owner may read it.
         let opened =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-        add(Paper::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());
+        add(PassedFd::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());
     }
     Ok((papers, descriptors))
 }

@@ -4,7 +4,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use client::{ChannelError, ConnectError, SupervisorConnection};
-use protocol::client::{FailedKind, FromClient, Opening, SessionRow, ToClient};
+use protocol::client::{FromClient, RequestFailure, SessionRequest, SessionRow, ToClient};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ fn no_answer(pid: u32, error: &ChannelError) -> CliError {
 /// Opens a session, and waits for its name.
 pub(crate) fn opened(
     connection: &mut SupervisorConnection,
-    opening: Opening,
+    opening: SessionRequest,
     papers: &[OwnedFd],
 ) -> Result<ToClient, CliError> {
     answered(connection, &FromClient::Open(opening), papers)
@@ -169,15 +169,17 @@ pub(crate) fn unexpected(word: &ToClient) -> CliError {
 }
 
 /// The error of a failed request, by who can fix it.
-pub(crate) fn failed(kind: FailedKind, message: String) -> CliError {
+pub(crate) fn failed(kind: RequestFailure, message: String) -> CliError {
     let failure = match kind {
-        FailedKind::Configuration | FailedKind::SandboxUnavailable => CliError::config(message),
-        FailedKind::Usage
-        | FailedKind::NotFound
-        | FailedKind::Held
-        | FailedKind::Disk
-        | FailedKind::Ending => CliError::user(message),
-        FailedKind::Internal => CliError::internal(message),
+        RequestFailure::Configuration | RequestFailure::SandboxUnavailable => {
+            CliError::config(message)
+        }
+        RequestFailure::Usage
+        | RequestFailure::NotFound
+        | RequestFailure::Held
+        | RequestFailure::Disk
+        | RequestFailure::Ending => CliError::user(message),
+        RequestFailure::Internal => CliError::internal(message),
     };
     failure.exit(CliExit::of_failed(kind))
 }

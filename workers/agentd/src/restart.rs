@@ -6,7 +6,7 @@ use crate::context::CliContext;
 use crate::ps::processes;
 use crate::query;
 use client::{ChannelError, SupervisorConnection};
-use protocol::client::{FailedKind, FromClient, ToClient};
+use protocol::client::{FromClient, RequestFailure, ToClient};
 use protocol::ids::SessionId;
 use std::collections::BTreeMap;
 
@@ -49,7 +49,9 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
             eprintln!("agentd: the failed processes of session {session} are restarted");
             Ok(CliExit::Done)
         }
-        ToClient::Failed { kind: FailedKind::NotFound, message } => Err(CliError::user(message)),
+        ToClient::Failed { kind: RequestFailure::NotFound, message } => {
+            Err(CliError::user(message))
+        }
         ToClient::Failed { kind: _, message } => Err(CliError::internal(message)),
         ToClient::Welcome { .. }
         | ToClient::Refused { .. }

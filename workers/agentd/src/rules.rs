@@ -10,9 +10,11 @@ use crate::settings;
 use crate::table::table;
 use approval::{CallSubject, NamedCall, SessionRules, programs};
 use config::Config;
-use protocol::call::{Call, Probe, ProbedPath};
+use protocol::call::{Call, ProbeReport, ProbedPath};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Audience, Basis, Case, Mode, Rule, RuleEffect, ToolKind, Verdict};
+use protocol::judgement::{
+    Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, ToolKind, Verdict,
+};
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
 
@@ -77,7 +79,7 @@ impl CheckedCall {
             CallSubject::Path(path) => {
                 let paths =
                     path.map(|path| probe(&path, named.kind, project, &config)).transpose()?;
-                let probe = Probe { paths: paths.into_iter().collect(), diff: String::new() };
+                let probe = ProbeReport { paths: paths.into_iter().collect(), diff: String::new() };
                 (None, Some(probe), None)
             }
         };
@@ -97,7 +99,7 @@ impl CheckedCall {
         let mut same =
             behind_edits.iter().filter(|known| Some(&known.hook.command) == command.as_ref());
         let configured = same.next().map(|known| known.by.clone());
-        let case = Case {
+        let case = JudgedCall {
             call: Call { id, use_id, tool, input },
             kind,
             command,
@@ -181,7 +183,9 @@ impl CheckedCall {
                     let each = rules.iter().map(|rule| format!("`{}` ({})", rule.text, at(rule)));
                     format!("the rules {}", each.collect::<Vec<_>>().join(", "))
                 }
-                Basis::Mode(Mode::Plan) => "the mode `plan` refuses every change".to_owned(),
+                Basis::Mode(PermissionMode::Plan) => {
+                    "the mode `plan` refuses every change".to_owned()
+                }
                 Basis::Mode(mode) => {
                     format!("no rule matches it, and the mode is `{}`", mode.name())
                 }

@@ -15,7 +15,7 @@ use client::{
     StreamJsonView, SupervisorLaunch, Task, Terminal, TextView, failure_line, resume_hint,
     sibling_executable,
 };
-use protocol::client::{FailedKind, Start};
+use protocol::client::{RequestFailure, SessionStart};
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use std::io::{self, IsTerminal, Write};
@@ -81,13 +81,15 @@ pub(crate) fn failure(failed: &RunFailure) -> CliError {
     let message = chain(error);
     let failure = match error {
         ClientError::Failed { kind, message: _ } => match kind {
-            FailedKind::Configuration | FailedKind::SandboxUnavailable => CliError::config(message),
-            FailedKind::Usage
-            | FailedKind::NotFound
-            | FailedKind::Held
-            | FailedKind::Disk
-            | FailedKind::Ending => CliError::user(message),
-            FailedKind::Internal => CliError::internal(message),
+            RequestFailure::Configuration | RequestFailure::SandboxUnavailable => {
+                CliError::config(message)
+            }
+            RequestFailure::Usage
+            | RequestFailure::NotFound
+            | RequestFailure::Held
+            | RequestFailure::Disk
+            | RequestFailure::Ending => CliError::user(message),
+            RequestFailure::Internal => CliError::internal(message),
         },
         ClientError::Lost(_) | ClientError::LostAgain { .. } | ClientError::NoSupervisor(_) => {
             let message = match session {
@@ -127,15 +129,15 @@ fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Resul
 }
 
 /// A new session, or which earlier one.
-fn start(context: &CliContext, flags: &RunFlags) -> Result<Start, CliError> {
+fn start(context: &CliContext, flags: &RunFlags) -> Result<SessionStart, CliError> {
     let earlier = match (&flags.resume, flags.continue_newest) {
         (Some(id), _) => Some(sessions::named(context, id)?),
         (None, true) => Some(sessions::newest_here(context, &flags.session)?),
         (None, false) => None,
     };
     Ok(match (earlier, flags.fork) {
-        (Some(of), true) => Start::Fork { of, at: None },
-        (Some(session), false) => Start::Resume { session, open_turn: OpenTurn::Waits },
-        (None, _) => Start::New,
+        (Some(of), true) => SessionStart::Fork { of, at: None },
+        (Some(session), false) => SessionStart::Resume { session, open_turn: OpenTurn::Waits },
+        (None, _) => SessionStart::New,
     })
 }

@@ -10,12 +10,12 @@ use crate::output::print;
 use crate::query;
 use crate::sessions;
 use client::{PrivateSupervisor, SupervisorConnection, SupervisorLaunch, sibling_executable};
-use protocol::client::{Ending, FromClient, Start, ToClient};
+use protocol::client::{FromClient, SessionEnding, SessionStart, ToClient};
 use protocol::judgement::Audience;
 use serde_json::json;
 
 /// Ends a running session. A session that is not running is left as it is.
-pub(crate) fn end(beginning: &str, ending: Ending) -> Result<CliExit, CliError> {
+pub(crate) fn end(beginning: &str, ending: SessionEnding) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let session = sessions::named(&context, beginning)?;
     match sessions::holder(&context, &session)? {
@@ -70,7 +70,7 @@ pub(crate) fn fork(beginning: &str, at: Option<u64>, json: bool) -> Result<CliEx
     let header = journal::header(&sessions::directory(&context, &of));
     let header = header.map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
     let flags = SessionFlags { project: Some(header.project.0), ..Default::default() };
-    let start = Start::Fork { of: of.clone(), at };
+    let start = SessionStart::Fork { of: of.clone(), at };
     let (opening, papers) =
         open_request(&context, &flags, start, Audience::Person, KeyNeed::WhereSet)?;
     let executable = sibling_executable("agentd-supervisor")?;

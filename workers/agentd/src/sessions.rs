@@ -6,8 +6,8 @@ use crate::cli_error::{CliError, chain};
 use crate::context::{CliContext, real_dir};
 use crate::query;
 use client::{SupervisorConnection, one_line};
-use journal::{Deaths, Entry, Record};
-use protocol::client::{SessionRow, SessionState};
+use journal::{DeathsRecord, JournalEntry, JournalRecord};
+use protocol::client::{SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use std::collections::BTreeSet;
@@ -114,9 +114,9 @@ fn on_disk(context: &CliContext) -> Vec<String> {
 fn from_disk(dir: &Path, id: String) -> SessionRow {
     let seen = journal::glance(dir);
     let state = match (&seen.trouble, seen.cut_short(dir)) {
-        (Some(why), _) => SessionState::Unreadable(chain(why)),
-        (None, Some(died)) => SessionState::CutShort(describe_deaths(&died)),
-        (None, None) => SessionState::Ended,
+        (Some(why), _) => SessionStatus::Unreadable(chain(why)),
+        (None, Some(died)) => SessionStatus::CutShort(describe_deaths(&died)),
+        (None, None) => SessionStatus::Ended,
     };
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {
@@ -147,9 +147,9 @@ pub(crate) fn newest_here(
 
 /// True if the last turn on disk has no end.
 pub(crate) fn is_unfinished(context: &CliContext, session: &SessionId) -> bool {
-    let turns = |entry: Entry| {
-        let ended = matches!(entry.record, Record::TurnEnded { .. });
-        let begun = matches!(entry.record, Record::Prompt { .. });
+    let turns = |entry: JournalEntry| {
+        let ended = matches!(entry.record, JournalRecord::TurnEnded { .. });
+        let begun = matches!(entry.record, JournalRecord::Prompt { .. });
         (begun || ended).then_some(begun)
     };
     let last = journal::newest(&directory(context, session), 1, turns);
@@ -157,7 +157,7 @@ pub(crate) fn is_unfinished(context: &CliContext, session: &SessionId) -> bool {
 }
 
 /// The deaths that ended a turn, in one sentence.
-pub(crate) fn describe_deaths(died: &Deaths) -> String {
-    let Deaths { process, cause, deaths: count, place } = died.clone();
-    protocol::session::Deaths { process, cause, count, place }.to_string()
+pub(crate) fn describe_deaths(died: &DeathsRecord) -> String {
+    let DeathsRecord { process, cause, deaths: count, place } = died.clone();
+    protocol::session::WorkerDeaths { process, cause, count, place }.to_string()
 }

@@ -8,7 +8,10 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::sessions::{self, describe_deaths};
 use client::{mark_hidden, one_line, sanitize};
-use journal::{Block, Deaths, Entry, OpenCall, Progress, Record, Span, TurnEnd};
+use journal::{
+    BlockRecord, CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, SpanRecord,
+    TurnEndRecord,
+};
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
@@ -43,7 +46,7 @@ pub(crate) fn export(beginning: &str, format: ExportFormat) -> Result<CliExit, C
 /// Prints the readable records of a session, then its interrupted turn and calls.
 fn each(
     beginning: &str,
-    text: impl Fn(&Entry) -> String,
+    text: impl Fn(&JournalEntry) -> String,
     rest: impl Fn(&CutShort) -> String,
 ) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
@@ -81,7 +84,7 @@ struct CutShort {
     session: SessionId,
     calls: Vec<OpenCall>,
     /// The interrupted turn, if its end is not on record.
-    turn: Option<Deaths>,
+    turn: Option<DeathsRecord>,
 }
 
 impl CutShort {
@@ -126,23 +129,23 @@ fn cut_short_markdown(cut: &CutShort) -> String {
 /// Not on record, so without a number.
 fn cut_short_lines(cut: &CutShort) -> String {
     let call = |call: &OpenCall| json!({"kind": "CUT_SHORT", "call": call.number, "tool": call.tool, "progress": call.progress});
-    let turn = |deaths: &Deaths| json!({"kind": "CUT_SHORT", "turn": deaths});
+    let turn = |deaths: &DeathsRecord| json!({"kind": "CUT_SHORT", "turn": deaths});
     let lines = cut.calls.iter().map(call).chain(cut.turn.iter().map(turn));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-fn ran(progress: Progress) -> &'static str {
+fn ran(progress: CallProgress) -> &'static str {
     match progress {
-        Progress::NeverStarted => "it never ran",
-        Progress::MayHaveRun => "it may have run",
+        CallProgress::NeverStarted => "it never ran",
+        CallProgress::MayHaveRun => "it may have run",
     }
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &JournalEntry) -> String {
     let mut fields = match (&entry.record, serde_json::to_value(&entry.record)) {
         (_, Ok(Value::Object(fields))) => fields,
         // A kind that this build does not know: its fields as they are.
-        (Record::Unknown { kind, fields }, _) => {
+        (JournalRecord::Unknown { kind, fields }, _) => {
             let mut fields = fields.clone();
             fields.insert("kind".to_owned(), kind.as_str().into());
             fields
@@ -155,9 +158,9 @@ fn line(entry: &Entry) -> String {
 }
 
 /// A record as text.
-fn words(entry: &Entry, calls: CallDetail) -> String {
+fn words(entry: &JournalEntry, calls: CallDetail) -> String {
     match &entry.record {
-        Record::Session(header) => format!(
+        JournalRecord::Session(header) => format!(
             "session {}\nproject {}\nmodel   {}\nbegan   {}\n{}",
             header.id,
             header.project.0.display(),
@@ -167,23 +170,23 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
                 format!("copied from {} up to record {}\n", parent.session, parent.seq)
             }),
         ),
-        Record::Prompt { text } => {
+        JournalRecord::Prompt { text } => {
             let lines: Vec<_> = text.trim_end().lines().map(|line| format!("> {line}")).collect();
             format!("\n{}  ({})\n\n", lines.join("\n"), time(entry.time))
         }
-        Record::Answer { blocks, .. } => match texts(blocks) {
+        JournalRecord::Answer { blocks, .. } => match texts(blocks) {
             text if text.trim().is_empty() => String::new(),
             text => format!("{}\n", text.trim_end()),
         },
-        Record::Proposed { call, tool, input, .. } => match calls {
+        JournalRecord::Proposed { call, tool, input, .. } => match calls {
             CallDetail::Line => format!("{call}. {tool} {}\n", one_line(&mark_hidden(input), LINE)),
             CallDetail::Full => format!("{call}. {tool} {}\n", mark_hidden(input)),
         },
-        Record::Denied { call, message, .. } => {
+        JournalRecord::Denied { call, message, .. } => {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
         }
-        Record::Expired { call } => format!("   {call} was not answered in time\n"),
-        Record::Result { call, summary, text, full, recalled, .. } => {
+        JournalRecord::Expired { call } => format!("   {call} was not answered in time\n"),
+        JournalRecord::Result { call, summary, text, full, recalled, .. } => {
             let again = recalled.map_or(String::new(), |by| {
                 format!(" (cached from call {by}; its files are unchanged)")
             });
@@ -196,13 +199,13 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
                 }
             }
         }
-        Record::Interrupted { call, cause, progress, tampered, .. } => {
+        JournalRecord::Interrupted { call, cause, progress, tampered, .. } => {
             let names: String = tampered.iter().map(|name| format!("   {name}\n")).collect();
             format!("   {call} cut short ({cause}); {}\n{names}", ran(*progress))
         }
-        Record::TurnEnded { end } => format!("   {}\n", ending(end)),
-        Record::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
-        Record::Changed { network, mode, added, model, pinned, unpinned, by } => {
+        JournalRecord::TurnEnded { end } => format!("   {}\n", ending(end)),
+        JournalRecord::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
+        JournalRecord::Changed { network, mode, added, model, pinned, unpinned, by } => {
             let network = network.as_ref().map(|word| format!("network {word}"));
             let mode = mode.as_ref().map(|name| format!("mode {name}"));
             let added = added.as_ref().map(|path| format!("added {}", path.0.display()));
@@ -213,22 +216,22 @@ fn words(entry: &Entry, calls: CallDetail) -> String {
             let what = what.unwrap_or_default();
             format!("   {what} (by {by})\n")
         }
-        Record::Learned { rule, by, unwritten: _ } => match rule.line {
+        JournalRecord::Learned { rule, by, unwritten: _ } => match rule.line {
             0 => format!("   {} allowed in {} (by {by})\n", rule.text, rule.file),
             line => {
                 format!("   {} allowed from now on (by {by}; {}:{line})\n", rule.text, rule.file)
             }
         },
-        Record::Tampered { names } => tampered(names),
+        JournalRecord::Tampered { names } => tampered(names),
         // A queued prompt is recorded again when its turn begins.
-        Record::Queued { .. }
-        | Record::TakenBack
-        | Record::Closed
-        | Record::Compacted { .. }
-        | Record::Seen { .. }
-        | Record::Asked { .. }
-        | Record::Approved { .. }
-        | Record::Start { .. } => String::new(),
+        JournalRecord::Queued { .. }
+        | JournalRecord::TakenBack
+        | JournalRecord::Closed
+        | JournalRecord::Compacted { .. }
+        | JournalRecord::Seen { .. }
+        | JournalRecord::Asked { .. }
+        | JournalRecord::Approved { .. }
+        | JournalRecord::Start { .. } => String::new(),
     }
 }
 
@@ -241,58 +244,60 @@ fn tampered(names: &[String]) -> String {
 }
 
 /// Control codes of a tool's output are removed, for files and screens.
-fn markdown(entry: &Entry) -> String {
+fn markdown(entry: &JournalEntry) -> String {
     sanitize(&as_markdown(entry))
 }
 
-fn as_markdown(entry: &Entry) -> String {
+fn as_markdown(entry: &JournalEntry) -> String {
     match &entry.record {
-        Record::Session(header) => format!(
+        JournalRecord::Session(header) => format!(
             "# Session {}\n\n- project: `{}`\n- model: {}\n- began: {}\n",
             header.id,
             header.project.0.display(),
             header.model,
             time(entry.time)
         ),
-        Record::Prompt { text } => format!("\n## {}\n\n{}\n", time(entry.time), text.trim_end()),
-        Record::Answer { blocks, .. } => match texts(blocks) {
+        JournalRecord::Prompt { text } => {
+            format!("\n## {}\n\n{}\n", time(entry.time), text.trim_end())
+        }
+        JournalRecord::Answer { blocks, .. } => match texts(blocks) {
             text if text.trim().is_empty() => String::new(),
             text => format!("\n### Answer\n\n{}\n", text.trim_end()),
         },
-        Record::Proposed { call, tool, input, .. } => {
+        JournalRecord::Proposed { call, tool, input, .. } => {
             format!("\n### Call {call}: {tool}\n\n{}", fenced("json", input))
         }
-        Record::Denied { call, message, .. } => {
+        JournalRecord::Denied { call, message, .. } => {
             format!("\nCall {call} was not allowed: {message}\n")
         }
-        Record::Expired { call } => format!("\nCall {call} was not answered in time.\n"),
-        Record::Result { call, outcome: how, text, .. } => {
+        JournalRecord::Expired { call } => format!("\nCall {call} was not answered in time.\n"),
+        JournalRecord::Result { call, outcome: how, text, .. } => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
         }
-        Record::Interrupted { call, cause, tampered, .. } => {
+        JournalRecord::Interrupted { call, cause, tampered, .. } => {
             let names: String = tampered.iter().map(|name| format!("- {name}\n")).collect();
             format!("\nCall {call} was cut short: {cause}\n{names}")
         }
-        Record::Tampered { names } => tampered(names),
-        Record::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
-        Record::Queued { .. }
-        | Record::TakenBack
-        | Record::Closed
-        | Record::Compacted { .. }
-        | Record::Changed { .. }
-        | Record::Learned { .. }
-        | Record::Seen { .. }
-        | Record::Asked { .. }
-        | Record::Approved { .. }
-        | Record::Start { .. }
-        | Record::Unknown { .. } => String::new(),
+        JournalRecord::Tampered { names } => tampered(names),
+        JournalRecord::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
+        JournalRecord::Queued { .. }
+        | JournalRecord::TakenBack
+        | JournalRecord::Closed
+        | JournalRecord::Compacted { .. }
+        | JournalRecord::Changed { .. }
+        | JournalRecord::Learned { .. }
+        | JournalRecord::Seen { .. }
+        | JournalRecord::Asked { .. }
+        | JournalRecord::Approved { .. }
+        | JournalRecord::Start { .. }
+        | JournalRecord::Unknown { .. } => String::new(),
     }
 }
 
-fn texts(blocks: &[Block]) -> String {
+fn texts(blocks: &[BlockRecord]) -> String {
     let mut texts = Vec::new();
     for block in blocks {
-        if let Block::Text { text } = block {
+        if let BlockRecord::Text { text } = block {
             texts.push(text.as_str());
         }
     }
@@ -312,20 +317,22 @@ fn fenced(kind: &str, text: &str) -> String {
     format!("{fence}{kind}\n{}\n{fence}\n", text.trim_end())
 }
 
-fn ending(end: &TurnEnd) -> String {
+fn ending(end: &TurnEndRecord) -> String {
     match end {
-        TurnEnd::Done => "the turn ended".to_owned(),
-        TurnEnd::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),
-        TurnEnd::CallsUsedUp { calls, of: Span::Turn } => {
+        TurnEndRecord::Done => "the turn ended".to_owned(),
+        TurnEndRecord::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),
+        TurnEndRecord::CallsUsedUp { calls, of: SpanRecord::Turn } => {
             format!("the turn used up its {calls} calls")
         }
-        TurnEnd::CallsUsedUp { calls, of: Span::Session } => {
+        TurnEndRecord::CallsUsedUp { calls, of: SpanRecord::Session } => {
             format!("the session used up its {calls} calls")
         }
-        TurnEnd::Declined { explanation } => format!("the model declined: {explanation}"),
-        TurnEnd::Truncated => "the answer was truncated at its token limit".to_owned(),
-        TurnEnd::Interrupted => "the turn was stopped".to_owned(),
-        TurnEnd::ProviderFailed { failure: _, message } => message.clone(),
-        TurnEnd::ProcessDied(died) => format!("the turn was cut short: {}", describe_deaths(died)),
+        TurnEndRecord::Declined { explanation } => format!("the model declined: {explanation}"),
+        TurnEndRecord::Truncated => "the answer was truncated at its token limit".to_owned(),
+        TurnEndRecord::Interrupted => "the turn was stopped".to_owned(),
+        TurnEndRecord::ProviderFailed { failure: _, message } => message.clone(),
+        TurnEndRecord::ProcessDied(died) => {
+            format!("the turn was cut short: {}", describe_deaths(died))
+        }
     }
 }

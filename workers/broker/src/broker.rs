@@ -8,8 +8,8 @@
 use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Answer, Basis, Case, RuleSet, Verdict};
-use protocol::upkeep::{LogLevel, LogLine};
+use protocol::judgement::{Basis, JudgedCall, PersonAnswer, RuleSet, Verdict};
+use protocol::log::{LogLevel, LogLine};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -25,7 +25,7 @@ pub struct Broker {
     sessions: BTreeMap<SessionId, BrokerSession>,
     open: BTreeMap<CallId, OpenQuestion>,
     /// Cases of sessions whose rules have not come.
-    waiting: BTreeMap<CallId, Case>,
+    waiting: BTreeMap<CallId, JudgedCall>,
     settled: VecDeque<(CallId, String)>,
 }
 
@@ -41,7 +41,7 @@ enum BrokerSession {
 /// A question without an answer yet.
 #[derive(Debug)]
 struct OpenQuestion {
-    case: Case,
+    case: JudgedCall,
     digest: String,
     /// The rules that an answer may give beside its yes.
     offers: Vec<String>,
@@ -103,7 +103,7 @@ impl Broker {
     }
 
     /// Takes a case: judged at once, or when the rules of its session come.
-    fn submit(&mut self, case: Case) -> Option<FromBroker> {
+    fn submit(&mut self, case: JudgedCall) -> Option<FromBroker> {
         let (known, call) =
             (self.sessions.contains_key(&case.call.id.session), case.call.id.clone());
         if known || self.waiting.len() >= OPEN_CAP {
@@ -113,7 +113,7 @@ impl Broker {
         None
     }
 
-    fn judge(&mut self, case: Case) -> FromBroker {
+    fn judge(&mut self, case: JudgedCall) -> FromBroker {
         let call = case.call.id.clone();
         let verdict = match self.verdict(&case) {
             Verdict::Ask(question) => match self.open.get(&call) {
@@ -134,7 +134,7 @@ impl Broker {
         FromBroker::Verdict { call, verdict }
     }
 
-    fn verdict(&self, case: &Case) -> Verdict {
+    fn verdict(&self, case: &JudgedCall) -> Verdict {
         match self.sessions.get(&case.call.id.session) {
             // A fault in the judgement itself refuses; it neither ends the process nor lets pass.
             Some(BrokerSession::Rules(rules)) => {
@@ -149,7 +149,13 @@ impl Broker {
     }
 
     /// Handles an answer. It counts once, and only for the call that the user saw.
-    fn answer(&mut self, call: CallId, digest: &str, answer: Answer, by: String) -> FromBroker {
+    fn answer(
+        &mut self,
+        call: CallId,
+        digest: &str,
+        answer: PersonAnswer,
+        by: String,
+    ) -> FromBroker {
         let Some(open) = self.open.get(&call) else {
             let why = self
                 .settled
@@ -175,18 +181,18 @@ impl Broker {
         self.open.remove(&call);
         self.settle(call.clone(), format!("{by} answered first"));
         let verdict = match answer {
-            Answer::Once | Answer::Session(_) | Answer::Always(_) => {
+            PersonAnswer::Once | PersonAnswer::Session(_) | PersonAnswer::Always(_) => {
                 Verdict::Allow(Basis::Person(by))
             }
-            Answer::Stop => {
+            PersonAnswer::Stop => {
                 Verdict::Deny(Basis::Person(by), "Not run: the user stopped the turn.".into())
             }
-            Answer::Deny(reason) if reason.trim().is_empty() => Verdict::Deny(
+            PersonAnswer::Deny(reason) if reason.trim().is_empty() => Verdict::Deny(
                 Basis::Person(by),
                 "Not run: the user refused this call. Find another way, or ask what they want."
                     .into(),
             ),
-            Answer::Deny(reason) => Verdict::Deny(
+            PersonAnswer::Deny(reason) => Verdict::Deny(
                 Basis::Person(by),
                 format!("Not run: the user refused this call: {}", reason.trim()),
             ),
@@ -204,10 +210,10 @@ impl Broker {
 
 /// The rule in an answer that outlasts its call. The supervisor stores the rule and sends the
 /// session's rules again, so the rules on disk and the rules in use never differ.
-fn rule_of(answer: &Answer) -> Option<&String> {
+fn rule_of(answer: &PersonAnswer) -> Option<&String> {
     match answer {
-        Answer::Session(rule) | Answer::Always(rule) => Some(rule),
-        Answer::Once | Answer::Deny(_) | Answer::Stop => None,
+        PersonAnswer::Session(rule) | PersonAnswer::Always(rule) => Some(rule),
+        PersonAnswer::Once | PersonAnswer::Deny(_) | PersonAnswer::Stop => None,
     }
 }
 

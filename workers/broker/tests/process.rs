@@ -3,11 +3,13 @@
 //! Not on the usual harness, because this program starts itself as the worker.
 #![allow(clippy::unwrap_used)]
 
-use ipc::{HELLO_BYTES, Hello, Joiner, codec, frames};
+use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec, frames};
 use protocol::broker::{BrokerLink, FromBroker, ToBroker};
 use protocol::ids::{Generation, SessionId};
-use protocol::judgement::{Audience, Basis, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict};
-use protocol::{Link, call::Call, ids::CallId, judgement::Case};
+use protocol::judgement::{
+    Audience, Basis, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+};
+use protocol::{Link, call::Call, ids::CallId, judgement::JudgedCall};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
 struct Started {
     child: Child,
     socket: UnixStream,
-    joiner: Joiner,
+    joiner: MessageJoiner,
 }
 
 impl Drop for Started {
@@ -61,7 +63,8 @@ fn start() -> Started {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut started = Started { child, socket, joiner: Joiner::new(BrokerLink::MESSAGE_CAP) };
+    let mut started =
+        Started { child, socket, joiner: MessageJoiner::new(BrokerLink::MESSAGE_CAP) };
     let mut hello = [0; HELLO_BYTES];
     started.socket.read_exact(&mut hello).unwrap();
     Hello::from_bytes(&hello).unwrap().check().unwrap();
@@ -126,14 +129,14 @@ fn it_judges() {
         Rule { effect: RuleEffect::Deny, text: "bash:sudo *".into(), file: "f".into(), line: 1 };
     let rules = RuleSet {
         rules: vec![deny.clone()],
-        mode: Mode::Auto,
+        mode: PermissionMode::Auto,
         audience: Audience::Nobody,
         project: "/p".into(),
     };
     broker.say(&ToBroker::Rules { session: session(), rules });
     for (number, command, wanted) in [(1, "sudo x", Some(deny)), (2, "make", None)] {
         let id = CallId { session: session(), number };
-        broker.say(&ToBroker::Judge(Case {
+        broker.say(&ToBroker::Judge(JudgedCall {
             call: Call {
                 id: id.clone(),
                 use_id: "u".into(),
@@ -157,7 +160,7 @@ fn it_judges() {
             Some(rule) => {
                 assert!(matches!(verdict, Verdict::Deny(Basis::Rule(found), _) if found == rule))
             }
-            None => assert_eq!(verdict, Verdict::Allow(Basis::Mode(Mode::Auto))),
+            None => assert_eq!(verdict, Verdict::Allow(Basis::Mode(PermissionMode::Auto))),
         }
     }
     broker.say(&ToBroker::Ping(5));

@@ -7,7 +7,8 @@ use protocol::broker::{FromBroker, ToBroker};
 use protocol::call::Call;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Answer, Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+    Audience, Basis, JudgedCall, PermissionMode, PersonAnswer, Rule, RuleEffect, RuleSet, ToolKind,
+    Verdict,
 };
 
 fn session() -> SessionId {
@@ -27,15 +28,15 @@ fn rules(deny: &[&str]) -> ToBroker {
     };
     let rules = RuleSet {
         rules: deny.iter().map(rule).collect(),
-        mode: Mode::Ask,
+        mode: PermissionMode::Ask,
         audience: Audience::Person,
         project: "/p".into(),
     };
     ToBroker::Rules { session: session(), rules }
 }
 
-fn case(number: u32, command: &str) -> Case {
-    Case {
+fn case(number: u32, command: &str) -> JudgedCall {
+    JudgedCall {
         call: Call {
             id: id(number),
             use_id: "toolu_1".into(),
@@ -64,7 +65,7 @@ fn ask(broker: &mut Broker, number: u32, command: &str) -> String {
     }
 }
 
-fn answer(number: u32, digest: &str, answer: Answer, by: &str) -> ToBroker {
+fn answer(number: u32, digest: &str, answer: PersonAnswer, by: &str) -> ToBroker {
     ToBroker::Answer { call: id(number), digest: digest.into(), answer, by: by.into() }
 }
 
@@ -92,9 +93,9 @@ fn ready() -> Broker {
 fn an_answer_counts_once_and_the_second_learns_who_was_first() {
     let mut broker = ready();
     let digest = ask(&mut broker, 1, "make");
-    let said = broker.step(answer(1, &digest, Answer::Once, "tty1"));
+    let said = broker.step(answer(1, &digest, PersonAnswer::Once, "tty1"));
     assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
-    let said = broker.step(answer(1, &digest, Answer::Deny(String::new()), "tty2"));
+    let said = broker.step(answer(1, &digest, PersonAnswer::Deny(String::new()), "tty2"));
     assert!(rejection(&said).contains("tty1 answered first"), "{said:?}");
 }
 
@@ -105,7 +106,7 @@ fn a_persons_no_reaches_the_model_with_their_words() {
         [("", "user refused this call."), (" use just \n", "user refused this call: use just")]
     {
         let digest = ask(&mut broker, 1, "make");
-        match verdict(&broker.step(answer(1, &digest, Answer::Deny(words.into()), "tty1"))) {
+        match verdict(&broker.step(answer(1, &digest, PersonAnswer::Deny(words.into()), "tty1"))) {
             Verdict::Deny(Basis::Person(by), text) => {
                 assert_eq!(by, "tty1");
                 assert!(text.contains(wanted), "{text}");
@@ -123,11 +124,11 @@ fn an_approval_for_one_call_is_not_used_for_another_with_other_arguments() {
     let harmless = ask(&mut broker, 1, "make");
     let other = ask(&mut broker, 2, "rm -rf x");
     assert_ne!(harmless, other);
-    let said = broker.step(answer(2, &harmless, Answer::Once, "tty1"));
+    let said = broker.step(answer(2, &harmless, PersonAnswer::Once, "tty1"));
     assert!(rejection(&said).contains("no longer about the call that you saw"), "{said:?}");
     // The question stays open, and the right digest still counts.
     assert_eq!(
-        verdict(&broker.step(answer(2, &other, Answer::Once, "tty1"))),
+        verdict(&broker.step(answer(2, &other, PersonAnswer::Once, "tty1"))),
         &Verdict::Allow(Basis::Person("tty1".into()))
     );
 }
@@ -140,7 +141,7 @@ fn an_open_name_cannot_be_taken_by_another_call() {
     assert!(matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), _)), "{said:?}");
     assert_eq!(ask(&mut broker, 1, "make"), digest, "the same call again is the same question");
     assert!(matches!(
-        verdict(&broker.step(answer(1, &digest, Answer::Once, "t"))),
+        verdict(&broker.step(answer(1, &digest, PersonAnswer::Once, "t"))),
         Verdict::Allow(_)
     ));
 }
@@ -148,12 +149,12 @@ fn an_open_name_cannot_be_taken_by_another_call() {
 #[test]
 fn what_was_never_asked_or_was_withdrawn_cannot_be_answered() {
     let mut broker = ready();
-    let said = broker.step(answer(9, "", Answer::Once, "tty1"));
+    let said = broker.step(answer(9, "", PersonAnswer::Once, "tty1"));
     assert_eq!(rejection(&said), "question 0123456789ab.9 is not open");
     let digest = ask(&mut broker, 1, "make");
     assert_eq!(broker.step(ToBroker::Forget(id(1))), []);
     assert_eq!(broker.step(ToBroker::Forget(id(1))), []);
-    let said = broker.step(answer(1, &digest, Answer::Once, "tty1"));
+    let said = broker.step(answer(1, &digest, PersonAnswer::Once, "tty1"));
     assert!(rejection(&said).contains("it was withdrawn"), "{said:?}");
 }
 
@@ -164,7 +165,7 @@ fn a_call_that_was_allowed_or_denied_leaves_no_question() {
     let said = broker.step(ToBroker::Judge(case(1, "sudo x")));
     assert!(matches!(verdict(&said), Verdict::Deny(Basis::Rule(_), _)));
     assert_eq!(
-        rejection(&broker.step(answer(1, "", Answer::Once, "t"))),
+        rejection(&broker.step(answer(1, "", PersonAnswer::Once, "t"))),
         "question 0123456789ab.1 is not open"
     );
 }
@@ -199,10 +200,11 @@ fn new_rules_close_the_questions_that_they_deny_and_no_others() {
         other => panic!("{other:?}"),
     }
     assert!(
-        rejection(&broker.step(answer(2, &rm, Answer::Once, "t"))).contains("new rules settled it")
+        rejection(&broker.step(answer(2, &rm, PersonAnswer::Once, "t")))
+            .contains("new rules settled it")
     );
     assert!(matches!(
-        verdict(&broker.step(answer(1, &make, Answer::Once, "t"))),
+        verdict(&broker.step(answer(1, &make, PersonAnswer::Once, "t"))),
         Verdict::Allow(_)
     ));
 }
@@ -282,7 +284,7 @@ proptest! {
                 Act::Judge(call, same) => broker.step(ToBroker::Judge(case(call, if same { "make" } else { "rm x" }))),
                 Act::Answer(call, right, yes) => {
                     let digest = open.get(&call).filter(|_| right).cloned().unwrap_or_default();
-                    broker.step(answer(call, &digest, if yes { Answer::Once } else { Answer::Deny(String::new()) }, "t"))
+                    broker.step(answer(call, &digest, if yes { PersonAnswer::Once } else { PersonAnswer::Deny(String::new()) }, "t"))
                 }
                 Act::Forget(call) => {
                     open.remove(&call);
@@ -328,19 +330,19 @@ fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     let digest = ask(&mut broker, 1, "cargo test -p x");
     // Only what the question offered.
     for (wrong, why) in [
-        (Answer::Session("bash:*".into()), "does not offer the rule"),
-        (Answer::Session("bash:cargo *".into()), "does not offer the rule"),
-        (Answer::Always("bash:cargo *".into()), "does not offer the rule"),
+        (PersonAnswer::Session("bash:*".into()), "does not offer the rule"),
+        (PersonAnswer::Session("bash:cargo *".into()), "does not offer the rule"),
+        (PersonAnswer::Always("bash:cargo *".into()), "does not offer the rule"),
     ] {
         let said = broker.step(answer(1, &digest, wrong, "tty1"));
         assert!(rejection(&said).contains(why), "{said:?}");
     }
     let rule = "bash:cargo test *";
-    let said = broker.step(answer(1, &digest, Answer::Session(rule.into()), "tty1"));
+    let said = broker.step(answer(1, &digest, PersonAnswer::Session(rule.into()), "tty1"));
     assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
     // Nothing holds before it is on disk and comes back with the rules.
     let digest = ask(&mut broker, 6, "cargo test -p x");
-    let said = broker.step(answer(6, &digest, Answer::Always(rule.into()), "tty1"));
+    let said = broker.step(answer(6, &digest, PersonAnswer::Always(rule.into()), "tty1"));
     assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
     ask(&mut broker, 7, "cargo test -p x");
     let ToBroker::Rules { session, mut rules } = rules(&[]) else { panic!("rules are rules") };

@@ -12,7 +12,7 @@ use ipc::{ChannelError, Receiver};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
-use protocol::provider::{FromProvider, Paper, ProviderLink, ToProvider};
+use protocol::provider::{FromProvider, PassedFd, ProviderLink, ToProvider};
 use provider::{Provider, ProviderSetup};
 use sandbox::{Cage, CageError};
 use std::fs::File;
@@ -74,16 +74,16 @@ fn run() -> anyhow::Result<()> {
 /// Takes the descriptors that ride behind the configuration.
 fn with_papers(
     mut setup: ProviderSetup,
-    papers: &[Paper],
+    papers: &[PassedFd],
     messages: &mut Receiver<ToProvider>,
 ) -> anyhow::Result<ProviderSetup> {
     for paper in papers {
         let file = File::from(messages.recv_fd()?);
         let place = match paper {
-            Paper::Key => &mut setup.key,
-            Paper::Replay => &mut setup.replay,
-            Paper::Record => &mut setup.record,
-            Paper::Credential(host) => bail!("the key for {host} is for no provider"),
+            PassedFd::Key => &mut setup.key,
+            PassedFd::Replay => &mut setup.replay,
+            PassedFd::Record => &mut setup.record,
+            PassedFd::Credential(host) => bail!("the key for {host} is for no provider"),
         };
         if place.replace(file).is_some() {
             bail!("two descriptors came for one purpose: {paper:?}");

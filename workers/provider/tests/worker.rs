@@ -6,13 +6,13 @@ mod anthropic;
 mod tls;
 
 use anthropic::{Answer, Server, text};
-use ipc::{HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, fd, frames};
+use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, fd, frames};
 use protocol::Link;
-use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, StopReason};
 use protocol::ids::Generation;
 use protocol::provider::{
-    Api, Auth, Delta, Failure, FromProvider, Paper, Patience, ProviderLink, ReplaySpeed, Source,
-    ToProvider,
+    AnswerDelta, Api, Auth, FromProvider, PassedFd, ProviderFailure, ProviderLink,
+    ProviderTimeouts, ReplaySpeed, SourceSetup, ToProvider,
 };
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 struct Worker {
     child: Child,
     socket: UnixStream,
-    joiner: Joiner,
+    joiner: MessageJoiner,
 }
 
 impl Worker {
@@ -93,18 +93,18 @@ impl Worker {
         let mut hello = [0; HELLO_BYTES];
         (&socket).read_exact(&mut hello).unwrap();
         Hello::from_bytes(&hello).unwrap().check().unwrap();
-        Self { child, socket, joiner: Joiner::new(ProviderLink::MESSAGE_CAP) }
+        Self { child, socket, joiner: MessageJoiner::new(ProviderLink::MESSAGE_CAP) }
     }
 
-    fn configured(source: Source, papers: &[(Paper, &File)]) -> Self {
+    fn configured(source: SourceSetup, papers: &[(PassedFd, &File)]) -> Self {
         Self::start().configure(source, papers)
     }
 
-    fn configure(self, source: Source, papers: &[(Paper, &File)]) -> Self {
+    fn configure(self, source: SourceSetup, papers: &[(PassedFd, &File)]) -> Self {
         let mut worker = self;
         worker.send(&ToProvider::Configure {
             source,
-            patience: Patience {
+            patience: ProviderTimeouts {
                 tries: 2,
                 max_wait_ms: 10,
                 byte_timeout_ms: 5000,
@@ -189,8 +189,8 @@ impl Drop for Worker {
     }
 }
 
-fn server_at(base_url: String) -> Source {
-    Source::Server(protocol::provider::Server {
+fn server_at(base_url: String) -> SourceSetup {
+    SourceSetup::Server(protocol::provider::ModelServer {
         api: Api::Anthropic,
         base_url,
         auth: Auth::ApiKey,
@@ -212,12 +212,12 @@ fn request(round: u32) -> ModelRequest {
         system: String::new(),
         tools: Vec::new(),
         messages: vec![Message {
-            role: Role::User,
-            blocks: vec![Block::Text { text: "hi".into() }],
+            role: MessageRole::User,
+            blocks: vec![ContentBlock::Text { text: "hi".into() }],
         }],
         max_tokens: 100,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     }
 }
 
@@ -227,7 +227,7 @@ fn says(words: &[FromProvider]) -> String {
         "{words:?}"
     );
     let text = |word: &FromProvider| {
-        let FromProvider::Delta { delta: Delta::Text(text), .. } = word else { return None };
+        let FromProvider::Delta { delta: AnswerDelta::Text(text), .. } = word else { return None };
         Some(text.clone())
     };
     words.iter().filter_map(text).collect()
@@ -239,7 +239,7 @@ fn answers_pings_and_cancels_in_its_cage() {
         Server::scripted([Answer::says([text("hel"), text("lo")]), slow, Answer::text("again")])
             .with_key(KEY);
     let key = file(KEY);
-    let mut worker = Worker::configured(server_at(server.url()), &[(Paper::Key, &key)]);
+    let mut worker = Worker::configured(server_at(server.url()), &[(PassedFd::Key, &key)]);
     assert_eq!(
         ["Seccomp:", "NoNewPrivs:", "CapEff:"].map(|field| worker.status(field)),
         ["2", "1", "0000000000000000"]
@@ -273,7 +273,7 @@ fn answers_pings_and_cancels_in_its_cage() {
 fn a_name_is_looked_up_in_the_cage() {
     let server = Server::scripted([Answer::text("found")]);
     let url = server.url().replace("127.0.0.1", "localhost");
-    let mut worker = Worker::configured(server_at(url), &[(Paper::Key, &file(KEY))]);
+    let mut worker = Worker::configured(server_at(url), &[(PassedFd::Key, &file(KEY))]);
     assert_eq!(says(&worker.answer(1)), "found");
 }
 
@@ -285,7 +285,7 @@ fn certificates_are_checked_and_ssl_cert_file_is_honoured() {
     let ask = |authorities| {
         let worker = Worker::start_with(Some(authorities));
         let source = server_at(url.clone());
-        worker.configure(source, &[(Paper::Key, &file(KEY))]).answer(1)
+        worker.configure(source, &[(PassedFd::Key, &file(KEY))]).answer(1)
     };
     assert_eq!(says(&ask(authority.path())), "trusted");
     // The one authority of this file did not sign the server's certificate.
@@ -305,13 +305,15 @@ fn certificates_are_checked_and_ssl_cert_file_is_honoured() {
 fn papers_are_taken_in_their_order() {
     let server = Server::scripted([Answer::text("once")]).with_key(KEY);
     let (key, mut recording) = (file(KEY), file(""));
-    let papers = [(Paper::Record, &recording), (Paper::Key, &key)];
+    let papers = [(PassedFd::Record, &recording), (PassedFd::Key, &key)];
     let mut worker = Worker::configured(server_at(server.url()), &papers);
     let then = worker.answer(1);
     assert_eq!(says(&then), "once");
     drop(worker);
-    let mut worker =
-        Worker::configured(Source::Replay(ReplaySpeed::Full), &[(Paper::Replay, &recording)]);
+    let mut worker = Worker::configured(
+        SourceSetup::Replay(ReplaySpeed::Full),
+        &[(PassedFd::Replay, &recording)],
+    );
     assert_eq!(worker.answer(1), then);
     let mut text = String::new();
     recording.rewind().unwrap();
@@ -323,7 +325,8 @@ fn without_a_key_it_says_so_and_lives() {
     let mut worker = Worker::configured(server_at("http://127.0.0.1:1".into()), &[]);
     for round in 1..3 {
         let words = worker.answer(round);
-        let [FromProvider::Failed { kind: Failure::NoKey, message, .. }] = words.as_slice() else {
+        let [FromProvider::Failed { kind: ProviderFailure::NoKey, message, .. }] = words.as_slice()
+        else {
             panic!("{words:?}")
         };
         assert!(message.contains("Set the variable"), "{message}");
@@ -339,7 +342,7 @@ fn a_word_out_of_turn_ends_it() {
 
     let slow = Answer::text("slow").stalled_after(0, Duration::from_secs(4));
     let server = Server::scripted([slow]);
-    let mut worker = Worker::configured(server_at(server.url()), &[(Paper::Key, &file(KEY))]);
+    let mut worker = Worker::configured(server_at(server.url()), &[(PassedFd::Key, &file(KEY))]);
     worker.send(&ToProvider::Ask(request(1)));
     worker.send(&ToProvider::Ask(request(2)));
     let (code, words) = worker.end();
@@ -350,7 +353,7 @@ fn a_word_out_of_turn_ends_it() {
 fn the_end_of_the_channel_ends_it_at_once() {
     let slow = Answer::text("slow").stalled_after(0, Duration::from_secs(4));
     let server = Server::scripted([slow]);
-    let mut worker = Worker::configured(server_at(server.url()), &[(Paper::Key, &file(KEY))]);
+    let mut worker = Worker::configured(server_at(server.url()), &[(PassedFd::Key, &file(KEY))]);
     worker.send(&ToProvider::Ask(request(1)));
     while server.requests().is_empty() {
         std::thread::sleep(Duration::from_millis(1));

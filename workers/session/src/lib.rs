@@ -7,7 +7,7 @@ use protocol::confinement::{
 };
 use protocol::session::{FromSession, SessionLink, ToSession};
 use sandbox::{Cage, CageError};
-use session::{NoCall, ReadCall, Session};
+use session::{CallError, ReadCall, Session};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -100,8 +100,8 @@ fn note(said: &FromSession) {
 }
 
 /// Parses a call as the model wrote it, by the table of tools.
-fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall> {
-    let none = |invalid: tools::InvalidCall| NoCall {
+fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, CallError> {
+    let none = |invalid: tools::InvalidCall| CallError {
         tool: invalid.tool().map(str::to_owned),
         result: Box::new(invalid.result()),
     };

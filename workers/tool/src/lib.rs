@@ -12,9 +12,9 @@ mod output_sender;
 use anyhow::{Context, bail};
 use ipc::ChannelError;
 use output_sender::OutputSender;
-use protocol::call::Report;
+use protocol::call::RunReport;
 use protocol::confinement::{Confinement, Enforced, Profile};
-use protocol::tool::{Errand, FromTool, JudgedPath, SigningKey, ToTool, ToolLink};
+use protocol::tool::{FromTool, JudgedPath, RunnerJob, SigningKey, ToTool, ToolLink};
 use sandbox::{Cage, CageError, CageStep};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -240,7 +240,7 @@ fn repair(confinement: &Confinement, mut file: File) -> FromTool {
 }
 
 fn answer(
-    errand: Errand,
+    errand: RunnerJob,
     (confinement, engine): (&Confinement, Engine<'_>),
     (cage, proxy, agent): (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>),
     cancel: &Cancel,
@@ -250,20 +250,21 @@ fn answer(
     #[cfg(agentd_hooks)]
     let place = everywhere_if_asked(place);
     match (errand, confinement.profile) {
-        (Errand::Probe { tool, input }, Profile::Probe | Profile::Query) => {
+        (RunnerJob::Probe { tool, input }, Profile::Probe | Profile::Query) => {
             FromTool::Probed(tools::probe(&tool, &input, &place, cancel, engine))
         }
-        (Errand::ProbeRestore(files), Profile::Probe) => {
+        (RunnerJob::ProbeRestore(files), Profile::Probe) => {
             FromTool::Probed(Ok(tools::probe_restore(&files, &place, cancel)))
         }
-        (Errand::Restore { files, judged, max_result_chars }, Profile::Mutate) => {
+        (RunnerJob::Restore { files, judged, max_result_chars }, Profile::Mutate) => {
             let report = tools::restore(&files, &judged, max_result_chars, &place, cancel);
             FromTool::Done(report)
         }
-        (Errand::Probe { .. } | Errand::ProbeRestore(_) | Errand::Restore { .. }, other) => {
-            FromTool::Probed(Err(format!("a probe needs its own cage, not {}", other.name())))
-        }
-        (Errand::Run { tool, input, judged, env, timeout_ms, max_result_chars }, profile) => {
+        (
+            RunnerJob::Probe { .. } | RunnerJob::ProbeRestore(_) | RunnerJob::Restore { .. },
+            other,
+        ) => FromTool::Probed(Err(format!("a probe needs its own cage, not {}", other.name()))),
+        (RunnerJob::Run { tool, input, judged, env, timeout_ms, max_result_chars }, profile) => {
             let judged: &[JudgedPath] = &judged;
             let order =
                 ToolRunRequest { tool: &tool, input: &input, judged, max_result_chars, profile };
@@ -284,7 +285,7 @@ fn answer(
             }
         }
         // These are for `agentd-web`.
-        (Errand::Web { .. } | Errand::Proxy { .. } | Errand::Certify(_), _) => {
+        (RunnerJob::Web { .. } | RunnerJob::Proxy { .. } | RunnerJob::Certify(_), _) => {
             FromTool::Proxied { connections: Vec::new(), uncounted: 0 }
         }
     }
@@ -307,7 +308,7 @@ fn command(
     (cage, proxy, agent): (Cage, Option<SocketAddr>, Option<AgentSocket>),
     (env, time): (&[(String, String)], Duration),
     say: &SupervisorSender,
-) -> Result<Report, CageLost> {
+) -> Result<RunReport, CageLost> {
     let signer = agent.map(AgentSocket::serve).transpose();
     let signer =
         signer.map_err(|error| CageLost(format!("cannot start the signing thread: {error}")))?;

@@ -1,6 +1,6 @@
 //! The thread that sends a command's output, with a short queue.
 
-use protocol::tool::{FromTool, Stream};
+use protocol::tool::{FromTool, OutputStream};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use tools::{LiveOffer, LiveSink};
@@ -37,14 +37,14 @@ impl OutputSender {
 }
 
 impl LiveSink for &OutputSender {
-    fn offer(&mut self, stream: Stream, text: String) -> LiveOffer {
+    fn offer(&mut self, stream: OutputStream, text: String) -> LiveOffer {
         match self.queue.try_send(FromTool::Output { stream, text }) {
             Ok(()) => LiveOffer::Taken,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => LiveOffer::Full,
         }
     }
 
-    fn last(&mut self, stream: Stream, text: String) {
+    fn last(&mut self, stream: OutputStream, text: String) {
         // Fails only if the sending thread is gone, and with it all receivers.
         let _ = self.queue.send(FromTool::Output { stream, text });
     }

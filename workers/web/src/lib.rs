@@ -12,8 +12,8 @@ mod proxy_loop;
 use anyhow::bail;
 use ipc::{ChannelError, Receiver};
 use protocol::confinement::{Confinement, Enforced, Profile};
-use protocol::tool::{Errand, FromTool, SignIn, ToTool, ToolLink};
-use protocol::web::{Onward, WebAddress};
+use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool, ToolLink};
+use protocol::web::{RedirectScope, WebAddress};
 use sandbox::{Cage, CageError, CageStep};
 use std::process::ExitCode;
 use tools::{CallScope, Cancel, Engine, ToolRunRequest};
@@ -87,14 +87,14 @@ fn run() -> anyhow::Result<()> {
         }
     };
     let done = match errand {
-        Errand::Proxy { doors, hosts, denied, sign_in } => {
+        RunnerJob::Proxy { doors, hosts, denied, sign_in } => {
             let sockets = (0..doors).map(|_| words.recv_fd()).collect::<Result<_, _>>()?;
             let credentials =
                 sign_in.map(|sign_in| credentials(sign_in, &mut words)).transpose()?;
             proxy_loop::run_proxy((hosts, denied), credentials, sockets, words, &say)
         }
-        Errand::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
-        Errand::Web { tool, input, settings, onward, max_result_chars } => {
+        RunnerJob::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
+        RunnerJob::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;
             tool_worker::listen(words, cancel.clone(), say.clone());
             let order = ToolRunRequest {
@@ -111,10 +111,10 @@ fn run() -> anyhow::Result<()> {
             tool_worker::note(&done);
             Ok(say.send(&done)?)
         }
-        Errand::Probe { .. }
-        | Errand::ProbeRestore(_)
-        | Errand::Restore { .. }
-        | Errand::Run { .. } => bail!("a job for another runner came"),
+        RunnerJob::Probe { .. }
+        | RunnerJob::ProbeRestore(_)
+        | RunnerJob::Restore { .. }
+        | RunnerJob::Run { .. } => bail!("a job for another runner came"),
     };
     // No process of the call runs any more.
     drop(held);
@@ -130,7 +130,7 @@ fn credentials(sign_in: SignIn, words: &mut Receiver<ToTool>) -> anyhow::Result<
 /// The session's rules, for redirects.
 struct RedirectRules {
     tool: String,
-    onward: Onward,
+    onward: RedirectScope,
 }
 
 impl Judge for RedirectRules {

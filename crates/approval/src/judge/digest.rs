@@ -1,12 +1,12 @@
 //! The digest that binds an answer to the call that the user saw.
 
 use crate::judge::widening;
-use protocol::judgement::{Case, Widening};
+use protocol::judgement::{ExtraRight, JudgedCall};
 use sha2::{Digest, Sha256};
 
 /// 64 hex digits over tool, arguments, real paths, content of their files, confinement, and rights
 /// beyond those of the session.
-pub(crate) fn digest(case: &Case) -> String {
+pub(crate) fn digest(case: &JudgedCall) -> String {
     let mut hash = Sha256::new();
     // Each field with its length, so that no text can be moved from one field to the next.
     let mut field = |bytes: &[u8]| {
@@ -23,7 +23,7 @@ pub(crate) fn digest(case: &Case) -> String {
     for right in &case.widens {
         field(widening::describe(right).as_bytes());
         // Beside the words, in which two paths could look the same.
-        if let Widening::Directory(dir) = right {
+        if let ExtraRight::Directory(dir) = right {
             field(&dir.0);
         }
     }

@@ -11,7 +11,7 @@ use crate::rule::rule_index::{RuleIndex, ToolRules};
 use crate::rule::rule_pattern;
 use crate::rule::rule_target::MatchedBy;
 use crate::strict::grammar;
-use protocol::judgement::{Example, RuleEffect, Said};
+use protocol::judgement::{ExampleVerdict, RuleEffect, RuleExample};
 use std::path::Path;
 
 /// Stands for the project, to which an example's path is relative.
@@ -21,12 +21,12 @@ const PROJECT: &str = "/project";
 ///
 /// # Errors
 /// The first example that fails, with its place, or the first rule that cannot be parsed.
-pub fn try_examples(examples: &[Example]) -> Result<(), RuleError> {
+pub fn try_examples(examples: &[RuleExample]) -> Result<(), RuleError> {
     examples.iter().try_for_each(one)
 }
 
-fn one(example: &Example) -> Result<(), RuleError> {
-    let Example { rule, what, said, line } = example;
+fn one(example: &RuleExample) -> Result<(), RuleError> {
+    let RuleExample { rule, what, said, line } = example;
     let parsed = rule_pattern::parse(rule)?;
     let (tool, subject) = (parsed.tool.name, parsed.tool.matched_by);
     let wrong = |fault| RuleError {
@@ -57,9 +57,9 @@ fn one(example: &Example) -> Result<(), RuleError> {
         }
     });
     match (said, fits) {
-        (Said::Fits, true) | (Said::Not, false) => Ok(()),
-        (Said::Fits, false) => Err(wrong(RuleFault::FitsNot { what: what.clone() })),
-        (Said::Not, true) => Err(wrong(RuleFault::Fits { what: what.clone() })),
+        (ExampleVerdict::Fits, true) | (ExampleVerdict::Not, false) => Ok(()),
+        (ExampleVerdict::Fits, false) => Err(wrong(RuleFault::FitsNot { what: what.clone() })),
+        (ExampleVerdict::Not, true) => Err(wrong(RuleFault::Fits { what: what.clone() })),
     }
 }
 

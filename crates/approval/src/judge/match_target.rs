@@ -7,10 +7,10 @@ use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth};
 use crate::strict::grammar;
 use crate::strict::script::Script;
-use protocol::call::{Probe, ProbedPath};
+use protocol::call::{ProbeReport, ProbedPath};
 use protocol::hidden::visible;
 use protocol::hosts::HostRule;
-use protocol::judgement::{Case, ToolKind};
+use protocol::judgement::{JudgedCall, ToolKind};
 use protocol::web::WebAddress;
 
 /// Longest command in bytes: the kernel accepts no longer argument, so no shell could start with it.
@@ -44,7 +44,7 @@ pub(crate) struct CallPath {
 
 impl SessionRules {
     /// The target of the call, or the reason why the call cannot be judged.
-    pub(super) fn match_target(&self, case: &Case) -> Result<MatchTarget, String> {
+    pub(super) fn match_target(&self, case: &JudgedCall) -> Result<MatchTarget, String> {
         let known = rule_target::find(&case.call.tool).filter(|known| known.name == case.call.tool);
         match known.map(|known| known.matched_by) {
             None | Some(MatchedBy::Host | MatchedBy::Nothing) => Ok(MatchTarget::Name),
@@ -71,7 +71,7 @@ impl SessionRules {
         }
     }
 
-    fn read_paths(&self, probe: &Probe, depth: RuleDepth) -> Result<MatchTarget, String> {
+    fn read_paths(&self, probe: &ProbeReport, depth: RuleDepth) -> Result<MatchTarget, String> {
         // A call that names no path works on the project.
         let whole = ProbedPath {
             named: ".".into(),

@@ -8,7 +8,7 @@ use crate::strict::grammar;
 use crate::strict::script::{ArgWord, ScriptError, SimpleCommand};
 use protocol::call::ProbedPath;
 use protocol::hidden::visible;
-use protocol::judgement::{Case, Rule, Widening};
+use protocol::judgement::{ExtraRight, JudgedCall, Rule};
 use std::path::Path;
 
 /// A rule with its place.
@@ -58,7 +58,7 @@ pub(crate) enum RefusalRemedy {
 }
 
 /// For the model: how it could be had.
-pub(crate) fn remedy(remedy: RefusalRemedy, case: &Case, project: &Path) -> String {
+pub(crate) fn remedy(remedy: RefusalRemedy, case: &JudgedCall, project: &Path) -> String {
     match remedy {
         RefusalRemedy::Rule => remedy_by_rule(case, project),
         RefusalRemedy::Person => {
@@ -102,7 +102,7 @@ pub(crate) fn tampered(names: &[String]) -> String {
 }
 
 /// Why a call without a rule is asked about.
-pub(crate) fn no_rule(case: &Case) -> String {
+pub(crate) fn no_rule(case: &JudgedCall) -> String {
     format!("no rule allows this call of `{}`", case.call.tool)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn unreadable_command(why: &ScriptError) -> String {
 }
 
 /// A sentence on paths that the tool will refuse in any case; empty where there are none.
-pub(crate) fn outside_project(case: &Case) -> String {
+pub(crate) fn outside_project(case: &JudgedCall) -> String {
     let outside: Vec<_> = case
         .probe
         .iter()
@@ -148,13 +148,13 @@ pub(crate) fn outside_project(case: &Case) -> String {
 }
 
 /// Why a call that asks for more than the session has is a person's to decide.
-pub(crate) fn exceeds_session(case: &Case) -> String {
+pub(crate) fn exceeds_session(case: &JudgedCall) -> String {
     let asked: Vec<_> = case.widens.iter().map(widening::describe).collect();
     format!("it requests rights that this session lacks ({})", asked.join(", "))
 }
 
 /// Which rule or flag would have given the rights.
-fn remedy_for_rights(case: &Case, project: &Path) -> String {
+fn remedy_for_rights(case: &JudgedCall, project: &Path) -> String {
     if let (Some(page), Some(rule)) = (&case.page, right_of_page(case)) {
         let site = page.site();
         return format!(
@@ -164,11 +164,11 @@ fn remedy_for_rights(case: &Case, project: &Path) -> String {
     let mut text = "No permission mode grants that, and no rule for the command itself.".to_owned();
     for widening in &widening::split_rights(&case.widens) {
         let (field, flag) = match widening {
-            Widening::Network => ("network", ", or start agentd with `--net on`"),
-            Widening::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),
-            Widening::Directory(_) => ("directory", ", or start agentd with `--add-dir`"),
-            Widening::GitAdmin => ("git_settings", ""),
-            Widening::GitSign => ("git_signing", ""),
+            ExtraRight::Network => ("network", ", or start agentd with `--net on`"),
+            ExtraRight::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),
+            ExtraRight::Directory(_) => ("directory", ", or start agentd with `--add-dir`"),
+            ExtraRight::GitAdmin => ("git_settings", ""),
+            ExtraRight::GitSign => ("git_signing", ""),
         };
         let by_name = match right_for(widening, case, project) {
             Some(rule) => format!(
@@ -184,19 +184,19 @@ fn remedy_for_rights(case: &Case, project: &Path) -> String {
 }
 
 /// The rule that lets a tool of the web read the pages of its host.
-fn right_of_page(case: &Case) -> Option<String> {
+fn right_of_page(case: &JudgedCall) -> Option<String> {
     suggestions::of_page(case).into_iter().next()
 }
 
 /// The narrowest rule that gives exactly this right to this call.
-fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String> {
+fn right_for(widening: &ExtraRight, case: &JudgedCall, project: &Path) -> Option<String> {
     let right = rule_target::right(widening);
     match widening {
-        Widening::Hosts(hosts) => hosts.first().map(|host| format!("{right}:{host}")),
-        Widening::Network | Widening::GitAdmin | Widening::GitSign => {
+        ExtraRight::Hosts(hosts) => hosts.first().map(|host| format!("{right}:{host}")),
+        ExtraRight::Network | ExtraRight::GitAdmin | ExtraRight::GitSign => {
             Some(format!("{right}:{}", rule_for(case, project)?.split_once(':')?.1))
         }
-        Widening::Directory(dir) => {
+        ExtraRight::Directory(dir) => {
             let dir = dir.to_path();
             dir.to_str().filter(|dir| plain(dir)).map(|dir| format!("{right}:{dir}"))
         }
@@ -204,7 +204,7 @@ fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String>
 }
 
 /// Which rule or flag would have let the call run.
-fn remedy_by_rule(case: &Case, project: &Path) -> String {
+fn remedy_by_rule(case: &JudgedCall, project: &Path) -> String {
     match rule_for(case, project) {
         Some(rule) => format!(
             "A person can allow it with `{rule}` under permissions.allow, or for one run with --allowed-tools '{rule}'."
@@ -214,7 +214,7 @@ fn remedy_by_rule(case: &Case, project: &Path) -> String {
 }
 
 /// The narrowest rule that allows exactly this call.
-fn rule_for(case: &Case, project: &Path) -> Option<String> {
+fn rule_for(case: &JudgedCall, project: &Path) -> Option<String> {
     let tool = &case.call.tool;
     if let Some(command) = &case.command {
         let [SimpleCommand { words }] = &grammar::read(command).ok()?[..] else { return None };

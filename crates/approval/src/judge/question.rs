@@ -12,26 +12,34 @@ use crate::rule::rule_index::RuleIndex;
 use crate::rule::rule_pattern;
 use crate::rule::rule_target::RuleDepth;
 use protocol::hidden::visible;
-use protocol::judgement::{Audience, Basis, Case, Mode, Question, RuleEffect, Verdict};
+use protocol::judgement::{
+    Audience, Basis, JudgedCall, PermissionMode, Question, RuleEffect, Verdict,
+};
 
 impl SessionRules {
-    pub(super) fn by_mode(&self, case: &Case, target: &MatchTarget) -> Verdict {
+    pub(super) fn by_mode(&self, case: &JudgedCall, target: &MatchTarget) -> Verdict {
         let in_scope =
             || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
         match (self.mode, target) {
             (
-                Mode::Auto,
+                PermissionMode::Auto,
                 MatchTarget::Command { opacity: Opacity::Opaque | Opacity::TooMany(_), .. },
             ) => Verdict::Allow(Basis::Opaque(self.mode)),
-            (Mode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),
+            (PermissionMode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),
             // A directory that goes with all that is in it is no edit.
-            (Mode::AcceptEdits, MatchTarget::Paths { call_paths })
+            (PermissionMode::AcceptEdits, MatchTarget::Paths { call_paths })
                 if in_scope()
                     && call_paths.iter().all(|call_path| call_path.depth == RuleDepth::Named) =>
             {
                 Verdict::Allow(Basis::Mode(self.mode))
             }
-            (Mode::Ask | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk, _) => self.ask(
+            (
+                PermissionMode::Ask
+                | PermissionMode::AcceptEdits
+                | PermissionMode::Plan
+                | PermissionMode::DontAsk,
+                _,
+            ) => self.ask(
                 case,
                 self.no_rule(case, target),
                 self.suggestions(case, target),
@@ -41,7 +49,7 @@ impl SessionRules {
     }
 
     /// Why a call is asked about of which no rule speaks.
-    fn no_rule(&self, case: &Case, target: &MatchTarget) -> String {
+    fn no_rule(&self, case: &JudgedCall, target: &MatchTarget) -> String {
         let file = match target {
             MatchTarget::Command { script: Ok(script), .. } => {
                 let missing =
@@ -59,7 +67,7 @@ impl SessionRules {
         format!("{}{about}", self.no_rule_for(case, target))
     }
 
-    fn no_rule_for(&self, case: &Case, target: &MatchTarget) -> String {
+    fn no_rule_for(&self, case: &JudgedCall, target: &MatchTarget) -> String {
         match target {
             MatchTarget::Command { script: Err(why), .. } => messages::unreadable_command(why),
             MatchTarget::Command { script: Ok(script), .. } if script.len() > 1 => {
@@ -79,7 +87,7 @@ impl SessionRules {
     }
 
     /// Rules that would allow the whole call, for an answer that holds longer.
-    fn suggestions(&self, case: &Case, target: &MatchTarget) -> Vec<String> {
+    fn suggestions(&self, case: &JudgedCall, target: &MatchTarget) -> Vec<String> {
         let missing = match target {
             MatchTarget::Command { script, .. } => {
                 let Ok(script) = script else { return Vec::new() };
@@ -101,7 +109,7 @@ impl SessionRules {
     }
 
     /// True if one more rule, this one, would allow the call.
-    fn would_allow(&self, text: &str, case: &Case, target: &MatchTarget) -> bool {
+    fn would_allow(&self, text: &str, case: &JudgedCall, target: &MatchTarget) -> bool {
         let Ok(parsed) = rule_pattern::parse(&remembered_rule(text)) else { return false };
         let Ok(rule_index) = RuleIndex::new(RuleEffect::Allow, vec![(0, parsed)]) else {
             return false;
@@ -126,7 +134,7 @@ impl SessionRules {
     /// is refused.
     pub(crate) fn ask(
         &self,
-        case: &Case,
+        case: &JudgedCall,
         reason: String,
         offers: Vec<String>,
         remedy: RefusalRemedy,
@@ -137,11 +145,14 @@ impl SessionRules {
             format!("Not run: {reason}, and {refused}. {remedy}")
         };
         match (self.mode, self.audience) {
-            (Mode::Plan, _) => self.denied_by_plan_mode(),
-            (Mode::DontAsk, _) => {
+            (PermissionMode::Plan, _) => self.denied_by_plan_mode(),
+            (PermissionMode::DontAsk, _) => {
                 Verdict::Deny(Basis::Mode(self.mode), denial_text(messages::MODE_REFUSES))
             }
-            (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Nobody) => {
+            (
+                PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto,
+                Audience::Nobody,
+            ) => {
                 let text = format!(
                     "{} {}",
                     denial_text(messages::NON_INTERACTIVE),
@@ -149,20 +160,21 @@ impl SessionRules {
                 );
                 Verdict::Deny(Basis::NobodyToAsk(reason), text)
             }
-            (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Person) => {
-                Verdict::Ask(Question {
-                    call: case.call.id.clone(),
-                    tool: case.call.tool.clone(),
-                    input: case.call.input.clone(),
-                    preview: preview(case),
-                    confinement: case.confinement.clone(),
-                    reason,
-                    widens: case.widens.clone(),
-                    offers,
-                    deadline: 0,
-                    digest: digest(case),
-                })
-            }
+            (
+                PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto,
+                Audience::Person,
+            ) => Verdict::Ask(Question {
+                call: case.call.id.clone(),
+                tool: case.call.tool.clone(),
+                input: case.call.input.clone(),
+                preview: preview(case),
+                confinement: case.confinement.clone(),
+                reason,
+                widens: case.widens.clone(),
+                offers,
+                deadline: 0,
+                digest: digest(case),
+            }),
         }
     }
 
@@ -171,7 +183,7 @@ impl SessionRules {
     }
 }
 
-fn preview(case: &Case) -> String {
+fn preview(case: &JudgedCall) -> String {
     let diff = case.probe.as_ref().map(|probe| probe.diff.as_str()).filter(|diff| !diff.is_empty());
     visible(diff.or(case.command.as_deref()).unwrap_or_default())
 }

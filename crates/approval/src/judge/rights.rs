@@ -17,8 +17,8 @@ use protocol::confinement::Network;
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
-use protocol::judgement::{Basis, Case, Rule, RuleEffect, RuleSet, Verdict, Widening};
-use protocol::web::{HostRight, Onward, WebAddress};
+use protocol::judgement::{Basis, ExtraRight, JudgedCall, Rule, RuleEffect, RuleSet, Verdict};
+use protocol::web::{HostRight, RedirectScope, WebAddress};
 use std::path::Path;
 
 /// No directory that is asked for lies in the project, which a call has already.
@@ -29,7 +29,7 @@ const NOWHERE: &str = "\u{0}";
 pub fn grants_all(
     rules: &[Rule],
     (tool, page): (&str, Option<&WebAddress>),
-    widens: &[Widening],
+    widens: &[ExtraRight],
 ) -> bool {
     let asked = split_rights(widens);
     let gives = |(rule, right)| grants(rule, (tool, page), right);
@@ -38,27 +38,31 @@ pub fn grants_all(
 
 /// The right that a session with this network and these hosts lacks to read this page.
 #[must_use]
-pub fn right_to_read(page: &WebAddress, network: Network, hosts: &[HostRule]) -> Option<Widening> {
+pub fn right_to_read(
+    page: &WebAddress,
+    network: Network,
+    hosts: &[HostRule],
+) -> Option<ExtraRight> {
     let within = match network {
         Network::On => true,
         Network::Listed => hosts.iter().any(|host| host.covers(&page.server)),
         Network::Off => false,
     };
-    (!within).then(|| Widening::Hosts(vec![page.server.clone()]))
+    (!within).then(|| ExtraRight::Hosts(vec![page.server.clone()]))
 }
 
 /// True if a call of this tool may follow a redirect from its page to this one. The page is judged
 /// like one of a new call.
 #[must_use]
-pub fn may_follow_redirect(onward: &Onward, tool: &str, page: &WebAddress) -> bool {
+pub fn may_follow_redirect(onward: &RedirectScope, tool: &str, page: &WebAddress) -> bool {
     let Ok(rules) = SessionRules::new(&onward.rules) else { return false };
     let widens = match onward.host {
         HostRight::Given => Vec::new(),
-        HostRight::ByRule => vec![Widening::Hosts(vec![page.server.clone()])],
+        HostRight::ByRule => vec![ExtraRight::Hosts(vec![page.server.clone()])],
     };
     let id = CallId { session: SessionId(String::new()), number: 0 };
     let (use_id, input) = (String::new(), "{}".to_owned());
-    let case = Case {
+    let case = JudgedCall {
         call: Call { id, use_id, tool: tool.to_owned(), input },
         kind: ToolKind::Query,
         command: None,
@@ -120,11 +124,14 @@ pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
 }
 
 /// True if this rule grants this right.
-fn grants(rule: &Rule, (tool, page): (&str, Option<&WebAddress>), widening: &Widening) -> bool {
+fn grants(rule: &Rule, (tool, page): (&str, Option<&WebAddress>), widening: &ExtraRight) -> bool {
     let named = |right: &str| rule_pattern::tool_of(rule).is_some_and(|known| known.name == right);
     let hosts = match widening {
-        Widening::Hosts(hosts) => hosts,
-        Widening::Network | Widening::Directory(_) | Widening::GitAdmin | Widening::GitSign => {
+        ExtraRight::Hosts(hosts) => hosts,
+        ExtraRight::Network
+        | ExtraRight::Directory(_)
+        | ExtraRight::GitAdmin
+        | ExtraRight::GitSign => {
             return rule.effect == RuleEffect::Allow && named(rule_target::right(widening));
         }
     };
@@ -152,7 +159,7 @@ impl SessionRules {
     /// asks for none. Otherwise the verdict: no right is given in part.
     pub(crate) fn granted(
         &self,
-        case: &Case,
+        case: &JudgedCall,
         of_call: &MatchTarget,
     ) -> Result<Vec<Rule>, Box<Verdict>> {
         let rights = split_rights(&case.widens);
@@ -163,7 +170,7 @@ impl SessionRules {
         })?;
         let asked = rights.iter().zip(&targets).map(|(right, own)| {
             let own = (rule_target::right(right), own.as_ref().unwrap_or(of_call));
-            let all = matches!(right, Widening::Hosts(_)).then_some(("network", of_call));
+            let all = matches!(right, ExtraRight::Hosts(_)).then_some(("network", of_call));
             let tool = rule_target::tool(&case.call.tool)
                 .filter(|known| known.matched_by == MatchedBy::Page);
             let page = tool.map(|known| (known.name, of_call));
@@ -197,11 +204,11 @@ impl SessionRules {
 }
 
 /// The target of a right; `None` for a right that is matched by the command itself.
-fn match_target(widening: &Widening) -> Result<Option<MatchTarget>, String> {
+fn match_target(widening: &ExtraRight) -> Result<Option<MatchTarget>, String> {
     match widening {
-        Widening::Network | Widening::GitAdmin | Widening::GitSign => Ok(None),
-        Widening::Hosts(hosts) => Ok(hosts.first().cloned().map(MatchTarget::Host)),
-        Widening::Directory(dir) => {
+        ExtraRight::Network | ExtraRight::GitAdmin | ExtraRight::GitSign => Ok(None),
+        ExtraRight::Hosts(hosts) => Ok(hosts.first().cloned().map(MatchTarget::Host)),
+        ExtraRight::Directory(dir) => {
             let real = dir.to_path();
             let rule_path = real.to_str().and_then(|real| RulePath::new(real, Path::new(NOWHERE)));
             let unfit =

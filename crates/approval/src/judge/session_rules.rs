@@ -9,7 +9,8 @@ use crate::rule::rule_index::{RuleIndex, RuleNumber, ToolRules};
 use crate::rule::rule_pattern::{self, ParsedRule};
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth, TargetRules};
 use protocol::judgement::{
-    Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+    Audience, Basis, JudgedCall, PermissionMode, Question, Rule, RuleEffect, RuleSet, ToolKind,
+    Verdict,
 };
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ pub struct SessionRules {
     pub(crate) deny: RuleIndex,
     pub(crate) ask: RuleIndex,
     pub(super) allow: RuleIndex,
-    pub(super) mode: Mode,
+    pub(super) mode: PermissionMode,
     pub(super) audience: Audience,
     pub(crate) project: PathBuf,
 }
@@ -87,7 +88,7 @@ impl SessionRules {
 
     /// The verdict on a call.
     #[must_use]
-    pub fn judge(&self, case: &Case) -> Verdict {
+    pub fn judge(&self, case: &JudgedCall) -> Verdict {
         let target = match self.match_target(case) {
             Ok(target) => target,
             Err(why) => {
@@ -123,7 +124,12 @@ impl SessionRules {
 
     /// The verdict on a command while protected files are changed. No rule and no mode lets it run;
     /// the user is asked and told which files. A configured hook changes no files and still runs.
-    fn verdict_if_tampered(&self, case: &Case, target: &MatchTarget, verdict: Verdict) -> Verdict {
+    fn verdict_if_tampered(
+        &self,
+        case: &JudgedCall,
+        target: &MatchTarget,
+        verdict: Verdict,
+    ) -> Verdict {
         let runs = matches!(target, MatchTarget::Command { .. }) || case.command.is_some();
         let held_back = runs && case.kind == ToolKind::Mutation && case.configured.is_none();
         if case.tampered.is_empty() || !held_back {
@@ -153,7 +159,7 @@ impl SessionRules {
     }
 
     /// The verdict on a call whose rights are settled.
-    fn within_rights(&self, case: &Case, target: &MatchTarget) -> Verdict {
+    fn within_rights(&self, case: &JudgedCall, target: &MatchTarget) -> Verdict {
         // A query is never asked about, except one that uses the network.
         if let MatchTarget::Page(_) = target
             && let Some((index, _)) = self.first_match(&self.ask, &case.call.tool, target)
@@ -165,7 +171,7 @@ impl SessionRules {
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
         }
-        if self.mode == Mode::Plan {
+        if self.mode == PermissionMode::Plan {
             // Before rules that allow: they were written for sessions in which things are changed.
             return self.denied_by_plan_mode();
         }

@@ -3,7 +3,7 @@
 use crate::lenient::programs::{ProgramTrait, ProgramTraits};
 use crate::rule::path_pattern::RulePath;
 use crate::strict::script::{ArgWord, SimpleCommand};
-use protocol::judgement::Case;
+use protocol::judgement::JudgedCall;
 
 /// Programs for which `NAME *` would allow nearly anything: interpreters, programs that run a
 /// program named by an option or a file, and programs that change or send arbitrary files.
@@ -191,7 +191,7 @@ pub(crate) fn of_path(tool: &str, rule_path: &RulePath) -> Vec<String> {
 }
 
 /// For a page of the web: its host, if it has a name. Where it lies there is the server's business.
-pub(crate) fn of_page(case: &Case) -> Vec<String> {
+pub(crate) fn of_page(case: &JudgedCall) -> Vec<String> {
     let page = case.page.iter().map(|page| format!("{}:{}", case.call.tool, page.site()));
     page.collect()
 }

@@ -1,6 +1,6 @@
 //! Patterns for pages of the web: a host, and a path on it where a rule names one. For `pattern`.
 
-use protocol::hosts::{self, HostRule, NoHostRule};
+use protocol::hosts::{self, HostRule, HostRuleError};
 use protocol::judgement::RuleEffect;
 use protocol::web::WebAddress;
 
@@ -16,7 +16,7 @@ pub(crate) struct PagePattern {
 
 impl PagePattern {
     /// Reads `docs.rs`, `docs.rs/serde/*`, `*.example.org:8443/api/*`, `10.0.0.7:8080/*`, `[::1]`.
-    pub(crate) fn parse(text: &str, effect: RuleEffect) -> Result<Self, NoHostRule> {
+    pub(crate) fn parse(text: &str, effect: RuleEffect) -> Result<Self, HostRuleError> {
         let (host, path) = match text.split_once('/') {
             Some((host, path)) => (host, Some(format!("/{path}"))),
             None => (text, None),

@@ -1,6 +1,6 @@
 //! The tools and rights that rules can name. Each tool declares its rules itself, in the crate `tools`.
 
-use protocol::judgement::{RuleEffect, ToolKind, Widening};
+use protocol::judgement::{ExtraRight, RuleEffect, ToolKind};
 use tools::{Inherit, rule_targets};
 pub(crate) use tools::{MatchedBy, RuleDepth, RuleTarget};
 
@@ -75,14 +75,14 @@ pub(crate) const RIGHTS: &[RuleTarget] = &[
 ];
 
 /// The right that is asked for, as rules name it.
-pub(crate) fn right(widening: &Widening) -> &'static str {
+pub(crate) fn right(widening: &ExtraRight) -> &'static str {
     match widening {
         // A rule for the whole network also grants single hosts.
-        Widening::Network => "network",
-        Widening::Hosts(_) => "host",
-        Widening::GitAdmin => "git-admin",
-        Widening::GitSign => "git-sign",
-        Widening::Directory(_) => "directory",
+        ExtraRight::Network => "network",
+        ExtraRight::Hosts(_) => "host",
+        ExtraRight::GitAdmin => "git-admin",
+        ExtraRight::GitSign => "git-sign",
+        ExtraRight::Directory(_) => "directory",
     }
 }
 

@@ -2,10 +2,10 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use approval::SessionRules;
-use protocol::call::{Call, Probe, ProbedPath};
+use protocol::call::{Call, ProbeReport, ProbedPath};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+    Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
 };
 use std::process::{Command, Stdio};
 
@@ -28,7 +28,7 @@ pub fn rule(effect: RuleEffect, text: &str, line: u32) -> Rule {
     Rule { effect, text: text.into(), file: "config.toml".into(), line }
 }
 
-pub fn rule_set(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> RuleSet {
+pub fn rule_set(mode: PermissionMode, allow: &[&str], ask: &[&str], deny: &[&str]) -> RuleSet {
     let of = |effect, texts: &[&str]| -> Vec<Rule> {
         texts.iter().zip(1..).map(|(text, line)| rule(effect, text, line)).collect()
     };
@@ -38,12 +38,12 @@ pub fn rule_set(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Rule
     RuleSet { rules, mode, audience: Audience::Person, project: PROJECT.into() }
 }
 
-pub fn rules(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> SessionRules {
+pub fn rules(mode: PermissionMode, allow: &[&str], ask: &[&str], deny: &[&str]) -> SessionRules {
     SessionRules::new(&rule_set(mode, allow, ask, deny)).unwrap()
 }
 
-fn case(tool: &str, kind: ToolKind) -> Case {
-    Case {
+fn case(tool: &str, kind: ToolKind) -> JudgedCall {
+    JudgedCall {
         call: Call {
             id: CallId { session: SessionId("0123456789ab".into()), number: 1 },
             use_id: "toolu_1".into(),
@@ -61,12 +61,12 @@ fn case(tool: &str, kind: ToolKind) -> Case {
     }
 }
 
-pub fn command(text: &str) -> Case {
-    Case { command: Some(text.into()), ..case("bash", ToolKind::Mutation) }
+pub fn command(text: &str) -> JudgedCall {
+    JudgedCall { command: Some(text.into()), ..case("bash", ToolKind::Mutation) }
 }
 
 /// A call on files; a path that ends in `/` is a directory, one outside [`PROJECT`] out of scope.
-pub fn on_paths(tool: &str, paths: &[&str]) -> Case {
+pub fn on_paths(tool: &str, paths: &[&str]) -> JudgedCall {
     let kind = if matches!(tool, "write" | "edit" | "multi_edit" | "apply_patch" | "delete") {
         ToolKind::Mutation
     } else {
@@ -81,14 +81,14 @@ pub fn on_paths(tool: &str, paths: &[&str]) -> Case {
             digest: (!path.ends_with('/')).then(|| "d".repeat(64)),
         })
         .collect();
-    Case { probe: Some(Probe { paths, diff: String::new() }), ..case(tool, kind) }
+    JudgedCall { probe: Some(ProbeReport { paths, diff: String::new() }), ..case(tool, kind) }
 }
 
-pub fn unprobed(tool: &str) -> Case {
-    Case { probe: None, ..on_paths(tool, &[]) }
+pub fn unprobed(tool: &str) -> JudgedCall {
+    JudgedCall { probe: None, ..on_paths(tool, &[]) }
 }
 
-pub fn outcome(rules: &SessionRules, case: &Case) -> Outcome {
+pub fn outcome(rules: &SessionRules, case: &JudgedCall) -> Outcome {
     match rules.judge(case) {
         Verdict::Allow(Basis::Rule(_) | Basis::Rights(_)) => Outcome::Allowed,
         Verdict::Allow(Basis::Mode(_) | Basis::Opaque(_)) => Outcome::AllowedByMode,

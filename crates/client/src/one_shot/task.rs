@@ -4,7 +4,7 @@ use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::SupervisorInput;
 use crate::transcript::RunConclusion;
 use ipc::ChannelError;
-use protocol::client::{Opening, ToClient};
+use protocol::client::{SessionRequest, ToClient};
 use protocol::ids::SessionId;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Task {
     /// The session.
-    pub opening: Opening,
+    pub opening: SessionRequest,
     /// The descriptors that `opening.papers` names.
     pub papers: Vec<OwnedFd>,
     /// The first prompt.

@@ -2,7 +2,7 @@
 
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 
 /// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) enum ColonCommand {
     Quit,
     Network(Network),
     AllowHost(HostRule),
-    Mode(Mode),
+    Mode(PermissionMode),
     Model(String),
     AddDirectory(String),
     Pin(String),
@@ -87,7 +87,7 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
                 None => Err("write :net on, :net off or :net allow HOST".to_owned()),
             },
         },
-        "mode" => Mode::parse(&rest)
+        "mode" => PermissionMode::parse(&rest)
             .map(ColonCommand::Mode)
             .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned()),
         "model" if rest.is_empty() => Err("give a model, as in :model NAME".to_owned()),
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(parse(":net allow"), Ok(ColonCommand::Network(Network::Listed)));
         let host = "*.crates.io".parse().unwrap();
         assert_eq!(parse(":net allow *.crates.io"), Ok(ColonCommand::AllowHost(host)));
-        assert_eq!(parse(": mode  plan "), Ok(ColonCommand::Mode(Mode::Plan)));
+        assert_eq!(parse(": mode  plan "), Ok(ColonCommand::Mode(PermissionMode::Plan)));
         assert_eq!(parse(":add-dir a b"), Ok(ColonCommand::AddDirectory("a b".to_owned())));
         for (wrong, said) in [
             (":net", ":net on"),

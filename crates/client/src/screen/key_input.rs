@@ -6,8 +6,8 @@ use super::{
     ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo, TurnState,
 };
 use crate::screen_items::ScreenItem;
-use protocol::client::{Change, FromClient, Start};
-use protocol::judgement::{Answer, Question};
+use protocol::client::{FromClient, SessionStart, SettingChange};
+use protocol::judgement::{PersonAnswer, Question};
 
 /// Events of one page of earlier ones.
 const PAGE: u32 = 100;
@@ -106,7 +106,7 @@ impl Screen {
                 let (letter, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
                 let Some(letter) = letter.chars().next() else { return Vec::new() };
                 if letter == 'r' && !rest.trim().is_empty() {
-                    return self.answer(Answer::Deny(rest.trim().to_owned()));
+                    return self.answer(PersonAnswer::Deny(rest.trim().to_owned()));
                 }
                 if !rest.is_empty() {
                     return self.say_hint(ANSWERS);
@@ -239,13 +239,13 @@ impl Screen {
         }
         match meant {
             ColonCommand::Quit => self.leave(),
-            ColonCommand::Network(network) => self.change(Change::Network(network)),
-            ColonCommand::AllowHost(host) => self.change(Change::Host(host)),
-            ColonCommand::Mode(mode) => self.change(Change::Mode(mode)),
-            ColonCommand::Model(name) => self.change(Change::Model(name)),
+            ColonCommand::Network(network) => self.change(SettingChange::Network(network)),
+            ColonCommand::AllowHost(host) => self.change(SettingChange::Host(host)),
+            ColonCommand::Mode(mode) => self.change(SettingChange::Mode(mode)),
+            ColonCommand::Model(name) => self.change(SettingChange::Model(name)),
             ColonCommand::AddDirectory(named) => vec![ScreenEffect::AddDirectory(named)],
-            ColonCommand::Pin(file) => self.change(Change::Pin(file)),
-            ColonCommand::Unpin(file) => self.change(Change::Unpin(file)),
+            ColonCommand::Pin(file) => self.change(SettingChange::Pin(file)),
+            ColonCommand::Unpin(file) => self.change(SettingChange::Unpin(file)),
             ColonCommand::Undo if self.connection != ConnectionState::Live => {
                 self.say_hint("not connected yet; try again in a moment")
             }
@@ -258,11 +258,11 @@ impl Screen {
             }
             ColonCommand::Clear => {
                 self.switch_to = SwitchTo::New;
-                vec![ScreenEffect::Repaint, ScreenEffect::Open(Start::New)]
+                vec![ScreenEffect::Repaint, ScreenEffect::Open(SessionStart::New)]
             }
             ColonCommand::Fork => {
                 self.switch_to = SwitchTo::Copy;
-                let copy = |of| ScreenEffect::Open(Start::Fork { of, at: None });
+                let copy = |of| ScreenEffect::Open(SessionStart::Fork { of, at: None });
                 self.facts.session.clone().map(copy).into_iter().collect()
             }
             ColonCommand::Audit => {
@@ -275,7 +275,7 @@ impl Screen {
         }
     }
 
-    pub(super) fn change(&self, change: Change) -> Vec<ScreenEffect> {
+    pub(super) fn change(&self, change: SettingChange) -> Vec<ScreenEffect> {
         self.to_session(|session| FromClient::Change { session, change })
     }
 
@@ -285,11 +285,11 @@ impl Screen {
             return self.at_line(key);
         };
         match key {
-            KeyPress::Char('y') => self.answer(Answer::Once),
-            KeyPress::Char('n') => self.answer(Answer::Deny(String::new())),
-            KeyPress::Char('x') => self.answer(Answer::Stop),
+            KeyPress::Char('y') => self.answer(PersonAnswer::Once),
+            KeyPress::Char('n') => self.answer(PersonAnswer::Deny(String::new())),
+            KeyPress::Char('x') => self.answer(PersonAnswer::Stop),
             KeyPress::Char('s') => match question.offers.into_iter().next() {
-                Some(rule) => self.answer(Answer::Session(rule)),
+                Some(rule) => self.answer(PersonAnswer::Session(rule)),
                 None => self.say_hint("no rule is narrow enough for this; y allows it once"),
             },
             KeyPress::Char('a') if question.offers.is_empty() => {
@@ -338,7 +338,7 @@ impl Screen {
         let offers = self.items.questions().first().map_or(&[][..], |asked| &asked.offers);
         match key {
             KeyPress::Char('y') => match offers.get(offer).cloned() {
-                Some(rule) => self.answer(Answer::Always(rule)),
+                Some(rule) => self.answer(PersonAnswer::Always(rule)),
                 None => self.back_to_question(),
             },
             KeyPress::Tab | KeyPress::Down => {
@@ -365,7 +365,7 @@ impl Screen {
         match key {
             KeyPress::Enter => {
                 let reason = self.reason.take().trim().to_owned();
-                return self.answer(Answer::Deny(reason));
+                return self.answer(PersonAnswer::Deny(reason));
             }
             KeyPress::Escape => return self.back_to_question(),
             KeyPress::Char(c) => self.reason.insert(c.encode_utf8(&mut [0; 4])),
@@ -389,7 +389,7 @@ impl Screen {
     }
 
     /// The question stays until the supervisor confirms the answer.
-    fn answer(&mut self, answer: Answer) -> Vec<ScreenEffect> {
+    fn answer(&mut self, answer: PersonAnswer) -> Vec<ScreenEffect> {
         let Some(question) = self.items.questions().first() else { return Vec::new() };
         let Question { call, digest, .. } = question.clone();
         self.focus = Focus::Question;

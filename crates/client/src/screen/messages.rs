@@ -8,20 +8,21 @@ use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::transcript::sum;
 use protocol::client::{
-    Change, Event, FailedKind, FromClient, ModelFacts, Numbered, Others, Parting, Rights, ToClient,
+    ClientEvent, ClientRights, DetachReason, FromClient, ModelFacts, NumberedEvent, OtherClients,
+    RequestFailure, SettingChange, ToClient,
 };
 use protocol::confinement::Network;
 use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 
 /// Fields of an `Opened` message.
 struct OpenedMessage {
     session: SessionId,
     model: String,
     facts: ModelFacts,
-    mode: Mode,
+    mode: PermissionMode,
     network: Network,
     hosts: Vec<HostRule>,
     sandbox: String,
@@ -59,9 +60,9 @@ impl Screen {
             }
             ToClient::Detached { session, parting, reason } if self.is_here(&session) => {
                 vec![ScreenEffect::Leave(match parting {
-                    Parting::TakenOver => LeaveReason::Detached(Some(reason)),
-                    Parting::Ended => LeaveReason::Ended(reason),
-                    Parting::Failed => LeaveReason::Failed(FailedKind::Internal, reason),
+                    DetachReason::TakenOver => LeaveReason::Detached(Some(reason)),
+                    DetachReason::Ended => LeaveReason::Ended(reason),
+                    DetachReason::Failed => LeaveReason::Failed(RequestFailure::Internal, reason),
                 })]
             }
             ToClient::Behind { session } if self.is_here(&session) => {
@@ -130,7 +131,7 @@ impl Screen {
         self.connection = ConnectionState::Replaying;
         effects.push(self.attach(session));
         // The other terminals were detached once. After a reconnection they stay.
-        self.options.others = Others::Stay;
+        self.options.others = OtherClients::Stay;
         effects
     }
 
@@ -183,11 +184,11 @@ impl Screen {
         }
     }
 
-    fn failed(&mut self, kind: FailedKind, message: String) -> Vec<ScreenEffect> {
+    fn failed(&mut self, kind: RequestFailure, message: String) -> Vec<ScreenEffect> {
         match self.connection {
             ConnectionState::Live => {
                 // Only this kind announces the supervisor's end.
-                self.refused = (kind == FailedKind::Ending).then(|| message.clone());
+                self.refused = (kind == RequestFailure::Ending).then(|| message.clone());
                 vec![ScreenEffect::Show(ScreenItem::Error(message))]
             }
             // Without a session there is nothing to stay for.
@@ -197,7 +198,7 @@ impl Screen {
         }
     }
 
-    fn event(&mut self, seq: u64, event: &Event) -> Vec<ScreenEffect> {
+    fn event(&mut self, seq: u64, event: &ClientEvent) -> Vec<ScreenEffect> {
         if is_numbered(event) {
             self.seqs.last = self.seqs.last.max(seq);
             self.seqs.first.get_or_insert(seq);
@@ -215,20 +216,20 @@ impl Screen {
     }
 
     /// Updates the facts that the live rows show.
-    fn update_facts(&mut self, event: &Event) {
+    fn update_facts(&mut self, event: &ClientEvent) {
         match event {
-            Event::TurnEnded { .. } => {
+            ClientEvent::TurnEnded { .. } => {
                 self.turn = TurnState::Idle;
                 self.hint = None;
             }
-            Event::Degraded { .. } => {
+            ClientEvent::Degraded { .. } => {
                 self.turn = TurnState::Idle;
                 self.hint = None;
                 // Nothing more is taken.
                 let said = std::mem::take(&mut self.prompts.sent);
                 self.give_back(said);
             }
-            Event::Answer { blocks: _, usage } => {
+            ClientEvent::Answer { blocks: _, usage } => {
                 self.turn = TurnState::Working;
                 self.tokens.all = sum(self.tokens.all, *usage);
                 // A stopped answer has no usage. Neither has the result of an undo.
@@ -237,17 +238,17 @@ impl Screen {
                 }
                 self.tokens.spent.answered(*usage, self.facts.of_model.prices);
             }
-            Event::Prompt { text } => {
+            ClientEvent::Prompt { text } => {
                 self.turn = TurnState::Working;
                 self.confirm(text);
             }
-            Event::TextDelta { .. }
-            | Event::Struck { .. }
-            | Event::Proposed { .. }
-            | Event::Asked { .. }
-            | Event::Output { .. }
-            | Event::CallEnded { .. } => self.turn = TurnState::Working,
-            Event::Started { call: _, enforced } => {
+            ClientEvent::TextDelta { .. }
+            | ClientEvent::Struck { .. }
+            | ClientEvent::Proposed { .. }
+            | ClientEvent::Asked { .. }
+            | ClientEvent::Output { .. }
+            | ClientEvent::CallEnded { .. } => self.turn = TurnState::Working,
+            ClientEvent::Started { call: _, enforced } => {
                 self.turn = TurnState::Working;
                 // A replayed start is outdated; the opening described the present cage.
                 if let (ConnectionState::Live, Some(tier)) =
@@ -256,24 +257,24 @@ impl Screen {
                     self.facts.sandbox = tier.in_words().to_owned();
                 }
             }
-            Event::Decided { .. } => {
+            ClientEvent::Decided { .. } => {
                 self.turn = TurnState::Working;
                 self.hint = None;
             }
-            Event::Queue { texts } => {
+            ClientEvent::Queue { texts } => {
                 self.prompts.queued.clone_from(texts);
                 texts.iter().for_each(|text| self.confirm(text));
             }
-            Event::Changed { change, by: _ } => match change {
-                Change::Network(network) => self.facts.network = Some(*network),
-                Change::Host(host) => {
+            ClientEvent::Changed { change, by: _ } => match change {
+                SettingChange::Network(network) => self.facts.network = Some(*network),
+                SettingChange::Host(host) => {
                     self.facts.network = Some(Network::Listed);
                     if !self.facts.hosts.contains(host) {
                         self.facts.hosts.push(host.clone());
                     }
                 }
-                Change::Mode(mode) => self.facts.mode = Some(*mode),
-                Change::Model(name) => {
+                SettingChange::Mode(mode) => self.facts.mode = Some(*mode),
+                SettingChange::Model(name) => {
                     self.facts.model.clone_from(name);
                     // The known facts are those of the other model; the next message describes this
                     // one. It is unknown which of the two gave the replayed answers.
@@ -282,17 +283,19 @@ impl Screen {
                         self.tokens.spent = Spent::Unknown;
                     }
                 }
-                Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => {}
+                SettingChange::AddDirectory(_)
+                | SettingChange::Pin(_)
+                | SettingChange::Unpin(_) => {}
             },
-            Event::Model { name, facts } => {
+            ClientEvent::Model { name, facts } => {
                 self.facts.model.clone_from(name);
                 self.facts.of_model = *facts;
             }
-            Event::Learned { .. }
-            | Event::Compacted { .. }
-            | Event::NotCompacted { .. }
-            | Event::Notice { .. } => {}
-            Event::AnswerRejected { .. } => self.hint = None,
+            ClientEvent::Learned { .. }
+            | ClientEvent::Compacted { .. }
+            | ClientEvent::NotCompacted { .. }
+            | ClientEvent::Notice { .. } => {}
+            ClientEvent::AnswerRejected { .. } => self.hint = None,
         }
     }
 
@@ -319,10 +322,10 @@ impl Screen {
     }
 
     pub(super) fn may_answer(&self) -> bool {
-        self.options.rights == Rights::Full
+        self.options.rights == ClientRights::Full
     }
 
-    fn page(&mut self, events: &[Numbered]) -> Vec<ScreenEffect> {
+    fn page(&mut self, events: &[NumberedEvent]) -> Vec<ScreenEffect> {
         let Some(first) = events.first() else {
             self.hint = Some("this is the start of the session".to_owned());
             return Vec::new();
@@ -335,27 +338,27 @@ impl Screen {
 }
 
 /// True if an event has a sequence number of its own.
-fn is_numbered(event: &Event) -> bool {
+fn is_numbered(event: &ClientEvent) -> bool {
     match event {
-        Event::TextDelta { .. }
-        | Event::Struck { .. }
-        | Event::Output { .. }
-        | Event::Queue { .. }
-        | Event::NotCompacted { .. }
-        | Event::Notice { .. }
-        | Event::Model { .. }
-        | Event::AnswerRejected { .. } => false,
-        Event::Prompt { .. }
-        | Event::Answer { .. }
-        | Event::Proposed { .. }
-        | Event::Asked { .. }
-        | Event::Decided { .. }
-        | Event::Started { .. }
-        | Event::CallEnded { .. }
-        | Event::TurnEnded { .. }
-        | Event::Changed { .. }
-        | Event::Learned { .. }
-        | Event::Compacted { .. }
-        | Event::Degraded { .. } => true,
+        ClientEvent::TextDelta { .. }
+        | ClientEvent::Struck { .. }
+        | ClientEvent::Output { .. }
+        | ClientEvent::Queue { .. }
+        | ClientEvent::NotCompacted { .. }
+        | ClientEvent::Notice { .. }
+        | ClientEvent::Model { .. }
+        | ClientEvent::AnswerRejected { .. } => false,
+        ClientEvent::Prompt { .. }
+        | ClientEvent::Answer { .. }
+        | ClientEvent::Proposed { .. }
+        | ClientEvent::Asked { .. }
+        | ClientEvent::Decided { .. }
+        | ClientEvent::Started { .. }
+        | ClientEvent::CallEnded { .. }
+        | ClientEvent::TurnEnded { .. }
+        | ClientEvent::Changed { .. }
+        | ClientEvent::Learned { .. }
+        | ClientEvent::Compacted { .. }
+        | ClientEvent::Degraded { .. } => true,
     }
 }

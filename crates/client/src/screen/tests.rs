@@ -4,10 +4,10 @@
 use super::*;
 use crate::live_rows::{key_hint, live_rows};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{Change, Event, Numbered, Parting};
-use protocol::content::Block;
+use protocol::client::{ClientEvent, DetachReason, NumberedEvent, SettingChange};
+use protocol::content::ContentBlock;
 use protocol::ids::CallId;
-use protocol::judgement::{Answer, Question};
+use protocol::judgement::{PersonAnswer, Question};
 use protocol::session::TurnEnd;
 
 fn session() -> SessionId {
@@ -18,8 +18,8 @@ fn call_id(number: u32) -> CallId {
     CallId { session: session(), number }
 }
 
-fn entrance(rights: Rights) -> AttachOptions {
-    AttachOptions { rights, others: Others::Stay, prompt: None, leader: "Ctrl-\\".to_owned() }
+fn entrance(rights: ClientRights) -> AttachOptions {
+    AttachOptions { rights, others: OtherClients::Stay, prompt: None, leader: "Ctrl-\\".to_owned() }
 }
 
 fn opened(session: SessionId) -> ScreenInput {
@@ -28,7 +28,7 @@ fn opened(session: SessionId) -> ScreenInput {
         model: "model-1".to_owned(),
         facts: protocol::client::ModelFacts::default(),
         tools: Vec::new(),
-        mode: Mode::Ask,
+        mode: PermissionMode::Ask,
         network: Network::Off,
         hosts: Vec::new(),
         sandbox: "sandbox: full (namespaces); project".to_owned(),
@@ -37,7 +37,7 @@ fn opened(session: SessionId) -> ScreenInput {
     })
 }
 
-fn screen_with(rights: Rights) -> Screen {
+fn screen_with(rights: ClientRights) -> Screen {
     let mut screen = Screen::new(entrance(rights));
     screen.update(opened(session()));
     screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
@@ -45,15 +45,15 @@ fn screen_with(rights: Rights) -> Screen {
 }
 
 fn screen() -> Screen {
-    screen_with(Rights::Full)
+    screen_with(ClientRights::Full)
 }
 
-fn event(seq: u64, event: Event) -> ScreenInput {
+fn event(seq: u64, event: ClientEvent) -> ScreenInput {
     ScreenInput::Message(ToClient::Event { session: session(), seq, event })
 }
 
-fn question(number: u32, offers: &[&str]) -> Event {
-    Event::Asked {
+fn question(number: u32, offers: &[&str]) -> ClientEvent {
+    ClientEvent::Asked {
         question: Question {
             call: call_id(number),
             tool: "bash".to_owned(),
@@ -83,7 +83,7 @@ fn says(effects: &[ScreenEffect]) -> Vec<&FromClient> {
     words
 }
 
-fn answered(effects: &[ScreenEffect]) -> Answer {
+fn answered(effects: &[ScreenEffect]) -> PersonAnswer {
     match says(effects)[..] {
         [FromClient::Answer { call, digest, answer }] => {
             assert_eq!((call, digest.as_str()), (&call_id(1), "d"));
@@ -95,11 +95,13 @@ fn answered(effects: &[ScreenEffect]) -> Answer {
 
 #[test]
 fn an_opened_session_is_attached_to_and_its_first_prompt_said_once() {
-    let mut screen =
-        Screen::new(AttachOptions { prompt: Some("hi".to_owned()), ..entrance(Rights::Full) });
+    let mut screen = Screen::new(AttachOptions {
+        prompt: Some("hi".to_owned()),
+        ..entrance(ClientRights::Full)
+    });
     let effects = screen.update(opened(session()));
     assert!(
-        matches!(says(&effects)[..], [FromClient::Attach { from: Since::Newest(_), .. }]),
+        matches!(says(&effects)[..], [FromClient::Attach { from: BacklogFrom::Newest(_), .. }]),
         "{effects:?}"
     );
     let attached = || ScreenInput::Message(ToClient::Attached { session: session() });
@@ -111,11 +113,11 @@ fn an_opened_session_is_attached_to_and_its_first_prompt_said_once() {
 #[test]
 fn a_question_takes_the_keys_and_each_key_is_its_answer() {
     for (keys, want) in [
-        ("y", Answer::Once),
-        ("s", Answer::Session("bash:cargo test".to_owned())),
-        ("n", Answer::Deny(String::new())),
-        ("x", Answer::Stop),
-        ("ay", Answer::Always("bash:cargo test".to_owned())),
+        ("y", PersonAnswer::Once),
+        ("s", PersonAnswer::Session("bash:cargo test".to_owned())),
+        ("n", PersonAnswer::Deny(String::new())),
+        ("x", PersonAnswer::Stop),
+        ("ay", PersonAnswer::Always("bash:cargo test".to_owned())),
     ] {
         let mut screen = screen();
         let effects = screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
@@ -136,7 +138,7 @@ fn a_rule_is_shown_before_it_is_written_and_can_be_another() {
     assert_eq!(screen.focus, Focus::Question);
     press(&mut screen, "a");
     screen.update(ScreenInput::Key(KeyPress::Tab));
-    assert_eq!(answered(&press(&mut screen, "y")), Answer::Always("bash:cargo *".to_owned()));
+    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Always("bash:cargo *".to_owned()));
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn without_a_narrow_rule_nothing_longer_than_once_is_answered() {
     screen.update(event(1, question(1, &[])));
     assert_eq!(press(&mut screen, "sa"), []);
     assert!(screen.hint.as_ref().unwrap().contains("y allows it once"));
-    assert_eq!(answered(&press(&mut screen, "y")), Answer::Once);
+    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once);
 }
 
 #[test]
@@ -154,7 +156,7 @@ fn a_denial_carries_its_reason() {
     screen.update(event(1, question(1, &[])));
     assert_eq!(press(&mut screen, "ruse yarn"), []);
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
-    assert_eq!(answered(&effects), Answer::Deny("use yarn".to_owned()));
+    assert_eq!(answered(&effects), PersonAnswer::Deny("use yarn".to_owned()));
 }
 
 #[test]
@@ -175,7 +177,7 @@ fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
     let mut screen = screen();
     screen.update(event(1, question(1, &[])));
     let basis = "answered by terminal 2".to_owned();
-    let decided = Event::Decided { call: call_id(1), allowed: true, basis: basis.clone() };
+    let decided = ClientEvent::Decided { call: call_id(1), allowed: true, basis: basis.clone() };
     let effects = screen.update(event(2, decided));
     let shown = ScreenItem::Decided { tool: "bash".to_owned(), allowed: true, basis };
     assert_eq!(effects, [ScreenEffect::Show(shown)]);
@@ -190,15 +192,18 @@ fn a_rule_meant_for_one_question_is_not_written_for_the_next() {
     screen.update(event(1, question(1, &["bash:ls"])));
     screen.update(event(2, question(2, &["bash:rm *"])));
     press(&mut screen, "a");
-    let decided =
-        Event::Decided { call: call_id(1), allowed: false, basis: "answered by terminal 2".into() };
+    let decided = ClientEvent::Decided {
+        call: call_id(1),
+        allowed: false,
+        basis: "answered by terminal 2".into(),
+    };
     screen.update(event(3, decided));
     assert_eq!(screen.focus, Focus::Question);
 }
 
 #[test]
 fn a_watching_terminal_says_so_and_sends_nothing() {
-    let mut screen = screen_with(Rights::ReadOnly);
+    let mut screen = screen_with(ClientRights::ReadOnly);
     screen.update(event(1, question(1, &["bash:ls"])));
     for key in ["y", "a", "n", "x", "hello"] {
         assert_eq!(press(&mut screen, key), [], "{key}");
@@ -221,18 +226,18 @@ fn the_turn_is_stopped_and_the_session_stays() {
     assert_eq!(screen.hint.as_deref(), Some("no turn is running"));
     assert_eq!(interrupt(&mut screen), []);
     assert!(screen.hint.as_ref().unwrap().contains("Ctrl-\\ d"), "{:?}", screen.hint);
-    screen.update(event(1, Event::Prompt { text: "go".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
     let stop = FromClient::Interrupt { session: session() };
     assert_eq!(interrupt(&mut screen), [ScreenEffect::Send(stop.clone())]);
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [ScreenEffect::Send(stop)]);
-    screen.update(event(2, Event::TurnEnded { end: TurnEnd::Interrupted }));
+    screen.update(event(2, ClientEvent::TurnEnded { end: TurnEnd::Interrupted }));
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), []);
 }
 
 #[test]
 fn the_queue_is_taken_back_before_what_was_typed() {
     let mut screen = screen();
-    screen.update(event(1, Event::Queue { texts: vec!["one".to_owned(), "two".to_owned()] }));
+    screen.update(event(1, ClientEvent::Queue { texts: vec!["one".to_owned(), "two".to_owned()] }));
     let effects = screen.update(ScreenInput::Key(KeyPress::Up));
     assert_eq!(effects, [ScreenEffect::Send(FromClient::TakeBack { session: session() })]);
     press(&mut screen, "x");
@@ -257,7 +262,7 @@ fn leaving_has_three_ways_and_says_whether_something_runs() {
         [ScreenEffect::Leave(LeaveReason::Quit)]
     );
     let mut working = screen();
-    working.update(event(1, Event::Prompt { text: "go".to_owned() }));
+    working.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
     assert_eq!(leave(&mut working, &[KeyPress::EndOfInput]), detach);
     let mut typing = screen();
     press(&mut typing, "x");
@@ -268,11 +273,11 @@ fn leaving_has_three_ways_and_says_whether_something_runs() {
 fn commands_change_settings_and_everybody_sees_it() {
     let mut screen = screen();
     press(&mut screen, ":net on");
-    let change = Change::Network(Network::On);
+    let change = SettingChange::Network(Network::On);
     let want = FromClient::Change { session: session(), change: change.clone() };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.facts.network, Some(Network::Off), "until the supervisor says so");
-    screen.update(event(1, Event::Changed { change, by: "terminal 1".to_owned() }));
+    screen.update(event(1, ClientEvent::Changed { change, by: "terminal 1".to_owned() }));
     assert_eq!(screen.facts.network, Some(Network::On));
     press(&mut screen, ":frok");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
@@ -289,16 +294,16 @@ fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() 
     let want = FromClient::Prompt { session: session(), text: ":undo".to_owned() };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.unconfirmed(), [":undo"]);
-    screen.update(event(1, Event::Prompt { text: ":undo".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: ":undo".to_owned() }));
     assert!(screen.unconfirmed().is_empty());
 }
 
 #[test]
 fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
     let mut screen = screen();
-    let delta = |text: &str| event(1, Event::TextDelta { text: text.to_owned() });
-    let answer = |text: &str| Event::Answer {
-        blocks: vec![Block::Text { text: text.to_owned() }],
+    let delta = |text: &str| event(1, ClientEvent::TextDelta { text: text.to_owned() });
+    let answer = |text: &str| ClientEvent::Answer {
+        blocks: vec![ContentBlock::Text { text: text.to_owned() }],
         usage: Usage::default(),
     };
     assert_eq!(
@@ -313,21 +318,21 @@ fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
     let effects = screen.update(event(3, answer("one\ntwo")));
     assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Text("one\ntwo".to_owned()))]);
     screen.update(delta("half\n"));
-    let effects = screen.update(event(3, Event::Struck { reason: "again".to_owned() }));
+    let effects = screen.update(event(3, ClientEvent::Struck { reason: "again".to_owned() }));
     assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Struck("again".to_owned()))]);
 }
 
 #[test]
 fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
-    let mut screen = Screen::new(entrance(Rights::Full));
+    let mut screen = Screen::new(entrance(ClientRights::Full));
     screen.update(opened(session()));
-    screen.update(event(1, Event::Prompt { text: "go".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
     screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
-    let delta = Event::TextDelta { text: "iddle\nend".to_owned() };
+    let delta = ClientEvent::TextDelta { text: "iddle\nend".to_owned() };
     assert_eq!(screen.update(event(1, delta)), []);
     assert!(live_rows(&screen, 80, 24).rows.iter().any(|row| row.text == "end"));
-    let blocks = vec![Block::Text { text: "middle\nend".to_owned() }];
-    let effects = screen.update(event(2, Event::Answer { blocks, usage: Usage::default() }));
+    let blocks = vec![ContentBlock::Text { text: "middle\nend".to_owned() }];
+    let effects = screen.update(event(2, ClientEvent::Answer { blocks, usage: Usage::default() }));
     assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Text("middle\nend".to_owned()))]);
 }
 
@@ -340,8 +345,11 @@ fn a_call_is_a_live_block_until_it_ends() {
         tool: "bash".to_owned(),
         input: r#"{"command":"make\u001b[2J x\u200b\u202ey\u00a0z"}"#.to_owned(),
     };
-    screen.update(event(1, Event::Proposed { call }));
-    screen.update(event(1, Event::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() }));
+    screen.update(event(1, ClientEvent::Proposed { call }));
+    screen.update(event(
+        1,
+        ClientEvent::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() },
+    ));
     let rows: Vec<_> = live_rows(&screen, 80, 24).rows.into_iter().map(|row| row.text).collect();
     assert!(rows[0].starts_with("bash make\u{fffd}[2J "), "{rows:?}");
     // Invisible, blank and bidirectional characters, as the question shows them.
@@ -354,7 +362,7 @@ fn a_call_is_a_live_block_until_it_ends() {
         is_error: false,
         code: None,
     };
-    let ended = Event::CallEnded { call: call_id(1), result, refused: vec!["x".to_owned()] };
+    let ended = ClientEvent::CallEnded { call: call_id(1), result, refused: vec!["x".to_owned()] };
     let effects = screen.update(event(2, ended));
     assert!(
         matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Ended(block))] if block.refused == ["x"])
@@ -365,7 +373,7 @@ fn a_call_is_a_live_block_until_it_ends() {
 #[test]
 fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
     let mut screen = screen();
-    screen.update(event(7, Event::Prompt { text: "go".to_owned() }));
+    screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned() }));
     screen.update(event(8, question(1, &[])));
     press(&mut screen, "\u{0}");
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
@@ -375,9 +383,9 @@ fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
     ));
     assert_eq!(key_hint(&screen), None, "nobody is there to hear an answer");
     let effects = screen.update(opened(session()));
-    assert!(matches!(says(&effects)[..], [FromClient::Attach { from: Since::Seq(9), .. }]));
+    assert!(matches!(says(&effects)[..], [FromClient::Attach { from: BacklogFrom::Seq(9), .. }]));
     let behind = screen.update(ScreenInput::Message(ToClient::Behind { session: session() }));
-    assert!(matches!(says(&behind)[..], [FromClient::Attach { from: Since::Seq(9), .. }]));
+    assert!(matches!(says(&behind)[..], [FromClient::Attach { from: BacklogFrom::Seq(9), .. }]));
 }
 
 #[test]
@@ -386,12 +394,12 @@ fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
     let message = "agentd-supervisor was asked to end".to_owned();
     let failed = |kind| ToClient::Failed { kind, message: message.clone() };
     // Other failures are not the reason of a later loss.
-    screen.update(ScreenInput::Message(failed(FailedKind::Usage)));
+    screen.update(ScreenInput::Message(failed(RequestFailure::Usage)));
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
     assert!(matches!(effects[..], [_, ScreenEffect::Reconnect(_)]), "{effects:?}");
     screen.update(opened(session()));
     screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
-    screen.update(ScreenInput::Message(failed(FailedKind::Ending)));
+    screen.update(ScreenInput::Message(failed(RequestFailure::Ending)));
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
     assert_eq!(effects, [ScreenEffect::Leave(LeaveReason::Lost(message))]);
 }
@@ -399,32 +407,33 @@ fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
 #[test]
 fn a_fork_is_another_session_and_the_first_is_let_go() {
     let mut screen = screen();
-    screen.update(event(7, Event::Prompt { text: "go".to_owned() }));
+    screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned() }));
     press(&mut screen, ":fork");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
-    assert_eq!(effects, [ScreenEffect::Open(Start::Fork { of: session(), at: None })]);
+    assert_eq!(effects, [ScreenEffect::Open(SessionStart::Fork { of: session(), at: None })]);
     let copy = SessionId("0123456789ab".to_owned());
     let effects = screen.update(opened(copy.clone()));
     assert!(
         matches!(
             says(&effects)[..],
-            [FromClient::Detach { session: old }, FromClient::Attach { session: new, from: Since::Newest(_), .. }]
+            [FromClient::Detach { session: old }, FromClient::Attach { session: new, from: BacklogFrom::Newest(_), .. }]
                 if *old == session() && *new == copy
         ),
         "{effects:?}"
     );
-    let late = screen.update(event(9, Event::Prompt { text: "old".to_owned() }));
+    let late = screen.update(event(9, ClientEvent::Prompt { text: "old".to_owned() }));
     assert_eq!(late, [], "words of the first session are not shown in the second");
 }
 
 #[test]
 fn earlier_events_are_asked_for_before_the_first_one_seen() {
     let mut screen = screen();
-    screen.update(event(70, Event::Prompt { text: "go".to_owned() }));
+    screen.update(event(70, ClientEvent::Prompt { text: "go".to_owned() }));
     press(&mut screen, ":earlier");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(matches!(says(&effects)[..], [FromClient::Page { before: 70, .. }]), "{effects:?}");
-    let events = vec![Numbered { seq: 60, event: Event::Prompt { text: "first".to_owned() } }];
+    let events =
+        vec![NumberedEvent { seq: 60, event: ClientEvent::Prompt { text: "first".to_owned() } }];
     let effects =
         screen.update(ScreenInput::Message(ToClient::Page { session: session(), events }));
     assert_eq!(effects, [ScreenEffect::ShowEarlier(vec![ScreenItem::Prompt("first".to_owned())])]);
@@ -440,9 +449,9 @@ fn earlier_events_are_asked_for_before_the_first_one_seen() {
 fn a_terminal_of_lines_answers_by_letters_and_words() {
     let line = |screen: &mut Screen, text: &str| screen.update(ScreenInput::Line(text.to_owned()));
     for (text, want) in [
-        ("y", Answer::Once),
-        ("n", Answer::Deny(String::new())),
-        ("r use yarn", Answer::Deny("use yarn".to_owned())),
+        ("y", PersonAnswer::Once),
+        ("n", PersonAnswer::Deny(String::new())),
+        ("r use yarn", PersonAnswer::Deny("use yarn".to_owned())),
     ] {
         let mut screen = screen();
         screen.update(event(1, question(1, &[])));
@@ -452,7 +461,7 @@ fn a_terminal_of_lines_answers_by_letters_and_words() {
     screen.update(event(1, question(1, &[])));
     assert_eq!(line(&mut screen, "yes, do"), [], "more than a letter is no answer");
     assert_eq!(line(&mut screen, ""), []);
-    screen.update(event(2, Event::TurnEnded { end: TurnEnd::Done }));
+    screen.update(event(2, ClientEvent::TurnEnded { end: TurnEnd::Done }));
     let effects = line(&mut screen, "hello");
     assert!(matches!(says(&effects)[..], [FromClient::Prompt { text, .. }] if text == "hello"));
 }
@@ -461,7 +470,7 @@ fn a_terminal_of_lines_answers_by_letters_and_words() {
 fn rows_fit_the_terminal_whatever_its_size() {
     let mut screen = screen();
     screen.update(event(1, question(1, &["bash:日本語日本語日本語日本語 *"])));
-    screen.update(event(1, Event::Queue { texts: vec!["日本語".repeat(50); 9] }));
+    screen.update(event(1, ClientEvent::Queue { texts: vec!["日本語".repeat(50); 9] }));
     screen.update(ScreenInput::Paste("long ".repeat(400)));
     for (columns, height) in [(1, 1), (2, 3), (7, 4), (80, 24), (200, 5)] {
         let live = live_rows(&screen, columns, height);
@@ -481,7 +490,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
             press(&mut screen, text);
             screen.update(ScreenInput::Key(KeyPress::Enter));
         }
-        screen.update(event(1, Event::Prompt { text: "first".to_owned() }));
+        screen.update(event(1, ClientEvent::Prompt { text: "first".to_owned() }));
         assert_eq!(screen.unconfirmed(), ["second"]);
         screen
     };
@@ -496,15 +505,15 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
     let mut lost = said();
     assert_eq!(back(&mut lost, None), "second\ntyped");
     assert!(lost.hint.is_some_and(|hint| hint.contains("press Enter to send it")));
-    let kept = Event::Prompt { text: "second".to_owned() };
-    let queued = Event::Queue { texts: vec!["second".to_owned()] };
+    let kept = ClientEvent::Prompt { text: "second".to_owned() };
+    let queued = ClientEvent::Queue { texts: vec!["second".to_owned()] };
     for on_disk in [event(2, kept), event(1, queued)] {
         let mut screen = said();
         assert_eq!(back(&mut screen, Some(on_disk)), "typed");
         assert!(screen.unconfirmed().is_empty());
     }
     let mut degraded = said();
-    degraded.update(event(2, Event::Degraded { reason: "the disk is full".to_owned() }));
+    degraded.update(event(2, ClientEvent::Degraded { reason: "the disk is full".to_owned() }));
     assert_eq!(degraded.editor.text(), "second");
 }
 
@@ -512,9 +521,9 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
 fn who_is_sent_away_is_told_whether_the_session_goes_on() {
     let reason = || "why".to_owned();
     for (parting, leaving) in [
-        (Parting::TakenOver, LeaveReason::Detached(Some(reason()))),
-        (Parting::Ended, LeaveReason::Ended(reason())),
-        (Parting::Failed, LeaveReason::Failed(FailedKind::Internal, reason())),
+        (DetachReason::TakenOver, LeaveReason::Detached(Some(reason()))),
+        (DetachReason::Ended, LeaveReason::Ended(reason())),
+        (DetachReason::Failed, LeaveReason::Failed(RequestFailure::Internal, reason())),
     ] {
         let word = ToClient::Detached { session: session(), parting, reason: reason() };
         assert_eq!(screen().update(ScreenInput::Message(word)), [ScreenEffect::Leave(leaving)]);

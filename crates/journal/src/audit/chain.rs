@@ -1,16 +1,16 @@
 //! One line of the audit log: JSON that names the hash of the line before it and is closed by its
 //! own. Pure.
 
-use crate::{Digest, Head};
+use crate::{ChainHead, Digest};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
 const SEAL: &str = r#","hash":""#;
 const SEAL_LENGTH: usize = SEAL.len() + 64 + r#""}"#.len();
 
-/// A line whose own hash fits its text. Whether it belongs where it stands is another question.
+/// A line whose own hash matches its text. Its position in the chain is checked elsewhere.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct ChainLine {
     pub seq: u64,
     pub time: u64,
     pub prev: Digest,
@@ -19,7 +19,7 @@ pub(crate) struct Link {
     pub fields: Map<String, Value>,
 }
 
-/// What is wrong with a line by itself.
+/// Damage of a single line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
     /// It does not end as a record does, or is no JSON.
@@ -38,10 +38,10 @@ pub enum LineFault {
 /// # Errors
 /// Where no number is left.
 pub(crate) fn seal(
-    head: Head,
+    head: ChainHead,
     time: u64,
     fields: &Map<String, Value>,
-) -> Result<(String, Head), LineFault> {
+) -> Result<(String, ChainHead), LineFault> {
     let seq = numbered(head.seq.saturating_add(1))?;
     let mut line = format!(r#"{{"seq":{seq},"time":{time}"#);
     for (name, value) in fields {
@@ -51,7 +51,7 @@ pub(crate) fn seal(
     let _ = write!(line, r#","prev":"{}""#, head.hash);
     let hash = Digest::of(line.as_bytes());
     let _ = writeln!(line, r#"{SEAL}{hash}"}}"#);
-    Ok((line, Head { seq, hash }))
+    Ok((line, ChainHead { seq, hash }))
 }
 
 /// The number of a record, which has a next.
@@ -60,7 +60,7 @@ fn numbered(seq: u64) -> Result<u64, LineFault> {
 }
 
 /// The record on this line, which comes without its line end.
-pub(crate) fn open(line: &[u8]) -> Result<Link, LineFault> {
+pub(crate) fn open(line: &[u8]) -> Result<ChainLine, LineFault> {
     let body_length = line.len().checked_sub(SEAL_LENGTH).ok_or(LineFault::NoRecord)?;
     let (body, end) = line.split_at(body_length);
     if !end.starts_with(SEAL.as_bytes()) || !end.ends_with(br#""}"#) {
@@ -77,5 +77,5 @@ pub(crate) fn open(line: &[u8]) -> Result<Link, LineFault> {
     let seq = numbered(take("seq")?.as_u64().ok_or(LineFault::NoRecord)?)?;
     let time = take("time")?.as_u64().ok_or(LineFault::NoRecord)?;
     let prev = serde_json::from_value(take("prev")?).map_err(|_| LineFault::NoRecord)?;
-    Ok(Link { seq, time, prev, hash, fields })
+    Ok(ChainLine { seq, time, prev, hash, fields })
 }

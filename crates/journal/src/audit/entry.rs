@@ -1,6 +1,6 @@
-//! What the audit log says of a call.
+//! The audit records of a call.
 
-use crate::{Basis, Digest, Outcome, StoredPath, ToolKind};
+use crate::{BasisRecord, Digest, OutcomeRecord, StoredPath, ToolKindRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ pub struct AuditEntry {
     pub seq: u64,
     /// When it was written, in milliseconds of Unix time.
     pub time: u64,
-    /// What happened.
+    /// The record.
     #[serde(flatten)]
     pub record: AuditRecord,
     /// The hash of the record before it.
@@ -20,24 +20,24 @@ pub struct AuditEntry {
     pub hash: Digest,
 }
 
-/// The two moments of a call, and what is done with the log itself.
+/// The two records of a call, and the records about the log itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AuditRecord {
-    /// It was decided whether the call may run.
-    Decided(Decided),
+    /// The verdict on a call.
+    Decided(DecidedRecord),
     /// The call ended, or was found cut short.
-    Ended(Ended),
+    Ended(EndedRecord),
     /// The oldest records were removed, since the log had reached its bounds.
-    Removed(Removed),
+    Removed(RemovedRecord),
     /// A record newer than this build, as it is on disk.
     #[serde(skip_deserializing, untagged)]
     Unknown(Map<String, Value>),
 }
 
-/// What was asked and what was answered.
+/// A request and its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decided {
+pub struct DecidedRecord {
     /// The session that asked.
     pub session: String,
     /// Its turn, by the number of its prompt counted from 1.
@@ -48,41 +48,41 @@ pub struct Decided {
     pub call: u32,
     /// The tool's real name.
     pub tool: String,
-    /// Whether it looks or changes.
-    pub tool_kind: ToolKind,
+    /// Query or mutation.
+    pub tool_kind: ToolKindRecord,
     /// All of its arguments, as JSON text.
     pub input: String,
-    /// The script or command, kept with [`crate::Audit::keep_script`] whatever was decided.
+    /// The script or command, stored with [`crate::Audit::keep_script`] for every verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Digest>,
     /// The answer.
-    pub decision: Decision,
+    pub decision: DecisionRecord,
     /// The rule, mode or person behind it.
-    pub basis: Basis,
+    pub basis: BasisRecord,
     /// The policy asked of the cage; absent where none was drawn up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requested: Option<Policy>,
+    pub requested: Option<PolicyRecord>,
     /// Rights beyond its session's that it asked for, for itself alone, in words. They are part of
     /// the decision: given where it may run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rights: Vec<String>,
 }
 
-/// What was decided.
+/// The verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum DecisionRecord {
     /// It may run.
     Allowed,
     /// It may not.
     Denied,
-    /// Nobody answered in time, so it may not.
+    /// Denied: no answer came in time.
     Expired,
 }
 
-/// What came of it.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedRecord {
     /// The session that asked.
     pub session: String,
     /// The call's number in the session.
@@ -90,13 +90,13 @@ pub struct Ended {
     /// The tool's real name.
     pub tool: String,
     /// How it ended; exit code or signal are in it.
-    pub outcome: Outcome,
+    pub outcome: OutcomeRecord,
     /// The stable word for the kind of failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What the cage really was; absent where none stood.
+    /// The enforced cage; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enforced: Option<Enforced>,
+    pub enforced: Option<EnforcedRecord>,
     /// The runner's process id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner_pid: Option<u32>,
@@ -109,16 +109,16 @@ pub struct Ended {
     pub started: Option<u64>,
     /// When its tree was found dead, in milliseconds of Unix time.
     pub ended: u64,
-    /// What its processes used.
+    /// Resources used by its processes.
     #[serde(default)]
-    pub usage: ProcessUsage,
-    /// What the kernel refused, the first of them in order.
+    pub usage: ProcessUsageRecord,
+    /// The first refusals of the kernel, in order.
     #[serde(default)]
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<RefusalRecord>,
     /// How many more were refused after those.
     #[serde(default)]
     pub refusals_uncounted: u64,
-    /// Protected names that it changed or made, each with what was done about it, in words.
+    /// Protected files that it changed or created, each with its repair, as text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tampered: Vec<String>,
     /// Protected names that it changed by a right that it was given.
@@ -127,9 +127,9 @@ pub struct Ended {
     /// How often each key signed commits and tags, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signed: Vec<String>,
-    /// What our proxy decided, where the network was an allow-list; the first in order.
+    /// The first decisions of the allow-list proxy, in order; only with an allow-list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub connections: Vec<Connection>,
+    pub connections: Vec<ConnectionRecord>,
     /// How many more it decided after those.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub connections_uncounted: u64,
@@ -147,32 +147,33 @@ pub struct Ended {
 /// Which records were removed: all up to one, which this names by its hash. So the log can begin behind
 /// that one and nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
-    /// The first of them.
+pub struct RemovedRecord {
+    /// The first removed record.
     pub from: u64,
-    /// The last of them.
+    /// The last removed record.
     pub to: u64,
     /// The last one's hash, which the first that stays goes on from.
     pub to_hash: Digest,
-    /// When that last one's successor was written, in milliseconds of Unix time: all of them are older.
+    /// Time of the record after the last removed one, in milliseconds of Unix time. Every removed
+    /// record is older.
     pub before: u64,
     /// Which bound was reached.
-    pub bound: Bound,
+    pub bound: RetentionBound,
 }
 
-/// What the log as a whole is bounded by.
+/// The retention bound that caused a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum RetentionBound {
     /// Bytes of its files and of the texts kept beside them.
     Size,
     /// Age of its records.
     Age,
 }
 
-/// What is asked of the cage.
+/// The requested confinement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
+pub struct PolicyRecord {
     /// The named policy.
     pub profile: String,
     /// The project directory.
@@ -187,7 +188,7 @@ pub struct Policy {
     /// Variables that say where the person keeps tool chains, and where.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_homes: Vec<(String, StoredPath)>,
-    /// What no grant may reach.
+    /// Paths that no grant may cover.
     #[serde(default)]
     pub withheld: Vec<StoredPath>,
     /// Network of a command: `off`, `on`, `allow`.
@@ -195,20 +196,20 @@ pub struct Policy {
     /// The hosts of its allow-list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// Whether git's settings and hooks may be changed.
+    /// Access to git's settings and hooks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub git_settings: bool,
     /// No stronger cage than this was tried.
-    pub highest_tier: Tier,
-    /// What is done about a loss.
-    pub level: Level,
-    /// Bounds; zero is none.
-    pub limits: Limits,
+    pub highest_tier: TierRecord,
+    /// Action where a rule cannot be enforced.
+    pub level: LevelRecord,
+    /// Resource limits; zero means unlimited.
+    pub limits: LimitsRecord,
 }
 
 /// How strong a cage is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Tier {
+pub enum TierRecord {
     /// Less than B.
     C,
     /// Landlock and seccomp.
@@ -217,19 +218,19 @@ pub enum Tier {
     A,
 }
 
-/// What is done where the kernel cannot enforce a row that the tier claims.
+/// Action where the kernel cannot enforce a rule that the tier claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum LevelRecord {
     /// The call is refused.
     Required,
     /// The loss is named.
     BestEffort,
 }
 
-/// Bounds on what a call may use. Zero is no bound.
+/// Resource limits of a call. Zero means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct LimitsRecord {
     /// Processes and threads at once.
     pub processes: u64,
     /// Memory of all processes together, in bytes.
@@ -244,13 +245,13 @@ pub struct Limits {
     pub open_files: u64,
 }
 
-/// What really held.
+/// The enforced confinement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Enforced {
+pub struct EnforcedRecord {
     /// The tier reached. Of a tool's own process it is never more than B, in any session.
-    pub tier: Tier,
-    /// Whether it is a tool's own process that locked itself: it runs no program, and namespaces, which
-    /// tell tier A from tier B, are for programs.
+    pub tier: TierRecord,
+    /// True for a tool process that confined itself. It runs no program; only programs need the
+    /// namespaces that distinguish tier A from tier B.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_process: bool,
     /// The policy's name.
@@ -261,24 +262,24 @@ pub struct Enforced {
     pub network: String,
     /// Namespaces of its own.
     pub namespaces: Vec<String>,
-    /// Whether the seccomp filter stood.
+    /// True if the seccomp filter was installed.
     pub seccomp: bool,
-    /// Whether refused system calls reach this record.
+    /// True if refused system calls are part of this record.
     pub refusals_observable: bool,
     /// Landlock rights that this kernel does not know.
     pub dropped: Vec<String>,
-    /// What the tier does not promise, each a sentence.
+    /// Limits of the tier, one sentence each.
     pub limits: Vec<String>,
     /// Granted paths that were not there.
     pub missing: Vec<String>,
-    /// What the command's own cgroup held; empty where it had none.
+    /// Resources bounded by the command's own cgroup; empty without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cgroup: Vec<String>,
 }
 
-/// What a call's processes used.
+/// Resources used by a call's processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessUsage {
+pub struct ProcessUsageRecord {
     /// User and system time in milliseconds.
     pub cpu_ms: u64,
     /// Largest resident set in KiB.
@@ -290,7 +291,7 @@ pub struct ProcessUsage {
 /// How sure a refusal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RefusalKind {
+pub enum RefusalKindRecord {
     /// The filter answered it.
     Refused,
     /// Seen on its way to the kernel, which refuses it by the same grants.
@@ -299,9 +300,9 @@ pub enum RefusalKind {
 
 /// One thing that the kernel did not let a call do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct RefusalRecord {
     /// How sure.
-    pub kind: RefusalKind,
+    pub kind: RefusalKindRecord,
     /// The system call.
     pub syscall: String,
     /// Its decisive argument in words.
@@ -314,13 +315,13 @@ pub struct Refusal {
     pub count: u64,
 }
 
-/// What was decided of connections to one place.
+/// The proxy's decision on connections to one host and port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Connection {
+pub struct ConnectionRecord {
     /// Host and port, as the command named them.
     pub place: String,
-    /// What was decided.
-    pub decision: Passage,
+    /// The decision.
+    pub decision: PassageRecord,
     /// The address it was made to, or why it was not.
     pub detail: String,
     /// How often.
@@ -333,10 +334,10 @@ pub struct Connection {
     pub received: u64,
 }
 
-/// Whether a connection was made.
+/// The result of a connection attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Passage {
+pub enum PassageRecord {
     /// It was.
     Made,
     /// It was allowed, and could not be made.

@@ -1,4 +1,4 @@
-//! What can be wrong with the audit log, each with its place and in words. Found by [`crate::verify`].
+//! Faults of the audit log, each with its position and a text. Reported by [`crate::verify`].
 
 use super::FILE;
 use crate::{Digest, LineFault};
@@ -6,23 +6,23 @@ use crate::{Digest, LineFault};
 /// Something that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}line {line}: {kind}", file = prefix(file))]
-pub struct Fault {
+pub struct AuditFault {
     /// The file's name.
     pub file: String,
-    /// Where in it, counted from 1. Behind the last line for what is missing there.
+    /// Line number, counted from 1. For missing records, the number after the last line.
     pub line: u64,
-    /// What.
-    pub kind: FaultKind,
+    /// The kind of fault.
+    pub kind: AuditFaultKind,
 }
 
-/// The file is named where it is not the one that is written.
+/// The message names the file unless it is the current one.
 fn prefix(file: &str) -> String {
     if file == FILE { String::new() } else { format!("{file}, ") }
 }
 
-/// What can be wrong.
+/// The kinds of fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FaultKind {
+pub enum AuditFaultKind {
     /// The line's bytes changed.
     #[error("changed: {0}")]
     Changed(LineFault),
@@ -40,7 +40,7 @@ pub enum FaultKind {
          somebody may have cut the log and put this in, or the call that ran then has not ended"
     )]
     NotConfirmed {
-        /// The last that is said to be removed.
+        /// The last record that a removal claims.
         to: u64,
     },
     /// The line was put in: the chain goes past it.
@@ -57,7 +57,7 @@ pub enum FaultKind {
         /// The record of the log.
         record: u64,
     },
-    /// The line is another record than the one that a session journal saw in this place.
+    /// A session journal saw another record at this position.
     #[error("written anew: session {session} saw another record in this place")]
     Rewritten {
         /// The session.

@@ -1,5 +1,6 @@
-//! The files of the audit log: the one that is written, and those that were before it, named by their
-//! first record. The chain goes through all of them in that order. Used by who writes and who reads.
+//! The files of the audit log: the current one, and the earlier ones, each named by its first
+//! record. The chain continues through all of them in that order. Shared by the writer and the
+//! readers.
 
 use super::FILE;
 use crate::line::{LINE_CAP, seq_and_time};
@@ -9,8 +10,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What stands around the number of an earlier file's first record. The number has leading zeros, so
-/// that a listing by name is in the order of the chain.
+/// Prefix and suffix of an earlier file's name. The number of its first record has leading zeros,
+/// so that names sort in the order of the chain.
 const EARLIER: (&str, &str) = ("log-", ".jsonl");
 const DIGITS: usize = 12;
 
@@ -21,7 +22,7 @@ const TRIES: u32 = 100;
 /// A file that is written no more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Earlier {
-    /// What it is named by: the number of its first record.
+    /// The number of its first record, which is in its name.
     pub number: u64,
     pub path: PathBuf,
 }
@@ -43,8 +44,8 @@ pub(super) fn earlier(dir: &Path) -> io::Result<Vec<Earlier>> {
     Ok(found)
 }
 
-/// The earlier files and which one is written, to tell whether that changed. Between one and the next
-/// there may be none.
+/// The earlier files and the identity of the current one, for detecting a change. Between two files
+/// there may be no current one.
 pub(super) fn all(dir: &Path) -> io::Result<(Vec<Earlier>, Option<u64>)> {
     let current = match fs::metadata(dir.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -64,7 +65,7 @@ pub(super) fn place_of(current: &File, dir: &Path) -> io::Result<PathBuf> {
     let behind = newest.checked_add(1).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, "an earlier file has the last name there is")
     })?;
-    // Whether its first line is sound is a question for others.
+    // Does not check its first line.
     let number = first_of(current)?.map_or(behind, |(seq, _)| seq.max(behind));
     Ok(dir.join(format!("{}{number:0DIGITS$}{}", EARLIER.0, EARLIER.1)))
 }
@@ -76,10 +77,10 @@ pub(super) fn first_of(file: &File) -> io::Result<Option<(u64, u64)>> {
     Ok(seq_and_time(&front[..length]))
 }
 
-/// The lines of all files, in order. Each file is open from the beginning on, so that what a writer puts
-/// away or removes meanwhile is read all the same.
+/// The lines of all files, in order. Every file is opened at the start, so that files rotated or
+/// removed meanwhile are still read.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct AuditLines {
     left: VecDeque<(PathBuf, BufReader<File>)>,
     /// The file that is read.
     pub path: PathBuf,
@@ -87,7 +88,7 @@ pub(super) struct Lines {
     pub line: u64,
 }
 
-impl Lines {
+impl AuditLines {
     /// Opens all files of the log in this directory; a log that does not exist yet has none.
     pub(super) fn open(dir: &Path) -> io::Result<Self> {
         let current = dir.join(FILE);
@@ -95,7 +96,7 @@ impl Lines {
             let before = earlier(dir)?;
             let paths = before.iter().map(|file| &file.path).chain([&current]);
             let opened: Vec<_> = paths.map(|path| open(path)).collect::<io::Result<_>>()?;
-            // The same before and after: then none of them went from one name to another between.
+            // Equal before and after: no file was renamed in between.
             if earlier(dir)? != before {
                 continue;
             }
@@ -106,8 +107,8 @@ impl Lines {
         Err(io::Error::new(io::ErrorKind::Interrupted, "its files changed too often to be read"))
     }
 
-    /// The next whole line without its end. Half a line at a file's end is one that is just being written,
-    /// or was cut short.
+    /// The next whole line without its line end. Half a line at a file's end is being written, or a
+    /// crash cut it short.
     pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         while let Some((path, input)) = self.left.front_mut() {
             if self.path != *path {

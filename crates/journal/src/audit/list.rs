@@ -1,11 +1,13 @@
-//! Reads the audit log for people: call by call, filtered, or record by record. It believes what
-//! stands there; whether the log was tampered with is [`crate::verify`]'s question.
+//! Reads the audit log for people: call by call, filtered, or record by record. It trusts the log's
+//! content; [`crate::verify`] detects tampering.
 
-use super::files::Lines;
+use super::files::AuditLines;
 use super::retention::tells_of;
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
-use crate::{AuditEntry, AuditRecord, Decision, Digest, Head, LineFault, Outcome, bulk};
+use crate::{
+    AuditEntry, AuditRecord, ChainHead, DecisionRecord, Digest, LineFault, OutcomeRecord, spill,
+};
 use memchr::memmem;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,7 +32,7 @@ pub enum ListError {
         path: PathBuf,
         /// Counted from 1 in it.
         line: u64,
-        /// What is wrong.
+        /// The damage.
         #[source]
         fault: LineFault,
     },
@@ -41,7 +43,7 @@ pub enum ListError {
         path: PathBuf,
         /// Counted from 1.
         line: u64,
-        /// What is wrong.
+        /// The damage.
         source: serde_json::Error,
     },
     /// A long input is gone or changed.
@@ -51,7 +53,7 @@ pub enum ListError {
         path: PathBuf,
         /// Counted from 1.
         line: u64,
-        /// What is wrong.
+        /// The damage.
         source: BlobError,
     },
 }
@@ -60,7 +62,7 @@ pub enum ListError {
 /// of its own, and the next is read; an error of a file ends it.
 #[derive(Debug)]
 pub struct AuditReader {
-    lines: Lines,
+    lines: AuditLines,
     scripts: Blobs,
     dir: PathBuf,
 }
@@ -71,7 +73,7 @@ pub struct AuditReader {
 /// Where it may not be read.
 pub fn entries(dir: &Path) -> Result<AuditReader, ListError> {
     let lines =
-        Lines::open(dir).map_err(|source| ListError::Io { path: dir.join(FILE), source })?;
+        AuditLines::open(dir).map_err(|source| ListError::Io { path: dir.join(FILE), source })?;
     Ok(AuditReader { lines, scripts: Blobs::at(dir.join(SCRIPTS)), dir: dir.to_owned() })
 }
 
@@ -83,24 +85,24 @@ pub fn script(dir: &Path, digest: Digest) -> Result<String, BlobError> {
     Blobs::at(dir.join(SCRIPTS)).get(digest)
 }
 
-/// What the log has of a call.
+/// The records of one call.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct CallRecords {
     /// Its decision.
     pub decided: bool,
-    /// Whether its network was to be an allow-list.
+    /// True if its network was an allow-list.
     pub listed: bool,
     /// Where it says that it ended.
-    pub end: Option<Head>,
+    pub end: Option<ChainHead>,
 }
 
-/// What the log in this directory says of a call. Looks at the lines that name the session only.
+/// The records of a call in this directory's log. Parses only lines that contain the session's ID.
 ///
 /// # Errors
 /// Where the log may not be read. A damaged line says nothing.
-pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<Told, ListError> {
+pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<CallRecords, ListError> {
     let AuditReader { mut lines, .. } = entries(dir)?;
-    let mut told = Told::default();
+    let mut told = CallRecords::default();
     let named = format!(r#""session":{}"#, Value::from(session));
     loop {
         let line = lines.next();
@@ -121,7 +123,7 @@ pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<Told, List
                 requested.and_then(|policy| policy.get("network")) == Some(&"allow".into());
         }
         if is("event", "ended".into()) {
-            told.end = Some(Head { seq: link.seq, hash: link.hash });
+            told.end = Some(ChainHead { seq: link.seq, hash: link.hash });
             return Ok(told);
         }
     }
@@ -136,7 +138,7 @@ impl AuditReader {
             Ok(link) => link,
             Err(fault) => return Err(ListError::Damaged { path, line, fault }),
         };
-        if let Err(source) = bulk::take_in(&mut link.fields, |digest| self.scripts.get(digest)) {
+        if let Err(source) = spill::take_in(&mut link.fields, |digest| self.scripts.get(digest)) {
             let told = source.is_gone().then(|| tells_of(&self.dir, link.seq)).transpose();
             return match told {
                 Ok(Some(true)) => Ok(None),
@@ -174,32 +176,32 @@ impl Iterator for AuditReader {
     }
 }
 
-/// Which calls to list. What is absent does not filter.
+/// Selects calls. An absent field does not filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct CallFilter {
     /// The beginning of the session's name.
     pub session: Option<String>,
     /// The call's number in its session.
     pub call: Option<u32>,
     /// The tool's name.
     pub tool: Option<String>,
-    /// All, or those that were refused something.
-    pub which: Which,
+    /// All calls, or only refused ones.
+    pub which: WithRefusals,
     /// Those decided at or after this time, in milliseconds of Unix time.
     pub since: Option<u64>,
 }
 
-/// Whether calls are listed that were refused nothing.
+/// Selection by refusals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Which {
+pub enum WithRefusals {
     /// All.
     #[default]
     All,
-    /// Those that were refused as a whole, or in part by the kernel.
+    /// Calls that were denied, or that the kernel refused something.
     Denied,
 }
 
-/// What the log holds about one call.
+/// The log's records of one call, merged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditedCall {
     /// The session.
@@ -214,7 +216,7 @@ pub struct AuditedCall {
 ///
 /// # Errors
 /// The first record that cannot be read.
-pub fn calls(dir: &Path, filter: &Filter) -> Result<Vec<AuditedCall>, ListError> {
+pub fn calls(dir: &Path, filter: &CallFilter) -> Result<Vec<AuditedCall>, ListError> {
     let mut found: Vec<AuditedCall> = Vec::new();
     let mut places = BTreeMap::new();
     for entry in entries(dir)? {
@@ -234,7 +236,7 @@ pub fn calls(dir: &Path, filter: &Filter) -> Result<Vec<AuditedCall>, ListError>
     Ok(found)
 }
 
-impl Filter {
+impl CallFilter {
     fn names(&self, session: &str, call: u32) -> bool {
         self.session.as_deref().is_none_or(|beginning| session.starts_with(beginning))
             && self.call.is_none_or(|number| number == call)
@@ -244,8 +246,8 @@ impl Filter {
         self.tool.as_deref().is_none_or(|tool| call.tool() == Some(tool))
             && self.since.is_none_or(|since| call.entries[0].time >= since)
             && match self.which {
-                Which::All => true,
-                Which::Denied => call.refused(),
+                WithRefusals::All => true,
+                WithRefusals::Denied => call.refused(),
             }
     }
 }
@@ -261,18 +263,20 @@ impl AuditedCall {
         })
     }
 
-    /// Whether it was refused as a whole, or something of it by the kernel.
+    /// True if it was denied, or the kernel refused it something.
     #[must_use]
     pub fn refused(&self) -> bool {
         self.entries.iter().any(|entry| match &entry.record {
-            AuditRecord::Decided(decided) => decided.decision != Decision::Allowed,
+            AuditRecord::Decided(decided) => decided.decision != DecisionRecord::Allowed,
             AuditRecord::Ended(ended) => {
                 !ended.refusals.is_empty()
                     || ended.refusals_uncounted > 0
                     || !ended.tampered.is_empty()
                     || matches!(
                         ended.outcome,
-                        Outcome::Denied | Outcome::Refused { .. } | Outcome::Confined { .. }
+                        OutcomeRecord::Denied
+                            | OutcomeRecord::Refused { .. }
+                            | OutcomeRecord::Confined { .. }
                     )
             }
             AuditRecord::Removed(_) | AuditRecord::Unknown(_) => false,

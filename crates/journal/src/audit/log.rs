@@ -1,6 +1,7 @@
-//! Appends to the audit log. Several processes may: each append takes the log's lock and goes on
-//! from the head it finds. A file that is full is put away under its own lock by one rename, and whoever
-//! comes next makes the next: at no moment is there less than all records, or more than one way on.
+//! Appends to the audit log. Several processes may append: each append takes the log's lock and
+//! continues from the current head. A full file is rotated by one rename under its own lock; the
+//! next writer creates the new file. So all records exist at every moment, and the chain never
+//! forks.
 
 mod reopen;
 
@@ -8,7 +9,7 @@ use super::list::{ListError, told_of};
 use super::retention::{self, Retention};
 use super::{FILE, SCRIPTS, chain, files};
 use crate::blobs::{BlobError, Blobs};
-use crate::{AuditRecord, Decided, Digest, Ended, Head, LineFault, bulk, disk};
+use crate::{AuditRecord, ChainHead, DecidedRecord, Digest, EndedRecord, LineFault, disk, spill};
 use serde_json::{Map, Value};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -50,11 +51,12 @@ pub enum AuditError {
     Damaged {
         /// The log.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         #[source]
         fault: LineFault,
     },
-    /// Records this process wrote are gone: somebody cut, replaced or removed the file.
+    /// Records that this process wrote are missing: another process cut, replaced or removed the
+    /// file.
     #[error(
         "the audit log {path} has lost records since this process wrote to it; see `agentd audit \
          verify`, then start again"
@@ -77,12 +79,12 @@ pub enum AuditError {
     /// A script or long input could not be kept.
     #[error("a script could not be kept for the audit log")]
     Script(#[from] BlobError),
-    /// What it holds already could not be read.
+    /// The existing log could not be read.
     #[error("cannot search the audit log {path}")]
     Search {
         /// The log.
         path: PathBuf,
-        /// What was in the way.
+        /// The obstacle.
         source: ListError,
     },
     /// The line could not be written.
@@ -110,7 +112,7 @@ pub struct Audit {
     path: PathBuf,
     dir: PathBuf,
     scripts: Blobs,
-    head: Head,
+    head: ChainHead,
     /// The file's length when `head` was its last record.
     length: u64,
     /// When its first record was written.
@@ -118,26 +120,26 @@ pub struct Audit {
     /// Bytes of texts that its records of this process name.
     beside: u64,
     retention: Retention,
-    /// A file was put away since the oldest were last looked at.
+    /// A file was rotated since the last removal of old files.
     is_grown: bool,
     /// The length up to which the disk has confirmed the file.
     confirmed: u64,
     /// Why nothing more is taken.
-    closed: Option<Closed>,
+    closed: Option<ClosedLog>,
 }
 
 /// Why the log takes no more records.
 #[derive(Debug)]
-struct Closed {
+struct ClosedLog {
     /// The first failure, in words.
     cause: String,
-    /// What can end it.
-    remedy: Remedy,
+    /// The way to reopen it.
+    remedy: Reopening,
 }
 
-/// What can end the closing of a log.
+/// The way to reopen a closed log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Remedy {
+enum Reopening {
     /// The disk failed or was full: [`Audit::reopen`] tries again.
     Disk,
     /// Records are damaged or gone: only a person can judge that.
@@ -166,7 +168,7 @@ impl Audit {
             path,
             dir: dir.to_owned(),
             scripts: Blobs::at(dir.join(SCRIPTS)),
-            head: Head::EMPTY,
+            head: ChainHead::EMPTY,
             length: 0,
             since: None,
             beside: 0,
@@ -182,8 +184,7 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Keeps a script as a file of its own, and returns what names it in a record. When this
-    /// returns, it is on disk.
+    /// Stores a script as a file and returns the digest that records refer to. Durable on return.
     ///
     /// # Errors
     /// Where it cannot be written. Nothing more is taken then.
@@ -199,12 +200,13 @@ impl Audit {
     ///
     /// # Errors
     /// See [`AuditError`]. Nothing more is taken then, unless the lock was the reason.
-    pub fn append(&mut self, record: &AuditRecord) -> Result<Head, AuditError> {
+    pub fn append(&mut self, record: &AuditRecord) -> Result<ChainHead, AuditError> {
         self.check_open()?;
         let mut fields = record.to_fields()?;
         loop {
-            // What is said of a removal counts once a session has seen a later record, which it does as
-            // a call ends: said at its beginning, it would look like damage for as long as the call runs.
+            // A removal counts once a session has seen a later record, which happens at a call's
+            // end. A removal recorded at a call's start would look like damage while that call
+            // runs.
             if self.is_grown && matches!(record, AuditRecord::Ended(_)) {
                 self.remove_oldest()?;
                 self.is_grown = false;
@@ -214,7 +216,7 @@ impl Audit {
                 if audit.is_full() {
                     return audit.put_away().map(|()| None).map_err(|error| audit.close(error));
                 }
-                let put_out = bulk::put_out(&mut fields, &audit.scripts);
+                let put_out = spill::put_out(&mut fields, &audit.scripts);
                 put_out.map_err(|error| audit.close(error.into()))?;
                 audit.write(&fields).map(Some)
             })?;
@@ -226,7 +228,7 @@ impl Audit {
     }
 
     /// Writes the line of a record behind the head. Under the lock.
-    fn write(&mut self, fields: &Map<String, Value>) -> Result<Head, AuditError> {
+    fn write(&mut self, fields: &Map<String, Value>) -> Result<ChainHead, AuditError> {
         let (line, head) = chain::seal(self.head, disk::now(), fields)
             .map_err(|fault| self.close(AuditError::Damaged { path: self.path.clone(), fault }))?;
         if let Err(source) = self.file.write_all(line.as_bytes()) {
@@ -236,7 +238,7 @@ impl Audit {
         }
         self.head = head;
         self.length += line.len() as u64;
-        let texts = bulk::references(fields);
+        let texts = spill::references(fields);
         self.beside += texts.into_iter().filter_map(|(_, bytes)| bytes).sum::<u64>();
         Ok(head)
     }
@@ -247,8 +249,9 @@ impl Audit {
         })
     }
 
-    /// Puts the file away, so that the next to come makes a new one. Everything in it is durable before.
-    /// Under its lock, which whoever waits for finds to be the lock of no current file.
+    /// Rotates the file, so that the next writer creates a new one. All of its records are durable
+    /// before. It stays locked: a writer that waits for this lock then finds that the file is no
+    /// longer current.
     fn put_away(&mut self) -> Result<(), AuditError> {
         let put = self.file.sync_data().and_then(|()| {
             fs::rename(&self.path, files::place_of(&self.file, &self.dir)?)?;
@@ -257,9 +260,10 @@ impl Audit {
         put.map_err(|source| AuditError::Write { path: self.path.clone(), source })
     }
 
-    /// Removes the oldest files as the bounds say. The record of it is durable before, so that a death
-    /// between leaves a file that the log says is removed, and the next time takes it. What cannot be
-    /// read or removed stays: too much is kept rather than too little.
+    /// Removes the oldest files by the retention bounds. The record of a removal is durable before
+    /// the removal itself, so that a crash in between leaves a file that the log already counts as
+    /// removed; the next run removes it. Files that cannot be read or removed stay: the log keeps
+    /// too much rather than too little.
     fn remove_oldest(&mut self) -> Result<(), AuditError> {
         self.locked(Self::catch_up).map_err(|error| self.close(error))?;
         let bounds = self.retention;
@@ -285,7 +289,7 @@ impl Audit {
     ///
     /// # Errors
     /// Where the disk does not confirm it. Nothing more is taken then.
-    pub fn sync(&mut self) -> Result<Head, AuditError> {
+    pub fn sync(&mut self) -> Result<ChainHead, AuditError> {
         self.check_open()?;
         self.file.sync_data().map_err(|source| {
             let path = self.path.clone();
@@ -295,14 +299,18 @@ impl Audit {
         Ok(self.head)
     }
 
-    /// Appends what is known of a lost call, its decision and its end, as far as the log does not
-    /// have it: whoever wrote it may have died before anything else knew of it. Returns the place of
-    /// the end, which is durable after [`Audit::sync`]. What the end says of lost connections counts where
-    /// the network was decided to be an allow-list, and is left out elsewhere.
+    /// Appends the missing records of a lost call, its verdict and its outcome: their writer may
+    /// have died before any other record of them. Returns the position of the outcome, durable
+    /// after [`Audit::sync`]. The outcome's note on lost connections is written only if the verdict
+    /// asked for an allow-list.
     ///
     /// # Errors
     /// As [`Audit::append`], and where the log cannot be searched.
-    pub fn append_lost(&mut self, decided: Decided, mut ended: Ended) -> Result<Head, AuditError> {
+    pub fn append_lost(
+        &mut self,
+        decided: DecidedRecord,
+        mut ended: EndedRecord,
+    ) -> Result<ChainHead, AuditError> {
         let told = told_of(&self.dir, &ended.session, ended.call);
         let told = told.map_err(|source| AuditError::Search { path: self.path.clone(), source })?;
         if let Some(end) = told.end {
@@ -317,7 +325,7 @@ impl Audit {
 
     /// The last record that this process knows of.
     #[must_use]
-    pub fn head(&self) -> Head {
+    pub fn head(&self) -> ChainHead {
         self.head
     }
 
@@ -392,10 +400,10 @@ impl Audit {
     }
 
     /// The last record of the files before this one.
-    fn last_of_earlier(&self) -> Result<Head, AuditError> {
+    fn last_of_earlier(&self) -> Result<ChainHead, AuditError> {
         let cannot_read = |source| AuditError::Open { path: self.path.clone(), source };
         let Some(newest) = files::earlier(&self.dir).map_err(cannot_read)?.pop() else {
-            return Ok(Head::EMPTY);
+            return Ok(ChainHead::EMPTY);
         };
         let read = File::open(&newest.path).and_then(|file| {
             let length = file.metadata()?.len();
@@ -407,7 +415,7 @@ impl Audit {
 
     /// The last record of a file of this length, half a line behind it set aside; and the length
     /// without that half.
-    fn last_record(&self, length: u64) -> Result<(Head, u64), AuditError> {
+    fn last_record(&self, length: u64) -> Result<(ChainHead, u64), AuditError> {
         let cannot_read = |source| AuditError::Open { path: self.path.clone(), source };
         let (mut start, mut line) = last_line(&self.file, length).map_err(cannot_read)?;
         let mut end = length;
@@ -417,7 +425,7 @@ impl Audit {
             line.push(b'\n');
             end += 1;
         } else if line.last() != Some(&b'\n') {
-            // Under the lock nobody is writing: its writer is dead.
+            // The lock is held, so the writer of this half line is dead.
             disk::set_aside(&self.file, start, &self.dir, "log").map_err(cannot_read)?;
             end = start;
             (start, line) = last_line(&self.file, end).map_err(cannot_read)?;
@@ -433,7 +441,7 @@ impl Audit {
     fn check_open(&self) -> Result<(), AuditError> {
         match &self.closed {
             None => Ok(()),
-            Some(Closed { cause, .. }) => {
+            Some(ClosedLog { cause, .. }) => {
                 Err(AuditError::Closed { path: self.path.clone(), cause: cause.clone() })
             }
         }
@@ -442,7 +450,7 @@ impl Audit {
     /// Takes nothing more from now on.
     fn close(&mut self, error: AuditError) -> AuditError {
         let remedy = match error {
-            AuditError::Damaged { .. } | AuditError::Cut { .. } => Remedy::Person,
+            AuditError::Damaged { .. } | AuditError::Cut { .. } => Reopening::Person,
             AuditError::Open { .. }
             | AuditError::Lock { .. }
             | AuditError::Closed { .. }
@@ -450,14 +458,14 @@ impl Audit {
             | AuditError::Script(_)
             | AuditError::Search { .. }
             | AuditError::Write { .. }
-            | AuditError::Sync { .. } => Remedy::Disk,
+            | AuditError::Sync { .. } => Reopening::Disk,
         };
-        self.closed = Some(Closed { cause: disk::with_causes(&error), remedy });
+        self.closed = Some(ClosedLog { cause: disk::with_causes(&error), remedy });
         error
     }
 }
 
-/// The file that is written, made where there is none.
+/// The current file, created if absent.
 fn current(dir: &Path) -> io::Result<File> {
     let path = dir.join(FILE);
     disk::ensure_dir(dir)?;
@@ -486,9 +494,9 @@ fn made_or_opened(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::TimedOut, "others put it away again and again"))
 }
 
-fn head_of(line: &[u8]) -> Result<Head, LineFault> {
+fn head_of(line: &[u8]) -> Result<ChainHead, LineFault> {
     let link = chain::open(line.strip_suffix(b"\n").unwrap_or(line))?;
-    Ok(Head { seq: link.seq, hash: link.hash })
+    Ok(ChainHead { seq: link.seq, hash: link.hash })
 }
 
 /// Where the last line of the first `length` bytes begins, and its bytes with its line end, if it
@@ -505,7 +513,7 @@ pub(super) fn last_line(mut file: &File, length: u64) -> io::Result<(u64, Vec<u8
         file.read_exact(&mut chunk)?;
         chunk.append(&mut tail);
         tail = chunk;
-        // The line end of the last line is no end of the line before it.
+        // The last line's end does not count as the end of the line before it.
         let searched = &tail[..tail.len() - 1];
         if let Some(position) = searched.iter().rposition(|byte| *byte == b'\n') {
             let line = tail.split_off(position + 1);

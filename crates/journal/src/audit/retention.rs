@@ -1,10 +1,11 @@
-//! How much of the audit log is kept: when its file is put away and the next begun, and when the oldest
-//! is removed with the texts that it alone names. What is removed is said in the log before it is done.
+//! Retention of the audit log: when the current file is rotated, and when the oldest file is
+//! removed, with the scripts that only its records refer to. The log records each removal before it
+//! happens.
 
-use super::files::{self, Earlier, Lines};
+use super::files::{self, AuditLines, Earlier};
 use super::{FILE, SCRIPTS, chain, log};
 use crate::blobs::Blobs;
-use crate::{Bound, Digest, LineFault, Removed, bulk};
+use crate::{Digest, LineFault, RemovedRecord, RetentionBound, spill};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -23,13 +24,13 @@ pub struct Retention {
     pub file_age: Duration,
     /// The oldest file goes where all files and texts together are longer.
     pub all_bytes: u64,
-    /// And where all records of it are older. A log that says it removed some earlier for their age is
-    /// no whole one to [`crate::verify`].
+    /// Also requires that all its records are older. [`crate::verify`] rejects a log that claims to
+    /// have removed newer records for their age.
     pub age: Duration,
 }
 
 impl Default for Retention {
-    /// Thousands of calls a file, some hundred thousand in all, and a year and a month of them.
+    /// Thousands of calls a file, some hundred thousand in total, kept for one year and one month.
     fn default() -> Self {
         let day = Duration::from_secs(86_400);
         Self { file_bytes: 16 << 20, file_age: day * 30, all_bytes: 1 << 30, age: day * 400 }
@@ -37,7 +38,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Whether a file of this length, whose first record is so old, is put away.
+    /// True if a file of this length, with a first record of this age, must be rotated.
     pub(super) fn is_full(&self, bytes: u64, since: u64, now: u64) -> bool {
         bytes >= self.file_bytes || older(since, now, self.file_age)
     }
@@ -53,7 +54,7 @@ pub(super) fn oldest(
     dir: &Path,
     retention: &Retention,
     now: u64,
-) -> io::Result<Option<(Earlier, Removed)>> {
+) -> io::Result<Option<(Earlier, RemovedRecord)>> {
     let mut earlier = files::earlier(dir)?.into_iter();
     let Some(oldest) = earlier.next() else { return Ok(None) };
     let next = earlier.next().map_or_else(|| dir.join(FILE), |file| file.path);
@@ -61,8 +62,8 @@ pub(super) fn oldest(
     let ends = (files::first_of(&file)?, files::first_of(&File::open(&next)?)?);
     let (Some((from, _)), Some((_, before))) = ends else { return Ok(None) };
     let bound = match (bytes(dir)? > retention.all_bytes, older(before, now, retention.age)) {
-        (true, _) => Bound::Size,
-        (false, true) => Bound::Age,
+        (true, _) => RetentionBound::Size,
+        (false, true) => RetentionBound::Age,
         (false, false) => return Ok(None),
     };
     let last = log::last_line(&file, file.metadata()?.len())?.1;
@@ -70,11 +71,11 @@ pub(super) fn oldest(
     BufReader::new(File::open(&next)?).read_until(b'\n', &mut first)?;
     let (Ok(last), Ok(first)) = (link(&last), link(&first)) else { return Ok(None) };
     let meets = first.prev == last.hash && first.seq == last.seq + 1;
-    let removed = Removed { from, to: last.seq, to_hash: last.hash, before, bound };
+    let removed = RemovedRecord { from, to: last.seq, to_hash: last.hash, before, bound };
     Ok(meets.then_some((oldest, removed)))
 }
 
-fn link(line: &[u8]) -> Result<chain::Link, LineFault> {
+fn link(line: &[u8]) -> Result<chain::ChainLine, LineFault> {
     chain::open(line.strip_suffix(b"\n").unwrap_or(line))
 }
 
@@ -87,7 +88,7 @@ fn bytes(dir: &Path) -> io::Result<u64> {
             listing => listing?,
         };
         for entry in listing {
-            // One that is gone by now needs no room.
+            // A file that is gone already takes no space.
             sum +=
                 entry?.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 });
         }
@@ -98,7 +99,7 @@ fn bytes(dir: &Path) -> io::Result<u64> {
 /// The texts that this file, the oldest, names and no other does.
 pub(super) fn texts_of(dir: &Path, doomed: &Earlier) -> io::Result<BTreeSet<Digest>> {
     let mut texts = BTreeSet::new();
-    let mut lines = Lines::open(dir)?;
+    let mut lines = AuditLines::open(dir)?;
     while let Some(line) = lines.next()? {
         let is_doomed = lines.path == doomed.path;
         if !is_doomed && texts.is_empty() {
@@ -113,7 +114,7 @@ pub(super) fn texts_of(dir: &Path, doomed: &Earlier) -> io::Result<BTreeSet<Dige
                 texts.remove(text);
             }),
             (Err(_), true) => {}
-            // A damaged line may have named whatever its bytes hold.
+            // A damaged line may have referred to any digest among its bytes.
             (Err(_), false) => texts
                 .retain(|text| memchr::memmem::find(&line, text.to_string().as_bytes()).is_none()),
         }
@@ -122,17 +123,21 @@ pub(super) fn texts_of(dir: &Path, doomed: &Earlier) -> io::Result<BTreeSet<Dige
 }
 
 fn may_name_a_text(line: &[u8]) -> bool {
-    bulk::may_refer(line) || memchr::memmem::find(line, br#""script":"#).is_some()
+    spill::may_refer(line) || memchr::memmem::find(line, br#""script":"#).is_some()
 }
 
 /// The texts that a record names.
-pub(super) fn named(link: &chain::Link) -> Vec<Digest> {
+pub(super) fn named(link: &chain::ChainLine) -> Vec<Digest> {
     let script = link.fields.get("script").and_then(serde_json::Value::as_str);
     let script = script.and_then(|digest| digest.parse().ok());
-    script.into_iter().chain(bulk::references(&link.fields).into_iter().map(|(it, _)| it)).collect()
+    script
+        .into_iter()
+        .chain(spill::references(&link.fields).into_iter().map(|(it, _)| it))
+        .collect()
 }
 
-/// Removes these texts and the file. Under the log's lock, so that nobody names one of them meanwhile.
+/// Removes these scripts and the file. The log's lock is held, so that no new record refers to one
+/// of them meanwhile.
 pub(super) fn remove(dir: &Path, doomed: &Earlier, texts: &BTreeSet<Digest>) -> io::Result<()> {
     let kept = Blobs::at(dir.join(SCRIPTS));
     for text in texts {
@@ -144,9 +149,9 @@ pub(super) fn remove(dir: &Path, doomed: &Earlier, texts: &BTreeSet<Digest>) -> 
     }
 }
 
-/// Whether the log says, in a record behind it, that this record was removed.
+/// True if a later record says that this record was removed.
 pub(super) fn tells_of(dir: &Path, seq: u64) -> io::Result<bool> {
-    let mut lines = Lines::open(dir)?;
+    let mut lines = AuditLines::open(dir)?;
     while let Some(line) = lines.next()? {
         if removal(&line).is_some_and(|(by, removed)| (seq..by).contains(&removed.to)) {
             return Ok(true);
@@ -155,15 +160,15 @@ pub(super) fn tells_of(dir: &Path, seq: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// What was removed, if this line is about that; and its own number.
-fn removal(line: &[u8]) -> Option<(u64, Removed)> {
+/// The removal that this line records, if any, with the line's own number.
+fn removal(line: &[u8]) -> Option<(u64, RemovedRecord)> {
     memchr::memmem::find(line, br#""event":"removed""#)?;
     let link = chain::open(line).ok()?;
     Some((link.seq, removal_of(&link)?))
 }
 
-/// What was removed, if this record is about that.
-pub(super) fn removal_of(link: &chain::Link) -> Option<Removed> {
+/// The removal that this record describes, if any.
+pub(super) fn removal_of(link: &chain::ChainLine) -> Option<RemovedRecord> {
     let is_removal =
         link.fields.get("event").and_then(serde_json::Value::as_str) == Some("removed");
     let fields = serde_json::Value::Object(link.fields.clone());

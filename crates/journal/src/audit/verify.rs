@@ -1,19 +1,18 @@
-//! Proves that the audit log is what was written, or names the lines where it is not.
+//! Proves that the audit log is unchanged since it was written, or names the damaged lines.
 //!
-//! The chain alone finds what was changed, removed or put in by somebody who did not compute all
-//! hashes anew, from one file to the next. The anchors in the session journals find the rest: a log cut
-//! at its end, and a chain that was written anew. A log whose oldest records were removed by its bounds
-//! says so itself, and names the record behind which it begins by its hash. Anybody could write such a
-//! line behind what is left of a log that they cut; so it counts where an anchor at or behind it shows
-//! that it was there when a call ended. Where no session has an anchor, none can show that, and the
-//! chain is all there is.
+//! The hash chain, across all files, reveals lines that were changed, removed or inserted by a
+//! writer who did not recompute all later hashes. The anchors in the session journals reveal the
+//! rest: a log cut at its end, and a chain that was recomputed. If the retention bounds removed the
+//! oldest records, a record in the log says so and gives the hash of the last removed one. An
+//! attacker could append such a record after cutting the log; so it counts only if an anchor at or
+//! after it shows that it existed when a call ended. Without any anchor, only the chain is checked.
 
-use super::fault::{Fault, FaultKind};
-use super::files::{self, Lines};
+use super::fault::{AuditFault, AuditFaultKind};
+use super::files::{self, AuditLines};
 use super::retention::{Retention, named, older, removal_of};
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::Blobs;
-use crate::{Anchor, Bound, Digest, Head, Removed};
+use crate::{ChainAnchor, ChainHead, Digest, RemovedRecord, RetentionBound};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,27 +21,27 @@ use std::path::{Path, PathBuf};
 /// thousands of calls.
 const TRIES: u32 = 20;
 
-/// What was found.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     /// Lines read.
     pub lines: u64,
-    /// What was removed from its beginning by its bounds, where it says so and begins there. An anchor
-    /// confirms that, unless there are none at all.
-    pub removed: Option<Removed>,
+    /// Records that the retention bounds removed from the start, if the log says so and begins
+    /// there. An anchor confirms the claim, unless there are no anchors at all.
+    pub removed: Option<RemovedRecord>,
     /// Anchors compared with the record that they saw. Those of records that were removed are not.
     pub anchors: usize,
     /// Scripts and long inputs compared with their digests.
     pub texts: u64,
     /// The last record.
-    pub head: Head,
+    pub head: ChainHead,
     /// Everything that is not as it was written, in the order of the lines; empty for a log that
     /// is whole.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<AuditFault>,
 }
 
 impl Verification {
-    /// Whether the log is what was written.
+    /// True if the log is unchanged since it was written.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.faults.is_empty()
@@ -60,13 +59,13 @@ pub struct VerifyError {
     pub source: io::Error,
 }
 
-/// Verifies the log in this directory against these anchors (see [`crate::anchors`]). A log that
-/// does not exist is an empty one: whole, unless an anchor speaks of it. Half a line at the end is
-/// no fault: it is being written, or a crash cut it short before it counted.
+/// Verifies this directory's log against these anchors (see [`crate::anchors`]). A missing log
+/// counts as empty: valid unless an anchor refers to it. Half a line at the end is no fault: it is
+/// being written, or a crash cut it short before it counted.
 ///
 /// # Errors
 /// Where the log cannot be read.
-pub fn verify(dir: &Path, anchors: &[Anchor]) -> Result<Verification, VerifyError> {
+pub fn verify(dir: &Path, anchors: &[ChainAnchor]) -> Result<Verification, VerifyError> {
     verify_bounded(dir, anchors, Retention::default())
 }
 
@@ -76,7 +75,7 @@ pub fn verify(dir: &Path, anchors: &[Anchor]) -> Result<Verification, VerifyErro
 /// As [`verify`].
 pub fn verify_bounded(
     dir: &Path,
-    anchors: &[Anchor],
+    anchors: &[ChainAnchor],
     retention: Retention,
 ) -> Result<Verification, VerifyError> {
     let listed = || files::all(dir).map_err(|source| VerifyError { path: dir.to_owned(), source });
@@ -84,9 +83,10 @@ pub fn verify_bounded(
     loop {
         let before = listed()?;
         let found = once(dir, anchors, retention)?;
-        // A text may have been removed as a file was that is said in one that was not there yet.
+        // Retention may have deleted a blob between the two reads; a log file created since then
+        // records it.
         let without_text =
-            found.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Text { .. }));
+            found.faults.iter().any(|fault| matches!(fault.kind, AuditFaultKind::Text { .. }));
         if !without_text || tries == TRIES || listed()? == before {
             return Ok(found);
         }
@@ -94,10 +94,14 @@ pub fn verify_bounded(
     }
 }
 
-fn once(dir: &Path, anchors: &[Anchor], retention: Retention) -> Result<Verification, VerifyError> {
-    let mut walk = Walk::new(anchors, Blobs::at(dir.join(SCRIPTS)), retention);
+fn once(
+    dir: &Path,
+    anchors: &[ChainAnchor],
+    retention: Retention,
+) -> Result<Verification, VerifyError> {
+    let mut walk = Verifier::new(anchors, Blobs::at(dir.join(SCRIPTS)), retention);
     let failed = |path: &Path, source| VerifyError { path: path.to_owned(), source };
-    let mut lines = Lines::open(dir).map_err(|source| failed(&dir.join(FILE), source))?;
+    let mut lines = AuditLines::open(dir).map_err(|source| failed(&dir.join(FILE), source))?;
     while let Some(text) = lines.next().map_err(|source| failed(&lines.path, source))? {
         walk.line(&lines.path, &text);
     }
@@ -105,7 +109,7 @@ fn once(dir: &Path, anchors: &[Anchor], retention: Retention) -> Result<Verifica
 }
 
 /// The first record, if it is not the first of all.
-struct Beginning {
+struct FirstRecord {
     /// Its line, counted over all files.
     line: u64,
     seq: u64,
@@ -116,62 +120,67 @@ struct Beginning {
 }
 
 /// A record that tells of a removal.
-struct Told {
+struct RemovalClaim {
     /// Its line, counted over all files.
     line: u64,
     seq: u64,
     time: u64,
-    removed: Removed,
-    /// Whether the last record that it says is removed was still there, as it names it.
+    removed: RemovedRecord,
+    /// True if the last record of the claimed removal still existed, with the claimed hash.
     is_seen: bool,
 }
 
-impl Beginning {
-    /// Whether this is the line that such a removal leaves as the first.
-    fn follows(&self, Told { time, removed, .. }: &Told, retention: Retention) -> bool {
+impl FirstRecord {
+    /// True if this line is the first one after such a removal.
+    fn follows(
+        &self,
+        RemovalClaim { time, removed, .. }: &RemovalClaim,
+        retention: Retention,
+    ) -> bool {
         // Files are removed as a whole.
         self.line == 1
             && removed.to.checked_add(1) == Some(self.seq)
             && removed.to_hash == self.prev
             && removed.before == self.time
             && match removed.bound {
-                Bound::Size => true,
-                Bound::Age => older(removed.before, *time, retention.age),
+                RetentionBound::Size => true,
+                RetentionBound::Age => older(removed.before, *time, retention.age),
             }
     }
 }
 
 /// The state between two lines. Lines are counted over all files.
-struct Walk<'a> {
+struct Verifier<'a> {
     scripts: Blobs,
     retention: Retention,
     /// By number of the record they saw, those not yet met.
-    anchors: HashMap<u64, Vec<&'a Anchor>>,
-    /// How many were compared, and the highest record that one of them saw as it is; none where there
-    /// are no anchors.
+    anchors: HashMap<u64, Vec<&'a ChainAnchor>>,
+    /// Number of anchors compared, and the highest record that an anchor confirms; none without
+    /// anchors.
     compared: usize,
     confirmed: Option<u64>,
-    /// Name and last line of the files before the one that is read, and that one's name.
+    /// Name and last line of the files before the current one, and its own name.
     files: Vec<(String, u64)>,
     file: String,
     lines: u64,
     texts: u64,
     /// The last record the chain stands at.
-    head: Head,
-    /// Whether the line before was unreadable, so that the next cannot be blamed for its hash.
+    head: ChainHead,
+    /// The line before was unreadable, so a mismatch of the next line's hash is not that line's
+    /// fault.
     broken: bool,
-    /// Line and number of each good record by its hash, to tell what was put in.
+    /// Line and number of each valid record by its hash, for recognizing insertions.
     places: HashMap<Digest, (u64, u64)>,
-    beginning: Option<Beginning>,
-    told: Vec<Told>,
+    beginning: Option<FirstRecord>,
+    told: Vec<RemovalClaim>,
     /// Line, number and text of records whose text is gone.
     without_text: Vec<(u64, u64, Digest)>,
-    faults: Vec<(u64, FaultKind)>,
+    faults: Vec<(u64, AuditFaultKind)>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(all: &'a [Anchor], scripts: Blobs, retention: Retention) -> Self {
-        let mut anchors: HashMap<u64, Vec<&Anchor>> = HashMap::new();
+impl<'a> Verifier<'a> {
+    fn new(all: &'a [ChainAnchor], scripts: Blobs, retention: Retention) -> Self {
+        let mut anchors: HashMap<u64, Vec<&ChainAnchor>> = HashMap::new();
         for anchor in all.iter().filter(|anchor| anchor.head.seq > 0) {
             anchors.entry(anchor.head.seq).or_default().push(anchor);
         }
@@ -185,7 +194,7 @@ impl<'a> Walk<'a> {
             file: FILE.to_owned(),
             lines: 0,
             texts: 0,
-            head: Head::EMPTY,
+            head: ChainHead::EMPTY,
             broken: false,
             places: HashMap::from([(Digest::NONE, (0, 0))]),
             beginning: None,
@@ -205,9 +214,9 @@ impl<'a> Walk<'a> {
         let link = match chain::open(text) {
             Ok(link) => link,
             Err(fault) => {
-                self.fault(self.lines, FaultKind::Changed(fault));
+                self.fault(self.lines, AuditFaultKind::Changed(fault));
                 self.broken = true;
-                // It stands for one record, whatever it was.
+                // It counts as one record, whatever its content.
                 self.head.seq = self.head.seq.saturating_add(1);
                 return;
             }
@@ -221,46 +230,46 @@ impl<'a> Walk<'a> {
                 self.confirmed = self.confirmed.max(Some(link.seq));
             } else {
                 let session = anchor.session.clone();
-                self.fault(self.lines, FaultKind::Rewritten { session });
+                self.fault(self.lines, AuditFaultKind::Rewritten { session });
             }
         }
         self.places.insert(link.hash, (self.lines, link.seq));
-        self.head = Head { seq: link.seq, hash: link.hash };
+        self.head = ChainHead { seq: link.seq, hash: link.hash };
         self.broken = false;
     }
 
-    /// Whether the record follows from the one before it; if not, why.
-    fn check_place(&mut self, link: &chain::Link) {
+    /// Checks that the record continues the one before it; returns the reason if it does not.
+    fn check_place(&mut self, link: &chain::ChainLine) {
         let Some(expected) = self.head.seq.checked_add(1) else {
-            return self.fault(self.lines, FaultKind::Unlinked);
+            return self.fault(self.lines, AuditFaultKind::Unlinked);
         };
         if link.seq == expected && (self.broken || link.prev == self.head.hash) {
             return;
         }
-        // The first good record: whether the log may begin here, the records behind it say.
+        // The first valid record. Later records decide whether the log may begin here.
         let is_first = self.places.len() == 1;
         if is_first && link.seq > expected {
             let (line, seq, time, prev) = (self.lines, link.seq, link.time, link.prev);
-            self.beginning = Some(Beginning { line, seq, time, prev, expected });
+            self.beginning = Some(FirstRecord { line, seq, time, prev, expected });
             return;
         }
         if let Some((line, seq)) = self.places.get(&link.prev).copied() {
             // The chain goes on from an earlier record, past everything between.
             if link.seq == seq + 1 {
                 for inserted in line + 1..self.lines {
-                    self.fault(inserted, FaultKind::Inserted);
+                    self.fault(inserted, AuditFaultKind::Inserted);
                 }
                 return;
             }
         }
         if link.seq > expected {
-            self.fault(self.lines, FaultKind::Removed { from: expected, to: link.seq - 1 });
+            self.fault(self.lines, AuditFaultKind::Removed { from: expected, to: link.seq - 1 });
         } else {
-            self.fault(self.lines, FaultKind::Unlinked);
+            self.fault(self.lines, AuditFaultKind::Unlinked);
         }
     }
 
-    fn check_texts(&mut self, link: &chain::Link) {
+    fn check_texts(&mut self, link: &chain::ChainLine) {
         for digest in named(link) {
             self.texts += 1;
             match self.scripts.get(digest) {
@@ -268,25 +277,25 @@ impl<'a> Walk<'a> {
                 Err(error) if error.is_gone() => {
                     self.without_text.push((self.lines, link.seq, digest));
                 }
-                Err(_) => self.fault(self.lines, FaultKind::Text { digest }),
+                Err(_) => self.fault(self.lines, AuditFaultKind::Text { digest }),
             }
         }
     }
 
-    fn check_removal(&mut self, link: &chain::Link) {
+    fn check_removal(&mut self, link: &chain::ChainLine) {
         let Some(removed) = removal_of(link) else { return };
         let place = self.places.get(&removed.to_hash);
         let is_seen = removed.to < link.seq && place.is_some_and(|(_, seq)| *seq == removed.to);
         let (line, seq, time) = (self.lines, link.seq, link.time);
-        self.told.push(Told { line, seq, time, removed, is_seen });
+        self.told.push(RemovalClaim { line, seq, time, removed, is_seen });
     }
 
-    /// Whether an anchor shows that the record was there, or nothing could show it.
-    fn is_confirmed(&self, told: &Told) -> bool {
+    /// True if an anchor confirms the record, or if there is no anchor at all.
+    fn is_confirmed(&self, told: &RemovalClaim) -> bool {
         self.confirmed.is_none_or(|confirmed| confirmed >= told.seq)
     }
 
-    fn fault(&mut self, line: u64, kind: FaultKind) {
+    fn fault(&mut self, line: u64, kind: AuditFaultKind) {
         let fault = (line, kind);
         // A line between two that were put in may be blamed by both.
         if !self.faults.contains(&fault) {
@@ -297,15 +306,15 @@ impl<'a> Walk<'a> {
     fn finish(mut self) -> Verification {
         let removed = self.begins_as_it_says();
         for (line, seq, digest) in std::mem::take(&mut self.without_text) {
-            // A death between may leave records whose removal, and that of their texts, had begun.
-            // The first of those that say so is confirmed first.
+            // A crash may leave records whose removal had begun, with their scripts. The first
+            // record that claims the removal is confirmed first.
             match self.told.iter().find(|told| told.is_seen && told.removed.to >= seq) {
                 Some(told) if self.is_confirmed(told) => {}
                 Some(told) => {
                     let (line, to) = (told.line, told.removed.to);
-                    self.fault(line, FaultKind::NotConfirmed { to });
+                    self.fault(line, AuditFaultKind::NotConfirmed { to });
                 }
-                None => self.fault(line, FaultKind::Text { digest }),
+                None => self.fault(line, AuditFaultKind::Text { digest }),
             }
         }
         let mut unmet: Vec<_> = std::mem::take(&mut self.anchors).into_values().flatten().collect();
@@ -313,7 +322,7 @@ impl<'a> Walk<'a> {
         for anchor in unmet {
             let (session, record) = (anchor.session.clone(), anchor.head.seq);
             if record > self.head.seq {
-                self.fault(self.lines + 1, FaultKind::Cut { session, record });
+                self.fault(self.lines + 1, AuditFaultKind::Cut { session, record });
             }
         }
         self.faults.sort_by_key(|(line, _)| *line);
@@ -323,36 +332,37 @@ impl<'a> Walk<'a> {
         Verification { lines, removed, anchors, texts, head, faults }
     }
 
-    /// Where the log begins behind what it says was removed, that; else it is a fault.
-    fn begins_as_it_says(&mut self) -> Option<Removed> {
+    /// The removal, if the log begins directly after it; otherwise a fault.
+    fn begins_as_it_says(&mut self) -> Option<RemovedRecord> {
         let begins = self.beginning.take()?;
         let seen = self.anchors.remove(&(begins.seq - 1)).unwrap_or_default();
         self.compared += seen.len();
-        let fits = |told: &&Told| {
+        let fits = |told: &&RemovalClaim| {
             begins.follows(told, self.retention)
                 && seen.iter().all(|anchor| anchor.head.hash == told.removed.to_hash)
         };
-        // One that was said, begun and said again stands there twice; the first is confirmed first.
+        // A removal that was recorded, begun and recorded again appears twice; the first one is
+        // confirmed first.
         match self.told.iter().find(fits) {
             Some(told) if self.is_confirmed(told) => Some(told.removed.clone()),
             Some(told) => {
                 let (line, to) = (told.line, told.removed.to);
-                self.fault(line, FaultKind::NotConfirmed { to });
+                self.fault(line, AuditFaultKind::NotConfirmed { to });
                 None
             }
             None => {
                 let (from, to) = (begins.expected, begins.seq - 1);
-                self.fault(begins.line, FaultKind::Removed { from, to });
+                self.fault(begins.line, AuditFaultKind::Removed { from, to });
                 None
             }
         }
     }
 
     /// The fault with its place in its file.
-    fn placed(&self, line: u64, kind: FaultKind) -> Fault {
+    fn placed(&self, line: u64, kind: AuditFaultKind) -> AuditFault {
         let at = self.files.partition_point(|(_, last)| *last < line);
         let before = at.checked_sub(1).and_then(|at| self.files.get(at)).map_or(0, |file| file.1);
         let file = self.files.get(at).map_or(&self.file, |(name, _)| name).clone();
-        Fault { file, line: line - before, kind }
+        AuditFault { file, line: line - before, kind }
     }
 }

@@ -4,14 +4,16 @@
 #![allow(clippy::unwrap_used)]
 
 use journal::{
-    AuditRecord, Basis, Block, Decided, Decision, Digest, Ended, Enforced, FORMAT, Head, Header,
-    Journal, Level, Limits, Outcome, Policy, Progress, Record, Refusal, RefusalKind, Rule,
-    RuleEffect, SeenFile, Tier, ToolKind, TurnEnd, Usage,
+    AuditRecord, BasisRecord, BlockRecord, CallProgress, ChainHead, DecidedRecord, DecisionRecord,
+    Digest, EndedRecord, EnforcedRecord, FORMAT, FileVersionRecord, Journal, JournalRecord,
+    LevelRecord, LimitsRecord, OutcomeRecord, PolicyRecord, RefusalKindRecord, RefusalRecord,
+    RuleEffectRecord, RuleRecord, SessionHeader, TierRecord, ToolKindRecord, TurnEndRecord,
+    UsageRecord,
 };
 use std::path::{Path, PathBuf};
 
-pub fn header(id: &str) -> Header {
-    Header {
+pub fn header(id: &str) -> SessionHeader {
+    SessionHeader {
         format: FORMAT,
         id: id.to_owned(),
         project: "/project".into(),
@@ -21,12 +23,12 @@ pub fn header(id: &str) -> Header {
     }
 }
 
-pub fn prompt(text: &str) -> Record {
-    Record::Prompt { text: text.to_owned() }
+pub fn prompt(text: &str) -> JournalRecord {
+    JournalRecord::Prompt { text: text.to_owned() }
 }
 
-pub fn proposed(call: u32, tool_kind: ToolKind) -> Record {
-    Record::Proposed {
+pub fn proposed(call: u32, tool_kind: ToolKindRecord) -> JournalRecord {
+    JournalRecord::Proposed {
         call,
         use_id: format!("use_{call}"),
         tool: "bash".to_owned(),
@@ -35,42 +37,48 @@ pub fn proposed(call: u32, tool_kind: ToolKind) -> Record {
     }
 }
 
-pub fn result(call: u32, text: &str) -> Record {
-    Record::Result {
+pub fn result(call: u32, text: &str) -> JournalRecord {
+    JournalRecord::Result {
         call,
         use_id: format!("use_{call}"),
-        outcome: Outcome::Exited { code: 3 },
+        outcome: OutcomeRecord::Exited { code: 3 },
         text: text.to_owned(),
         full: None,
         summary: "exit 3".to_owned(),
         is_error: true,
         code: Some("exit".to_owned()),
         recalled: Some(1),
-        audit: Some(Head { seq: 2, hash: Digest::of(b"x") }),
+        audit: Some(ChainHead { seq: 2, hash: Digest::of(b"x") }),
     }
 }
 
-pub fn interrupted(call: u32, progress: Progress) -> Record {
-    Record::Interrupted { call, progress, cause: "power".to_owned(), tampered: vec![], audit: None }
+pub fn interrupted(call: u32, progress: CallProgress) -> JournalRecord {
+    JournalRecord::Interrupted {
+        call,
+        progress,
+        cause: "power".to_owned(),
+        tampered: vec![],
+        audit: None,
+    }
 }
 
-pub fn start(call: u32, tool_kind: ToolKind) -> Record {
-    Record::Start { call, tool_kind }
+pub fn start(call: u32, tool_kind: ToolKindRecord) -> JournalRecord {
+    JournalRecord::Start { call, tool_kind }
 }
 
 /// What follows the header: one record of each kind.
-pub fn each_kind() -> Vec<Record> {
-    let rule = Rule {
-        effect: RuleEffect::Deny,
+pub fn each_kind() -> Vec<JournalRecord> {
+    let rule = RuleRecord {
+        effect: RuleEffectRecord::Deny,
         text: "bash:rm *".to_owned(),
         file: "config.toml".to_owned(),
         line: 7,
     };
-    let usage = Usage { input: Some(10), output: Some(2), ..Usage::default() };
+    let usage = UsageRecord { input: Some(10), output: Some(2), ..UsageRecord::default() };
     let blocks = vec![
-        Block::Text { text: "I look.\n\u{1f600}".to_owned() },
-        Block::Thinking { text: "hm".to_owned(), raw: r#"{"signature":"s"}"#.to_owned() },
-        Block::ToolUse {
+        BlockRecord::Text { text: "I look.\n\u{1f600}".to_owned() },
+        BlockRecord::Thinking { text: "hm".to_owned(), raw: r#"{"signature":"s"}"#.to_owned() },
+        BlockRecord::ToolUse {
             id: "use_1".to_owned(),
             name: "bash".to_owned(),
             input: r#"{"$blob":"no reference"}"#.to_owned(),
@@ -78,9 +86,9 @@ pub fn each_kind() -> Vec<Record> {
     ];
     vec![
         prompt("say \"hi\"\n"),
-        Record::Answer { round: 1, blocks, usage },
-        proposed(1, ToolKind::Mutation),
-        Record::Asked {
+        JournalRecord::Answer { round: 1, blocks, usage },
+        proposed(1, ToolKindRecord::Mutation),
+        JournalRecord::Asked {
             call: 1,
             digest: "d".to_owned(),
             preview: "echo hi".to_owned(),
@@ -88,30 +96,34 @@ pub fn each_kind() -> Vec<Record> {
             reason: "mode ask".to_owned(),
             deadline: 1_700_000_000_000,
         },
-        Record::Seen {
-            files: vec![SeenFile { path: "/p/a".to_owned(), digest: Digest::of(b"x") }],
+        JournalRecord::Seen {
+            files: vec![FileVersionRecord { path: "/p/a".to_owned(), digest: Digest::of(b"x") }],
         },
-        Record::Learned {
+        JournalRecord::Learned {
             rule: rule.clone(),
             by: "pts/0".to_owned(),
             unwritten: Some("no space left".to_owned()),
         },
-        Record::Approved {
+        JournalRecord::Approved {
             call: 1,
-            tool_kind: ToolKind::Mutation,
-            basis: Basis::Person { who: "pts/0".to_owned() },
+            tool_kind: ToolKindRecord::Mutation,
+            basis: BasisRecord::Person { who: "pts/0".to_owned() },
         },
-        start(1, ToolKind::Mutation),
+        start(1, ToolKindRecord::Mutation),
         result(1, "hi"),
-        proposed(2, ToolKind::Mutation),
-        Record::Denied { call: 2, basis: Basis::Rule(rule), message: "a rule".to_owned() },
-        proposed(3, ToolKind::Mutation),
-        Record::Expired { call: 3 },
-        proposed(4, ToolKind::Query),
-        interrupted(4, Progress::NeverStarted),
-        Record::Tampered { names: vec![".envrc is not as it was: no room".to_owned()] },
-        Record::Closed,
-        Record::TurnEnded { end: TurnEnd::RoundsUsedUp { rounds: 25 } },
+        proposed(2, ToolKindRecord::Mutation),
+        JournalRecord::Denied {
+            call: 2,
+            basis: BasisRecord::Rule(rule),
+            message: "a rule".to_owned(),
+        },
+        proposed(3, ToolKindRecord::Mutation),
+        JournalRecord::Expired { call: 3 },
+        proposed(4, ToolKindRecord::Query),
+        interrupted(4, CallProgress::NeverStarted),
+        JournalRecord::Tampered { names: vec![".envrc is not as it was: no room".to_owned()] },
+        JournalRecord::Closed,
+        JournalRecord::TurnEnded { end: TurnEndRecord::RoundsUsedUp { rounds: 25 } },
     ]
 }
 
@@ -122,23 +134,23 @@ pub fn session(sessions: &Path, id: &str) -> PathBuf {
     sessions.join(id)
 }
 
-pub fn records(dir: &Path) -> Vec<Record> {
+pub fn records(dir: &Path) -> Vec<JournalRecord> {
     journal::read(dir).unwrap().map(|entry| entry.unwrap().record).collect()
 }
 
-pub fn decided(session: &str, call: u32, decision: Decision) -> AuditRecord {
-    AuditRecord::Decided(Decided {
+pub fn decided(session: &str, call: u32, decision: DecisionRecord) -> AuditRecord {
+    AuditRecord::Decided(DecidedRecord {
         session: session.to_owned(),
         turn: 1,
         round: 2,
         call,
         tool: "bash".to_owned(),
-        tool_kind: ToolKind::Mutation,
+        tool_kind: ToolKindRecord::Mutation,
         input: format!(r#"{{"command":"echo {call}"}}"#),
         script: None,
         decision,
-        basis: Basis::Mode { mode: "auto".to_owned() },
-        requested: Some(Policy {
+        basis: BasisRecord::Mode { mode: "auto".to_owned() },
+        requested: Some(PolicyRecord {
             profile: "command".to_owned(),
             project: "/project".into(),
             added: vec![],
@@ -149,23 +161,23 @@ pub fn decided(session: &str, call: u32, decision: Decision) -> AuditRecord {
             network: "off".to_owned(),
             hosts: vec![],
             git_settings: false,
-            highest_tier: Tier::A,
-            level: Level::Required,
-            limits: Limits { processes: 512, ..Limits::default() },
+            highest_tier: TierRecord::A,
+            level: LevelRecord::Required,
+            limits: LimitsRecord { processes: 512, ..LimitsRecord::default() },
         }),
         rights: vec![],
     })
 }
 
-pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
-    AuditRecord::Ended(Ended {
+pub fn ended(session: &str, call: u32, refusals: Vec<RefusalRecord>) -> AuditRecord {
+    AuditRecord::Ended(EndedRecord {
         session: session.to_owned(),
         call,
         tool: "bash".to_owned(),
-        outcome: Outcome::Exited { code: 0 },
+        outcome: OutcomeRecord::Exited { code: 0 },
         code: None,
-        enforced: Some(Enforced {
-            tier: Tier::B,
+        enforced: Some(EnforcedRecord {
+            tier: TierRecord::B,
             in_process: false,
             profile: "command".to_owned(),
             landlock_abi: 7,
@@ -182,7 +194,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         command_pid: Some(11),
         started: Some(1_700_000_000_000),
         ended: 1_700_000_000_100,
-        usage: journal::ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
+        usage: journal::ProcessUsageRecord { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         refusals,
         refusals_uncounted: 0,
         tampered: vec![],
@@ -196,9 +208,9 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
     })
 }
 
-pub fn refusal() -> Refusal {
-    Refusal {
-        kind: RefusalKind::Refused,
+pub fn refusal() -> RefusalRecord {
+    RefusalRecord {
+        kind: RefusalKindRecord::Refused,
         syscall: "socket".to_owned(),
         detail: "AF_INET".to_owned(),
         errno: 97,

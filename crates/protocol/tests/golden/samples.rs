@@ -1,58 +1,60 @@
 //! One word of each variant of each enum of the wires, with every field set to something.
 
-use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Remedy, Report, Tampered, ToolResult};
-use protocol::client::{DaemonStatus, Opening, ProcessRow, SessionRow};
+use protocol::call::{
+    Call, ProbeReport, ProbedPath, ProcessUsage, RunReport, TamperRemedy, TamperedFile, ToolResult,
+};
+use protocol::client::{DaemonStatus, ProcessRow, SessionRequest, SessionRow};
 use protocol::confinement::{
-    Confinement, Connection, Enforced, FilePath, GitSettings, Limits, PrivateDir, Refusal,
+    Confinement, Enforced, FilePath, GitSettings, Limits, PrivateDir, ProxyConnection, Refusal,
 };
 use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Case, Question, Rule, RuleSet};
-use protocol::provider::Patience;
-use protocol::session::{Deaths, OfferedTool, SessionSetup};
-use protocol::store::{Asked, Changed, KeptFile, Recalled, StoreSetup};
+use protocol::judgement::{JudgedCall, Question, Rule, RuleSet};
+use protocol::log::LogLine;
+use protocol::provider::ProviderTimeouts;
+use protocol::session::{OfferedTool, SessionSetup, WorkerDeaths};
+use protocol::store::{CacheKey, CachedResult, FileBackup, MayHaveChanged, StoreSetup};
 use protocol::tool::JudgedPath;
-use protocol::upkeep::LogLine;
-use protocol::web::{HostRight, Onward, PrivateNetworks, WebAddress, WebSettings};
+use protocol::web::{HostRight, PrivateNetworks, RedirectScope, WebAddress, WebSettings};
 
 goldens! {
-    session::Copies {
-        Kept => protocol::session::Copies::Kept,
-        Compared => protocol::session::Copies::Compared,
-        None => protocol::session::Copies::None,
+    session::CopyBeforeChange {
+        Kept => protocol::session::CopyBeforeChange::Kept,
+        Compared => protocol::session::CopyBeforeChange::Compared,
+        None => protocol::session::CopyBeforeChange::None,
     }
-    session::Happened {
-        Prompt => Happened::Prompt { text: text("prompt") },
-        Answer => Happened::Answer { round: 300, blocks: blocks(), usage: usage() },
-        Called => Happened::Called { call: call() },
-        Result => Happened::Result { call: call_id(), use_id: text("use_1"), result: result() },
-        TurnEnded => Happened::TurnEnded { end: protocol::session::TurnEnd::Done },
-        Compacted => Happened::Compacted { dropped: 4, result_chars: 900 },
+    session::SessionEvent {
+        Prompt => SessionEvent::Prompt { text: text("prompt") },
+        Answer => SessionEvent::Answer { round: 300, blocks: blocks(), usage: usage() },
+        Called => SessionEvent::Called { call: call() },
+        Result => SessionEvent::Result { call: call_id(), use_id: text("use_1"), result: result() },
+        TurnEnded => SessionEvent::TurnEnded { end: protocol::session::TurnEnd::Done },
+        Compacted => SessionEvent::Compacted { dropped: 4, result_chars: 900 },
     }
     session::TurnEnd {
         Done => TurnEnd::Done,
         RoundsUsedUp => TurnEnd::RoundsUsedUp { rounds: 25 },
-        CallsUsedUp => TurnEnd::CallsUsedUp { calls: 100, of: protocol::session::Span::Session },
+        CallsUsedUp => TurnEnd::CallsUsedUp { calls: 100, of: protocol::session::CallSpan::Session },
         Declined => TurnEnd::Declined { explanation: text("no") },
         Truncated => TurnEnd::Truncated,
         Interrupted => TurnEnd::Interrupted,
         ProviderFailed => TurnEnd::ProviderFailed {
-            kind: protocol::provider::Failure::Overloaded,
+            kind: protocol::provider::ProviderFailure::Overloaded,
             message: text("busy"),
         },
         ProcessDied => TurnEnd::ProcessDied(deaths()),
     }
-    session::Span {
-        Turn => protocol::session::Span::Turn,
-        Session => protocol::session::Span::Session,
+    session::CallSpan {
+        Turn => protocol::session::CallSpan::Turn,
+        Session => protocol::session::CallSpan::Session,
     }
     session::OpenTurn {
         Waits => OpenTurn::Waits,
         GoesOn => OpenTurn::GoesOn,
     }
     session::FileStamp {
-        Found => protocol::session::FileStamp::Found(protocol::call::Stamp {
+        Found => protocol::session::FileStamp::Found(protocol::call::ReadStamp {
             device: 1,
             inode: 2,
             size: 3,
@@ -64,7 +66,7 @@ goldens! {
     }
     session::ToSession {
         Begin => ToSession::Begin(setup()),
-        Replay => ToSession::Replay(protocol::session::Happened::Prompt { text: text("p") }),
+        Replay => ToSession::Replay(protocol::session::SessionEvent::Prompt { text: text("p") }),
         ReplayDone => ToSession::ReplayDone { then: protocol::session::OpenTurn::GoesOn },
         Prompt => ToSession::Prompt { text: text("prompt") },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
@@ -91,7 +93,7 @@ goldens! {
     }
     session::FromSession {
         Ready => FromSession::Ready,
-        Commit => FromSession::Commit(protocol::session::Happened::Called { call: call() }),
+        Commit => FromSession::Commit(protocol::session::SessionEvent::Called { call: call() }),
         Ask => FromSession::Ask(request()),
         StatPinned => FromSession::StatPinned { check: 2, files: vec![text("src/lib.rs")] },
         Run => FromSession::Run { call: call(), note: Some(text("n")) },
@@ -102,15 +104,15 @@ goldens! {
         Pong => FromSession::Pong(7),
         Log => FromSession::Log(log()),
     }
-    provider::Source {
-        Server => Source::Server(protocol::provider::Server {
+    provider::SourceSetup {
+        Server => SourceSetup::Server(protocol::provider::ModelServer {
             api: protocol::provider::Api::Chat,
             base_url: text("http://127.0.0.1:1"),
             auth: protocol::provider::Auth::Bearer,
             headers: vec![(text("x-a"), text("b"))],
             effort: Some(protocol::provider::Effort::High),
         }),
-        Replay => Source::Replay(protocol::provider::ReplaySpeed::Recorded),
+        Replay => SourceSetup::Replay(protocol::provider::ReplaySpeed::Recorded),
     }
     provider::ReplaySpeed {
         Full => ReplaySpeed::Full,
@@ -132,37 +134,37 @@ goldens! {
         Medium => Effort::Medium,
         High => Effort::High,
     }
-    provider::Paper {
-        Key => Paper::Key,
-        Replay => Paper::Replay,
-        Record => Paper::Record,
-        Credential => Paper::Credential(host_port()),
+    provider::PassedFd {
+        Key => PassedFd::Key,
+        Replay => PassedFd::Replay,
+        Record => PassedFd::Record,
+        Credential => PassedFd::Credential(host_port()),
     }
     provider::ToProvider {
         Configure => ToProvider::Configure {
-            source: protocol::provider::Source::Replay(protocol::provider::ReplaySpeed::Full),
+            source: protocol::provider::SourceSetup::Replay(protocol::provider::ReplaySpeed::Full),
             patience: patience(),
             proxy: Some(text("http://proxy")),
-            papers: vec![protocol::provider::Paper::Key, protocol::provider::Paper::Record],
+            papers: vec![protocol::provider::PassedFd::Key, protocol::provider::PassedFd::Record],
         },
         Ask => ToProvider::Ask(request()),
         Cancel => ToProvider::Cancel,
         Ping => ToProvider::Ping(1),
     }
-    provider::Delta {
-        Text => Delta::Text(text("a")),
-        Thinking => Delta::Thinking(text("b")),
-        ThinkingDone => Delta::ThinkingDone { raw: text("{}") },
-        ToolStart => Delta::ToolStart { id: text("use_1"), name: text("bash") },
-        ToolInput => Delta::ToolInput(text("{\"")),
-        BlockDone => Delta::BlockDone,
+    provider::AnswerDelta {
+        Text => AnswerDelta::Text(text("a")),
+        Thinking => AnswerDelta::Thinking(text("b")),
+        ThinkingDone => AnswerDelta::ThinkingDone { raw: text("{}") },
+        ToolStart => AnswerDelta::ToolStart { id: text("use_1"), name: text("bash") },
+        ToolInput => AnswerDelta::ToolInput(text("{\"")),
+        BlockDone => AnswerDelta::BlockDone,
     }
     provider::FromProvider {
         Ready => FromProvider::Ready,
         Delta => FromProvider::Delta {
             round: 1,
             index: 2,
-            delta: protocol::provider::Delta::Text(text("a")),
+            delta: protocol::provider::AnswerDelta::Text(text("a")),
         },
         Retrying => FromProvider::Retrying {
             round: 1,
@@ -179,7 +181,7 @@ goldens! {
         },
         Failed => FromProvider::Failed {
             round: 1,
-            kind: protocol::provider::Failure::KeyRefused,
+            kind: protocol::provider::ProviderFailure::KeyRefused,
             message: text("401"),
         },
         Cancelled => FromProvider::Cancelled { round: 1 },
@@ -187,14 +189,14 @@ goldens! {
         Pong => FromProvider::Pong(1),
         Log => FromProvider::Log(log()),
     }
-    provider::Failure {
-        KeyRefused => Failure::KeyRefused,
-        NoKey => Failure::NoKey,
-        Unreachable => Failure::Unreachable,
-        Rejected => Failure::Rejected,
-        Overloaded => Failure::Overloaded,
-        RecordingDeparted => Failure::RecordingDeparted,
-        ContextFull => Failure::ContextFull,
+    provider::ProviderFailure {
+        KeyRefused => ProviderFailure::KeyRefused,
+        NoKey => ProviderFailure::NoKey,
+        Unreachable => ProviderFailure::Unreachable,
+        Rejected => ProviderFailure::Rejected,
+        Overloaded => ProviderFailure::Overloaded,
+        RecordingDeparted => ProviderFailure::RecordingDeparted,
+        ContextFull => ProviderFailure::ContextFull,
     }
     store::ToStore {
         Begin => ToStore::Begin(store_setup()),
@@ -206,7 +208,7 @@ goldens! {
         },
         Ended => ToStore::Ended {
             call: call_id(),
-            did: Some(protocol::store::Did {
+            did: Some(protocol::store::FileChanges {
                 effects: report().effects,
                 left: report().seen,
             }),
@@ -216,28 +218,28 @@ goldens! {
         Ran => ToStore::Ran {
             command: command(),
             ended: 1_700_000_000_000_000_000,
-            before: protocol::store::Before::Late,
+            before: protocol::store::SnapshotBefore::Late,
         },
         Running => ToStore::Running(vec![7]),
         Fetch => ToStore::Fetch(call()),
         Recall => ToStore::Recall(asked()),
         Remember => ToStore::Remember { asked: asked(), report: report() },
-        Outdate => ToStore::Outdate(Changed::Anything),
+        Outdate => ToStore::Outdate(MayHaveChanged::Anything),
         Ping => ToStore::Ping(7),
     }
-    store::Changed {
-        Paths => Changed::Paths(vec![text("/p/a")]),
-        Anything => Changed::Anything,
+    store::MayHaveChanged {
+        Paths => MayHaveChanged::Paths(vec![text("/p/a")]),
+        Anything => MayHaveChanged::Anything,
     }
-    store::Before {
-        Looked => protocol::store::Before::Looked,
-        Late => protocol::store::Before::Late,
+    store::SnapshotBefore {
+        Looked => protocol::store::SnapshotBefore::Looked,
+        Late => protocol::store::SnapshotBefore::Late,
     }
-    store::Was {
-        Absent => Was::Absent,
-        File => Was::File { bytes: vec![1, 2], mode: 0o644 },
-        Link => Was::Link(path("/p/b")),
-        NotKept => Was::NotKept(text("larger than 256 KiB")),
+    store::PriorContent {
+        Absent => PriorContent::Absent,
+        File => PriorContent::File { bytes: vec![1, 2], mode: 0o644 },
+        Link => PriorContent::Link(path("/p/b")),
+        NotKept => PriorContent::NotKept(text("larger than 256 KiB")),
     }
     store::FromStore {
         Ready => FromStore::Ready,
@@ -248,7 +250,7 @@ goldens! {
         Fetched => FromStore::Fetched { call: call_id(), files: Ok(vec![kept_file()]) },
         Recalled => FromStore::Recalled {
             call: call_id(),
-            found: Some(Box::new(Recalled { probe: probe(), by: 3, report: report() })),
+            found: Some(Box::new(CachedResult { probe: probe(), by: 3, report: report() })),
         },
         Pong => FromStore::Pong(7),
         Log => FromStore::Log(log()),
@@ -259,7 +261,7 @@ goldens! {
         Answer => ToBroker::Answer {
             call: call_id(),
             digest: text("d"),
-            answer: protocol::judgement::Answer::Once,
+            answer: protocol::judgement::PersonAnswer::Once,
             by: text("pts/0"),
         },
         Forget => ToBroker::Forget(call_id()),
@@ -275,15 +277,15 @@ goldens! {
         Pong => FromBroker::Pong(1),
         Log => FromBroker::Log(log()),
     }
-    tool::Errand {
-        Probe => Errand::Probe { tool: text("edit"), input: text("{}") },
-        ProbeRestore => Errand::ProbeRestore(vec![kept_file()]),
-        Restore => Errand::Restore {
+    tool::RunnerJob {
+        Probe => RunnerJob::Probe { tool: text("edit"), input: text("{}") },
+        ProbeRestore => RunnerJob::ProbeRestore(vec![kept_file()]),
+        Restore => RunnerJob::Restore {
             files: vec![kept_file()],
             judged: Vec::new(),
             max_result_chars: 30_000,
         },
-        Run => Errand::Run {
+        Run => RunnerJob::Run {
             tool: text("bash"),
             input: text("{}"),
             judged: vec![JudgedPath { real: text("/p/f"), digest: Some(text("d")) }],
@@ -291,29 +293,29 @@ goldens! {
             timeout_ms: 120_000,
             max_result_chars: 30_000,
         },
-        Web => Errand::Web {
+        Web => RunnerJob::Web {
             tool: text("web_fetch"),
             input: text("{}"),
             settings: WebSettings {
                 search_url: text("https://example.org/"),
                 private: PrivateNetworks::Refused,
             },
-            onward: Onward { rules: rules(), host: HostRight::ByRule },
+            onward: RedirectScope { rules: rules(), host: HostRight::ByRule },
             max_result_chars: 30_000,
         },
-        Proxy => Errand::Proxy {
+        Proxy => RunnerJob::Proxy {
             doors: 3,
             hosts: vec![host()],
             denied: vec![host()],
             sign_in: Some(protocol::tool::SignIn {
                 identity: identity(),
-                accounts: vec![protocol::tool::Account {
+                accounts: vec![protocol::tool::SignInAccount {
                     host: host_port(),
                     user: Some(text("ann")),
                 }],
             }),
         },
-        Certify => Errand::Certify(vec![host_port()]),
+        Certify => RunnerJob::Certify(vec![host_port()]),
     }
     web::HostRight {
         Given => HostRight::Given,
@@ -330,7 +332,7 @@ goldens! {
         Save => ToTool::Save,
         Confine => ToTool::Confine(confinement()),
         Repair => ToTool::Repair(confinement()),
-        Go => ToTool::Go(protocol::tool::Errand::Probe { tool: text("t"), input: text("{}") }),
+        Go => ToTool::Go(protocol::tool::RunnerJob::Probe { tool: text("t"), input: text("{}") }),
         Cancel => ToTool::Cancel,
         Ping => ToTool::Ping(7),
         Sign => ToTool::Sign(vec![protocol::tool::SigningKey {
@@ -338,16 +340,16 @@ goldens! {
             comment: text("ann"),
         }]),
     }
-    tool::Stream {
-        Out => Stream::Out,
-        Err => Stream::Err,
+    tool::OutputStream {
+        Out => OutputStream::Out,
+        Err => OutputStream::Err,
     }
     tool::FromTool {
         Door => FromTool::Door,
         Mounted => FromTool::Mounted,
         Caged => FromTool::Caged(enforced()),
         Uncaged => FromTool::Uncaged { step: text("landlock"), reason: text("off") },
-        Output => FromTool::Output { stream: protocol::tool::Stream::Err, text: text("o") },
+        Output => FromTool::Output { stream: protocol::tool::OutputStream::Err, text: text("o") },
         Probed => FromTool::Probed(Ok(probe())),
         Done => FromTool::Done(report()),
         Proxied => FromTool::Proxied { connections: vec![connection()], uncounted: 3 },
@@ -360,7 +362,7 @@ goldens! {
         }),
         Repaired => FromTool::Repaired(Err(text("damaged"))),
         Lost => FromTool::Lost(text("killed")),
-        Certified => FromTool::Certified(Ok(protocol::tool::Certified {
+        Certified => FromTool::Certified(Ok(protocol::tool::CertifiedSession {
             authority: text("PEM"),
             identity: identity(),
         })),
@@ -369,74 +371,74 @@ goldens! {
         FirstProcess => KeeperKind::FirstProcess,
         Guard => KeeperKind::Guard,
     }
-    client::Rights {
-        Full => Rights::Full,
-        ReadOnly => Rights::ReadOnly,
+    client::ClientRights {
+        Full => ClientRights::Full,
+        ReadOnly => ClientRights::ReadOnly,
     }
-    client::Uncaged {
-        Refused => Uncaged::Refused,
-        Accepted => Uncaged::Accepted,
+    client::Unsandboxed {
+        Refused => Unsandboxed::Refused,
+        Accepted => Unsandboxed::Accepted,
     }
     client::ProjectTrust {
         AsRecorded => ProjectTrust::AsRecorded,
         ThisRun => ProjectTrust::ThisRun,
     }
-    client::Start {
-        New => Start::New,
-        Resume => Start::Resume {
+    client::SessionStart {
+        New => SessionStart::New,
+        Resume => SessionStart::Resume {
             session: session_id(),
             open_turn: protocol::session::OpenTurn::GoesOn,
         },
-        Fork => Start::Fork { of: session_id(), at: Some(9) },
+        Fork => SessionStart::Fork { of: session_id(), at: Some(9) },
     }
-    client::Since {
-        Seq => Since::Seq(300),
-        Newest => Since::Newest(7),
+    client::BacklogFrom {
+        Seq => BacklogFrom::Seq(300),
+        Newest => BacklogFrom::Newest(7),
     }
-    client::Others {
-        Stay => Others::Stay,
-        Detach => Others::Detach,
+    client::OtherClients {
+        Stay => OtherClients::Stay,
+        Detach => OtherClients::Detach,
     }
-    client::Change {
-        Network => Change::Network(protocol::confinement::Network::On),
-        Host => Change::Host(host()),
-        Mode => Change::Mode(protocol::judgement::Mode::Auto),
-        AddDirectory => Change::AddDirectory(path("/d")),
-        Model => Change::Model(text("model-2")),
-        Pin => Change::Pin(text("src/lib.rs")),
-        Unpin => Change::Unpin(text("src/lib.rs")),
+    client::SettingChange {
+        Network => SettingChange::Network(protocol::confinement::Network::On),
+        Host => SettingChange::Host(host()),
+        Mode => SettingChange::Mode(protocol::judgement::PermissionMode::Auto),
+        AddDirectory => SettingChange::AddDirectory(path("/d")),
+        Model => SettingChange::Model(text("model-2")),
+        Pin => SettingChange::Pin(text("src/lib.rs")),
+        Unpin => SettingChange::Unpin(text("src/lib.rs")),
     }
-    client::Ending {
-        Stop => Ending::Stop,
-        Kill => Ending::Kill,
+    client::SessionEnding {
+        Stop => SessionEnding::Stop,
+        Kill => SessionEnding::Kill,
     }
-    client::Unfinished {
-        Refuse => Unfinished::Refuse,
-        Interrupt => Unfinished::Interrupt,
+    client::OnUnfinished {
+        Refuse => OnUnfinished::Refuse,
+        Interrupt => OnUnfinished::Interrupt,
     }
-    client::Parting {
-        TakenOver => Parting::TakenOver,
-        Ended => Parting::Ended,
-        Failed => Parting::Failed,
+    client::DetachReason {
+        TakenOver => DetachReason::TakenOver,
+        Ended => DetachReason::Ended,
+        Failed => DetachReason::Failed,
     }
-    client::SessionState {
-        Ended => SessionState::Ended,
-        Idle => SessionState::Idle,
-        Working => SessionState::Working,
-        Asking => SessionState::Asking(2),
-        Degraded => SessionState::Degraded(text("disk full")),
-        Unreadable => SessionState::Unreadable(text("damaged")),
-        CutShort => SessionState::CutShort(text("signal 9")),
-        IdleCutShort => SessionState::IdleCutShort(text("signal 9")),
+    client::SessionStatus {
+        Ended => SessionStatus::Ended,
+        Idle => SessionStatus::Idle,
+        Working => SessionStatus::Working,
+        Asking => SessionStatus::Asking(2),
+        Degraded => SessionStatus::Degraded(text("disk full")),
+        Unreadable => SessionStatus::Unreadable(text("damaged")),
+        CutShort => SessionStatus::CutShort(text("signal 9")),
+        IdleCutShort => SessionStatus::IdleCutShort(text("signal 9")),
     }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
         Open => FromClient::Open(opening()),
         Attach => FromClient::Attach {
             session: session_id(),
-            from: protocol::client::Since::Newest(300),
-            rights: protocol::client::Rights::ReadOnly,
-            others: protocol::client::Others::Detach,
+            from: protocol::client::BacklogFrom::Newest(300),
+            rights: protocol::client::ClientRights::ReadOnly,
+            others: protocol::client::OtherClients::Detach,
         },
         Detach => FromClient::Detach { session: session_id() },
         Page => FromClient::Page { session: session_id(), before: 300, most: 7 },
@@ -444,7 +446,7 @@ goldens! {
         Answer => FromClient::Answer {
             call: call_id(),
             digest: text("d"),
-            answer: protocol::judgement::Answer::Deny(text("no")),
+            answer: protocol::judgement::PersonAnswer::Deny(text("no")),
         },
         Interrupt => FromClient::Interrupt { session: session_id() },
         Compact => FromClient::Compact { session: session_id() },
@@ -452,46 +454,46 @@ goldens! {
         Withdraw => FromClient::Withdraw { session: session_id(), text: text("go on") },
         Change => FromClient::Change {
             session: session_id(),
-            change: protocol::client::Change::Network(protocol::confinement::Network::On),
+            change: protocol::client::SettingChange::Network(protocol::confinement::Network::On),
         },
         List => FromClient::List,
         End => FromClient::End {
             session: session_id(),
-            ending: protocol::client::Ending::Kill,
+            ending: protocol::client::SessionEnding::Kill,
         },
         Remove => FromClient::Remove { session: session_id() },
         Restart => FromClient::Restart { session: session_id() },
         Ps => FromClient::Ps,
         Ping => FromClient::Ping(7),
         Status => FromClient::Status,
-        Shutdown => FromClient::Shutdown { unfinished: protocol::client::Unfinished::Interrupt },
+        Shutdown => FromClient::Shutdown { unfinished: protocol::client::OnUnfinished::Interrupt },
     }
-    client::Event {
-        Prompt => Event::Prompt { text: text("p") },
-        TextDelta => Event::TextDelta { text: text("d") },
-        Struck => Event::Struck { reason: text("retrying 2/5") },
-        Answer => Event::Answer { blocks: blocks(), usage: usage() },
-        Proposed => Event::Proposed { call: call() },
-        Asked => Event::Asked { question: question() },
-        Decided => Event::Decided { call: call_id(), allowed: true, basis: text("a rule") },
-        Started => Event::Started { call: call_id(), enforced: enforced() },
-        Output => Event::Output { call: call_id(), text: text("o") },
-        CallEnded => Event::CallEnded {
+    client::ClientEvent {
+        Prompt => ClientEvent::Prompt { text: text("p") },
+        TextDelta => ClientEvent::TextDelta { text: text("d") },
+        Struck => ClientEvent::Struck { reason: text("retrying 2/5") },
+        Answer => ClientEvent::Answer { blocks: blocks(), usage: usage() },
+        Proposed => ClientEvent::Proposed { call: call() },
+        Asked => ClientEvent::Asked { question: question() },
+        Decided => ClientEvent::Decided { call: call_id(), allowed: true, basis: text("a rule") },
+        Started => ClientEvent::Started { call: call_id(), enforced: enforced() },
+        Output => ClientEvent::Output { call: call_id(), text: text("o") },
+        CallEnded => ClientEvent::CallEnded {
             call: call_id(),
             result: result(),
             refused: vec![text("socket")],
         },
-        TurnEnded => Event::TurnEnded { end: protocol::session::TurnEnd::Truncated },
-        Compacted => Event::Compacted { dropped: 4 },
-        Model => Event::Model { name: text("m"), facts: protocol::client::ModelFacts::default() },
-        NotCompacted => Event::NotCompacted { reason: text("short") },
-        Notice => Event::Notice { text: text("thinking is left out") },
-        Queue => Event::Queue { texts: vec![text("next")] },
-        Changed => Event::Changed {
-            change: protocol::client::Change::Mode(protocol::judgement::Mode::Plan),
+        TurnEnded => ClientEvent::TurnEnded { end: protocol::session::TurnEnd::Truncated },
+        Compacted => ClientEvent::Compacted { dropped: 4 },
+        Model => ClientEvent::Model { name: text("m"), facts: protocol::client::ModelFacts::default() },
+        NotCompacted => ClientEvent::NotCompacted { reason: text("short") },
+        Notice => ClientEvent::Notice { text: text("thinking is left out") },
+        Queue => ClientEvent::Queue { texts: vec![text("next")] },
+        Changed => ClientEvent::Changed {
+            change: protocol::client::SettingChange::Mode(protocol::judgement::PermissionMode::Plan),
             by: text("terminal 1"),
         },
-        Learned => Event::Learned {
+        Learned => ClientEvent::Learned {
             rule: protocol::judgement::Rule {
                 effect: protocol::judgement::RuleEffect::Allow,
                 text: text("bash:cargo *"),
@@ -501,18 +503,18 @@ goldens! {
             by: text("terminal 1"),
             unwritten: Some(text("no space left")),
         },
-        AnswerRejected => Event::AnswerRejected { call: call_id(), reason: text("late") },
-        Degraded => Event::Degraded { reason: text("disk full") },
+        AnswerRejected => ClientEvent::AnswerRejected { call: call_id(), reason: text("late") },
+        Degraded => ClientEvent::Degraded { reason: text("disk full") },
     }
-    client::FailedKind {
-        Usage => FailedKind::Usage,
-        Configuration => FailedKind::Configuration,
-        SandboxUnavailable => FailedKind::SandboxUnavailable,
-        Held => FailedKind::Held,
-        NotFound => FailedKind::NotFound,
-        Disk => FailedKind::Disk,
-        Ending => FailedKind::Ending,
-        Internal => FailedKind::Internal,
+    client::RequestFailure {
+        Usage => RequestFailure::Usage,
+        Configuration => RequestFailure::Configuration,
+        SandboxUnavailable => RequestFailure::SandboxUnavailable,
+        Held => RequestFailure::Held,
+        NotFound => RequestFailure::NotFound,
+        Disk => RequestFailure::Disk,
+        Ending => RequestFailure::Ending,
+        Internal => RequestFailure::Internal,
     }
     client::ToClient {
         Welcome => ToClient::Welcome { build: text("0.1.0-0"), pid: 70_000 },
@@ -530,7 +532,7 @@ goldens! {
                 }),
             },
             tools: vec![text("read"), text("bash")],
-            mode: protocol::judgement::Mode::Plan,
+            mode: protocol::judgement::PermissionMode::Plan,
             network: protocol::confinement::Network::On,
             hosts: vec![host()],
             sandbox: text("tier A"),
@@ -540,15 +542,15 @@ goldens! {
         Attached => ToClient::Attached { session: session_id() },
         Detached => ToClient::Detached {
             session: session_id(),
-            parting: protocol::client::Parting::Ended,
+            parting: protocol::client::DetachReason::Ended,
             reason: text("r"),
         },
         Behind => ToClient::Behind { session: session_id() },
         Page => ToClient::Page {
             session: session_id(),
-            events: vec![protocol::client::Numbered {
+            events: vec![protocol::client::NumberedEvent {
                 seq: 7,
-                event: protocol::client::Event::TextDelta { text: text("d") },
+                event: protocol::client::ClientEvent::TextDelta { text: text("d") },
             }],
         },
         TakenBack => ToClient::TakenBack { session: session_id(), texts: vec![text("t")] },
@@ -558,12 +560,12 @@ goldens! {
         Event => ToClient::Event {
             session: session_id(),
             seq: 300,
-            event: protocol::client::Event::TextDelta { text: text("d") },
+            event: protocol::client::ClientEvent::TextDelta { text: text("d") },
         },
         Pong => ToClient::Pong(7),
         Processes => ToClient::Processes(vec![process()]),
         Failed => ToClient::Failed {
-            kind: protocol::client::FailedKind::Held,
+            kind: protocol::client::RequestFailure::Held,
             message: text("held"),
         },
     }
@@ -581,13 +583,13 @@ goldens! {
         Interrupted => Outcome::Interrupted,
         Invalid => Outcome::Invalid,
     }
-    call::Effect {
-        Read => Effect::Read(text("/p/a")),
-        Written => Effect::Written(text("/p/a")),
-        Created => Effect::Created(text("/p/a")),
-        Deleted => Effect::Deleted(text("/p/a")),
-        Ran => Effect::Ran(text("ls")),
-        Signed => Effect::Signed { key: text("SHA256:k"), count: 2 },
+    call::FileEffect {
+        Read => FileEffect::Read(text("/p/a")),
+        Written => FileEffect::Written(text("/p/a")),
+        Created => FileEffect::Created(text("/p/a")),
+        Deleted => FileEffect::Deleted(text("/p/a")),
+        Ran => FileEffect::Ran(text("ls")),
+        Signed => FileEffect::Signed { key: text("SHA256:k"), count: 2 },
     }
     confinement::Profile {
         Probe => Profile::Probe,
@@ -609,11 +611,11 @@ goldens! {
         On => Network::On,
         Listed => Network::Listed,
     }
-    connection::Passage {
-        Made => Passage::Made { address: text("192.0.2.1:443") },
-        Failed => Passage::Failed { why: text("timed out") },
-        Refused => Passage::Refused { why: text("private") },
-        SignedIn => Passage::SignedIn { address: text("192.0.2.1:443") },
+    connection::ConnectionOutcome {
+        Made => ConnectionOutcome::Made { address: text("192.0.2.1:443") },
+        Failed => ConnectionOutcome::Failed { why: text("timed out") },
+        Refused => ConnectionOutcome::Refused { why: text("private") },
+        SignedIn => ConnectionOutcome::SignedIn { address: text("192.0.2.1:443") },
     }
     confinement::GitSettings {
         Kept => GitSettings::Kept,
@@ -633,29 +635,29 @@ goldens! {
         Refused => RefusalKind::Refused,
         Predicted => RefusalKind::Predicted,
     }
-    call::Remedy {
-        Restored => Remedy::Restored { kept: Some(text(".envrc.quarantined")) },
-        Quarantined => Remedy::Quarantined { kept: text(".envrc.quarantined") },
-        Left => Remedy::Left { why: text("too large") },
-        Granted => Remedy::Granted,
+    call::TamperRemedy {
+        Restored => TamperRemedy::Restored { kept: Some(text(".envrc.quarantined")) },
+        Quarantined => TamperRemedy::Quarantined { kept: text(".envrc.quarantined") },
+        Left => TamperRemedy::Left { why: text("too large") },
+        Granted => TamperRemedy::Granted,
     }
-    content::MayCall {
-        Yes => protocol::content::MayCall::Yes,
-        No => protocol::content::MayCall::No,
+    content::ToolChoice {
+        Yes => protocol::content::ToolChoice::Yes,
+        No => protocol::content::ToolChoice::No,
     }
-    content::Role {
-        User => Role::User,
-        Assistant => Role::Assistant,
+    content::MessageRole {
+        User => MessageRole::User,
+        Assistant => MessageRole::Assistant,
     }
-    content::Block {
-        Text => Block::Text { text: text("t") },
-        Thinking => Block::Thinking { text: text("t"), raw: text("{}") },
-        ToolUse => Block::ToolUse { id: text("use_1"), name: text("ls"), input: text("{}") },
-        ToolResult => Block::ToolResult { id: text("use_1"), text: text("t"), is_error: true },
+    content::ContentBlock {
+        Text => ContentBlock::Text { text: text("t") },
+        Thinking => ContentBlock::Thinking { text: text("t"), raw: text("{}") },
+        ToolUse => ContentBlock::ToolUse { id: text("use_1"), name: text("ls"), input: text("{}") },
+        ToolResult => ContentBlock::ToolResult { id: text("use_1"), text: text("t"), is_error: true },
     }
-    content::UpdatePlace {
-        BehindResults => UpdatePlace::BehindResults,
-        InsideLastResult => UpdatePlace::InsideLastResult,
+    content::UpdatePosition {
+        BehindResults => UpdatePosition::BehindResults,
+        InsideLastResult => UpdatePosition::InsideLastResult,
     }
     content::StopReason {
         EndTurn => StopReason::EndTurn,
@@ -671,12 +673,12 @@ goldens! {
         Query => ToolKind::Query,
         Mutation => ToolKind::Mutation,
     }
-    judgement::Mode {
-        Ask => Mode::Ask,
-        AcceptEdits => Mode::AcceptEdits,
-        Plan => Mode::Plan,
-        Auto => Mode::Auto,
-        DontAsk => Mode::DontAsk,
+    judgement::PermissionMode {
+        Ask => PermissionMode::Ask,
+        AcceptEdits => PermissionMode::AcceptEdits,
+        Plan => PermissionMode::Plan,
+        Auto => PermissionMode::Auto,
+        DontAsk => PermissionMode::DontAsk,
     }
     judgement::RuleEffect {
         Deny => RuleEffect::Deny,
@@ -690,33 +692,33 @@ goldens! {
     judgement::Basis {
         Rule => Basis::Rule(rule()),
         Rights => Basis::Rights(vec![rule()]),
-        Mode => Basis::Mode(protocol::judgement::Mode::Auto),
+        Mode => Basis::Mode(protocol::judgement::PermissionMode::Auto),
         Query => Basis::Query,
         Person => Basis::Person(text("pts/0")),
         NobodyToAsk => Basis::NobodyToAsk(text("mode ask")),
         Unjudgeable => Basis::Unjudgeable(text("a pipe")),
-        Opaque => Basis::Opaque(protocol::judgement::Mode::Auto),
+        Opaque => Basis::Opaque(protocol::judgement::PermissionMode::Auto),
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
         Deny => Verdict::Deny(protocol::judgement::Basis::Query, text("no")),
         Ask => Verdict::Ask(question()),
     }
-    judgement::Answer {
-        Once => Answer::Once,
-        Session => Answer::Session(text("bash:ls *")),
-        Always => Answer::Always(text("bash:ls *")),
-        Deny => Answer::Deny(text("no")),
-        Stop => Answer::Stop,
+    judgement::PersonAnswer {
+        Once => PersonAnswer::Once,
+        Session => PersonAnswer::Session(text("bash:ls *")),
+        Always => PersonAnswer::Always(text("bash:ls *")),
+        Deny => PersonAnswer::Deny(text("no")),
+        Stop => PersonAnswer::Stop,
     }
-    judgement::Widening {
-        Network => Widening::Network,
-        Hosts => Widening::Hosts(vec![host()]),
-        Directory => Widening::Directory(path("/d")),
-        GitAdmin => Widening::GitAdmin,
-        GitSign => Widening::GitSign,
+    judgement::ExtraRight {
+        Network => ExtraRight::Network,
+        Hosts => ExtraRight::Hosts(vec![host()]),
+        Directory => ExtraRight::Directory(path("/d")),
+        GitAdmin => ExtraRight::GitAdmin,
+        GitSign => ExtraRight::GitSign,
     }
-    upkeep::LogLevel {
+    log::LogLevel {
         Error => LogLevel::Error,
         Warn => LogLevel::Warn,
         Info => LogLevel::Info,
@@ -724,8 +726,8 @@ goldens! {
     }
 }
 
-fn deaths() -> Deaths {
-    Deaths {
+fn deaths() -> WorkerDeaths {
+    WorkerDeaths {
         process: text("agentd-session"),
         cause: text("was ended by signal 9"),
         count: 3,
@@ -753,8 +755,8 @@ fn call() -> Call {
     Call { id: call_id(), use_id: text("use_1"), tool: text("bash"), input: text("{}") }
 }
 
-fn blocks() -> Vec<protocol::content::Block> {
-    vec![protocol::content::Block::Text { text: text("t") }]
+fn blocks() -> Vec<protocol::content::ContentBlock> {
+    vec![protocol::content::ContentBlock::Text { text: text("t") }]
 }
 
 fn usage() -> Usage {
@@ -784,7 +786,7 @@ fn setup() -> SessionSetup {
         tools: vec![OfferedTool {
             spec: tool_spec(),
             kind: protocol::judgement::ToolKind::Query,
-            copies: protocol::session::Copies::Kept,
+            copies: protocol::session::CopyBeforeChange::Kept,
         }],
         max_rounds: 25,
         max_calls: 100,
@@ -794,12 +796,12 @@ fn setup() -> SessionSetup {
         max_result_chars: 30_000,
         context: Some(200_000),
         pinned: vec![text("a.md")],
-        verifiers: vec![protocol::session::Hook {
+        verifiers: vec![protocol::session::EditHook {
             files: text("*.rs"),
             package: Some(text("Cargo.toml")),
             command: text("cargo check"),
         }],
-        formatters: vec![protocol::session::Hook {
+        formatters: vec![protocol::session::EditHook {
             files: text("*.rs"),
             package: None,
             command: text("rustfmt"),
@@ -813,22 +815,22 @@ fn request() -> ModelRequest {
         model: text("model-1"),
         system: text("system"),
         tools: vec![tool_spec()],
-        messages: vec![Message { role: protocol::content::Role::User, blocks: blocks() }],
+        messages: vec![Message { role: protocol::content::MessageRole::User, blocks: blocks() }],
         max_tokens: 32_000,
         updated: Some(protocol::content::FilesUpdated {
             text: text("a.md"),
-            place: protocol::content::UpdatePlace::InsideLastResult,
+            place: protocol::content::UpdatePosition::InsideLastResult,
         }),
-        calls: protocol::content::MayCall::No,
+        calls: protocol::content::ToolChoice::No,
     }
 }
 
 fn log() -> LogLine {
-    LogLine { level: protocol::upkeep::LogLevel::Warn, text: text("odd") }
+    LogLine { level: protocol::log::LogLevel::Warn, text: text("odd") }
 }
 
-fn patience() -> Patience {
-    Patience {
+fn patience() -> ProviderTimeouts {
+    ProviderTimeouts {
         tries: 5,
         max_wait_ms: 60_000,
         byte_timeout_ms: 1,
@@ -849,31 +851,31 @@ fn rule() -> Rule {
 fn rules() -> RuleSet {
     RuleSet {
         rules: vec![rule()],
-        mode: protocol::judgement::Mode::Ask,
+        mode: protocol::judgement::PermissionMode::Ask,
         audience: protocol::judgement::Audience::Nobody,
         project: text("/p"),
     }
 }
 
-fn probe() -> Probe {
+fn probe() -> ProbeReport {
     let found = ProbedPath {
         named: text("./f"),
         real: text("/p/f"),
         in_scope: true,
         digest: Some(text("d")),
     };
-    Probe { paths: vec![found], diff: text("+a") }
+    ProbeReport { paths: vec![found], diff: text("+a") }
 }
 
-fn case() -> Case {
-    Case {
+fn case() -> JudgedCall {
+    JudgedCall {
         call: call(),
         kind: protocol::judgement::ToolKind::Mutation,
         command: Some(text("ls")),
         page: Some(Box::new(page())),
         probe: Some(probe()),
         confinement: text("no network"),
-        widens: vec![protocol::judgement::Widening::Network],
+        widens: vec![protocol::judgement::ExtraRight::Network],
         configured: Some(rule()),
         tampered: [text(".envrc")].into(),
     }
@@ -891,7 +893,7 @@ fn question() -> Question {
         preview: text("ls"),
         confinement: text("no network"),
         reason: text("mode ask"),
-        widens: vec![protocol::judgement::Widening::GitAdmin],
+        widens: vec![protocol::judgement::ExtraRight::GitAdmin],
         offers: vec![text("bash:ls *")],
         deadline: 1 << 40,
         digest: text("d"),
@@ -902,18 +904,18 @@ fn host_port() -> protocol::hosts::HostPort {
     "npm.example.org".parse().unwrap()
 }
 
-fn identity() -> protocol::tool::Identity {
-    protocol::tool::Identity { certificate: vec![1], key: vec![2] }
+fn identity() -> protocol::tool::TlsIdentity {
+    protocol::tool::TlsIdentity { certificate: vec![1], key: vec![2] }
 }
 
 fn host() -> HostRule {
     "*.example.org:8443".parse().unwrap()
 }
 
-fn connection() -> Connection {
-    Connection {
+fn connection() -> ProxyConnection {
+    ProxyConnection {
         place: text("example.org:443"),
-        decision: protocol::confinement::Passage::Refused { why: text("private") },
+        decision: protocol::confinement::ConnectionOutcome::Refused { why: text("private") },
         count: 2,
         sent: 300,
         received: 70_000,
@@ -968,17 +970,17 @@ fn enforced() -> Enforced {
     }
 }
 
-fn report() -> Report {
-    Report {
+fn report() -> RunReport {
+    RunReport {
         result: result(),
         full: Some(text("all of it")),
-        effects: vec![protocol::call::Effect::Ran(text("ls"))],
-        seen: vec![protocol::call::SeenFile { path: text("/p/a"), digest: text("00ff") }],
-        evidence: Some(protocol::call::Evidence {
+        effects: vec![protocol::call::FileEffect::Ran(text("ls"))],
+        seen: vec![protocol::call::FileVersion { path: text("/p/a"), digest: text("00ff") }],
+        evidence: Some(protocol::call::ReadEvidence {
             began: 5,
-            parts: vec![protocol::call::Part {
+            parts: vec![protocol::call::ReadPart {
                 path: text("/p/a"),
-                was: Some(protocol::call::Stamp {
+                was: Some(protocol::call::ReadStamp {
                     device: 1,
                     inode: 2,
                     size: 3,
@@ -996,29 +998,29 @@ fn report() -> Report {
             count: 1,
         }],
         refusals_uncounted: 3,
-        tampered: vec![Tampered {
+        tampered: vec![TamperedFile {
             path: text(".envrc"),
-            remedy: Remedy::Quarantined { kept: text(".envrc.quarantined") },
+            remedy: TamperRemedy::Quarantined { kept: text(".envrc.quarantined") },
         }],
         usage: ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         command_pid: Some(70_001),
     }
 }
 
-fn asked() -> Asked {
-    Asked { call: call(), max_result_chars: 30_000 }
+fn asked() -> CacheKey {
+    CacheKey { call: call(), max_result_chars: 30_000 }
 }
 
-fn kept_file() -> KeptFile {
-    KeptFile {
+fn kept_file() -> FileBackup {
+    FileBackup {
         path: text("/p/a"),
-        before: protocol::store::Was::File { bytes: vec![1, 2], mode: 0o644 },
+        before: protocol::store::PriorContent::File { bytes: vec![1, 2], mode: 0o644 },
         after: Some(text("ab")),
     }
 }
 
-fn command() -> protocol::store::Command {
-    protocol::store::Command { call: call_id(), tool: text("bash"), text: text("cargo fmt") }
+fn command() -> protocol::store::StoreCommand {
+    protocol::store::StoreCommand { call: call_id(), tool: text("bash"), text: text("cargo fmt") }
 }
 
 fn store_setup() -> StoreSetup {
@@ -1048,7 +1050,7 @@ fn session_row() -> SessionRow {
         title: text("Fix it"),
         project: path("/p"),
         model: text("model-1"),
-        state: protocol::client::SessionState::Idle,
+        state: protocol::client::SessionStatus::Idle,
         began: 1 << 40,
         last: 1 << 40,
         turns: Some(3),
@@ -1068,18 +1070,18 @@ fn status() -> DaemonStatus {
     }
 }
 
-fn opening() -> Opening {
-    Opening {
+fn opening() -> SessionRequest {
+    SessionRequest {
         project: path("/p"),
         added: vec![path("/q")],
-        start: protocol::client::Start::New,
+        start: protocol::client::SessionStart::New,
         env: vec![(text("PATH"), text("/bin"))],
         settings: vec![(text("net.mode"), text("off"))],
-        mode: Some(protocol::judgement::Mode::Auto),
+        mode: Some(protocol::judgement::PermissionMode::Auto),
         network: Some(protocol::confinement::Network::Off),
         trust: protocol::client::ProjectTrust::ThisRun,
         audience: protocol::judgement::Audience::Person,
-        papers: vec![protocol::provider::Paper::Key],
-        uncaged: protocol::client::Uncaged::Refused,
+        papers: vec![protocol::provider::PassedFd::Key],
+        uncaged: protocol::client::Unsandboxed::Refused,
     }
 }

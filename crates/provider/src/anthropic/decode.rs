@@ -6,7 +6,7 @@ use super::wire::{
 use crate::server_error::read_error;
 use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, size};
 use protocol::content::{StopReason, Usage};
-use protocol::provider::Delta;
+use protocol::provider::AnswerDelta;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -111,14 +111,14 @@ impl AnthropicDecoder {
                 let text = start.text.unwrap_or_default();
                 let opened = !text.is_empty();
                 if opened {
-                    self.emit(index, Delta::Text(text), out)?;
+                    self.emit(index, AnswerDelta::Text(text), out)?;
                 }
                 AnthropicBlockState::Text { opened }
             }
             "thinking" => {
                 let text = start.thinking.unwrap_or_default();
                 if !text.is_empty() {
-                    self.emit(index, Delta::Thinking(text.clone()), out)?;
+                    self.emit(index, AnswerDelta::Thinking(text.clone()), out)?;
                 }
                 let signature = start.signature.unwrap_or_default();
                 AnthropicBlockState::Thinking { text, signature }
@@ -131,7 +131,7 @@ impl AnthropicDecoder {
             "tool_use" => {
                 let id = start.id.ok_or_else(|| FormatError::lacks(&event.kind, "id"))?;
                 let name = start.name.ok_or_else(|| FormatError::lacks(&event.kind, "name"))?;
-                self.emit(index, Delta::ToolStart { id, name }, out)?;
+                self.emit(index, AnswerDelta::ToolStart { id, name }, out)?;
                 AnthropicBlockState::Tool {
                     at_start: start.input.map(RawValue::get).map(str::to_owned),
                     pieces: false,
@@ -160,12 +160,12 @@ impl AnthropicDecoder {
             (Some(AnthropicBlockState::Text { opened }), "text_delta") => {
                 let text = delta.text.unwrap_or_default();
                 *opened |= !text.is_empty();
-                Some(Delta::Text(text))
+                Some(AnswerDelta::Text(text))
             }
             (Some(AnthropicBlockState::Thinking { text, .. }), "thinking_delta") => {
                 let more = delta.thinking.unwrap_or_default();
                 text.push_str(&more);
-                Some(Delta::Thinking(more))
+                Some(AnswerDelta::Thinking(more))
             }
             (Some(AnthropicBlockState::Thinking { signature, .. }), "signature_delta") => {
                 signature.push_str(&delta.signature.unwrap_or_default());
@@ -174,7 +174,7 @@ impl AnthropicDecoder {
             (Some(AnthropicBlockState::Tool { pieces, .. }), "input_json_delta") => {
                 let json = delta.partial_json.unwrap_or_default();
                 *pieces |= !json.is_empty();
-                Some(Delta::ToolInput(json))
+                Some(AnswerDelta::ToolInput(json))
             }
             (Some(_), "text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta") => {
                 return Err(FormatError::out_of_place(&event.kind, index));
@@ -202,17 +202,17 @@ impl AnthropicDecoder {
             Some(AnthropicBlockState::Unknown | AnthropicBlockState::Text { opened: false }) => {
                 return Ok(());
             }
-            Some(AnthropicBlockState::Text { opened: true }) => Delta::BlockDone,
+            Some(AnthropicBlockState::Text { opened: true }) => AnswerDelta::BlockDone,
             Some(AnthropicBlockState::Thinking { text, signature }) => {
-                Delta::ThinkingDone { raw: thinking_block(&text, &signature) }
+                AnswerDelta::ThinkingDone { raw: thinking_block(&text, &signature) }
             }
-            Some(AnthropicBlockState::Redacted { raw }) => Delta::ThinkingDone { raw },
+            Some(AnthropicBlockState::Redacted { raw }) => AnswerDelta::ThinkingDone { raw },
             Some(AnthropicBlockState::Tool { at_start, pieces }) => {
                 if !pieces {
                     let input = at_start.unwrap_or_else(|| "{}".to_owned());
-                    self.emit(index, Delta::ToolInput(input), out)?;
+                    self.emit(index, AnswerDelta::ToolInput(input), out)?;
                 }
-                Delta::BlockDone
+                AnswerDelta::BlockDone
             }
         };
         self.emit(index, done, out)
@@ -254,7 +254,7 @@ impl AnthropicDecoder {
     fn emit(
         &mut self,
         index: u32,
-        delta: Delta,
+        delta: AnswerDelta,
         out: &mut Vec<AnswerStep>,
     ) -> Result<(), FormatError> {
         self.room.emit(index, delta, out)

@@ -13,7 +13,7 @@ fn feed(events: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> AnswerStep {
+fn piece(index: u32, delta: AnswerDelta) -> AnswerStep {
     AnswerStep::Piece { index, delta }
 }
 
@@ -73,9 +73,9 @@ fn text_with_pings_and_unknown_events() {
     assert_eq!(
         got.unwrap(),
         [
-            piece(0, Delta::Text("Hel".into())),
-            piece(0, Delta::Text("lo".into())),
-            piece(0, Delta::BlockDone),
+            piece(0, AnswerDelta::Text("Hel".into())),
+            piece(0, AnswerDelta::Text("lo".into())),
+            piece(0, AnswerDelta::BlockDone),
             ending(StopReason::EndTurn),
         ]
     );
@@ -94,14 +94,14 @@ fn a_call_in_pieces_and_one_without_arguments() {
         STOP,
     ])
     .unwrap();
-    let start = Delta::ToolStart { id: "toolu_1".into(), name: "read".into() };
+    let start = AnswerDelta::ToolStart { id: "toolu_1".into(), name: "read".into() };
     assert_eq!(
         got,
         [
             piece(0, start.clone()),
-            piece(0, Delta::ToolInput("{\"path\": \"a".into())),
-            piece(0, Delta::ToolInput(".rs\"}".into())),
-            piece(0, Delta::BlockDone),
+            piece(0, AnswerDelta::ToolInput("{\"path\": \"a".into())),
+            piece(0, AnswerDelta::ToolInput(".rs\"}".into())),
+            piece(0, AnswerDelta::BlockDone),
             ending(StopReason::ToolUse),
         ]
     );
@@ -111,8 +111,8 @@ fn a_call_in_pieces_and_one_without_arguments() {
             feed(&[START, open, &json(""), DONE]).unwrap(),
             [
                 piece(0, start.clone()),
-                piece(0, Delta::ToolInput(input.into())),
-                piece(0, Delta::BlockDone),
+                piece(0, AnswerDelta::ToolInput(input.into())),
+                piece(0, AnswerDelta::BlockDone),
             ]
         );
     }
@@ -121,7 +121,7 @@ fn a_call_in_pieces_and_one_without_arguments() {
 #[test]
 fn a_block_without_its_stop_is_never_done() {
     let got = feed(&[START, TOOL, &json("{\"a\""), &end("max_tokens"), STOP]).unwrap();
-    assert!(!got.contains(&piece(0, Delta::BlockDone)));
+    assert!(!got.contains(&piece(0, AnswerDelta::BlockDone)));
     assert_eq!(got.last().unwrap(), &ending(StopReason::MaxTokens));
 }
 
@@ -133,10 +133,10 @@ fn thinking_is_kept_for_the_echo_also_without_words() {
     assert_eq!(
         feed(&[START, thinking, words, signed, DONE]).unwrap(),
         [
-            piece(0, Delta::Thinking("why \"é\"\n".into())),
+            piece(0, AnswerDelta::Thinking("why \"é\"\n".into())),
             piece(
                 0,
-                Delta::ThinkingDone {
+                AnswerDelta::ThinkingDone {
                     raw: r#"{"type":"thinking","thinking":"why \"é\"\n","signature":"EqQB/+=="}"#
                         .into()
                 }
@@ -147,7 +147,7 @@ fn thinking_is_kept_for_the_echo_also_without_words() {
         feed(&[START, thinking, signed, DONE]).unwrap(),
         [piece(
             0,
-            Delta::ThinkingDone {
+            AnswerDelta::ThinkingDone {
                 raw: r#"{"type":"thinking","thinking":"","signature":"EqQB/+=="}"#.into()
             }
         )]
@@ -157,7 +157,7 @@ fn thinking_is_kept_for_the_echo_also_without_words() {
         feed(&[START, redacted, DONE]).unwrap(),
         [piece(
             0,
-            Delta::ThinkingDone {
+            AnswerDelta::ThinkingDone {
                 raw: r#"{"type":"redacted_thinking", "data":"\u0041=="}"#.into()
             }
         )]
@@ -187,10 +187,10 @@ fn a_second_message_start_starts_over() {
     assert_eq!(
         got.unwrap(),
         [
-            piece(0, Delta::Text("half".into())),
+            piece(0, AnswerDelta::Text("half".into())),
             AnswerStep::StartedOver,
-            piece(0, Delta::Text("whole".into())),
-            piece(0, Delta::BlockDone),
+            piece(0, AnswerDelta::Text("whole".into())),
+            piece(0, AnswerDelta::BlockDone),
             ending(StopReason::EndTurn),
         ]
     );

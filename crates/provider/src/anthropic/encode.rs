@@ -7,7 +7,9 @@
 use super::wire::AnthropicEventKind;
 use crate::body::{EncodeError, calls_are_forbidden, effort_word, object};
 use crate::pinned_updates;
-use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec, UpdatePlace};
+use protocol::content::{
+    ContentBlock, Message, MessageRole, ModelRequest, ToolSpec, UpdatePosition,
+};
 use protocol::provider::Effort;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -53,11 +55,11 @@ fn body(
     let (said, behind) = match &request.updated {
         None => (Cow::Borrowed(request.messages.as_slice()), None),
         Some(updated) => match updated.place {
-            UpdatePlace::BehindResults => {
+            UpdatePosition::BehindResults => {
                 let block = pinned_updates::block(pinned_updates::UPDATED, updated);
                 (Cow::Borrowed(request.messages.as_slice()), Some(block))
             }
-            UpdatePlace::InsideLastResult => {
+            UpdatePosition::InsideLastResult => {
                 (pinned_updates::inside(request, pinned_updates::UPDATED), None)
             }
         },
@@ -286,8 +288,8 @@ fn turns(messages: &[Message]) -> Result<Vec<AnthropicTurn<'_>>, EncodeError> {
     let mut turns: Vec<AnthropicTurn<'_>> = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
         let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
+            MessageRole::User => "user",
+            MessageRole::Assistant => "assistant",
         };
         let mut content = contents(message, at + 1)?;
         if content.is_empty() {
@@ -309,17 +311,17 @@ fn contents(message: &Message, number: usize) -> Result<Vec<AnthropicContent<'_>
     let mut contents = Vec::with_capacity(message.blocks.len());
     for block in &message.blocks {
         contents.push(match block {
-            Block::Text { text } if text.trim().is_empty() => continue,
-            Block::Text { text } => AnthropicContent::text(text),
-            Block::Thinking { raw, .. } => match ours(raw, number)? {
+            ContentBlock::Text { text } if text.trim().is_empty() => continue,
+            ContentBlock::Text { text } => AnthropicContent::text(text),
+            ContentBlock::Thinking { raw, .. } => match ours(raw, number)? {
                 Some(raw) => AnthropicContent::Raw(raw),
                 // Another vendor's, from before the model was changed.
                 None => continue,
             },
-            Block::ToolUse { id, name, input } => {
+            ContentBlock::ToolUse { id, name, input } => {
                 AnthropicContent::Use { r#type: "tool_use", id, name, input: arguments(input) }
             }
-            Block::ToolResult { id, text, is_error } => AnthropicContent::Result {
+            ContentBlock::ToolResult { id, text, is_error } => AnthropicContent::Result {
                 r#type: "tool_result",
                 tool_use_id: id,
                 // An error without words is refused.

@@ -12,28 +12,28 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         messages,
         max_tokens: 9,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     }
 }
 
-fn user(blocks: Vec<Block>) -> Message {
-    Message { role: Role::User, blocks }
+fn user(blocks: Vec<ContentBlock>) -> Message {
+    Message { role: MessageRole::User, blocks }
 }
 
-fn assistant(blocks: Vec<Block>) -> Message {
-    Message { role: Role::Assistant, blocks }
+fn assistant(blocks: Vec<ContentBlock>) -> Message {
+    Message { role: MessageRole::Assistant, blocks }
 }
 
-fn text(text: &str) -> Block {
-    Block::Text { text: text.into() }
+fn text(text: &str) -> ContentBlock {
+    ContentBlock::Text { text: text.into() }
 }
 
-fn call(id: &str, input: &str) -> Block {
-    Block::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
+fn call(id: &str, input: &str) -> ContentBlock {
+    ContentBlock::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
 }
 
-fn result(id: &str, text: &str, is_error: bool) -> Block {
-    Block::ToolResult { id: id.into(), text: text.into(), is_error }
+fn result(id: &str, text: &str, is_error: bool) -> ContentBlock {
+    ContentBlock::ToolResult { id: id.into(), text: text.into(), is_error }
 }
 
 fn messages(body: &str) -> &str {
@@ -66,7 +66,7 @@ fn a_whole_round_with_marks_on_tools_system_and_two_user_messages() {
     let mut ask = request(vec![
         user(vec![text("go")]),
         assistant(vec![
-            Block::Thinking { text: "hi".into(), raw: raw.into() },
+            ContentBlock::Thinking { text: "hi".into(), raw: raw.into() },
             call("t1", r#"{"z": 1, "a": [ ]}"#),
             call("t2", ""),
         ]),
@@ -132,7 +132,7 @@ fn nothing_empty_is_sent_and_turns_of_one_speaker_are_joined() {
 
 #[test]
 fn damage_is_named() {
-    let thinking = Block::Thinking { text: String::new(), raw: "{torn".into() };
+    let thinking = ContentBlock::Thinking { text: String::new(), raw: "{torn".into() };
     let ask = request(vec![user(vec![text("a")]), assistant(vec![thinking])]);
     assert!(matches!(encode(&ask, None), Err(EncodeError::Thinking { message: 2 })));
     let mut ask = request(vec![user(vec![text("a")])]);

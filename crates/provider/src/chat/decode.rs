@@ -8,7 +8,7 @@ use crate::server_error::read_error;
 use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, ServerError};
 use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{StopReason, Usage};
-use protocol::provider::{Api, Delta};
+use protocol::provider::{AnswerDelta, Api};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -147,7 +147,7 @@ impl ChatDecoder {
             (None, None) => None,
         };
         if let Some(words) = told {
-            self.room.emit(REASONING, Delta::Thinking(words), out)?;
+            self.room.emit(REASONING, AnswerDelta::Thinking(words), out)?;
         }
         for detail in delta.reasoning_details.into_iter().flatten() {
             self.room.admit(detail.get().len())?;
@@ -163,7 +163,7 @@ impl ChatDecoder {
                 None => self.open(),
             };
             self.text = Some(index);
-            self.room.emit(index, Delta::Text(words.0), out)?;
+            self.room.emit(index, AnswerDelta::Text(words.0), out)?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call, out)?;
@@ -209,7 +209,7 @@ impl ChatDecoder {
             (false, Some(name)) => {
                 call.begun = true;
                 let id = call.id.clone().unwrap_or(made_up);
-                self.room.emit(call.index, Delta::ToolStart { id, name }, out)?;
+                self.room.emit(call.index, AnswerDelta::ToolStart { id, name }, out)?;
                 call.arguments.clone()
             }
             // Kept until its name is there.
@@ -217,7 +217,7 @@ impl ChatDecoder {
         };
         match more.is_empty() {
             true => Ok(()),
-            false => self.room.emit(call.index, Delta::ToolInput(more), out),
+            false => self.room.emit(call.index, AnswerDelta::ToolInput(more), out),
         }
     }
 
@@ -243,7 +243,7 @@ impl ChatDecoder {
 
     fn close_text(&mut self, out: &mut Vec<AnswerStep>) -> Result<(), FormatError> {
         match self.text.take() {
-            Some(index) => self.room.emit(index, Delta::BlockDone, out),
+            Some(index) => self.room.emit(index, AnswerDelta::BlockDone, out),
             None => Ok(()),
         }
     }
@@ -264,19 +264,19 @@ impl ChatDecoder {
             }
             if let Some(fields) = &call.beside {
                 let raw = vendor_metadata::write(Api::Chat, MetadataPlace::With, fields);
-                self.room.emit(call.index - 1, Delta::ThinkingDone { raw }, out)?;
+                self.room.emit(call.index - 1, AnswerDelta::ThinkingDone { raw }, out)?;
             }
             if call.arguments.trim().is_empty() {
-                self.room.emit(call.index, Delta::ToolInput("{}".to_owned()), out)?;
+                self.room.emit(call.index, AnswerDelta::ToolInput("{}".to_owned()), out)?;
             }
-            self.room.emit(call.index, Delta::BlockDone, out)?;
+            self.room.emit(call.index, AnswerDelta::BlockDone, out)?;
         }
         let mut reasoning = std::mem::take(&mut self.reasoning);
         if reasoning.is_there() {
             reasoning.r#type = "chat_reasoning";
             // Strings and JSON that was read always serialise.
             let raw = serde_json::to_string(&reasoning).unwrap_or_default();
-            self.room.emit(REASONING, Delta::ThinkingDone { raw }, out)?;
+            self.room.emit(REASONING, AnswerDelta::ThinkingDone { raw }, out)?;
         }
         let stop = match reason.as_str() {
             _ if !self.refusal.is_empty() => {

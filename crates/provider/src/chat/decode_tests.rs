@@ -12,7 +12,7 @@ fn feed(chunks: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> AnswerStep {
+fn piece(index: u32, delta: AnswerDelta) -> AnswerStep {
     AnswerStep::Piece { index, delta }
 }
 
@@ -44,13 +44,13 @@ fn whole_calls(steps: &[AnswerStep]) -> Vec<(String, String, String)> {
     for step in steps {
         let AnswerStep::Piece { index, delta } = step else { continue };
         match delta {
-            Delta::ToolStart { id, name } => {
+            AnswerDelta::ToolStart { id, name } => {
                 let before = open.insert(*index, (id.clone(), name.clone(), String::new()));
                 assert!(before.is_none(), "begun twice");
             }
-            Delta::ToolInput(more) => open.get_mut(index).unwrap().2.push_str(more),
-            Delta::BlockDone => whole.extend(open.remove(index)),
-            Delta::Text(_) | Delta::Thinking(_) | Delta::ThinkingDone { .. } => {}
+            AnswerDelta::ToolInput(more) => open.get_mut(index).unwrap().2.push_str(more),
+            AnswerDelta::BlockDone => whole.extend(open.remove(index)),
+            AnswerDelta::Text(_) | AnswerDelta::Thinking(_) | AnswerDelta::ThinkingDone { .. } => {}
         }
     }
     whole
@@ -74,9 +74,9 @@ fn text_and_its_usage() {
     assert_eq!(
         got,
         [
-            piece(2, Delta::Text("Hel".into())),
-            piece(2, Delta::Text("lo".into())),
-            piece(2, Delta::BlockDone),
+            piece(2, AnswerDelta::Text("Hel".into())),
+            piece(2, AnswerDelta::Text("lo".into())),
+            piece(2, AnswerDelta::BlockDone),
             ended(StopReason::EndTurn, usage, "m-1"),
         ]
     );
@@ -99,7 +99,11 @@ fn a_call_in_pieces_joined_by_index() {
         whole_calls(&got),
         [call("call_a", "read", r#"{"path":"a"}"#), call("call_b", "ls", "{}")]
     );
-    assert_eq!(got[1], piece(2, Delta::BlockDone), "the text is closed before the call begins");
+    assert_eq!(
+        got[1],
+        piece(2, AnswerDelta::BlockDone),
+        "the text is closed before the call begins"
+    );
     assert_eq!(*got.last().unwrap(), ended(StopReason::ToolUse, Usage::default(), "m-1"));
 }
 
@@ -232,9 +236,9 @@ fn reasoning_under_each_name_and_what_must_come_back() {
             DONE,
         ])
         .unwrap();
-        assert_eq!(got[0], piece(0, Delta::Thinking("hm ".into())));
+        assert_eq!(got[0], piece(0, AnswerDelta::Thinking("hm ".into())));
         let raw = format!(r#"{{"type":"chat_reasoning","{name}":"hm \"so\""}}"#);
-        assert!(got.contains(&piece(0, Delta::ThinkingDone { raw })), "{got:?}");
+        assert!(got.contains(&piece(0, AnswerDelta::ThinkingDone { raw })), "{got:?}");
     }
     let got = feed(&[
         &choice(r#"{"reasoning":"a","reasoning_details":[{"type":"reasoning.encrypted", "data":"x=="}]}"#),
@@ -243,7 +247,7 @@ fn reasoning_under_each_name_and_what_must_come_back() {
     ])
     .unwrap();
     let raw = r#"{"type":"chat_reasoning","reasoning":"a","reasoning_details":[{"type":"reasoning.encrypted", "data":"x=="}]}"#;
-    assert_eq!(got[1], piece(0, Delta::ThinkingDone { raw: raw.into() }));
+    assert_eq!(got[1], piece(0, AnswerDelta::ThinkingDone { raw: raw.into() }));
     let got = feed(&[
         &calls(r#"[{"index":0,"id":"a","function":{"name":"ls","arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}]"#),
         &finish("tool_calls"),
@@ -251,7 +255,7 @@ fn reasoning_under_each_name_and_what_must_come_back() {
     ])
     .unwrap();
     let raw = r#"{"type":"beside","api":"chat","place":"with","fields":{"google":{"thought_signature":"s"}}}"#;
-    assert!(got.contains(&piece(1, Delta::ThinkingDone { raw: raw.into() })), "{got:?}");
+    assert!(got.contains(&piece(1, AnswerDelta::ThinkingDone { raw: raw.into() })), "{got:?}");
 }
 
 #[test]
@@ -301,7 +305,7 @@ fn what_is_no_chunk_breaks_it_and_what_is_newer_does_not() {
         r#"{"content":[{"type":"text","text":"from"},{"type":"text","text":" parts"}],"new_field":{}}"#,
     );
     assert!(decoder.event("", &parts, &mut out).unwrap());
-    assert_eq!(out, [piece(2, Delta::Text("from parts".into()))]);
+    assert_eq!(out, [piece(2, AnswerDelta::Text("from parts".into()))]);
     let other = r#"{"choices":[{"index":1,"delta":{"content":"another answer"}}]}"#;
     decoder.event("", other, &mut out).unwrap();
     assert_eq!(out.len(), 1);

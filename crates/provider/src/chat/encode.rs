@@ -5,7 +5,7 @@ use crate::body::{
 };
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
-use protocol::content::{Block, Message, ModelRequest, Role};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -35,8 +35,8 @@ pub fn encode(
     let said = pinned_updates::inside(request, pinned_updates::UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
-            Role::User => user(message, &mut messages),
-            Role::Assistant => messages.extend(assistant(message, at + 1)?),
+            MessageRole::User => user(message, &mut messages),
+            MessageRole::Assistant => messages.extend(assistant(message, at + 1)?),
         }
     }
     if messages.iter().all(|turn| turn.role == "system" || turn.role == "developer") {
@@ -145,12 +145,14 @@ impl ChatMessage<'_> {
 fn user<'a>(message: &'a Message, messages: &mut Vec<ChatMessage<'a>>) {
     for block in &message.blocks {
         match block {
-            Block::ToolResult { id, text, is_error: _ } => messages.push(ChatMessage {
+            ContentBlock::ToolResult { id, text, is_error: _ } => messages.push(ChatMessage {
                 tool_call_id: Some(id),
                 content: Some(text.as_str().into()),
                 ..ChatMessage::of("tool")
             }),
-            Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
+            ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. } => {}
         }
     }
     if let Some(words) = words(message) {
@@ -164,7 +166,7 @@ fn assistant(message: &Message, number: usize) -> Result<Option<ChatMessage<'_>>
     let mut thought = None;
     for block in &message.blocks {
         match block {
-            Block::Thinking { raw, .. } => {
+            ContentBlock::Thinking { raw, .. } => {
                 object(raw).ok_or(EncodeError::Thinking { message: number })?;
                 match vendor_metadata::read(Api::Chat, raw) {
                     Some(kept) if kept.place == MetadataPlace::With => extra = Some(kept.fields),
@@ -175,13 +177,13 @@ fn assistant(message: &Message, number: usize) -> Result<Option<ChatMessage<'_>>
                     Some(_) | None => {}
                 }
             }
-            Block::ToolUse { id, name, input } => turn.tool_calls.push(ChatCall {
+            ContentBlock::ToolUse { id, name, input } => turn.tool_calls.push(ChatCall {
                 id,
                 r#type: "function",
                 function: ChatFunctionCall { name, arguments: arguments(input) },
                 extra_content: extra.take(),
             }),
-            Block::Text { .. } | Block::ToolResult { .. } => {}
+            ContentBlock::Text { .. } | ContentBlock::ToolResult { .. } => {}
         }
     }
     if !turn.tool_calls.is_empty() {
@@ -198,11 +200,11 @@ fn words(message: &Message) -> Option<Cow<'_, str>> {
         .blocks
         .iter()
         .filter_map(|block| match block {
-            Block::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
-            Block::Text { .. }
-            | Block::Thinking { .. }
-            | Block::ToolUse { .. }
-            | Block::ToolResult { .. } => None,
+            ContentBlock::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
+            ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. }
+            | ContentBlock::ToolResult { .. } => None,
         })
         .collect();
     match texts.as_slice() {

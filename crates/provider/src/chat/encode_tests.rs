@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 
 const LOCAL: &str = "http://localhost:11434";
 
-fn text(text: &str) -> Block {
-    Block::Text { text: text.into() }
+fn text(text: &str) -> ContentBlock {
+    ContentBlock::Text { text: text.into() }
 }
 
-fn call(id: &str, input: &str) -> Block {
-    Block::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
+fn call(id: &str, input: &str) -> ContentBlock {
+    ContentBlock::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
 }
 
-fn result(id: &str, text: &str) -> Block {
-    Block::ToolResult { id: id.into(), text: text.into(), is_error: false }
+fn result(id: &str, text: &str) -> ContentBlock {
+    ContentBlock::ToolResult { id: id.into(), text: text.into(), is_error: false }
 }
 
-fn raw(raw: &str) -> Block {
-    Block::Thinking { text: String::new(), raw: raw.into() }
+fn raw(raw: &str) -> ContentBlock {
+    ContentBlock::Thinking { text: String::new(), raw: raw.into() }
 }
 
-fn request(turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
+fn request(turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRequest {
     ModelRequest {
         round: 1,
         model: "m".into(),
@@ -36,17 +36,17 @@ fn request(turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
         messages: turns.into_iter().map(|(role, blocks)| Message { role, blocks }).collect(),
         max_tokens: 9,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     }
 }
 
-fn body(turns: Vec<(Role, Vec<Block>)>, base_url: &str) -> Value {
+fn body(turns: Vec<(MessageRole, Vec<ContentBlock>)>, base_url: &str) -> Value {
     serde_json::from_str(&encode(&request(turns), None, base_url).unwrap()).unwrap()
 }
 
 #[test]
 fn a_conversation_as_these_servers_want_it() {
-    use Role::{Assistant, User};
+    use MessageRole::{Assistant, User};
     let turns = vec![
         (User, vec![text("go"), text(" "), text("now")]),
         (
@@ -94,14 +94,14 @@ fn a_conversation_as_these_servers_want_it() {
 
 #[test]
 fn the_vendor_s_own_server_has_newer_names() {
-    let body = body(vec![(Role::User, vec![text("hi")])], "https://api.openai.com/v1");
+    let body = body(vec![(MessageRole::User, vec![text("hi")])], "https://api.openai.com/v1");
     assert_eq!(body["messages"][0]["role"], "developer");
     assert_eq!((&body["max_completion_tokens"], body.get("max_tokens")), (&json!(9), None));
 }
 
 #[test]
 fn schemas_are_byte_stable_and_bad_ones_are_named() {
-    let mut request = request(vec![(Role::User, vec![text("hi")])]);
+    let mut request = request(vec![(MessageRole::User, vec![text("hi")])]);
     let sent = encode(&request, Some(Effort::High), LOCAL).unwrap();
     assert!(sent.contains(r#""parameters":{"type": "object", "z": 1, "a": 2}"#), "{sent}");
     assert!(sent.contains(r#""reasoning_effort":"high""#));
@@ -116,20 +116,21 @@ fn schemas_are_byte_stable_and_bad_ones_are_named() {
 fn another_vendor_s_reasoning_is_left_out() {
     let foreign = raw(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
     let turns = vec![
-        (Role::User, vec![text("go")]),
-        (Role::Assistant, vec![foreign, text("done")]),
-        (Role::User, vec![text("more")]),
+        (MessageRole::User, vec![text("go")]),
+        (MessageRole::Assistant, vec![foreign, text("done")]),
+        (MessageRole::User, vec![text("more")]),
     ];
     let sent = body(turns, LOCAL);
     assert_eq!(sent["messages"][2], json!({"role": "assistant", "content": "done"}));
-    let torn = vec![(Role::User, vec![text("go")]), (Role::Assistant, vec![raw("torn")])];
+    let torn =
+        vec![(MessageRole::User, vec![text("go")]), (MessageRole::Assistant, vec![raw("torn")])];
     let torn = encode(&request(torn), None, LOCAL);
     assert!(matches!(torn, Err(EncodeError::Thinking { message: 2 })));
 }
 
 #[test]
 fn usage_is_asked_for_except_of_a_server_that_refuses_the_question() {
-    let turns = || vec![(Role::User, vec![text("go")])];
+    let turns = || vec![(MessageRole::User, vec![text("go")])];
     let asked = body(turns(), "https://api.deepseek.com");
     assert_eq!(asked["stream_options"], json!({"include_usage": true}));
     let mistral = body(turns(), "https://api.mistral.ai/v1");

@@ -8,7 +8,7 @@ use crate::server_error::read_error;
 use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, ServerError};
 use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{StopReason, Usage};
-use protocol::provider::{Api, Delta};
+use protocol::provider::{AnswerDelta, Api};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -110,14 +110,14 @@ impl GeminiDecoder {
                         index
                     }
                 };
-                self.room.emit(index, Delta::Text(text), out)
+                self.room.emit(index, AnswerDelta::Text(text), out)
             }
             (false, Some(signature)) if text.is_empty() => {
                 // The last piece of many answers; it belongs behind the text.
                 let Some(GeminiBlockState::Text { index }) = self.open else { return Ok(()) };
                 let fields = raw(&json!({"text": "", "thoughtSignature": signature}))?;
                 let raw = vendor_metadata::write(Api::Gemini, MetadataPlace::Behind, &fields);
-                self.room.emit(index - 1, Delta::ThinkingDone { raw }, out)?;
+                self.room.emit(index - 1, AnswerDelta::ThinkingDone { raw }, out)?;
                 self.close(out)
             }
             (false, Some(signature)) => {
@@ -125,8 +125,8 @@ impl GeminiDecoder {
                 self.close(out)?;
                 let index = self.place();
                 self.sign(index, &signature, out)?;
-                self.room.emit(index, Delta::Text(text), out)?;
-                self.room.emit(index, Delta::BlockDone, out)
+                self.room.emit(index, AnswerDelta::Text(text), out)?;
+                self.room.emit(index, AnswerDelta::BlockDone, out)
             }
         }
     }
@@ -147,7 +147,7 @@ impl GeminiDecoder {
             let index = *index;
             self.room.admit(more.len())?;
             if !more.is_empty() {
-                self.room.emit(index, Delta::Thinking(more), out)?;
+                self.room.emit(index, AnswerDelta::Thinking(more), out)?;
             }
         }
         match signature {
@@ -175,10 +175,10 @@ impl GeminiDecoder {
         if let Some(signature) = signature {
             self.sign(index, signature, out)?;
         }
-        self.room.emit(index, Delta::ToolStart { id, name }, out)?;
+        self.room.emit(index, AnswerDelta::ToolStart { id, name }, out)?;
         let arguments = call.args.map_or("{}", RawValue::get).to_owned();
-        self.room.emit(index, Delta::ToolInput(arguments), out)?;
-        self.room.emit(index, Delta::BlockDone, out)
+        self.room.emit(index, AnswerDelta::ToolInput(arguments), out)?;
+        self.room.emit(index, AnswerDelta::BlockDone, out)
     }
 
     /// Keeps a signature beside the block at `index`.
@@ -190,7 +190,7 @@ impl GeminiDecoder {
     ) -> Result<(), FormatError> {
         let fields = raw(&json!({ "thoughtSignature": signature }))?;
         let raw = vendor_metadata::write(Api::Gemini, MetadataPlace::With, &fields);
-        self.room.emit(index - 1, Delta::ThinkingDone { raw }, out)
+        self.room.emit(index - 1, AnswerDelta::ThinkingDone { raw }, out)
     }
 
     fn place(&mut self) -> u32 {
@@ -202,7 +202,7 @@ impl GeminiDecoder {
         match self.open {
             Some(GeminiBlockState::Text { index }) => {
                 self.open = None;
-                self.room.emit(index, Delta::BlockDone, out)
+                self.room.emit(index, AnswerDelta::BlockDone, out)
             }
             Some(GeminiBlockState::Thought { .. }) => self.close_thought(None, out),
             None => Ok(()),
@@ -223,7 +223,7 @@ impl GeminiDecoder {
             }
             None => json!({"text": text, "thought": true}),
         };
-        self.room.emit(index, Delta::ThinkingDone { raw: part.to_string() }, out)
+        self.room.emit(index, AnswerDelta::ThinkingDone { raw: part.to_string() }, out)
     }
 
     fn finish(

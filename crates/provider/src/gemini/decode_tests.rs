@@ -12,7 +12,7 @@ fn feed(pieces: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> AnswerStep {
+fn piece(index: u32, delta: AnswerDelta) -> AnswerStep {
     AnswerStep::Piece { index, delta }
 }
 
@@ -33,9 +33,9 @@ fn ended(stop: StopReason) -> AnswerStep {
     AnswerStep::Ended(AnswerEnd { stop, usage, model: "gemini-x".into() })
 }
 
-fn kept(place: &str, fields: &str) -> Delta {
+fn kept(place: &str, fields: &str) -> AnswerDelta {
     let raw = format!(r#"{{"type":"beside","api":"gemini","place":"{place}","fields":{fields}}}"#);
-    Delta::ThinkingDone { raw }
+    AnswerDelta::ThinkingDone { raw }
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn text_with_its_signature_in_a_last_empty_piece() {
     assert_eq!(
         got,
         [
-            piece(2, Delta::Text("Hel".into())),
-            piece(2, Delta::Text("lo".into())),
+            piece(2, AnswerDelta::Text("Hel".into())),
+            piece(2, AnswerDelta::Text("lo".into())),
             piece(1, kept("behind", r#"{"text":"","thoughtSignature":"c2ln"}"#)),
-            piece(2, Delta::BlockDone),
+            piece(2, AnswerDelta::BlockDone),
             ended(StopReason::EndTurn),
         ]
     );
@@ -70,16 +70,19 @@ fn thoughts_calls_and_signatures() {
     assert_eq!(
         got,
         [
-            piece(2, Delta::Thinking("I ".into())),
-            piece(2, Delta::Thinking("think.".into())),
-            piece(2, Delta::ThinkingDone { raw: r#"{"text":"I think.","thought":true}"#.into() }),
+            piece(2, AnswerDelta::Thinking("I ".into())),
+            piece(2, AnswerDelta::Thinking("think.".into())),
+            piece(
+                2,
+                AnswerDelta::ThinkingDone { raw: r#"{"text":"I think.","thought":true}"#.into() }
+            ),
             piece(3, kept("with", r#"{"thoughtSignature":"s1"}"#)),
-            piece(4, Delta::ToolStart { id: "agentd_call_1".into(), name: "read".into() }),
-            piece(4, Delta::ToolInput(r#"{"path": "a"}"#.into())),
-            piece(4, Delta::BlockDone),
-            piece(6, Delta::ToolStart { id: "x1".into(), name: "ls".into() }),
-            piece(6, Delta::ToolInput("{}".into())),
-            piece(6, Delta::BlockDone),
+            piece(4, AnswerDelta::ToolStart { id: "agentd_call_1".into(), name: "read".into() }),
+            piece(4, AnswerDelta::ToolInput(r#"{"path": "a"}"#.into())),
+            piece(4, AnswerDelta::BlockDone),
+            piece(6, AnswerDelta::ToolStart { id: "x1".into(), name: "ls".into() }),
+            piece(6, AnswerDelta::ToolInput("{}".into())),
+            piece(6, AnswerDelta::BlockDone),
             ended(StopReason::ToolUse),
         ]
     );
@@ -94,12 +97,12 @@ fn a_signed_text_stands_alone() {
     assert_eq!(
         got.unwrap()[..6],
         [
-            piece(2, Delta::Text("a".into())),
-            piece(2, Delta::BlockDone),
+            piece(2, AnswerDelta::Text("a".into())),
+            piece(2, AnswerDelta::BlockDone),
             piece(3, kept("with", r#"{"thoughtSignature":"s"}"#)),
-            piece(4, Delta::Text("b".into())),
-            piece(4, Delta::BlockDone),
-            piece(6, Delta::Text("c".into())),
+            piece(4, AnswerDelta::Text("b".into())),
+            piece(4, AnswerDelta::BlockDone),
+            piece(6, AnswerDelta::Text("c".into())),
         ]
     );
 }
@@ -156,7 +159,7 @@ fn what_does_not_fit_breaks_it_and_what_is_newer_does_not() {
     }
     let newer =
         parts(r#"{"of_tomorrow":{}},{"inlineData":{"mimeType":"x","data":""}},{"text":"ok"}"#);
-    assert_eq!(feed(&[&newer]).unwrap(), [piece(2, Delta::Text("ok".into()))]);
+    assert_eq!(feed(&[&newer]).unwrap(), [piece(2, AnswerDelta::Text("ok".into()))]);
     let mut decoder = GeminiDecoder::default();
     assert!(!decoder.event(r#"{"usageMetadata":{}}"#, &mut Vec::new()).unwrap());
 }

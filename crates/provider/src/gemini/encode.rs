@@ -4,7 +4,7 @@ use super::MADE_UP;
 use crate::body::{EncodeError, calls_are_forbidden, object, tools};
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
-use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, ToolSpec};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -25,8 +25,8 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     let said = pinned_updates::inside(request, pinned_updates::SYSTEM_UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
-            Role::User => user(message, &names, &mut contents),
-            Role::Assistant => {
+            MessageRole::User => user(message, &names, &mut contents),
+            MessageRole::Assistant => {
                 let parts = model(message, at + 1, signs, &mut names)?;
                 if !parts.is_empty() {
                     contents.push(GeminiContent { role: "model", parts });
@@ -239,7 +239,7 @@ fn user<'a>(
     let mut words = Vec::new();
     for block in &message.blocks {
         match block {
-            Block::ToolResult { id, text, is_error } => results.push(GeminiPart::Response {
+            ContentBlock::ToolResult { id, text, is_error } => results.push(GeminiPart::Response {
                 function_response: GeminiFunctionResponse {
                     id: sent_id(id),
                     name: names.get(id.as_str()).copied().unwrap_or("unknown"),
@@ -249,8 +249,12 @@ fn user<'a>(
                     },
                 },
             }),
-            Block::Text { text } if !text.trim().is_empty() => words.push(GeminiPart::text(text)),
-            Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
+            ContentBlock::Text { text } if !text.trim().is_empty() => {
+                words.push(GeminiPart::text(text))
+            }
+            ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. } => {}
         }
     }
     for parts in [results, words] {
@@ -272,7 +276,7 @@ fn model<'a>(
     let mut calls = 0;
     for block in &message.blocks {
         match block {
-            Block::Thinking { raw, .. } => {
+            ContentBlock::Thinking { raw, .. } => {
                 let part = object(raw).ok_or(EncodeError::Thinking { message: number })?;
                 match vendor_metadata::read(Api::Gemini, raw) {
                     Some(kept) if kept.place == MetadataPlace::With => {
@@ -284,14 +288,14 @@ fn model<'a>(
                     None => {}
                 }
             }
-            Block::Text { text } => {
+            ContentBlock::Text { text } => {
                 if !text.trim().is_empty() {
                     let thought_signature = signature.take();
                     parts.push(GeminiPart::Text { text, thought_signature });
                 }
                 parts.extend(behind.take().map(GeminiPart::Raw));
             }
-            Block::ToolUse { id, name, input } => {
+            ContentBlock::ToolUse { id, name, input } => {
                 names.insert(id, name);
                 calls += 1;
                 let foreign =
@@ -301,7 +305,7 @@ fn model<'a>(
                     thought_signature: signature.take().or(foreign),
                 });
             }
-            Block::ToolResult { .. } => {}
+            ContentBlock::ToolResult { .. } => {}
         }
     }
     Ok(parts)

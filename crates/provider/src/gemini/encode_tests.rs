@@ -4,23 +4,23 @@
 use super::*;
 use serde_json::{Value, json};
 
-fn text(text: &str) -> Block {
-    Block::Text { text: text.into() }
+fn text(text: &str) -> ContentBlock {
+    ContentBlock::Text { text: text.into() }
 }
 
-fn raw(raw: &str) -> Block {
-    Block::Thinking { text: String::new(), raw: raw.into() }
+fn raw(raw: &str) -> ContentBlock {
+    ContentBlock::Thinking { text: String::new(), raw: raw.into() }
 }
 
-fn kept(place: &str, fields: &str) -> Block {
+fn kept(place: &str, fields: &str) -> ContentBlock {
     raw(&format!(r#"{{"type":"beside","api":"gemini","place":"{place}","fields":{fields}}}"#))
 }
 
-fn call(id: &str, name: &str, input: &str) -> Block {
-    Block::ToolUse { id: id.into(), name: name.into(), input: input.into() }
+fn call(id: &str, name: &str, input: &str) -> ContentBlock {
+    ContentBlock::ToolUse { id: id.into(), name: name.into(), input: input.into() }
 }
 
-fn request(model: &str, turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
+fn request(model: &str, turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRequest {
     ModelRequest {
         round: 1,
         model: model.into(),
@@ -33,20 +33,20 @@ fn request(model: &str, turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
         messages: turns.into_iter().map(|(role, blocks)| Message { role, blocks }).collect(),
         max_tokens: 9,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     }
 }
 
-fn body(model: &str, turns: Vec<(Role, Vec<Block>)>) -> Value {
+fn body(model: &str, turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> Value {
     serde_json::from_str(&encode(&request(model, turns), None).unwrap()).unwrap()
 }
 
 #[test]
 fn signatures_go_back_to_where_they_were() {
     let turns = vec![
-        (Role::User, vec![text("go")]),
+        (MessageRole::User, vec![text("go")]),
         (
-            Role::Assistant,
+            MessageRole::Assistant,
             vec![
                 raw(r#"{"text":"hm","thought":true}"#),
                 kept("behind", r#"{"text":"","thoughtSignature":"s0"}"#),
@@ -57,10 +57,14 @@ fn signatures_go_back_to_where_they_were() {
             ],
         ),
         (
-            Role::User,
+            MessageRole::User,
             vec![
-                Block::ToolResult { id: "agentd_call_1".into(), text: "A".into(), is_error: false },
-                Block::ToolResult { id: "x2".into(), text: "B".into(), is_error: true },
+                ContentBlock::ToolResult {
+                    id: "agentd_call_1".into(),
+                    text: "A".into(),
+                    is_error: false,
+                },
+                ContentBlock::ToolResult { id: "x2".into(), text: "B".into(), is_error: true },
                 text("and?"),
             ],
         ),
@@ -96,9 +100,9 @@ fn a_foreign_call_is_marked_where_the_model_asks_for_signatures() {
     let foreign = raw(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
     let turns = || {
         vec![
-            (Role::User, vec![text("go")]),
+            (MessageRole::User, vec![text("go")]),
             (
-                Role::Assistant,
+                MessageRole::Assistant,
                 vec![foreign.clone(), call("a", "read", ""), call("b", "read", "{}")],
             ),
         ]
@@ -114,7 +118,7 @@ fn a_foreign_call_is_marked_where_the_model_asks_for_signatures() {
 #[test]
 fn effort_as_a_level_or_as_a_budget() {
     let sent = |model| {
-        let request = request(model, vec![(Role::User, vec![text("hi")])]);
+        let request = request(model, vec![(MessageRole::User, vec![text("hi")])]);
         let body = encode(&request, Some(Effort::Low)).unwrap();
         let body: Value = serde_json::from_str(&body).unwrap();
         body["generationConfig"]["thinkingConfig"].clone()

@@ -1,6 +1,6 @@
 //! One line of a recording as types; used by the reader and the writer next door.
 
-use protocol::provider::{Api, Failure};
+use protocol::provider::{Api, ProviderFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -150,21 +150,21 @@ pub(super) enum FailureName {
     ContextFull,
 }
 
-impl From<Failure> for FailureName {
-    fn from(kind: Failure) -> Self {
+impl From<ProviderFailure> for FailureName {
+    fn from(kind: ProviderFailure) -> Self {
         match kind {
-            Failure::KeyRefused => Self::KeyRefused,
-            Failure::NoKey => Self::NoKey,
-            Failure::Unreachable => Self::Unreachable,
-            Failure::Rejected => Self::Rejected,
-            Failure::Overloaded => Self::Overloaded,
-            Failure::RecordingDeparted => Self::RecordingDeparted,
-            Failure::ContextFull => Self::ContextFull,
+            ProviderFailure::KeyRefused => Self::KeyRefused,
+            ProviderFailure::NoKey => Self::NoKey,
+            ProviderFailure::Unreachable => Self::Unreachable,
+            ProviderFailure::Rejected => Self::Rejected,
+            ProviderFailure::Overloaded => Self::Overloaded,
+            ProviderFailure::RecordingDeparted => Self::RecordingDeparted,
+            ProviderFailure::ContextFull => Self::ContextFull,
         }
     }
 }
 
-impl From<FailureName> for Failure {
+impl From<FailureName> for ProviderFailure {
     fn from(kind: FailureName) -> Self {
         match kind {
             FailureName::KeyRefused => Self::KeyRefused,

@@ -5,7 +5,7 @@ use super::{RecordedRetry, scripted, shape};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
-use protocol::provider::{Api, Failure};
+use protocol::provider::{Api, ProviderFailure};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -50,7 +50,7 @@ pub(crate) enum RecordedEvent {
     /// The attempt broke.
     Retrying(RecordedRetry),
     /// The request failed.
-    Failed { kind: Failure, message: String },
+    Failed { kind: ProviderFailure, message: String },
     /// The request was dropped.
     Cancelled,
 }
@@ -220,7 +220,7 @@ fn bytes(chunk: ChunkLine<'_>) -> Result<Vec<u8>, &'static str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use protocol::content::{Block, Message, Role};
+    use protocol::content::{ContentBlock, Message, MessageRole};
 
     fn request(round: u32, prompt: &str) -> ModelRequest {
         ModelRequest {
@@ -229,12 +229,12 @@ mod tests {
             system: String::new(),
             tools: Vec::new(),
             messages: vec![Message {
-                role: Role::User,
-                blocks: vec![Block::Text { text: prompt.into() }],
+                role: MessageRole::User,
+                blocks: vec![ContentBlock::Text { text: prompt.into() }],
             }],
             max_tokens: 1,
             updated: None,
-            calls: protocol::content::MayCall::Yes,
+            calls: protocol::content::ToolChoice::Yes,
         }
     }
 

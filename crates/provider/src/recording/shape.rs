@@ -1,6 +1,6 @@
 //! The shape of a conversation: it must match for a recorded answer to be replayed. No IO.
 
-use protocol::content::{Block, Message, Role};
+use protocol::content::{ContentBlock, Message, MessageRole};
 use std::fmt::Write;
 
 /// Longest text that a shape contains in full, in characters. A longer one is replaced by its
@@ -26,37 +26,43 @@ fn line(message: &Message) -> String {
         .blocks
         .iter()
         .filter_map(|block| match block {
-            Block::ToolResult { id, .. } => Some(id.as_str()),
-            Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => None,
+            ContentBlock::ToolResult { id, .. } => Some(id.as_str()),
+            ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. } => None,
         })
         .collect();
     match message.role {
-        Role::User if results.is_empty() => format!("user: {}", last_text(&message.blocks)),
-        Role::User => format!("user: results of {}", results.join(", ")),
-        Role::Assistant => {
+        MessageRole::User if results.is_empty() => format!("user: {}", last_text(&message.blocks)),
+        MessageRole::User => format!("user: results of {}", results.join(", ")),
+        MessageRole::Assistant => {
             let blocks: Vec<String> = message.blocks.iter().map(kind).collect();
             format!("assistant: {}", blocks.join(", "))
         }
     }
 }
 
-fn last_text(blocks: &[Block]) -> String {
+fn last_text(blocks: &[ContentBlock]) -> String {
     blocks
         .iter()
         .rev()
         .find_map(|block| match block {
-            Block::Text { text } => Some(quoted(text)),
-            Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+            ContentBlock::Text { text } => Some(quoted(text)),
+            ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. }
+            | ContentBlock::ToolResult { .. } => None,
         })
         .unwrap_or_default()
 }
 
-fn kind(block: &Block) -> String {
+fn kind(block: &ContentBlock) -> String {
     match block {
-        Block::Text { .. } => "text".to_owned(),
-        Block::Thinking { .. } => "thinking".to_owned(),
-        Block::ToolUse { id, name, input } => format!("call {id} of {name} with {}", quoted(input)),
-        Block::ToolResult { id, .. } => format!("result of {id}"),
+        ContentBlock::Text { .. } => "text".to_owned(),
+        ContentBlock::Thinking { .. } => "thinking".to_owned(),
+        ContentBlock::ToolUse { id, name, input } => {
+            format!("call {id} of {name} with {}", quoted(input))
+        }
+        ContentBlock::ToolResult { id, .. } => format!("result of {id}"),
     }
 }
 
@@ -105,33 +111,33 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn message(role: Role, blocks: &[Block]) -> Message {
+    fn message(role: MessageRole, blocks: &[ContentBlock]) -> Message {
         Message { role, blocks: blocks.to_vec() }
     }
 
-    fn text(text: &str) -> Block {
-        Block::Text { text: text.into() }
+    fn text(text: &str) -> ContentBlock {
+        ContentBlock::Text { text: text.into() }
     }
 
-    fn result(text: &str) -> Block {
-        Block::ToolResult { id: "t1".into(), text: text.into(), is_error: false }
+    fn result(text: &str) -> ContentBlock {
+        ContentBlock::ToolResult { id: "t1".into(), text: text.into(), is_error: false }
     }
 
     fn conversation(day: &str, prompt: &str, path: &str) -> Vec<Message> {
         vec![
-            message(Role::User, &[text(day), text(prompt)]),
+            message(MessageRole::User, &[text(day), text(prompt)]),
             message(
-                Role::Assistant,
+                MessageRole::Assistant,
                 &[
                     text("words"),
-                    Block::ToolUse {
+                    ContentBlock::ToolUse {
                         id: "t1".into(),
                         name: "read".into(),
                         input: format!("{{\"path\":\"{path}\"}}"),
                     },
                 ],
             ),
-            message(Role::User, &[result(day), text(day)]),
+            message(MessageRole::User, &[result(day), text(day)]),
         ]
     }
 
@@ -162,7 +168,9 @@ mod tests {
     #[test]
     fn long_texts_differ_at_their_end_too() {
         let long = "é".repeat(LONGEST);
-        let of = |text: &str| shape(&[message(Role::User, &[Block::Text { text: text.into() }])]);
+        let of = |text: &str| {
+            shape(&[message(MessageRole::User, &[ContentBlock::Text { text: text.into() }])])
+        };
         assert_eq!(of(&long), [format!("user: {long:?}")]);
         assert_ne!(of(&format!("{long}a")), of(&format!("{long}b")));
         assert!(of(&format!("{long}a"))[0].len() < 400);

@@ -5,7 +5,7 @@ use super::{RecordedRetry, shape};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
-use protocol::provider::{Api, Failure};
+use protocol::provider::{Api, ProviderFailure};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
@@ -75,7 +75,7 @@ impl Recorder {
     }
 
     /// The request failed for good.
-    pub fn failed(&mut self, kind: Failure, message: &str) {
+    pub fn failed(&mut self, kind: ProviderFailure, message: &str) {
         let failed = FailedLine { ms: self.ms(), kind: kind.into(), message: message.to_owned() };
         self.line(&RecordingLine::Failed(failed));
     }

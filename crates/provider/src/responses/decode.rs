@@ -8,7 +8,7 @@ use crate::server_error::read_error;
 use crate::step::{AnswerEnd, AnswerStep, ContentBudget, FormatError, ServerError};
 use crate::vendor_metadata::{self, MetadataPlace};
 use protocol::content::{StopReason, Usage};
-use protocol::provider::{Api, Delta};
+use protocol::provider::{AnswerDelta, Api};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ impl ResponsesDecoder {
         self.calls += 1;
         let id = item.call_id.or(item.id).filter(|id| !id.is_empty());
         let id = id.unwrap_or_else(|| format!("call_{}", self.calls));
-        self.room.emit(block(index), Delta::ToolStart { id, name }, out)?;
+        self.room.emit(block(index), AnswerDelta::ToolStart { id, name }, out)?;
         Ok(ResponsesItemState::Call { said: false, whole: false })
     }
 
@@ -175,7 +175,7 @@ impl ResponsesDecoder {
         }
         match words.is_empty() {
             true => Ok(()),
-            false => self.room.emit(block(index), Delta::Text(words), out),
+            false => self.room.emit(block(index), AnswerDelta::Text(words), out),
         }
     }
 
@@ -189,7 +189,7 @@ impl ResponsesDecoder {
         match self.items.entry(index).or_insert(ResponsesItemState::Reasoning) {
             ResponsesItemState::Reasoning if words.is_empty() => Ok(()),
             ResponsesItemState::Reasoning => {
-                self.room.emit(block(index), Delta::Thinking(words), out)
+                self.room.emit(block(index), AnswerDelta::Thinking(words), out)
             }
             ResponsesItemState::Message { .. }
             | ResponsesItemState::Call { .. }
@@ -213,7 +213,7 @@ impl ResponsesDecoder {
             return Ok(());
         }
         *said = true;
-        self.room.emit(block(index), Delta::ToolInput(more), out)
+        self.room.emit(block(index), AnswerDelta::ToolInput(more), out)
     }
 
     fn arguments_done(
@@ -230,7 +230,7 @@ impl ResponsesDecoder {
         if std::mem::replace(said, true) || all.is_empty() {
             return Ok(());
         }
-        self.room.emit(block(index), Delta::ToolInput(all), out)
+        self.room.emit(block(index), AnswerDelta::ToolInput(all), out)
     }
 
     /// The item as it must be echoed.
@@ -255,7 +255,7 @@ impl ResponsesDecoder {
             ),
             ("reasoning", _) => {
                 let raw = raw.get().to_owned();
-                self.room.emit(block(index), Delta::ThinkingDone { raw }, out)
+                self.room.emit(block(index), AnswerDelta::ThinkingDone { raw }, out)
             }
             ("function_call", before) => {
                 let cut = item.status.as_deref() == Some("incomplete");
@@ -272,9 +272,9 @@ impl ResponsesDecoder {
                 }
                 if !said {
                     let all = if arguments.trim().is_empty() { "{}".into() } else { arguments };
-                    self.room.emit(block(index), Delta::ToolInput(all), out)?;
+                    self.room.emit(block(index), AnswerDelta::ToolInput(all), out)?;
                 }
-                self.room.emit(block(index), Delta::BlockDone, out)
+                self.room.emit(block(index), AnswerDelta::BlockDone, out)
             }
             (_, _) => Ok(()),
         }
@@ -296,7 +296,7 @@ impl ResponsesDecoder {
             // Words that came only here.
             if let Some(text) = part.text.filter(|text| !said && !text.is_empty()) {
                 said = true;
-                self.room.emit(block(index), Delta::Text(text), out)?;
+                self.room.emit(block(index), AnswerDelta::Text(text), out)?;
             }
         }
         if !said {
@@ -306,9 +306,9 @@ impl ResponsesDecoder {
             let fields = serde_json::value::to_raw_value(&serde_json::json!({ "phase": phase }))
                 .map_err(|source| FormatError::Format { event: "phase".to_owned(), source })?;
             let raw = vendor_metadata::write(Api::Responses, MetadataPlace::With, &fields);
-            self.room.emit(block(index) - 1, Delta::ThinkingDone { raw }, out)?;
+            self.room.emit(block(index) - 1, AnswerDelta::ThinkingDone { raw }, out)?;
         }
-        self.room.emit(block(index), Delta::BlockDone, out)
+        self.room.emit(block(index), AnswerDelta::BlockDone, out)
     }
 
     fn end(
@@ -335,7 +335,7 @@ impl ResponsesDecoder {
             match item {
                 ResponsesItemState::Message { said: true }
                 | ResponsesItemState::Call { whole: true, .. } => {
-                    self.room.emit(block(index), Delta::BlockDone, out)?;
+                    self.room.emit(block(index), AnswerDelta::BlockDone, out)?;
                 }
                 ResponsesItemState::Message { said: false }
                 | ResponsesItemState::Call { whole: false, .. }

@@ -12,7 +12,7 @@ fn feed(events: &[&str]) -> Result<Vec<AnswerStep>, FormatError> {
     Ok(out)
 }
 
-fn piece(index: u32, delta: Delta) -> AnswerStep {
+fn piece(index: u32, delta: AnswerDelta) -> AnswerStep {
     AnswerStep::Piece { index, delta }
 }
 
@@ -48,7 +48,7 @@ fn ended(stop: StopReason) -> AnswerStep {
 }
 
 fn start() -> AnswerStep {
-    piece(3, Delta::ToolStart { id: "call_1".into(), name: "read".into() })
+    piece(3, AnswerDelta::ToolStart { id: "call_1".into(), name: "read".into() })
 }
 
 #[test]
@@ -74,13 +74,13 @@ fn text_and_a_call_whose_item_ids_change() {
     assert_eq!(
         got,
         [
-            piece(1, Delta::Text("Hel".into())),
-            piece(1, Delta::Text("lo".into())),
-            piece(1, Delta::BlockDone),
+            piece(1, AnswerDelta::Text("Hel".into())),
+            piece(1, AnswerDelta::Text("lo".into())),
+            piece(1, AnswerDelta::BlockDone),
             start(),
-            piece(3, Delta::ToolInput("{\"path\":".into())),
-            piece(3, Delta::ToolInput("1}".into())),
-            piece(3, Delta::BlockDone),
+            piece(3, AnswerDelta::ToolInput("{\"path\":".into())),
+            piece(3, AnswerDelta::ToolInput("1}".into())),
+            piece(3, AnswerDelta::BlockDone),
             ended(StopReason::ToolUse),
         ]
     );
@@ -103,13 +103,13 @@ fn a_call_without_pieces_takes_what_is_told_later() {
         events.extend(later.iter().map(String::as_str));
         assert_eq!(
             feed(&events).unwrap(),
-            [start(), piece(3, Delta::ToolInput(input.into())), piece(3, Delta::BlockDone)]
+            [start(), piece(3, AnswerDelta::ToolInput(input.into())), piece(3, AnswerDelta::BlockDone)]
         );
     }
     // Not announced at all.
     let got = feed(&[CREATED, &call_done("completed", "{}"), COMPLETED]).unwrap();
     assert_eq!(got[0], start());
-    assert_eq!(got[2], piece(3, Delta::BlockDone));
+    assert_eq!(got[2], piece(3, AnswerDelta::BlockDone));
 }
 
 #[test]
@@ -122,14 +122,14 @@ fn a_call_that_was_cut_is_never_done() {
         let mut events: Vec<&str> = events.iter().map(String::as_str).collect();
         events.push(cut);
         let got = feed(&events).unwrap();
-        assert!(!got.contains(&piece(3, Delta::BlockDone)), "{got:?}");
+        assert!(!got.contains(&piece(3, AnswerDelta::BlockDone)), "{got:?}");
         assert_eq!(*got.last().unwrap(), ended(StopReason::MaxTokens));
     }
     // The text is complete; only the end of its item is missing.
     let whole =
         r#"{"type":"response.function_call_arguments.done","output_index":1,"arguments":"{}"}"#;
     let got = feed(&[CREATED, CALL, &arguments("{}"), whole, COMPLETED]).unwrap();
-    assert!(got.contains(&piece(3, Delta::BlockDone)));
+    assert!(got.contains(&piece(3, AnswerDelta::BlockDone)));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn reasoning_is_kept_as_its_end_tells_it() {
     let words: Vec<_> = got
         .iter()
         .filter_map(|step| match step {
-            AnswerStep::Piece { delta: Delta::Thinking(words), .. } => Some(words.as_str()),
+            AnswerStep::Piece { delta: AnswerDelta::Thinking(words), .. } => Some(words.as_str()),
             AnswerStep::Piece { .. }
             | AnswerStep::StartedOver
             | AnswerStep::Ended(_)
@@ -156,7 +156,7 @@ fn reasoning_is_kept_as_its_end_tells_it() {
         .collect();
     assert_eq!(words, ["One.", "\n\n", "Two."]);
     let raw = r#"{"id":"rs_1", "type":"reasoning","summary":[],"encrypted_content":"whole=="}"#;
-    assert_eq!(*got.last().unwrap(), piece(1, Delta::ThinkingDone { raw: raw.into() }));
+    assert_eq!(*got.last().unwrap(), piece(1, AnswerDelta::ThinkingDone { raw: raw.into() }));
 }
 
 #[test]
@@ -168,9 +168,9 @@ fn a_phase_is_kept_beside_its_message() {
     assert_eq!(
         got,
         [
-            piece(1, Delta::Text("Hello".into())),
-            piece(0, Delta::ThinkingDone { raw: raw.into() }),
-            piece(1, Delta::BlockDone),
+            piece(1, AnswerDelta::Text("Hello".into())),
+            piece(0, AnswerDelta::ThinkingDone { raw: raw.into() }),
+            piece(1, AnswerDelta::BlockDone),
             ended(StopReason::EndTurn),
         ]
     );
@@ -210,10 +210,10 @@ fn a_second_beginning_voids_the_first() {
     assert_eq!(
         got.unwrap(),
         [
-            piece(1, Delta::Text("old".into())),
+            piece(1, AnswerDelta::Text("old".into())),
             AnswerStep::StartedOver,
-            piece(1, Delta::Text("new".into())),
-            piece(1, Delta::BlockDone),
+            piece(1, AnswerDelta::Text("new".into())),
+            piece(1, AnswerDelta::BlockDone),
             ended(StopReason::EndTurn),
         ]
     );
@@ -223,8 +223,8 @@ fn a_second_beginning_voids_the_first() {
 fn items_that_only_the_end_tells() {
     let end = r#"{"type":"response.completed","response":{"model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"all"}]},{"type":"function_call","call_id":"c","name":"ls","arguments":"{}"}]}}"#;
     let got = feed(&[CREATED, end]).unwrap();
-    assert_eq!(got[0], piece(1, Delta::Text("all".into())));
-    assert!(got.contains(&piece(3, Delta::BlockDone)));
+    assert_eq!(got[0], piece(1, AnswerDelta::Text("all".into())));
+    assert!(got.contains(&piece(3, AnswerDelta::BlockDone)));
     assert!(matches!(
         got.last(),
         Some(AnswerStep::Ended(AnswerEnd { stop: StopReason::ToolUse, .. }))

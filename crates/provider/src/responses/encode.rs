@@ -6,7 +6,7 @@ use crate::body::{
 };
 use crate::pinned_updates;
 use crate::vendor_metadata::{self, MetadataPlace};
-use protocol::content::{Block, Message, ModelRequest, Role};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -24,8 +24,8 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     let said = pinned_updates::inside(request, pinned_updates::UPDATED);
     for (at, message) in said.iter().enumerate() {
         match message.role {
-            Role::User => user(message, &mut input),
-            Role::Assistant => assistant(message, at + 1, &mut input)?,
+            MessageRole::User => user(message, &mut input),
+            MessageRole::Assistant => assistant(message, at + 1, &mut input)?,
         }
     }
     if input.is_empty() {
@@ -126,15 +126,19 @@ fn user<'a>(message: &'a Message, input: &mut Vec<ResponsesInputItem<'a>>) {
     let mut content = Vec::new();
     for block in &message.blocks {
         match block {
-            Block::ToolResult { id, text, is_error: _ } => input.push(ResponsesInputItem::Output {
-                r#type: "function_call_output",
-                call_id: id,
-                output: text,
-            }),
-            Block::Text { text } if !text.trim().is_empty() => {
+            ContentBlock::ToolResult { id, text, is_error: _ } => {
+                input.push(ResponsesInputItem::Output {
+                    r#type: "function_call_output",
+                    call_id: id,
+                    output: text,
+                })
+            }
+            ContentBlock::Text { text } if !text.trim().is_empty() => {
                 content.push(ResponsesInputPart { r#type: "input_text", text });
             }
-            Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
+            ContentBlock::Text { .. }
+            | ContentBlock::Thinking { .. }
+            | ContentBlock::ToolUse { .. } => {}
         }
     }
     if !content.is_empty() {
@@ -155,7 +159,7 @@ fn assistant<'a>(
     let mut phase = None;
     for block in &message.blocks {
         match block {
-            Block::Thinking { raw, .. } => {
+            ContentBlock::Thinking { raw, .. } => {
                 let item = object(raw).ok_or(EncodeError::Thinking { message: number })?;
                 match vendor_metadata::read(Api::Responses, raw) {
                     Some(kept) if kept.place == MetadataPlace::With => {
@@ -167,20 +171,22 @@ fn assistant<'a>(
                     None => {}
                 }
             }
-            Block::Text { text } if text.trim().is_empty() => {}
-            Block::Text { text } => input.push(ResponsesInputItem::Words {
+            ContentBlock::Text { text } if text.trim().is_empty() => {}
+            ContentBlock::Text { text } => input.push(ResponsesInputItem::Words {
                 r#type: "message",
                 role: "assistant",
                 content: vec![ResponsesInputPart { r#type: "output_text", text }],
                 phase: phase.take(),
             }),
-            Block::ToolUse { id, name, input: said } => input.push(ResponsesInputItem::Call {
-                r#type: "function_call",
-                call_id: id,
-                name,
-                arguments: arguments(said),
-            }),
-            Block::ToolResult { .. } => {}
+            ContentBlock::ToolUse { id, name, input: said } => {
+                input.push(ResponsesInputItem::Call {
+                    r#type: "function_call",
+                    call_id: id,
+                    name,
+                    arguments: arguments(said),
+                })
+            }
+            ContentBlock::ToolResult { .. } => {}
         }
     }
     // Reasoning that nothing follows is refused.

@@ -5,19 +5,19 @@ use super::*;
 use protocol::content::ToolSpec;
 use serde_json::{Value, json};
 
-fn text(text: &str) -> Block {
-    Block::Text { text: text.into() }
+fn text(text: &str) -> ContentBlock {
+    ContentBlock::Text { text: text.into() }
 }
 
-fn raw(raw: &str) -> Block {
-    Block::Thinking { text: String::new(), raw: raw.into() }
+fn raw(raw: &str) -> ContentBlock {
+    ContentBlock::Thinking { text: String::new(), raw: raw.into() }
 }
 
-fn call(id: &str, input: &str) -> Block {
-    Block::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
+fn call(id: &str, input: &str) -> ContentBlock {
+    ContentBlock::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
 }
 
-fn request(model: &str, turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
+fn request(model: &str, turns: Vec<(MessageRole, Vec<ContentBlock>)>) -> ModelRequest {
     ModelRequest {
         round: 1,
         model: model.into(),
@@ -30,7 +30,7 @@ fn request(model: &str, turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
         messages: turns.into_iter().map(|(role, blocks)| Message { role, blocks }).collect(),
         max_tokens: 9,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     }
 }
 
@@ -38,9 +38,9 @@ fn request(model: &str, turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
 fn a_conversation_whose_reasoning_goes_back_before_its_call() {
     let ours = r#"{"id":"rs_1", "type":"reasoning","summary":[],"encrypted_content":"e=="}"#;
     let turns = vec![
-        (Role::User, vec![text("go")]),
+        (MessageRole::User, vec![text("go")]),
         (
-            Role::Assistant,
+            MessageRole::Assistant,
             vec![
                 raw(ours),
                 raw(
@@ -52,15 +52,15 @@ fn a_conversation_whose_reasoning_goes_back_before_its_call() {
             ],
         ),
         (
-            Role::User,
+            MessageRole::User,
             vec![
-                Block::ToolResult { id: "call_1".into(), text: "A".into(), is_error: false },
-                Block::ToolResult { id: "call_2".into(), text: "B".into(), is_error: true },
+                ContentBlock::ToolResult { id: "call_1".into(), text: "A".into(), is_error: false },
+                ContentBlock::ToolResult { id: "call_2".into(), text: "B".into(), is_error: true },
                 text("and?"),
             ],
         ),
         (
-            Role::Assistant,
+            MessageRole::Assistant,
             vec![
                 raw(r#"{"type":"reasoning","id":"rs_2","summary":[]}"#),
                 raw(r#"{"type":"thinking","thinking":"t","signature":"s"}"#),
@@ -68,7 +68,7 @@ fn a_conversation_whose_reasoning_goes_back_before_its_call() {
                 raw(ours),
             ],
         ),
-        (Role::User, vec![text("thanks")]),
+        (MessageRole::User, vec![text("thanks")]),
     ];
     let sent = encode(&request("gpt-5", turns), Some(Effort::Low)).unwrap();
     assert!(sent.contains(ours), "byte for byte: {sent}");
@@ -103,9 +103,10 @@ fn a_conversation_whose_reasoning_goes_back_before_its_call() {
 
 #[test]
 fn older_models_are_not_asked_for_reasoning_and_nothing_is_no_request() {
-    let sent = encode(&request("gpt-4.1", vec![(Role::User, vec![text("hi")])]), None).unwrap();
+    let sent =
+        encode(&request("gpt-4.1", vec![(MessageRole::User, vec![text("hi")])]), None).unwrap();
     let body: Value = serde_json::from_str(&sent).unwrap();
     assert!(body.get("include").is_none() && body.get("reasoning").is_none(), "{sent}");
-    let empty = encode(&request("gpt-5", vec![(Role::User, vec![text(" ")])]), None);
+    let empty = encode(&request("gpt-5", vec![(MessageRole::User, vec![text(" ")])]), None);
     assert!(matches!(empty, Err(EncodeError::Empty)));
 }

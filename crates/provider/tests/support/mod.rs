@@ -1,14 +1,17 @@
 //! A provider to ask in a test, and its words put together as the session would.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use protocol::content::{Block, Message, ModelRequest, Role, StopReason, ToolSpec};
-use protocol::provider::{Api, Auth, Delta, Failure, FromProvider, Patience, Server, Source};
+use protocol::content::{ContentBlock, Message, MessageRole, ModelRequest, StopReason, ToolSpec};
+use protocol::provider::{
+    AnswerDelta, Api, Auth, FromProvider, ModelServer, ProviderFailure, ProviderTimeouts,
+    SourceSetup,
+};
 use provider::{Provider, ProviderSetup};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 
-pub const PATIENCE: Patience = Patience {
+pub const PATIENCE: ProviderTimeouts = ProviderTimeouts {
     tries: 3,
     max_wait_ms: 30,
     byte_timeout_ms: 400,
@@ -22,9 +25,9 @@ pub fn key_file() -> File {
     file
 }
 
-pub fn server(api: Api, url: &str, auth: Auth) -> Source {
+pub fn server(api: Api, url: &str, auth: Auth) -> SourceSetup {
     let headers = Vec::new();
-    Source::Server(Server { api, base_url: url.into(), auth, headers, effort: None })
+    SourceSetup::Server(ModelServer { api, base_url: url.into(), auth, headers, effort: None })
 }
 
 pub fn setup(url: &str) -> ProviderSetup {
@@ -39,16 +42,16 @@ pub fn setup(url: &str) -> ProviderSetup {
 }
 
 pub fn user(text: &str) -> Message {
-    Message { role: Role::User, blocks: vec![Block::Text { text: text.into() }] }
+    Message { role: MessageRole::User, blocks: vec![ContentBlock::Text { text: text.into() }] }
 }
 
 pub fn results(all: &[(&str, &str, bool)]) -> Message {
-    let result = |(id, text, is_error): &(&str, &str, bool)| Block::ToolResult {
+    let result = |(id, text, is_error): &(&str, &str, bool)| ContentBlock::ToolResult {
         id: (*id).into(),
         text: (*text).into(),
         is_error: *is_error,
     };
-    Message { role: Role::User, blocks: all.iter().map(result).collect() }
+    Message { role: MessageRole::User, blocks: all.iter().map(result).collect() }
 }
 
 pub fn request(round: u32, messages: Vec<Message>) -> ModelRequest {
@@ -64,7 +67,7 @@ pub fn request(round: u32, messages: Vec<Message>) -> ModelRequest {
         messages,
         max_tokens: 1000,
         updated: None,
-        calls: protocol::content::MayCall::Yes,
+        calls: protocol::content::ToolChoice::Yes,
     }
 }
 
@@ -86,39 +89,43 @@ pub fn runtime() -> tokio::runtime::Runtime {
 /// What is left of an answer once it ended: only whole blocks, and nothing of a broken attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Whole {
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ContentBlock>,
     pub stop: Option<StopReason>,
-    pub failed: Option<(Failure, String)>,
+    pub failed: Option<(ProviderFailure, String)>,
     pub retries: Vec<String>,
 }
 
 pub fn whole(words: &[FromProvider]) -> Whole {
     let mut answer = Whole::default();
-    let mut open: BTreeMap<u32, Block> = BTreeMap::new();
-    let mut done: BTreeMap<u32, Block> = BTreeMap::new();
+    let mut open: BTreeMap<u32, ContentBlock> = BTreeMap::new();
+    let mut done: BTreeMap<u32, ContentBlock> = BTreeMap::new();
     for word in words {
         match word {
             FromProvider::Delta { index, delta, .. } => match delta {
-                Delta::Text(more) => {
-                    let block = open.entry(*index).or_insert(Block::Text { text: String::new() });
-                    let Block::Text { text } = block else { panic!("mixed block {index}") };
+                AnswerDelta::Text(more) => {
+                    let block =
+                        open.entry(*index).or_insert(ContentBlock::Text { text: String::new() });
+                    let ContentBlock::Text { text } = block else { panic!("mixed block {index}") };
                     text.push_str(more);
                 }
-                Delta::Thinking(_) => {}
-                Delta::ThinkingDone { raw } => {
-                    done.insert(*index, Block::Thinking { text: String::new(), raw: raw.clone() });
+                AnswerDelta::Thinking(_) => {}
+                AnswerDelta::ThinkingDone { raw } => {
+                    done.insert(
+                        *index,
+                        ContentBlock::Thinking { text: String::new(), raw: raw.clone() },
+                    );
                 }
-                Delta::ToolStart { id, name } => {
+                AnswerDelta::ToolStart { id, name } => {
                     let (id, name) = (id.clone(), name.clone());
-                    open.insert(*index, Block::ToolUse { id, name, input: String::new() });
+                    open.insert(*index, ContentBlock::ToolUse { id, name, input: String::new() });
                 }
-                Delta::ToolInput(more) => {
-                    let Some(Block::ToolUse { input, .. }) = open.get_mut(index) else {
+                AnswerDelta::ToolInput(more) => {
+                    let Some(ContentBlock::ToolUse { input, .. }) = open.get_mut(index) else {
                         panic!("input of no call at {index}")
                     };
                     input.push_str(more);
                 }
-                Delta::BlockDone => {
+                AnswerDelta::BlockDone => {
                     done.insert(*index, open.remove(index).expect("an open block"));
                 }
             },
@@ -144,10 +151,10 @@ pub fn whole(words: &[FromProvider]) -> Whole {
     answer
 }
 
-pub fn text_block(text: &str) -> Block {
-    Block::Text { text: text.into() }
+pub fn text_block(text: &str) -> ContentBlock {
+    ContentBlock::Text { text: text.into() }
 }
 
-pub fn call_block(id: &str, name: &str, input: &str) -> Block {
-    Block::ToolUse { id: id.into(), name: name.into(), input: input.into() }
+pub fn call_block(id: &str, name: &str, input: &str) -> ContentBlock {
+    ContentBlock::ToolUse { id: id.into(), name: name.into(), input: input.into() }
 }

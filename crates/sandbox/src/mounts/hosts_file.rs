@@ -1,7 +1,7 @@
 //! The names that a command finds in `/etc/hosts` where its network is an allow-list: hosts of the list lead to
 //! the addresses at which the proxy listens for programs that take none. For `runner`; `root` mounts it.
 
-use protocol::hosts::Redirect;
+use protocol::hosts::LoopbackRedirect;
 use std::path::Path;
 
 /// Where programs read it.
@@ -10,7 +10,7 @@ pub(crate) const HOSTS_PATH: &str = "/etc/hosts";
 const LONGEST: u64 = 1 << 20;
 
 /// Its text; `None` where there are no redirects, or the machine's is no plain file that a mount could lie on.
-pub(crate) fn text_with(redirects: &[Redirect]) -> Option<String> {
+pub(crate) fn text_with(redirects: &[LoopbackRedirect]) -> Option<String> {
     let found = Path::new(HOSTS_PATH).symlink_metadata().ok()?;
     if redirects.is_empty() || !found.is_file() || found.len() > LONGEST {
         return None;
@@ -19,9 +19,9 @@ pub(crate) fn text_with(redirects: &[Redirect]) -> Option<String> {
 }
 
 /// The redirects, and the machine's lines without the names that they have.
-fn text(machine: &str, redirects: &[Redirect]) -> String {
+fn text(machine: &str, redirects: &[LoopbackRedirect]) -> String {
     let mut text = String::new();
-    for Redirect { name, address, .. } in redirects {
+    for LoopbackRedirect { name, address, .. } in redirects {
         text.push_str(&format!("{address}\t{name}\n"));
     }
     let is_redirected = |name: &&str| {

@@ -9,7 +9,7 @@ use super::baseline::Baseline;
 use super::persist::{Persist, persist, save_all};
 use crate::policy::{self, ProtectedName};
 use protocol::BUILD_ID;
-use protocol::call::{Remedy, Tampered};
+use protocol::call::{TamperRemedy, TamperedFile};
 use protocol::confinement::Profile;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -39,7 +39,7 @@ impl Baseline {
 struct BaselineFile {
     before: Baseline,
     /// What its runner did itself, where it came to that.
-    done: Vec<Tampered>,
+    done: Vec<TamperedFile>,
 }
 
 /// Reads this file from its beginning; `None` where nothing was written, so that its command never
@@ -69,7 +69,7 @@ fn read(file: &mut File) -> Result<Option<BaselineFile>, String> {
 ///
 /// # Errors
 /// Why the file says nothing.
-pub fn repair(file: &mut File) -> Result<Vec<Tampered>, String> {
+pub fn repair(file: &mut File) -> Result<Vec<TamperedFile>, String> {
     let Some(BaselineFile { before, mut done }) = read(file)? else { return Ok(Vec::new()) };
     let more = before.restore().into_iter().filter(|name| !done.contains(name)).collect::<Vec<_>>();
     done.extend(more);
@@ -81,7 +81,7 @@ pub fn repair(file: &mut File) -> Result<Vec<Tampered>, String> {
 ///
 /// # Errors
 /// Those of the disk.
-pub fn record_repairs(file: &mut File, done: &Vec<Tampered>) -> io::Result<()> {
+pub fn record_repairs(file: &mut File, done: &Vec<TamperedFile>) -> io::Result<()> {
     file.write_all(&encode_part(done))
 }
 
@@ -119,8 +119,8 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-persist!(struct Tampered { path, remedy });
-persist!(enum Remedy {
+persist!(struct TamperedFile { path, remedy });
+persist!(enum TamperRemedy {
     0 => Restored { kept },
     1 => Quarantined { kept },
     2 => Left { why },
@@ -188,13 +188,13 @@ mod tests {
             |before: &Baseline| format!("{before:?}").split("reserve").next().unwrap().to_owned();
         assert_eq!(told(&before), told(&kept.before));
         let done = [
-            Remedy::Restored { kept: Some("a".into()) },
-            Remedy::Quarantined { kept: "b".into() },
-            Remedy::Left { why: "c".into() },
-            Remedy::Granted,
+            TamperRemedy::Restored { kept: Some("a".into()) },
+            TamperRemedy::Quarantined { kept: "b".into() },
+            TamperRemedy::Left { why: "c".into() },
+            TamperRemedy::Granted,
         ];
         let done: Vec<_> =
-            done.map(|remedy| Tampered { path: ".envrc".into(), remedy }).into_iter().collect();
+            done.map(|remedy| TamperedFile { path: ".envrc".into(), remedy }).into_iter().collect();
         record_repairs(&mut file, &done).unwrap();
         assert_eq!(repair(&mut file), Ok(done), "what was done is told, and done once");
     }
@@ -210,7 +210,7 @@ mod tests {
         std::fs::write(&config, "[core]\nfsmonitor = evil\n").unwrap();
         let tampered = repair(&mut file).unwrap();
         assert_eq!(tampered.len(), 2, "{tampered:?}");
-        assert!(tampered.iter().all(|name| !matches!(name.remedy, Remedy::Left { .. })));
+        assert!(tampered.iter().all(|name| !matches!(name.remedy, TamperRemedy::Left { .. })));
         assert_eq!(std::fs::read_to_string(config).unwrap(), "[core]\n");
         assert!(!hook.exists());
     }

@@ -4,7 +4,7 @@ use super::bounded_read::{self, Symlinks};
 use super::file_state::{FILE_BYTES, FileState, InodeStamp, changed_paths, is_sample};
 use super::opened_dirs::OpenedDirs;
 use super::path_checks::{exists, is_real_dir};
-use protocol::call::{Remedy, Tampered};
+use protocol::call::{TamperRemedy, TamperedFile};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
@@ -24,7 +24,7 @@ const LONGEST_STEM: usize = 200;
 /// What was done, as it is done.
 pub(super) struct Remedies {
     pub(super) roots: Vec<PathBuf>,
-    pub(super) list: Vec<Tampered>,
+    pub(super) list: Vec<TamperedFile>,
     /// What was moved aside, which is no new name.
     moved_aside: HashSet<PathBuf>,
 }
@@ -46,20 +46,20 @@ impl Remedies {
         inside.unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    fn record(&mut self, path: &Path, remedy: Remedy) {
+    fn record(&mut self, path: &Path, remedy: TamperRemedy) {
         let path = self.shown(path);
-        self.list.push(Tampered { path, remedy });
+        self.list.push(TamperedFile { path, remedy });
     }
 
     /// What the command changed by a right that it was given stays.
     pub(super) fn granted(&mut self, path: &Path, seen: Option<&FileState>) {
         for changed in changed_paths(path, seen) {
-            self.record(&changed, Remedy::Granted);
+            self.record(&changed, TamperRemedy::Granted);
         }
     }
 
     pub(super) fn leave(&mut self, path: &Path, why: &str) {
-        self.record(path, Remedy::Left { why: why.to_owned() });
+        self.record(path, TamperRemedy::Left { why: why.to_owned() });
     }
 
     fn failed(&mut self, path: &Path, error: &io::Error) {
@@ -72,7 +72,7 @@ impl Remedies {
 
     fn quarantine_from(&mut self, place: &Path, path: &Path) {
         match self.move_aside(place, path) {
-            Ok(kept) => self.record(path, Remedy::Quarantined { kept: self.shown(&kept) }),
+            Ok(kept) => self.record(path, TamperRemedy::Quarantined { kept: self.shown(&kept) }),
             Err(error) => self.failed(path, &error),
         }
     }
@@ -189,7 +189,7 @@ impl Remedies {
         match doors.keep_mode(path, *mode) {
             // A folder that was made anew was told already.
             Ok(()) if self.list.iter().any(|told| told.path == self.shown(path)) => {}
-            Ok(()) => self.record(path, Remedy::Restored { kept: None }),
+            Ok(()) => self.record(path, TamperRemedy::Restored { kept: None }),
             Err(error) => self.failed(path, &error),
         }
     }
@@ -210,7 +210,7 @@ impl Remedies {
         };
         let kept = made.map(|kept| kept.map(|kept| self.shown(kept)));
         match kept {
-            Ok(kept) => self.record(path, Remedy::Restored { kept }),
+            Ok(kept) => self.record(path, TamperRemedy::Restored { kept }),
             Err(error) => self.failed(path, &error),
         }
     }

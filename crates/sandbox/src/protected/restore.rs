@@ -13,7 +13,7 @@ use super::path_finder::{ProtectedPaths, find_all};
 use super::protected_path::{OwnerDir, ProtectedKind, ProtectedPath, outermost_link};
 use super::remedies::Remedies;
 use super::walk::SearchPhase;
-use protocol::call::{Remedy, Tampered};
+use protocol::call::{TamperRemedy, TamperedFile};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +25,7 @@ const CUT_AFTER: &str = "the search for protected names reached its bound here a
 
 impl Baseline {
     /// Puts right what the command changed, and says what that was.
-    pub(crate) fn restore(mut self) -> Vec<Tampered> {
+    pub(crate) fn restore(mut self) -> Vec<TamperedFile> {
         let mut told = Remedies::new(std::mem::take(&mut self.roots));
         self.reserve.release();
         let mut doors = OpenedDirs::default();
@@ -161,10 +161,10 @@ const MOST_REPORTED: usize = 500;
 const REPORT_BYTES: usize = 256 << 10;
 
 /// The changes that could not be undone first; the last line counts what is left out.
-fn within_report_limits(mut list: Vec<Tampered>) -> Vec<Tampered> {
-    list.sort_by_key(|told| !matches!(told.remedy, Remedy::Left { .. }));
+fn within_report_limits(mut list: Vec<TamperedFile>) -> Vec<TamperedFile> {
+    list.sort_by_key(|told| !matches!(told.remedy, TamperRemedy::Left { .. }));
     let mut bytes = 0;
-    let fits = |told: &&Tampered| {
+    let fits = |told: &&TamperedFile| {
         bytes += 2 * told.path.len();
         bytes <= REPORT_BYTES
     };
@@ -174,7 +174,7 @@ fn within_report_limits(mut list: Vec<Tampered>) -> Vec<Tampered> {
     if more > 0 {
         let path = format!("{more} more protected names");
         let why = "so many are not told one by one, whether put right or not".to_owned();
-        list.push(Tampered { path, remedy: Remedy::Left { why } });
+        list.push(TamperedFile { path, remedy: TamperRemedy::Left { why } });
     }
     list
 }

@@ -1,17 +1,19 @@
 //! A supervisor's side of a conversation, for tests, and the vendors' law on requests.
 #![allow(dead_code, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use protocol::call::{Call, Outcome, Stamp, ToolResult};
-use protocol::content::{Block, Message, ModelRequest, Role, StopReason, ToolSpec, Usage};
+use protocol::call::{Call, Outcome, ReadStamp, ToolResult};
+use protocol::content::{
+    ContentBlock, Message, MessageRole, ModelRequest, StopReason, ToolSpec, Usage,
+};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
-use protocol::provider::{Delta, FromProvider};
+use protocol::provider::{AnswerDelta, FromProvider};
 use protocol::session::{
-    Copies, FileStamp, FromSession, Happened, OfferedTool, OpenTurn, PinnedStamp, SessionSetup,
-    ToSession, TurnEnd,
+    CopyBeforeChange, FileStamp, FromSession, OfferedTool, OpenTurn, PinnedStamp, SessionEvent,
+    SessionSetup, ToSession, TurnEnd,
 };
 use serde_json::{Map, Value};
-use session::{NoCall, ReadCall, Session};
+use session::{CallError, ReadCall, Session};
 use std::collections::{HashMap, HashSet};
 
 pub fn tool(name: &str, kind: ToolKind) -> OfferedTool {
@@ -23,9 +25,9 @@ pub fn tool(name: &str, kind: ToolKind) -> OfferedTool {
         },
         kind,
         copies: match name {
-            "write" | "edit" | "delete" | "undo_restore" => Copies::Kept,
-            "bash" => Copies::Compared,
-            _ => Copies::None,
+            "write" | "edit" | "delete" | "undo_restore" => CopyBeforeChange::Kept,
+            "bash" => CopyBeforeChange::Compared,
+            _ => CopyBeforeChange::None,
         },
     }
 }
@@ -56,14 +58,14 @@ pub fn setup() -> SessionSetup {
 }
 
 /// A table of tools that takes every object: what the real one takes is for its own tests to say.
-pub fn reader(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall> {
+pub fn reader(name: &str, input: &str, project: &str) -> Result<ReadCall, CallError> {
     let (tool, raw) = match name {
         "read_file" => ("read", true),
         "view" => ("read", false),
         "shell_exec" => ("bash", false),
         other => (other, false),
     };
-    let none = |tool: Option<&str>, code: &str, why: &str| NoCall {
+    let none = |tool: Option<&str>, code: &str, why: &str| CallError {
         tool: tool.map(str::to_owned),
         result: Box::new(ToolResult::error(Outcome::Invalid, code, name, why, "")),
     };
@@ -107,7 +109,7 @@ impl Talk {
         Self::replayed(setup, Vec::new())
     }
 
-    pub fn replayed(setup: SessionSetup, journal: Vec<Happened>) -> Self {
+    pub fn replayed(setup: SessionSetup, journal: Vec<SessionEvent>) -> Self {
         let mut talk = Self::before_replay(setup);
         for happened in journal {
             talk.tell(ToSession::Replay(happened));
@@ -142,7 +144,7 @@ impl Talk {
     fn stamp(&self, file: &str) -> PinnedStamp {
         let edits = self.edits.get(file).copied().unwrap_or(Some(0));
         let stamp = edits.map_or(FileStamp::Unknown, |size| {
-            FileStamp::Found(Stamp { device: 1, inode: 1, size, modified: 1, changed: 1 })
+            FileStamp::Found(ReadStamp { device: 1, inode: 1, size, modified: 1, changed: 1 })
         });
         PinnedStamp { file: file.to_owned(), stamp }
     }
@@ -182,7 +184,7 @@ impl Talk {
     /// What the journal would hold: commits, and the results that calls ended with.
     pub fn last_end(&self) -> Option<TurnEnd> {
         self.said.iter().rev().find_map(|word| match word {
-            FromSession::Commit(Happened::TurnEnded { end }) => Some(end.clone()),
+            FromSession::Commit(SessionEvent::TurnEnded { end }) => Some(end.clone()),
             _ => None,
         })
     }
@@ -203,18 +205,18 @@ pub fn stream(round: u32, blocks: &[Say]) -> Vec<FromProvider> {
         let mut push = |delta| words.push(FromProvider::Delta { round, index, delta });
         match block {
             Say::Text(text) => {
-                push(Delta::Text((*text).into()));
-                push(Delta::BlockDone);
+                push(AnswerDelta::Text((*text).into()));
+                push(AnswerDelta::BlockDone);
             }
-            Say::Think(raw) => push(Delta::ThinkingDone { raw: (*raw).into() }),
+            Say::Think(raw) => push(AnswerDelta::ThinkingDone { raw: (*raw).into() }),
             Say::Use(id, name, input) => {
-                push(Delta::ToolStart { id: (*id).into(), name: (*name).into() });
-                push(Delta::ToolInput((*input).into()));
-                push(Delta::BlockDone);
+                push(AnswerDelta::ToolStart { id: (*id).into(), name: (*name).into() });
+                push(AnswerDelta::ToolInput((*input).into()));
+                push(AnswerDelta::BlockDone);
             }
             Say::CutUse(id, name, input) => {
-                push(Delta::ToolStart { id: (*id).into(), name: (*name).into() });
-                push(Delta::ToolInput((*input).into()));
+                push(AnswerDelta::ToolStart { id: (*id).into(), name: (*name).into() });
+                push(AnswerDelta::ToolInput((*input).into()));
             }
         }
     }
@@ -255,7 +257,7 @@ pub fn requests(words: &[FromSession]) -> Vec<&ModelRequest> {
 
 pub fn results(words: &[FromSession]) -> Vec<(u32, ToolResult)> {
     let result = |word: &FromSession| match word {
-        FromSession::Commit(Happened::Result { call, result, .. }) => {
+        FromSession::Commit(SessionEvent::Result { call, result, .. }) => {
             Some((call.number, result.clone()))
         }
         _ => None,
@@ -264,17 +266,17 @@ pub fn results(words: &[FromSession]) -> Vec<(u32, ToolResult)> {
 }
 
 pub fn user(text: &str) -> Message {
-    Message { role: Role::User, blocks: vec![Block::Text { text: text.into() }] }
+    Message { role: MessageRole::User, blocks: vec![ContentBlock::Text { text: text.into() }] }
 }
 
 pub fn assistant(text: &str) -> Message {
-    Message { role: Role::Assistant, blocks: vec![Block::Text { text: text.into() }] }
+    Message { role: MessageRole::Assistant, blocks: vec![ContentBlock::Text { text: text.into() }] }
 }
 
 /// What the vendors refuse a request for.
 pub fn lawful(request: &ModelRequest) -> Result<(), String> {
     let messages = &request.messages;
-    if messages.first().map(|m| m.role) != Some(Role::User) {
+    if messages.first().map(|m| m.role) != Some(MessageRole::User) {
         return Err("the first message is not the user's".into());
     }
     let mut use_ids = HashSet::new();
@@ -291,7 +293,7 @@ pub fn lawful(request: &ModelRequest) -> Result<(), String> {
             .iter()
             .take(want.len())
             .filter_map(|block| match block {
-                Block::ToolResult { id, .. } => Some(id.clone()),
+                ContentBlock::ToolResult { id, .. } => Some(id.clone()),
                 _ => None,
             })
             .collect();
@@ -302,10 +304,10 @@ pub fn lawful(request: &ModelRequest) -> Result<(), String> {
         want.clear();
         for (place, block) in message.blocks.iter().enumerate() {
             match (message.role, block) {
-                (_, Block::Text { text }) if text.trim().is_empty() => {
+                (_, ContentBlock::Text { text }) if text.trim().is_empty() => {
                     return Err(format!("message {at} has an empty text"));
                 }
-                (Role::User, Block::ToolResult { text, .. }) => {
+                (MessageRole::User, ContentBlock::ToolResult { text, .. }) => {
                     if place >= results {
                         return Err(format!("message {at} answers what was not asked"));
                     }
@@ -313,18 +315,19 @@ pub fn lawful(request: &ModelRequest) -> Result<(), String> {
                         return Err(format!("message {at} has an empty result"));
                     }
                 }
-                (Role::Assistant, Block::ToolUse { id, .. }) => {
+                (MessageRole::Assistant, ContentBlock::ToolUse { id, .. }) => {
                     if id.is_empty() || !use_ids.insert(id.clone()) {
                         return Err(format!("the id {id:?} is there twice"));
                     }
                     want.push(id.clone());
                 }
-                (_, Block::Text { .. }) | (Role::Assistant, Block::Thinking { .. }) => {}
+                (_, ContentBlock::Text { .. })
+                | (MessageRole::Assistant, ContentBlock::Thinking { .. }) => {}
                 (role, block) => return Err(format!("{role:?} may not say {block:?}")),
             }
         }
-        if message.role == Role::Assistant
-            && matches!(message.blocks.last(), Some(Block::Thinking { .. }))
+        if message.role == MessageRole::Assistant
+            && matches!(message.blocks.last(), Some(ContentBlock::Thinking { .. }))
         {
             return Err(format!("message {at} ends with thinking"));
         }

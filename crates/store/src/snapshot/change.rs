@@ -1,17 +1,18 @@
-//! What a command changed, with what it takes to put it back. For `snapshot` and who writes it down.
+//! A change made by a command, with the data needed to revert it. For `snapshot` and for the code
+//! that records it.
 
 /// One file that a command changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedFile {
     pub(crate) path: String,
-    pub(crate) before: Before,
-    /// The digest of what the command left; absent where nothing is there.
+    pub(crate) before: ContentBefore,
+    /// The digest after the command; absent if nothing is there.
     pub(crate) after: Option<String>,
 }
 
-/// What was there before a command.
+/// The content before a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Before {
+pub(crate) enum ContentBefore {
     Absent,
     File {
         bytes: Vec<u8>,
@@ -27,14 +28,14 @@ pub(crate) enum Before {
     Link {
         digest: String,
     },
-    /// Nothing is kept of it, and why.
+    /// No copy exists, with the reason.
     NotCovered(String),
 }
 
 /// All that a command did, as far as that can be known.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) changed: Vec<Changed>,
+pub(crate) struct CommandEffects {
+    pub(crate) changed: Vec<ChangedFile>,
     /// New names that may have been there before.
     pub(crate) uncertain: usize,
 }

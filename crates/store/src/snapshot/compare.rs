@@ -1,48 +1,48 @@
-//! What a command changed, from what was known before it and what is there after it. Pure.
+//! Finds a command's changes by comparing the state before it with the state after it. Pure.
 //!
-//! Only what was certainly there before, or certainly was not, can be put back as it was: a new name
-//! may be a file that was ignored before, or that lies where nobody had looked, and taking it away
-//! would lose it.
+//! Undo restores a name only if it certainly existed before, or certainly did not. A new name may
+//! be a file that was ignored before, or one in a directory that was not scanned; removing it would
+//! lose data.
 
-use super::tree::{ByPath, Kind, Listed, Seen, Tree};
+use super::tree::{ByPath, EntryKind, ListingState, ProjectTree, TreeEntry};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What is known of one name.
+/// The known state of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) seen: Seen,
-    pub(super) proof: Proof,
-    pub(super) copy: Copy,
+pub(super) struct SnapshotEntry {
+    pub(super) seen: TreeEntry,
+    pub(super) proof: StampProof,
+    pub(super) copy: StoredCopy,
 }
 
-/// What an unchanged stamp proves.
+/// The strength of an unchanged stamp as proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum StampProof {
     /// That nothing was changed.
     Settled,
-    /// Nothing: it was changed just before it was looked at, and the clock had not moved on.
+    /// None: the file was changed just before the scan, and the clock had not advanced since.
     Racy,
 }
 
-/// What is kept of one name.
+/// The stored copy of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Copy {
+pub(super) enum StoredCopy {
     /// A file's bytes; by their digest.
     Kept(String),
     /// Where a link leads.
     Link(String),
-    /// What a directory's rules say of what is ignored, in short; empty where it has none.
+    /// Digest of a directory's ignore rules; empty if it has none.
     Rules(String),
     /// Nothing, and why not.
-    Not(Why),
+    Not(NoCopyReason),
 }
 
 /// Why nothing is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum NoCopyReason {
     NotYet,
     TooLarge,
     NoRoom,
@@ -51,7 +51,7 @@ pub(super) enum Why {
     NoFile,
 }
 
-impl Why {
+impl NoCopyReason {
     pub(super) const ALL: [Self; 6] =
         [Self::NotYet, Self::TooLarge, Self::NoRoom, Self::Unread, Self::OddName, Self::NoFile];
 
@@ -68,11 +68,11 @@ impl Why {
     }
 }
 
-pub(super) type Index = ByPath<Entry>;
+pub(super) type Index = ByPath<SnapshotEntry>;
 
-/// What is at a name after the command, looked at.
+/// The content of a name after the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Now {
+pub(super) enum CurrentFile {
     Gone,
     /// Its digest, where it could be taken.
     File {
@@ -84,22 +84,22 @@ pub(super) enum Now {
     Other,
 }
 
-/// What became of one name.
+/// The change of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum NameChange {
     /// It was not there.
     Made { after: Option<String> },
-    /// Its bytes, or what it is, are others; absent where nothing is there now.
-    Changed { after: After },
+    /// Its bytes or its kind changed; absent if nothing is there now.
+    Changed { after: ContentAfter },
     /// Only its permissions are others.
     Mode { digest: String },
-    /// Something happened to it, but what was there is not kept.
+    /// It changed, but there is no copy of the content before.
     NotCovered(&'static str),
 }
 
-/// What is there instead.
+/// The content after the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum ContentAfter {
     Nothing,
     /// By its digest, if that could be taken.
     Something(Option<String>),
@@ -107,11 +107,11 @@ pub(super) enum After {
 
 /// The digest of a link, as the wire has it.
 pub(super) fn link(leads_to: &str) -> String {
-    format!("{}{leads_to}", protocol::store::KeptFile::LINK)
+    format!("{}{leads_to}", protocol::store::FileBackup::LINK)
 }
 
-/// The names that have to be looked at: all others are certainly as they were.
-pub(super) fn suspects(before: &Index, after: &Tree) -> Vec<OsString> {
+/// The names to inspect: all others are certainly unchanged.
+pub(super) fn suspects(before: &Index, after: &ProjectTree) -> Vec<OsString> {
     let mut found = Vec::new();
     let (mut was, mut is) = (before.iter().peekable(), after.entries.iter().peekable());
     loop {
@@ -126,9 +126,9 @@ pub(super) fn suspects(before: &Index, after: &Tree) -> Vec<OsString> {
         let is = if order.is_ge() { is.next() } else { None };
         let certain = match (was, is) {
             (Some((_, was)), Some((_, is))) => match (was.seen.kind, is.kind) {
-                // What is in them is looked at by itself.
-                (Kind::Directory(_), Kind::Directory(_)) => true,
-                (_, _) => was.seen == *is && was.proof == Proof::Settled,
+                // Their content is inspected separately.
+                (EntryKind::Directory(_), EntryKind::Directory(_)) => true,
+                (_, _) => was.seen == *is && was.proof == StampProof::Settled,
             },
             (_, _) => false,
         };
@@ -139,51 +139,59 @@ pub(super) fn suspects(before: &Index, after: &Tree) -> Vec<OsString> {
     }
 }
 
-/// What became of a name that was known before.
-pub(super) fn known(was: &Entry, is: Option<&Seen>, now: &Now) -> Option<Change> {
+/// The change of a name that was known before.
+pub(super) fn known(
+    was: &SnapshotEntry,
+    is: Option<&TreeEntry>,
+    now: &CurrentFile,
+) -> Option<NameChange> {
     let after = || match now {
-        Now::Gone => Some(After::Nothing),
-        Now::File { digest, .. } => Some(After::Something(digest.clone())),
-        Now::Link(to) => Some(After::Something(Some(link(to)))),
-        Now::Directory | Now::Other => None,
+        CurrentFile::Gone => Some(ContentAfter::Nothing),
+        CurrentFile::File { digest, .. } => Some(ContentAfter::Something(digest.clone())),
+        CurrentFile::Link(to) => Some(ContentAfter::Something(Some(link(to)))),
+        CurrentFile::Directory | CurrentFile::Other => None,
     };
     match (&was.copy, now) {
-        // Directories come and go with what is in them.
-        (Copy::Rules(_), Now::Gone | Now::Directory) => None,
-        (Copy::Rules(_), Now::File { digest, .. }) => Some(Change::Made { after: digest.clone() }),
-        (Copy::Rules(_), Now::Link(to)) => Some(Change::Made { after: Some(link(to)) }),
-        (Copy::Rules(_), Now::Other) => Some(Change::NotCovered("it is no file")),
-        (Copy::Kept(was_digest), Now::File { digest: Some(digest), mode })
+        // Directories are created and removed with their content.
+        (StoredCopy::Rules(_), CurrentFile::Gone | CurrentFile::Directory) => None,
+        (StoredCopy::Rules(_), CurrentFile::File { digest, .. }) => {
+            Some(NameChange::Made { after: digest.clone() })
+        }
+        (StoredCopy::Rules(_), CurrentFile::Link(to)) => {
+            Some(NameChange::Made { after: Some(link(to)) })
+        }
+        (StoredCopy::Rules(_), CurrentFile::Other) => Some(NameChange::NotCovered("it is no file")),
+        (StoredCopy::Kept(was_digest), CurrentFile::File { digest: Some(digest), mode })
             if was_digest == digest =>
         {
             let same_mode = (was.seen.mode ^ mode) & 0o7777 == 0;
-            (!same_mode).then(|| Change::Mode { digest: digest.clone() })
+            (!same_mode).then(|| NameChange::Mode { digest: digest.clone() })
         }
-        (Copy::Link(was), Now::Link(to)) if was == to => None,
-        (Copy::Kept(_) | Copy::Link(_), _) => Some(match after() {
-            Some(after) => Change::Changed { after },
-            None => Change::NotCovered("it is no file now"),
+        (StoredCopy::Link(was), CurrentFile::Link(to)) if was == to => None,
+        (StoredCopy::Kept(_) | StoredCopy::Link(_), _) => Some(match after() {
+            Some(after) => NameChange::Changed { after },
+            None => NameChange::NotCovered("it is no file now"),
         }),
-        (Copy::Not(Why::NoFile), Now::Other) => None,
-        (Copy::Not(_), _) if is == Some(&was.seen) => None,
-        (Copy::Not(why), _) => Some(Change::NotCovered(why.text())),
+        (StoredCopy::Not(NoCopyReason::NoFile), CurrentFile::Other) => None,
+        (StoredCopy::Not(_), _) if is == Some(&was.seen) => None,
+        (StoredCopy::Not(why), _) => Some(NameChange::NotCovered(why.text())),
     }
 }
 
-/// What tells new names from those that were only not seen before.
-pub(super) struct Evidence<'a> {
+/// Evidence that separates new names from names that the scan before had missed.
+pub(super) struct NewNameEvidence<'a> {
     pub(super) before: &'a Index,
     /// When the look before the command began.
     pub(super) since: i64,
-    pub(super) after: &'a Tree,
+    pub(super) after: &'a ProjectTree,
     /// The files whose names are gone, by device and number.
     pub(super) gone: HashSet<(u64, u64)>,
 }
 
-impl Evidence<'_> {
-    /// Whether a name that was not known certainly was not there: its directory was listed without
-    /// it, by rules that still hold, and it was made, or moved here, since.
-    pub(super) fn is_new(&self, path: &Path, is: &Seen) -> bool {
+impl NewNameEvidence<'_> {
+    /// True if an unknown name certainly did not exist before: its directory was listed without it,
+    /// under ignore rules that still apply, and it was created or moved here since.
+    pub(super) fn is_new(&self, path: &Path, is: &TreeEntry) -> bool {
         let moved_here = self.gone.contains(&(is.stamp.device, is.stamp.inode));
         if is.stamp.changed < self.since && !moved_here {
             return false;
@@ -192,25 +200,25 @@ impl Evidence<'_> {
         let mut above =
             above.filter_map(|above| Some((above, self.before.get(above.as_os_str())?)));
         let Some((nearest, was)) = above.next() else { return false };
-        was.seen.kind != Kind::Directory(Listed::Not)
+        was.seen.kind != EntryKind::Directory(ListingState::Not)
             && std::iter::once((nearest, was)).chain(above).all(|(directory, was)| {
                 let now = self.after.rules.get(directory.as_os_str()).map_or("", String::as_str);
                 match &was.copy {
-                    Copy::Rules(was) => was == now,
-                    // A file was there: what is below it now is new.
-                    Copy::Kept(_) | Copy::Link(_) | Copy::Not(_) => true,
+                    StoredCopy::Rules(was) => was == now,
+                    // There was a file at this path before, so everything below it is new.
+                    StoredCopy::Kept(_) | StoredCopy::Link(_) | StoredCopy::Not(_) => true,
                 }
             })
     }
 }
 
-/// What became of a new name that certainly is new.
-pub(super) fn made(now: &Now) -> Option<Change> {
+/// The change of a name that is certainly new.
+pub(super) fn made(now: &CurrentFile) -> Option<NameChange> {
     match now {
-        Now::Gone | Now::Directory => None,
-        Now::File { digest, .. } => Some(Change::Made { after: digest.clone() }),
-        Now::Link(to) => Some(Change::Made { after: Some(link(to)) }),
-        Now::Other => Some(Change::NotCovered("it is no file")),
+        CurrentFile::Gone | CurrentFile::Directory => None,
+        CurrentFile::File { digest, .. } => Some(NameChange::Made { after: digest.clone() }),
+        CurrentFile::Link(to) => Some(NameChange::Made { after: Some(link(to)) }),
+        CurrentFile::Other => Some(NameChange::NotCovered("it is no file")),
     }
 }
 

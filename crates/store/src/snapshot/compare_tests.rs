@@ -1,35 +1,35 @@
-//! What a command changed, from what was known and what is there: any project and any change to it.
+//! Changes of a command, for any project and any change to it.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 use proptest::prelude::*;
-use protocol::call::Stamp;
+use protocol::call::ReadStamp;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// A file of a small world: what it holds, its permissions, and whether the first look found it late.
+/// A file of a model project: content, permissions, and whether the first scan found it late.
 #[derive(Debug, Clone, PartialEq)]
 struct File {
     text: u8,
     mode: u32,
-    proof: Proof,
+    proof: StampProof,
 }
 
 /// When the look before the command began.
 const SINCE: i64 = 1_000;
 
-fn seen(kind: Kind, mode: u32, changed: i64, inode: u64) -> Seen {
-    let stamp = Stamp { device: 1, inode, size: 1, modified: changed, changed };
-    Seen { kind, mode, stamp }
+fn seen(kind: EntryKind, mode: u32, changed: i64, inode: u64) -> TreeEntry {
+    let stamp = ReadStamp { device: 1, inode, size: 1, modified: changed, changed };
+    TreeEntry { kind, mode, stamp }
 }
 
-fn directory() -> Seen {
-    seen(Kind::Directory(Listed::All), 0o755, 0, 0)
+fn directory() -> TreeEntry {
+    seen(EntryKind::Directory(ListingState::All), 0o755, 0, 0)
 }
 
 fn file() -> impl Strategy<Value = File> {
-    let proof = prop_oneof![Just(Proof::Settled), Just(Proof::Racy)];
+    let proof = prop_oneof![Just(StampProof::Settled), Just(StampProof::Racy)];
     (0..3u8, prop_oneof![Just(0o644), Just(0o755)], proof).prop_map(|(text, mode, proof)| File {
         text,
         mode,
@@ -44,23 +44,26 @@ fn world() -> impl Strategy<Value = BTreeMap<PathBuf, File>> {
 
 fn index(world: &BTreeMap<PathBuf, File>) -> Index {
     let mut index = Index::new();
-    let folder =
-        Entry { seen: directory(), proof: Proof::Settled, copy: Copy::Rules(String::new()) };
+    let folder = SnapshotEntry {
+        seen: directory(),
+        proof: StampProof::Settled,
+        copy: StoredCopy::Rules(String::new()),
+    };
     index.insert(OsString::new(), folder.clone());
     for ((path, file), inode) in world.iter().zip(1..) {
         if let Some(above) = path.parent() {
             index.insert(above.into(), folder.clone());
         }
-        let seen = seen(Kind::File, file.mode, 500, inode);
-        let copy = Copy::Kept(file.text.to_string());
-        index.insert(path.into(), Entry { seen, proof: file.proof, copy });
+        let seen = seen(EntryKind::File, file.mode, 500, inode);
+        let copy = StoredCopy::Kept(file.text.to_string());
+        index.insert(path.into(), SnapshotEntry { seen, proof: file.proof, copy });
     }
     index
 }
 
-/// What a look finds after the first world became the second. What is the same has the same stamp, and
-/// so may be what was changed within a step of the clock.
-fn tree(first: &BTreeMap<PathBuf, File>, second: &BTreeMap<PathBuf, File>) -> Tree {
+/// The scan after the first state became the second. Unchanged files have equal stamps; so may
+/// files changed within one step of the clock.
+fn tree(first: &BTreeMap<PathBuf, File>, second: &BTreeMap<PathBuf, File>) -> ProjectTree {
     let before = index(first);
     let mut entries = ByPath::from([(OsString::new(), directory())]);
     for ((path, file), inode) in second.iter().zip(100..) {
@@ -68,29 +71,31 @@ fn tree(first: &BTreeMap<PathBuf, File>, second: &BTreeMap<PathBuf, File>) -> Tr
             entries.insert(above.into(), directory());
         }
         let same = first.get(path).is_some_and(|was| was.mode == file.mode)
-            && (first[path].text == file.text || first[path].proof == Proof::Racy);
+            && (first[path].text == file.text || first[path].proof == StampProof::Racy);
         let is = match same {
             true => before[path.as_os_str()].seen,
-            false => seen(Kind::File, file.mode, 2_000, inode),
+            false => seen(EntryKind::File, file.mode, 2_000, inode),
         };
         entries.insert(path.into(), is);
     }
-    Tree { began: 3_000, entries, rules: ByPath::new() }
+    ProjectTree { began: 3_000, entries, rules: ByPath::new() }
 }
 
 fn changes(
     before: &Index,
-    after: &Tree,
+    after: &ProjectTree,
     second: &BTreeMap<PathBuf, File>,
-) -> Vec<(PathBuf, Change)> {
-    let evidence = Evidence { before, since: SINCE, after, gone: HashSet::new() };
+) -> Vec<(PathBuf, NameChange)> {
+    let evidence = NewNameEvidence { before, since: SINCE, after, gone: HashSet::new() };
     let found = suspects(before, after).into_iter().filter_map(|path| {
         let is = after.entries.get(&path);
         let path = PathBuf::from(path);
         let now = match (second.get(&path), is) {
-            (Some(file), _) => Now::File { digest: Some(file.text.to_string()), mode: file.mode },
-            (None, Some(_)) => Now::Directory,
-            (None, None) => Now::Gone,
+            (Some(file), _) => {
+                CurrentFile::File { digest: Some(file.text.to_string()), mode: file.mode }
+            }
+            (None, Some(_)) => CurrentFile::Directory,
+            (None, None) => CurrentFile::Gone,
         };
         let change = match before.get(path.as_os_str()) {
             Some(was) => known(was, is, &now),
@@ -110,12 +115,12 @@ proptest! {
             second.iter().map(|(path, file)| (path.clone(), (file.text, file.mode))).collect();
         for (path, change) in changes(&before, &after, &second) {
             match change {
-                Change::Made { .. } => drop(back.remove(&path)),
-                Change::Changed { .. } | Change::Mode { .. } => {
-                    // What was kept of it.
+                NameChange::Made { .. } => drop(back.remove(&path)),
+                NameChange::Changed { .. } | NameChange::Mode { .. } => {
+                    // Its stored copy.
                     back.insert(path.clone(), (first[&path].text, first[&path].mode));
                 }
-                Change::NotCovered(why) => panic!("{path:?}: {why}"),
+                NameChange::NotCovered(why) => panic!("{path:?}: {why}"),
             }
         }
         let want: BTreeMap<_, _> =
@@ -131,24 +136,24 @@ proptest! {
     }
 }
 
-fn evidence_of<'a>(before: &'a Index, after: &'a Tree) -> Evidence<'a> {
-    Evidence { before, since: SINCE, after, gone: HashSet::from([(1, 77)]) }
+fn evidence_of<'a>(before: &'a Index, after: &'a ProjectTree) -> NewNameEvidence<'a> {
+    NewNameEvidence { before, since: SINCE, after, gone: HashSet::from([(1, 77)]) }
 }
 
 #[test]
 fn a_new_name_is_made_only_where_that_is_certain() {
     let world = BTreeMap::from([(
         PathBuf::from("x/a"),
-        File { text: 1, mode: 0o644, proof: Proof::Settled },
+        File { text: 1, mode: 0o644, proof: StampProof::Settled },
     )]);
     let (before, after) = (index(&world), tree(&world, &world));
-    let fresh = seen(Kind::File, 0o644, 2_000, 5);
+    let fresh = seen(EntryKind::File, 0o644, 2_000, 5);
     let path = Path::new("x/new");
     assert!(evidence_of(&before, &after).is_new(path, &fresh));
     assert!(evidence_of(&before, &after).is_new(Path::new("x/made/new"), &fresh));
-    let old = seen(Kind::File, 0o644, 10, 5);
+    let old = seen(EntryKind::File, 0o644, 10, 5);
     assert!(!evidence_of(&before, &after).is_new(path, &old), "older than the look before");
-    let moved = seen(Kind::File, 0o644, 10, 77);
+    let moved = seen(EntryKind::File, 0o644, 10, 77);
     assert!(evidence_of(&before, &after).is_new(path, &moved), "its other name is gone");
     let mut ruled = after.clone();
     ruled.rules.insert(OsString::new(), "other rules".to_owned());
@@ -156,25 +161,29 @@ fn a_new_name_is_made_only_where_that_is_certain() {
     ruled.rules = ByPath::from([(OsString::from("x/made"), "rules of a new directory".to_owned())]);
     assert!(evidence_of(&before, &ruled).is_new(Path::new("x/made/new"), &fresh));
     let mut unlisted = before.clone();
-    unlisted.get_mut(OsStr::new("x")).unwrap().seen.kind = Kind::Directory(Listed::Not);
+    unlisted.get_mut(OsStr::new("x")).unwrap().seen.kind = EntryKind::Directory(ListingState::Not);
     assert!(!evidence_of(&unlisted, &after).is_new(path, &fresh), "nobody had looked there");
     assert!(!evidence_of(&unlisted, &after).is_new(Path::new("x/made/new"), &fresh));
 }
 
 #[test]
 fn what_was_not_kept_is_never_said_to_come_back() {
-    let is = seen(Kind::File, 0o644, 2_000, 5);
-    let was = |copy| Entry { seen: seen(Kind::File, 0o644, 10, 5), proof: Proof::Settled, copy };
-    let now = Now::File { digest: Some("2".to_owned()), mode: 0o644 };
-    for why in Why::ALL {
-        let change = known(&was(Copy::Not(why)), Some(&is), &now);
-        assert_eq!(change, Some(Change::NotCovered(why.text())));
-        let change = known(&was(Copy::Not(why)), None, &Now::Gone);
-        assert_eq!(change, Some(Change::NotCovered(why.text())));
+    let is = seen(EntryKind::File, 0o644, 2_000, 5);
+    let was = |copy| SnapshotEntry {
+        seen: seen(EntryKind::File, 0o644, 10, 5),
+        proof: StampProof::Settled,
+        copy,
+    };
+    let now = CurrentFile::File { digest: Some("2".to_owned()), mode: 0o644 };
+    for why in NoCopyReason::ALL {
+        let change = known(&was(StoredCopy::Not(why)), Some(&is), &now);
+        assert_eq!(change, Some(NameChange::NotCovered(why.text())));
+        let change = known(&was(StoredCopy::Not(why)), None, &CurrentFile::Gone);
+        assert_eq!(change, Some(NameChange::NotCovered(why.text())));
     }
-    let kept = was(Copy::Kept("1".to_owned()));
-    assert!(matches!(known(&kept, None, &Now::Directory), Some(Change::NotCovered(_))));
-    let after = After::Something(Some(link("there")));
-    let changed = Some(Change::Changed { after });
-    assert_eq!(known(&kept, Some(&is), &Now::Link("there".to_owned())), changed);
+    let kept = was(StoredCopy::Kept("1".to_owned()));
+    assert!(matches!(known(&kept, None, &CurrentFile::Directory), Some(NameChange::NotCovered(_))));
+    let after = ContentAfter::Something(Some(link("there")));
+    let changed = Some(NameChange::Changed { after });
+    assert_eq!(known(&kept, Some(&is), &CurrentFile::Link("there".to_owned())), changed);
 }

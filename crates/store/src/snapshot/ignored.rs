@@ -1,5 +1,5 @@
-//! Which of a project's files are not looked at: by the same rules as the tools that find files, from
-//! `.ignore`, `.gitignore` and `.git/info/exclude`. For `tree`.
+//! Files of a project that snapshots leave out, by the rules of the file-finding tools: `.ignore`,
+//! `.gitignore` and `.git/info/exclude`. For `tree`.
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -10,17 +10,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Never looked at, whatever an ignore file says.
+/// Always left out, whatever an ignore file says.
 pub(super) const ALWAYS: [&str; 3] = ["node_modules", ".git", ".agentd"];
-/// Files of a directory that say what is ignored in it; of `.git` it is one within.
+/// Ignore files of a directory; for `.git`, the one inside it.
 pub(super) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git"];
-/// A larger ignore file is none that a person wrote.
+/// A larger ignore file was not written by a person and is skipped.
 const RULES_BYTES: u64 = 1 << 20;
 
 /// The rules of a directory, and of those above it.
 #[derive(Debug)]
-pub(super) struct Rules {
-    above: Option<Rc<Rules>>,
+pub(super) struct IgnoreRules {
+    above: Option<Rc<IgnoreRules>>,
     ignore: Gitignore,
     git: Gitignore,
     exclude: Gitignore,
@@ -28,8 +28,8 @@ pub(super) struct Rules {
     repository: bool,
 }
 
-impl Rules {
-    /// Those of a directory that has any of the files, and what they say, in short.
+impl IgnoreRules {
+    /// The rules of a directory with any of these files, and a digest of them.
     pub(super) fn of(directory: &Path, above: Option<Rc<Self>>) -> (Self, String) {
         let mut sum = Sha256::new();
         let mut read = |name: &str| {
@@ -65,7 +65,7 @@ impl Rules {
     }
 }
 
-/// Whether the first of `rules` that speaks of a path ignores it.
+/// True if the first of `rules` that matches a path ignores it.
 fn nearest<'a>(
     mut rules: impl Iterator<Item = &'a Gitignore>,
     path: &Path,
@@ -78,7 +78,7 @@ fn nearest<'a>(
     })
 }
 
-/// The text of an ignore file. Whatever else is called like one is none, and is not waited for.
+/// The text of an ignore file. Anything but a regular file is skipped without blocking.
 fn text_of(path: &Path) -> Option<String> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     let meta = file.metadata().ok()?;

@@ -1,12 +1,12 @@
 //! The changes as people and models are shown them, the newest first. For `undo` only.
 
-use super::{Undo, commanded};
-use crate::Answer;
-use crate::commands::Cover;
+use super::{UndoStore, command_rows};
+use crate::StoreResult;
+use crate::commands::UndoCoverage;
 use crate::database::now;
-use crate::failure::{Failure, arguments};
-use crate::found::{NOT_KEPT, UNKNOWN};
-use crate::terms::line;
+use crate::failure::{StoreError, arguments};
+use crate::file_copy::{NOT_KEPT, UNKNOWN};
+use crate::search_terms::line;
 use protocol::call::Call;
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -16,38 +16,42 @@ use std::path::Path;
 const LISTED: u32 = 20;
 /// Characters of a call's files.
 const FILES: usize = 400;
-/// SQLite's number for what a program wants to say of a file: changes were let go.
+/// SQLite's `user_version` as a flag: some changes were removed to save space.
 pub(super) const SOME_LET_GO: i64 = 1;
 
 #[derive(Debug, Deserialize)]
-struct List {
+struct UndoListInput {
     /// Only changes of calls before this one.
     before: Option<u32>,
 }
 
 /// A row of the list.
 #[derive(Default)]
-struct Row {
+struct UndoRow {
     id: i64,
     call: u32,
     tool: String,
     time: i64,
     ended: bool,
-    /// Of a command: what it ran, and what else is to be said.
+    /// For a command: its command line and further notes.
     command: Option<(String, String)>,
-    files: Vec<File>,
+    files: Vec<UndoFile>,
 }
 
-struct File {
+struct UndoFile {
     path: String,
     kind: String,
     before: Option<String>,
     after: Option<String>,
 }
 
-impl Undo {
-    pub(crate) fn list(&mut self, call: &Call, cover: &Cover) -> Result<Answer, Failure> {
-        let List { before } = arguments(&call.input)?;
+impl UndoStore {
+    pub(crate) fn list(
+        &mut self,
+        call: &Call,
+        cover: &UndoCoverage,
+    ) -> Result<StoreResult, StoreError> {
+        let UndoListInput { before } = arguments(&call.input)?;
         let before = before.unwrap_or(u32::MAX);
         let ((rows, all), let_go) = self.file.look(|connection| {
             let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -91,10 +95,10 @@ impl Undo {
                 )
             }
         });
-        Ok(Answer { text, summary: format!("{all} changes") })
+        Ok(StoreResult { text, summary: format!("{all} changes") })
     }
 
-    fn shown(&self, row: &Row) -> String {
+    fn shown(&self, row: &UndoRow) -> String {
         let ago = ago(u64::try_from(row.time).unwrap_or_default());
         let files: Vec<String> = row
             .files
@@ -115,7 +119,7 @@ impl Undo {
         format!("{} {}{words}, {ago}: {many}{files}{between}{notes}\n", row.call, row.tool)
     }
 
-    fn did(&self, row: &Row, File { path, kind, before, after }: &File) -> String {
+    fn did(&self, row: &UndoRow, UndoFile { path, kind, before, after }: &UndoFile) -> String {
         let path = Path::new(path);
         let path = path.strip_prefix(&self.project).unwrap_or(path).display();
         let did = match (before, after) {
@@ -127,7 +131,7 @@ impl Undo {
             (_, Some(after)) if after == UNKNOWN => {
                 "not covered: too large now, or outside the project"
             }
-            _ if kind == commanded::MODE => "permissions changed",
+            _ if kind == command_rows::MODE => "permissions changed",
             (None, _) => "made",
             (Some(_), None) => "removed",
             (Some(_), Some(_)) => "changed",
@@ -136,9 +140,9 @@ impl Undo {
     }
 }
 
-impl Row {
-    fn changed(&self, File { kind, before, after, .. }: &File) -> bool {
-        [NOT_KEPT, commanded::MODE].contains(&kind.as_str()) || !self.ended || before != after
+impl UndoRow {
+    fn changed(&self, UndoFile { kind, before, after, .. }: &UndoFile) -> bool {
+        [NOT_KEPT, command_rows::MODE].contains(&kind.as_str()) || !self.ended || before != after
     }
 }
 
@@ -151,7 +155,7 @@ fn ago(time: u64) -> String {
     }
 }
 
-/// As many of them as there is room for, and how many more there are.
+/// As many as there is room for, and the number of the others.
 fn as_fit(files: &[String]) -> String {
     let mut text = String::new();
     for (at, file) in files.iter().enumerate() {
@@ -166,7 +170,7 @@ fn as_fit(files: &[String]) -> String {
 }
 
 /// The newest changes of calls before this one, and how many there are in all.
-fn rows(connection: &Connection, before: u32) -> rusqlite::Result<(Vec<Row>, usize)> {
+fn rows(connection: &Connection, before: u32) -> rusqlite::Result<(Vec<UndoRow>, usize)> {
     let all: u32 =
         connection
             .query_row("SELECT count(*) FROM change WHERE call < ?1", [before], |row| row.get(0))?;
@@ -178,7 +182,7 @@ fn rows(connection: &Connection, before: u32) -> rusqlite::Result<(Vec<Row>, usi
         .prepare("SELECT path, kind, before, after FROM file WHERE change = ?1 ORDER BY path")?;
     let found = changes.query_map([before, LISTED], |row| {
         let (words, notes): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
-        Ok(Row {
+        Ok(UndoRow {
             id: row.get(0)?,
             tool: row.get(1)?,
             time: row.get(2)?,
@@ -192,7 +196,7 @@ fn rows(connection: &Connection, before: u32) -> rusqlite::Result<(Vec<Row>, usi
     for row in found {
         let mut row = row?;
         let all = files.query_map([row.id], |file| {
-            Ok(File {
+            Ok(UndoFile {
                 path: file.get(0)?,
                 kind: file.get(1)?,
                 before: file.get(2)?,

@@ -4,15 +4,15 @@ use super::effect::{CallConclusion, CallEffect, Cut};
 use super::facts::CachePolicy;
 use super::machine::CallMachine;
 use super::phase::CallPhase;
-use protocol::call::Report;
-use protocol::store::{Changed, Recalled};
+use protocol::call::RunReport;
+use protocol::store::{CachedResult, MayHaveChanged};
 
 /// Most bytes of a result that is cached.
 pub(super) const MAX_CACHED_BYTES: usize = 512 << 10;
 
 impl CallMachine {
     /// The call is judged by the paths that the store resolved, as after a probe.
-    pub(super) fn on_cache_answer(&mut self, found: Option<Box<Recalled>>) -> Vec<CallEffect> {
+    pub(super) fn on_cache_answer(&mut self, found: Option<Box<CachedResult>>) -> Vec<CallEffect> {
         if !self.phase.is_cache_lookup() {
             return Vec::new();
         }
@@ -34,7 +34,7 @@ impl CallMachine {
     }
 
     /// Delivers the cached result; nothing runs.
-    pub(super) fn conclude_cached(&mut self, found: Recalled) -> Vec<CallEffect> {
+    pub(super) fn conclude_cached(&mut self, found: CachedResult) -> Vec<CallEffect> {
         self.phase = CallPhase::Over;
         vec![CallEffect::Conclude(Box::new(CallConclusion {
             result: found.report.result.clone(),
@@ -48,7 +48,7 @@ impl CallMachine {
 
     /// The change of the cache at the call's end. It is sent before the end is reported, so no later
     /// call finds a result that this one invalidated.
-    pub(super) fn cache_effect(&self, report: Option<&Report>) -> Option<CallEffect> {
+    pub(super) fn cache_effect(&self, report: Option<&RunReport>) -> Option<CallEffect> {
         let paths = self.probe.iter().flat_map(|probe| &probe.paths);
         let paths: Vec<String> = paths.map(|path| path.real.clone()).collect();
         match (self.facts.cache, report) {
@@ -64,16 +64,16 @@ impl CallMachine {
                 None
             }
             (CachePolicy::InvalidatesPaths, _) if !paths.is_empty() => {
-                Some(CallEffect::Invalidate(Changed::Paths(paths)))
+                Some(CallEffect::Invalidate(MayHaveChanged::Paths(paths)))
             }
             (CachePolicy::InvalidatesPaths | CachePolicy::InvalidatesAll, _) => {
-                Some(CallEffect::Invalidate(Changed::Anything))
+                Some(CallEffect::Invalidate(MayHaveChanged::Anything))
             }
             (CachePolicy::Unused | CachePolicy::Lookup, _) => None,
         }
     }
 }
 
-fn is_small(report: &Report) -> bool {
+fn is_small(report: &RunReport) -> bool {
     report.result.text.len() + report.full.as_ref().map_or(0, String::len) <= MAX_CACHED_BYTES
 }

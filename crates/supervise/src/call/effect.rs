@@ -1,11 +1,11 @@
 //! The effects of a call's machine, and the records of a call.
 
-use protocol::call::{Call, Report, Tampered, ToolResult};
-use protocol::client::Event;
+use protocol::call::{Call, RunReport, TamperedFile, ToolResult};
+use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
-use protocol::judgement::{Basis, Case, Question, Verdict};
-use protocol::store::Changed;
-use protocol::tool::Errand;
+use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
+use protocol::store::MayHaveChanged;
+use protocol::tool::RunnerJob;
 
 /// An effect for the call actor to carry out; the order counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,12 +13,12 @@ pub(crate) enum CallEffect {
     /// Ask the store for a cached result.
     CacheGet(Call),
     /// Have the store cache this result.
-    CachePut(Box<Report>),
+    CachePut(Box<RunReport>),
     /// Have the store invalidate cached results.
-    Invalidate(Changed),
+    Invalidate(MayHaveChanged),
     /// Start a runner with a probe's grant, and send it this job once its cage is complete.
-    Probe(Errand),
-    Judge(Case),
+    Probe(RunnerJob),
+    Judge(JudgedCall),
     /// The broker can drop the question.
     ForgetQuestion,
     /// Make these durable together.
@@ -40,13 +40,13 @@ pub(crate) enum CallEffect {
     /// Have the store execute the call.
     AskStore(Call),
     /// Let the caged runner begin.
-    Go(Errand),
+    Go(RunnerJob),
     CancelRunner,
     KillRunner,
     /// Restore the protected files in another process, in place of the runner that died.
     Repair,
     /// Show this to clients; it is not recorded.
-    Show(Event),
+    Show(ClientEvent),
     /// Audit the end, make the result durable with the head of the audit log, and deliver it. The
     /// last effect.
     Conclude(Box<CallConclusion>),
@@ -66,18 +66,18 @@ pub(crate) enum CallRecord {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallConclusion {
     pub(crate) result: ToolResult,
-    pub(crate) report: Option<Report>,
+    pub(crate) report: Option<RunReport>,
     pub(crate) enforced: Option<Enforced>,
     /// The call whose cached result this is, if it is one.
     pub(crate) cached_from: Option<u32>,
     pub(crate) cut: Cut,
     /// Protected files that another process restored after the runner died.
-    pub(crate) repaired: Vec<Tampered>,
+    pub(crate) repaired: Vec<TamperedFile>,
 }
 
 impl CallConclusion {
     /// The protected files that the call changed, as the runner or the repair process found them.
-    pub(crate) fn tampered(&self) -> &[Tampered] {
+    pub(crate) fn tampered(&self) -> &[TamperedFile] {
         match &self.report {
             Some(report) => &report.tampered,
             None => &self.repaired,

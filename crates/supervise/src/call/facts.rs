@@ -3,7 +3,7 @@
 use crate::file_versions::FileVersions;
 use crate::git_signing::AgentGrant;
 use protocol::call::{Call, ToolResult};
-use protocol::judgement::{Rule, RuleSet, ToolKind, Widening};
+use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
 
 /// The properties of a call, from its arguments and its session, before it is judged.
@@ -21,7 +21,7 @@ pub(crate) struct CallFacts {
     /// Its confinement in plain words.
     pub(crate) confinement: String,
     /// Rights beyond the session's: a person must approve them, or a rule that names them.
-    pub(crate) widens: Vec<Widening>,
+    pub(crate) widens: Vec<ExtraRight>,
     pub(crate) env: Vec<(String, String)>,
     /// Access to the ssh agent, where it asks for signed commits and tags.
     pub(crate) signing: Option<AgentGrant>,

@@ -1,16 +1,16 @@
 //! The inputs of a call's machine.
 
-use protocol::call::{Probe, Report, Tampered, ToolResult};
+use protocol::call::{ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::confinement::Enforced;
 use protocol::judgement::Verdict;
-use protocol::store::{KeptFile, Recalled};
+use protocol::store::{CachedResult, FileBackup};
 
 /// An event of a call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum CallInput {
     Begin,
     /// The probe's findings, or why it failed.
-    Probed(Result<Probe, String>),
+    Probed(Result<ProbeReport, String>),
     /// From the broker. A question has the deadline that it would have if it were new.
     Verdict(Verdict),
     /// The question's deadline has passed without an answer.
@@ -31,17 +31,17 @@ pub(crate) enum CallInput {
         why: String,
     },
     Output(String),
-    Done(Report),
+    Done(RunReport),
     /// The runner has ended and its messages are read; or it could not be started.
     RunnerEnded {
         cause: String,
     },
     /// The protected files that the call changed, and the outcome for each.
-    Repaired(Vec<Tampered>),
+    Repaired(Vec<TamperedFile>),
     /// From the store: the cached result, which is still current; or none, or no answer in time.
-    CacheAnswer(Option<Box<Recalled>>),
+    CacheAnswer(Option<Box<CachedResult>>),
     /// From the store: the files to restore, or the result of a call that cannot restore any.
-    RestoreFetched(Result<Vec<KeptFile>, ToolResult>),
+    RestoreFetched(Result<Vec<FileBackup>, ToolResult>),
     /// From the store: the call's result.
     Stored(ToolResult),
     /// The store's process ended.

@@ -5,15 +5,15 @@ use super::facts::{CallFacts, Executor, PendingQuestion, UndoBy};
 use super::machine::CallMachine;
 use super::phase::CallPhase;
 use super::results::{EXPIRED, denial, failed, no_store, stale};
-use protocol::call::{Call, Outcome, Probe, ToolResult};
-use protocol::judgement::{Basis, Case, Question, Verdict};
-use protocol::store::{Changed, KeptFile};
-use protocol::tool::Errand;
+use protocol::call::{Call, Outcome, ProbeReport, ToolResult};
+use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
+use protocol::store::{FileBackup, MayHaveChanged};
+use protocol::tool::RunnerJob;
 
 impl CallMachine {
     pub(super) fn on_restore_fetched(
         &mut self,
-        files: Result<Vec<KeptFile>, ToolResult>,
+        files: Result<Vec<FileBackup>, ToolResult>,
     ) -> Vec<CallEffect> {
         if !self.phase.is_fetching() {
             return Vec::new();
@@ -30,13 +30,13 @@ impl CallMachine {
 
     pub(super) fn probe_effect(&self) -> CallEffect {
         if self.facts.undo == UndoBy::Restore {
-            return CallEffect::Probe(Errand::ProbeRestore(self.files.clone()));
+            return CallEffect::Probe(RunnerJob::ProbeRestore(self.files.clone()));
         }
         let Call { tool, input, .. } = self.facts.call.clone();
-        CallEffect::Probe(Errand::Probe { tool, input })
+        CallEffect::Probe(RunnerJob::Probe { tool, input })
     }
 
-    pub(super) fn on_probed(&mut self, probe: Result<Probe, String>) -> Vec<CallEffect> {
+    pub(super) fn on_probed(&mut self, probe: Result<ProbeReport, String>) -> Vec<CallEffect> {
         if !self.phase.is_probing() {
             return Vec::new();
         }
@@ -48,7 +48,7 @@ impl CallMachine {
                     let result = stale(&self.facts.call.tool, named);
                     // The model is told to read the file again: it must not get a cached result.
                     let paths = probe.paths.iter().map(|path| path.real.clone()).collect();
-                    let mut effects = vec![CallEffect::Invalidate(Changed::Paths(paths))];
+                    let mut effects = vec![CallEffect::Invalidate(MayHaveChanged::Paths(paths))];
                     effects.extend(self.conclude(result, Cut::No));
                     return effects;
                 }
@@ -70,8 +70,8 @@ impl CallMachine {
         }
     }
 
-    fn case(&self) -> Case {
-        Case {
+    fn case(&self) -> JudgedCall {
+        JudgedCall {
             call: self.facts.call.clone(),
             kind: self.facts.judged_as,
             command: self.facts.command.clone(),

@@ -57,11 +57,11 @@ use super::input::CallInput;
 use super::phase::CallPhase;
 use super::results::{failed, interruption, no_store};
 use crate::protected_restore::in_words;
-use protocol::call::{Outcome, Probe, Report, Tampered, ToolResult};
-use protocol::client::Event;
+use protocol::call::{Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
+use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
 use protocol::judgement::Verdict;
-use protocol::store::{KeptFile, Recalled};
+use protocol::store::{CachedResult, FileBackup};
 
 /// One call.
 #[derive(Debug)]
@@ -69,10 +69,10 @@ pub(crate) struct CallMachine {
     pub(super) facts: CallFacts,
     pub(super) phase: CallPhase,
     /// The files to restore.
-    pub(super) files: Vec<KeptFile>,
-    pub(super) probe: Option<Probe>,
+    pub(super) files: Vec<FileBackup>,
+    pub(super) probe: Option<ProbeReport>,
     /// The cached result, if there is one; it is delivered once the call is allowed.
-    pub(super) cached: Option<Box<Recalled>>,
+    pub(super) cached: Option<Box<CachedResult>>,
     pub(super) verdict: Option<Verdict>,
     pub(super) pending_question: Option<PendingQuestion>,
     pub(super) enforced: Option<Enforced>,
@@ -85,7 +85,7 @@ pub(crate) struct CallMachine {
     pub(super) retried: Retried,
     pub(super) cancelled: bool,
     /// Protected files that were restored in place of its runner.
-    pub(super) repaired: Vec<Tampered>,
+    pub(super) repaired: Vec<TamperedFile>,
 }
 
 /// The retries that were used. Each is given once.
@@ -133,7 +133,7 @@ impl CallMachine {
             CallInput::CageLost { why } => self.on_cage_lost(&why),
             CallInput::Output(text) => {
                 let call = self.facts.call.id.clone();
-                vec![CallEffect::Show(Event::Output { call, text })]
+                vec![CallEffect::Show(ClientEvent::Output { call, text })]
             }
             CallInput::Done(report) => {
                 if self.phase.is_running() {
@@ -243,7 +243,7 @@ impl CallMachine {
     pub(super) fn conclude_with(
         &mut self,
         result: ToolResult,
-        report: Option<Report>,
+        report: Option<RunReport>,
         cut: Cut,
     ) -> Vec<CallEffect> {
         self.phase = CallPhase::Over;

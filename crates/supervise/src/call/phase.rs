@@ -1,6 +1,6 @@
 //! The phases of a call.
 
-use protocol::call::Report;
+use protocol::call::RunReport;
 
 /// How far a call is.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) enum CallPhase {
     /// The store executes the call.
     AtStore,
     /// The runner has reported; its process has not ended.
-    Reported(Box<Report>),
+    Reported(Box<RunReport>),
     /// The runner ended by this cause before it could report, and another process restores the
     /// protected files.
     Repairing {

@@ -5,12 +5,12 @@ use super::facts::{Protects, UndoBy};
 use super::machine::CallMachine;
 use super::phase::CallPhase;
 use super::results::failed;
-use protocol::call::{Call, Outcome, Tampered};
-use protocol::client::Event;
+use protocol::call::{Call, Outcome, TamperedFile};
+use protocol::client::ClientEvent;
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, ToolKind, Verdict};
-use protocol::tool::{Errand, JudgedPath};
-use protocol::web::{HostRight, Onward};
+use protocol::tool::{JudgedPath, RunnerJob};
+use protocol::web::{HostRight, RedirectScope};
 
 impl CallMachine {
     /// The cage is complete, and the earlier effects were carried out: START is on disk.
@@ -22,10 +22,10 @@ impl CallMachine {
         self.phase = CallPhase::Running;
         self.enforced = Some(enforced.clone());
         let call = self.facts.call.id.clone();
-        vec![CallEffect::Go(self.job()), CallEffect::Show(Event::Started { call, enforced })]
+        vec![CallEffect::Go(self.job()), CallEffect::Show(ClientEvent::Started { call, enforced })]
     }
 
-    fn job(&self) -> Errand {
+    fn job(&self) -> RunnerJob {
         let Call { tool, input, .. } = self.facts.call.clone();
         let paths = self.probe.iter().flat_map(|probe| &probe.paths);
         let judged = paths
@@ -33,7 +33,7 @@ impl CallMachine {
             .collect();
         let max_result_chars = self.facts.max_result_chars;
         if self.facts.undo == UndoBy::Restore {
-            return Errand::Restore { files: self.files.clone(), judged, max_result_chars };
+            return RunnerJob::Restore { files: self.files.clone(), judged, max_result_chars };
         }
         if let Some((settings, rules)) = self.facts.web.clone() {
             let host = match &self.verdict {
@@ -41,10 +41,10 @@ impl CallMachine {
                 _ if self.facts.widens.is_empty() => HostRight::Given,
                 _ => HostRight::ByRule,
             };
-            let onward = Onward { rules, host };
-            return Errand::Web { tool, input, settings, onward, max_result_chars };
+            let onward = RedirectScope { rules, host };
+            return RunnerJob::Web { tool, input, settings, onward, max_result_chars };
         }
-        Errand::Run {
+        RunnerJob::Run {
             tool,
             input,
             judged,
@@ -143,7 +143,7 @@ impl CallMachine {
 
     /// No process of the call is left, and the protected files that it changed were restored where
     /// possible.
-    pub(super) fn on_repaired(&mut self, names: Vec<Tampered>) -> Vec<CallEffect> {
+    pub(super) fn on_repaired(&mut self, names: Vec<TamperedFile>) -> Vec<CallEffect> {
         let CallPhase::Repairing { cause } = &self.phase else { return Vec::new() };
         let cut = Cut::AfterGo { cause: cause.clone() };
         self.repaired = names;

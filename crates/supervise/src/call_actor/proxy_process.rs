@@ -10,7 +10,7 @@ use crate::proxy_machine::{ProxyAttempt, ProxyDecisions, ProxyEffect, ProxyInput
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use protocol::client::ProcessRow;
-use protocol::tool::{Errand, FromTool, SignIn, ToTool};
+use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use tools::RunnerProgram;
@@ -121,7 +121,7 @@ impl CallState {
                     let (sign_in, keys) = self.sign_in();
                     if let Some(RunningProxy { process: Some(process), grant, .. }) = &self.proxy {
                         let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
-                        let job = Errand::Proxy { doors, hosts, denied, sign_in };
+                        let job = RunnerJob::Proxy { doors, hosts, denied, sign_in };
                         match grant.go(&self.args.facts.call.id, job) {
                             Ok(go) => process.send(&go),
                             Err(error) => {

@@ -9,10 +9,10 @@ use crate::protected_restore;
 use crate::records::audit;
 use crate::records::encode;
 use crate::unix_time::now_ms;
-use protocol::call::{Call, Remedy};
+use protocol::call::{Call, TamperRemedy};
 use protocol::confinement::{Refusal, RefusalKind};
 use protocol::judgement::{Basis, Verdict};
-use protocol::store::Did;
+use protocol::store::FileChanges;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
@@ -88,7 +88,7 @@ impl CallState {
         let reported = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
         let tampered = protected_restore::unrestored(conclusion.tampered());
         let changed = conclusion.tampered().iter();
-        let changed = changed.filter(|name| name.remedy != Remedy::Granted);
+        let changed = changed.filter(|name| name.remedy != TamperRemedy::Granted);
         let changed = changed.map(ToString::to_string);
         let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy_machine::refusal);
         let reported = reported.unwrap_or_default().iter().map(in_words);
@@ -115,9 +115,9 @@ impl CallState {
 }
 
 /// The changes to files that a call reported. A call that failed or was cut short may not know them.
-fn effects(conclusion: &CallConclusion) -> Option<Did> {
+fn effects(conclusion: &CallConclusion) -> Option<FileChanges> {
     let report = conclusion.report.as_ref().filter(|report| !report.result.is_error)?;
-    Some(Did { effects: report.effects.clone(), left: report.seen.clone() })
+    Some(FileChanges { effects: report.effects.clone(), left: report.seen.clone() })
 }
 
 /// One refusal, as clients show it.

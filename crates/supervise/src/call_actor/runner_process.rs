@@ -13,7 +13,7 @@ use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, WorkerProcess};
 use protocol::client::ProcessRow;
 use protocol::confinement::{FilePath, Network, Profile};
-use protocol::tool::{Errand, FromTool, Keeper, SigningKey, ToTool};
+use protocol::tool::{FromTool, Keeper, RunnerJob, SigningKey, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ const EXIT: Duration = Duration::from_secs(5);
 
 impl CallState {
     /// Sends the runner `Go` with this job, if its grant is for this call.
-    pub(super) fn send_go(&self, job: Errand) -> Result<(), CallInput> {
+    pub(super) fn send_go(&self, job: RunnerJob) -> Result<(), CallInput> {
         let Some(runner) = &self.runner else { return Ok(()) };
         let go = runner.grant.go(&self.args.facts.call.id, job);
         let go = go.map_err(|error| CallInput::WrongGrant(error.to_string()))?;

@@ -23,7 +23,7 @@ use protocol::confinement::Confinement;
 use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::store::StoreLink;
-use protocol::tool::{Errand, ToolLink};
+use protocol::tool::{RunnerJob, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{ActorRef, MessagingErr};
 use std::os::fd::OwnedFd;
@@ -63,7 +63,7 @@ pub(crate) struct CallArgs {
 /// The runner's progress. A runner executes a probe or the call.
 pub(super) enum RunnerPhase {
     /// It builds its cage; then it gets this job of a probe.
-    CagingProbe(Errand),
+    CagingProbe(RunnerJob),
     Probing,
     /// It builds its cage for the call.
     CagingCall,

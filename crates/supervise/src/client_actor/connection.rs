@@ -3,10 +3,10 @@
 
 use super::feed::to_bytes;
 use crate::control_socket::peer::PeerProcess;
-use ipc::{ChannelError, Joiner, codec};
+use ipc::{ChannelError, MessageJoiner, codec};
 use protocol::Link;
 use protocol::client::{ClientLink, FromClient, ToClient};
-use protocol::provider::Paper;
+use protocol::provider::PassedFd;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl ClientStream {
 pub(crate) struct ClientReader {
     reader: OwnedReadHalf,
     pub(super) opener: Arc<PeerProcess>,
-    joiner: Joiner,
+    joiner: MessageJoiner,
     descriptors: VecDeque<OwnedFd>,
     buffer: Vec<u8>,
 }
@@ -43,7 +43,7 @@ impl ClientReader {
         Self {
             reader,
             opener: Arc::new(opener),
-            joiner: Joiner::new(ClientLink::MESSAGE_CAP),
+            joiner: MessageJoiner::new(ClientLink::MESSAGE_CAP),
             descriptors: VecDeque::new(),
             buffer: vec![0; 64 << 10],
         }
@@ -58,7 +58,7 @@ impl ClientReader {
     pub(super) async fn passed_fds(
         &mut self,
         msg: &FromClient,
-    ) -> Result<Vec<(Paper, OwnedFd)>, ChannelError> {
+    ) -> Result<Vec<(PassedFd, OwnedFd)>, ChannelError> {
         let FromClient::Open(opening) = msg else { return Ok(Vec::new()) };
         let mut passed_fds = Vec::new();
         for paper in &opening.papers {

@@ -4,7 +4,7 @@
 
 use ipc::{ChannelError, FrameError, codec, frames};
 use protocol::Link;
-use protocol::client::{ClientLink, Event, ToClient};
+use protocol::client::{ClientEvent, ClientLink, ToClient};
 use protocol::ids::{Generation, SessionId};
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -118,11 +118,16 @@ pub(crate) enum FeedResult {
 
 impl Broadcast {
     /// An event of a session.
-    pub(crate) fn new(session: &SessionId, seq: u64, event: Event) -> Result<Self, ChannelError> {
-        let delivery = match matches!(event, Event::TextDelta { .. } | Event::Output { .. }) {
-            true => Delivery::Droppable,
-            false => Delivery::Required,
-        };
+    pub(crate) fn new(
+        session: &SessionId,
+        seq: u64,
+        event: ClientEvent,
+    ) -> Result<Self, ChannelError> {
+        let delivery =
+            match matches!(event, ClientEvent::TextDelta { .. } | ClientEvent::Output { .. }) {
+                true => Delivery::Droppable,
+                false => Delivery::Required,
+            };
         let message = ToClient::Event { session: session.clone(), seq, event };
         Ok(Self { delivery, bytes: to_bytes(std::slice::from_ref(&message))? })
     }
@@ -149,8 +154,8 @@ mod tests {
     fn a_client_that_does_not_read_goes_without_live_words_first_and_then_without_any() {
         let session = SessionId("0123456789ab".to_owned());
         let told = |event| Broadcast::new(&session, 1, event).map_err(|error| error.to_string());
-        let live = told(Event::TextDelta { text: "piece".to_owned() });
-        let kept = told(Event::Prompt { text: "words".to_owned() });
+        let live = told(ClientEvent::TextDelta { text: "piece".to_owned() });
+        let kept = told(ClientEvent::Prompt { text: "words".to_owned() });
         let (Ok(live), Ok(kept)) = (live, kept) else { panic!("both can be said") };
         let (unread, mut untold) = mpsc::channel(4);
         let feed = Feed { queue: unread, backlog_room: Arc::new(Semaphore::new(1)) };

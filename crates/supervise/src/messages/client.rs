@@ -1,8 +1,8 @@
 //! Messages to a client actor.
 
-use protocol::client::{FromClient, Parting, ToClient};
+use protocol::client::{DetachReason, FromClient, ToClient};
 use protocol::ids::SessionId;
-use protocol::provider::Paper;
+use protocol::provider::PassedFd;
 use std::os::fd::OwnedFd;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -17,7 +17,7 @@ pub(crate) enum ClientMsg {
     /// The client's feed had no room for an event of this session. The session sends it no more.
     Missed(SessionId),
     /// The session detached the client, and why.
-    Dismissed { session: SessionId, parting: Parting, reason: String },
+    Dismissed { session: SessionId, parting: DetachReason, reason: String },
     /// From the client.
     Request(Box<ClientRequest>),
     /// The actor of this session failed.
@@ -29,7 +29,7 @@ pub(crate) enum ClientMsg {
 /// A client's message with the descriptors that came with it.
 pub(crate) struct ClientRequest {
     pub(crate) msg: FromClient,
-    pub(crate) passed_fds: Vec<(Paper, OwnedFd)>,
+    pub(crate) passed_fds: Vec<(PassedFd, OwnedFd)>,
     /// Room in the queue of unhandled requests; free again when this is dropped.
     pub(crate) _permit: OwnedSemaphorePermit,
 }

@@ -6,7 +6,7 @@ use crate::client_actor::connection::ClientStream;
 use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerEvent;
 use protocol::broker::BrokerLink;
-use protocol::client::{DaemonStatus, Ending, ProcessRow, SessionRow, Unfinished};
+use protocol::client::{DaemonStatus, OnUnfinished, ProcessRow, SessionEnding, SessionRow};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ pub(crate) enum RootMsg {
     List(oneshot::Sender<Vec<SessionRow>>),
     EndSession {
         session: SessionId,
-        ending: Ending,
+        ending: SessionEnding,
         reply: oneshot::Sender<Result<(), OpenFailure>>,
     },
     /// From a session: it is idle and may end.
@@ -44,7 +44,7 @@ pub(crate) enum RootMsg {
     Status(oneshot::Sender<DaemonStatus>),
     /// A client asks the supervisor to shut down.
     ShutdownRequested {
-        unfinished: Unfinished,
+        unfinished: OnUnfinished,
         by: ActorRef<ClientMsg>,
     },
     /// These sessions are paused and do no work: shut down for this client, if no other session is

@@ -4,16 +4,17 @@ use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
 use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerEvent;
-use journal::Record;
+use journal::JournalRecord;
 use protocol::call::ToolResult;
 use protocol::client::{
-    Change, Ending, Event, Opening, Others, ProcessRow, SessionState, Since, ToClient,
+    BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionRequest,
+    SessionStatus, SettingChange, ToClient,
 };
 use protocol::ids::{CallId, Generation};
-use protocol::judgement::{Answer, Question, Verdict};
-use protocol::provider::{Paper, ProviderLink};
+use protocol::judgement::{PersonAnswer, Question, Verdict};
+use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
-use protocol::store::{Did, StoreLink};
+use protocol::store::{FileChanges, StoreLink};
 use ractor::{ActorId, ActorRef};
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
@@ -49,9 +50,9 @@ pub(crate) enum CallToSession {
     /// be.
     BackUp { call: CallId, tool: String, what: BackupOf, done: oneshot::Sender<()> },
     /// Write these records. Answered when they are on disk.
-    Record { records: Vec<Record>, done: oneshot::Sender<Result<(), String>> },
+    Record { records: Vec<JournalRecord>, done: oneshot::Sender<Result<(), String>> },
     /// Show this to clients; it is not recorded.
-    Show(Event),
+    Show(ClientEvent),
     /// Put this question to people.
     Asked(Question),
     /// The call has ended.
@@ -76,7 +77,7 @@ pub(crate) enum ClientToSession {
     },
     Change {
         client: ActorRef<ClientMsg>,
-        change: Change,
+        change: SettingChange,
         by: String,
     },
     Answer(GivenAnswer),
@@ -100,7 +101,7 @@ pub(crate) enum RootToSession {
     /// Turns may start again.
     Resume,
     /// End everything of this session. Answered when its processes have ended.
-    Close(Ending, oneshot::Sender<()>),
+    Close(SessionEnding, oneshot::Sender<()>),
     /// Panic, as a bug would make it.
     #[cfg(test)]
     Fail,
@@ -151,8 +152,8 @@ pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
 
 /// A client's request to open a session.
 pub(crate) struct OpenRequest {
-    pub(crate) opening: Opening,
-    pub(crate) passed_fds: Vec<(Paper, OwnedFd)>,
+    pub(crate) opening: SessionRequest,
+    pub(crate) passed_fds: Vec<(PassedFd, OwnedFd)>,
     /// The client that will attach to the session.
     pub(crate) client: ActorId,
     pub(crate) reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
@@ -163,8 +164,8 @@ pub(crate) struct AttachRequest {
     pub(crate) client: ActorRef<ClientMsg>,
     /// The client's name in records.
     pub(crate) name: String,
-    pub(crate) from: Since,
-    pub(crate) others: Others,
+    pub(crate) from: BacklogFrom,
+    pub(crate) others: OtherClients,
     pub(crate) feed: Feed,
 }
 
@@ -172,7 +173,7 @@ pub(crate) struct AttachRequest {
 pub(crate) struct GivenAnswer {
     pub(crate) call: CallId,
     pub(crate) digest: String,
-    pub(crate) answer: Answer,
+    pub(crate) answer: PersonAnswer,
     /// The name of the terminal that it came from.
     pub(crate) by: String,
     pub(crate) client: ActorRef<ClientMsg>,
@@ -188,7 +189,7 @@ pub(crate) enum BackupOf {
 
 /// The state of an open session.
 pub(crate) struct SessionSummary {
-    pub(crate) state: SessionState,
+    pub(crate) state: SessionStatus,
     /// Attached clients.
     pub(crate) clients: u32,
     /// Prompts so far.
@@ -198,11 +199,11 @@ pub(crate) struct SessionSummary {
 /// A call that has ended, with its records and its result.
 pub(crate) struct FinishedCall {
     /// Its last record in the journal.
-    pub(crate) record: Record,
+    pub(crate) record: JournalRecord,
     /// The record of the file versions that it read or wrote.
-    pub(crate) file_versions: Option<Record>,
+    pub(crate) file_versions: Option<JournalRecord>,
     /// The changes to files that it reported.
-    pub(crate) effects: Option<Did>,
+    pub(crate) effects: Option<FileChanges>,
     pub(crate) call: CallId,
     pub(crate) tool: String,
     pub(crate) result: ToolResult,

@@ -6,13 +6,13 @@ use super::encode::{basis, outcome, tool_kind};
 use crate::call::CallConclusion;
 use crate::proxy_machine::ProxyDecisions;
 use journal::{OpenCall, StoredPath};
-use protocol::call::{Call, Effect, Remedy, Tampered};
+use protocol::call::{Call, FileEffect, TamperRemedy, TamperedFile};
 use protocol::confinement::{
-    Confinement, Connection, Enforced, GitSettings, Level, Limits, Network, Passage, Refusal,
-    RefusalKind, Tier,
+    Confinement, ConnectionOutcome, Enforced, GitSettings, Level, Limits, Network, ProxyConnection,
+    Refusal, RefusalKind, Tier,
 };
 use protocol::ids::SessionId;
-use protocol::judgement::{Basis, Rule, ToolKind, Verdict, Widening};
+use protocol::judgement::{Basis, ExtraRight, Rule, ToolKind, Verdict};
 
 /// The audit entry of a decision.
 pub(crate) fn decision(
@@ -21,14 +21,14 @@ pub(crate) fn decision(
     place: TurnRound,
     verdict: &Verdict,
     requested: &Confinement,
-    rights: &[Widening],
-) -> Option<journal::Decided> {
+    rights: &[ExtraRight],
+) -> Option<journal::DecidedRecord> {
     let (decision, why) = match verdict {
-        Verdict::Allow(why) => (journal::Decision::Allowed, why),
-        Verdict::Deny(why, _) => (journal::Decision::Denied, why),
+        Verdict::Allow(why) => (journal::DecisionRecord::Allowed, why),
+        Verdict::Deny(why, _) => (journal::DecisionRecord::Denied, why),
         Verdict::Ask(_) => return None,
     };
-    Some(journal::Decided {
+    Some(journal::DecidedRecord {
         session: call.id.session.0.clone(),
         turn: place.turn,
         round: place.round,
@@ -64,16 +64,16 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
 }
 
 /// Describes a right beyond the session's, for the record.
-fn right(widening: &Widening, by: Option<&Rule>) -> String {
+fn right(widening: &ExtraRight, by: Option<&Rule>) -> String {
     let name = match widening {
-        Widening::Network => "network".to_owned(),
-        Widening::Hosts(hosts) => {
+        ExtraRight::Network => "network".to_owned(),
+        ExtraRight::Hosts(hosts) => {
             let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
             format!("network to {}", hosts.join(", "))
         }
-        Widening::Directory(dir) => format!("directory {}", dir.to_path().display()),
-        Widening::GitAdmin => "git-admin (git's settings and hooks)".to_owned(),
-        Widening::GitSign => "git-sign (signatures of commits and tags)".to_owned(),
+        ExtraRight::Directory(dir) => format!("directory {}", dir.to_path().display()),
+        ExtraRight::GitAdmin => "git-admin (git's settings and hooks)".to_owned(),
+        ExtraRight::GitSign => "git-sign (signatures of commits and tags)".to_owned(),
     };
     match by {
         Some(rule) if rule.line > 0 => {
@@ -97,10 +97,14 @@ pub(crate) struct RunFacts {
 }
 
 /// The audit entry of a call's end.
-pub(crate) fn end(call: &Call, conclusion: &CallConclusion, ran: &RunFacts) -> journal::Ended {
+pub(crate) fn end(
+    call: &Call,
+    conclusion: &CallConclusion,
+    ran: &RunFacts,
+) -> journal::EndedRecord {
     let report = conclusion.report.as_ref();
     let usage = report.map(|report| report.usage).unwrap_or_default();
-    journal::Ended {
+    journal::EndedRecord {
         session: call.id.session.0.clone(),
         call: call.id.number,
         tool: call.tool.clone(),
@@ -111,7 +115,7 @@ pub(crate) fn end(call: &Call, conclusion: &CallConclusion, ran: &RunFacts) -> j
         command_pid: report.and_then(|report| report.command_pid),
         started: ran.started,
         ended: ran.ended,
-        usage: journal::ProcessUsage {
+        usage: journal::ProcessUsageRecord {
             cpu_ms: usage.cpu_ms,
             peak_kib: usage.peak_kib,
             written_bytes: usage.written_bytes,
@@ -120,8 +124,8 @@ pub(crate) fn end(call: &Call, conclusion: &CallConclusion, ran: &RunFacts) -> j
             .map(|report| report.refusals.iter().map(refusal).collect())
             .unwrap_or_default(),
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
-        tampered: names_of(conclusion.tampered(), |name| name.remedy != Remedy::Granted),
-        granted: names_of(conclusion.tampered(), |name| name.remedy == Remedy::Granted),
+        tampered: names_of(conclusion.tampered(), |name| name.remedy != TamperRemedy::Granted),
+        granted: names_of(conclusion.tampered(), |name| name.remedy == TamperRemedy::Granted),
         signed: report.map(|report| report.effects.as_slice()).map(signed).unwrap_or_default(),
         connections: ran.decided.connections.iter().map(connection).collect(),
         connections_uncounted: ran.decided.uncounted,
@@ -132,21 +136,21 @@ pub(crate) fn end(call: &Call, conclusion: &CallConclusion, ran: &RunFacts) -> j
 }
 
 /// Describes the signatures that a call made.
-fn signed(effects: &[Effect]) -> Vec<String> {
-    let in_words = |effect: &Effect| match effect {
-        Effect::Signed { key, count: 1 } => Some(format!("signed once, by key {key}")),
-        Effect::Signed { key, count } => Some(format!("signed {count} times, by key {key}")),
-        Effect::Read(_)
-        | Effect::Written(_)
-        | Effect::Created(_)
-        | Effect::Deleted(_)
-        | Effect::Ran(_) => None,
+fn signed(effects: &[FileEffect]) -> Vec<String> {
+    let in_words = |effect: &FileEffect| match effect {
+        FileEffect::Signed { key, count: 1 } => Some(format!("signed once, by key {key}")),
+        FileEffect::Signed { key, count } => Some(format!("signed {count} times, by key {key}")),
+        FileEffect::Read(_)
+        | FileEffect::Written(_)
+        | FileEffect::Created(_)
+        | FileEffect::Deleted(_)
+        | FileEffect::Ran(_) => None,
     };
     effects.iter().filter_map(in_words).collect()
 }
 
 /// Describes the protected files that a call changed and that match.
-fn names_of(names: &[Tampered], wanted: fn(&&Tampered) -> bool) -> Vec<String> {
+fn names_of(names: &[TamperedFile], wanted: fn(&&TamperedFile) -> bool) -> Vec<String> {
     names.iter().filter(wanted).map(ToString::to_string).collect()
 }
 
@@ -156,25 +160,25 @@ pub(crate) fn lost_decision(
     session: &SessionId,
     place: TurnRound,
     call: &OpenCall,
-) -> journal::Decided {
-    let unsaid = |why: &str| journal::Basis::Unjudgeable { why: why.to_owned() };
+) -> journal::DecidedRecord {
+    let unsaid = |why: &str| journal::BasisRecord::Unjudgeable { why: why.to_owned() };
     let (decision, otherwise) = match (&call.refused, call.progress, &call.basis) {
-        (Some(journal::Refused::Expired), _, _) => (
-            journal::Decision::Denied,
-            journal::Basis::NobodyToAsk { why: "nobody answered in time".to_owned() },
+        (Some(journal::RefusedCall::Expired), _, _) => (
+            journal::DecisionRecord::Denied,
+            journal::BasisRecord::NobodyToAsk { why: "nobody answered in time".to_owned() },
         ),
-        (Some(journal::Refused::Denied { .. }), _, _) => {
-            (journal::Decision::Denied, unsaid("its record has no reason"))
+        (Some(journal::RefusedCall::Denied { .. }), _, _) => {
+            (journal::DecisionRecord::Denied, unsaid("its record has no reason"))
         }
-        (None, journal::Progress::NeverStarted, None) => (
-            journal::Decision::Denied,
+        (None, journal::CallProgress::NeverStarted, None) => (
+            journal::DecisionRecord::Denied,
             unsaid("it was lost with the supervisor before it was decided"),
         ),
-        (None, journal::Progress::MayHaveRun, _) | (None, _, Some(_)) => {
-            (journal::Decision::Allowed, unsaid("its record has no reason"))
+        (None, journal::CallProgress::MayHaveRun, _) | (None, _, Some(_)) => {
+            (journal::DecisionRecord::Allowed, unsaid("its record has no reason"))
         }
     };
-    journal::Decided {
+    journal::DecidedRecord {
         session: session.0.clone(),
         turn: place.turn,
         round: place.round,
@@ -195,22 +199,22 @@ pub(crate) fn lost_decision(
 pub(crate) fn lost_end(
     session: &SessionId,
     call: &OpenCall,
-    tampered: &[Tampered],
+    tampered: &[TamperedFile],
     now: u64,
-) -> journal::Ended {
-    journal::Ended {
+) -> journal::EndedRecord {
+    journal::EndedRecord {
         session: session.0.clone(),
         call: call.number,
         tool: call.tool.clone(),
         outcome: match (&call.refused, call.progress) {
-            (Some(_), _) => journal::Outcome::Denied,
-            (None, journal::Progress::NeverStarted) => journal::Outcome::Crashed,
-            (None, journal::Progress::MayHaveRun) => journal::Outcome::Interrupted,
+            (Some(_), _) => journal::OutcomeRecord::Denied,
+            (None, journal::CallProgress::NeverStarted) => journal::OutcomeRecord::Crashed,
+            (None, journal::CallProgress::MayHaveRun) => journal::OutcomeRecord::Interrupted,
         },
         code: Some(
             match &call.refused {
-                Some(journal::Refused::Denied { .. }) => "denied",
-                Some(journal::Refused::Expired) => "expired",
+                Some(journal::RefusedCall::Denied { .. }) => "denied",
+                Some(journal::RefusedCall::Expired) => "expired",
                 None => "interrupted",
             }
             .to_owned(),
@@ -220,18 +224,18 @@ pub(crate) fn lost_end(
         command_pid: None,
         started: None,
         ended: now,
-        usage: journal::ProcessUsage::default(),
+        usage: journal::ProcessUsageRecord::default(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
-        tampered: names_of(tampered, |name| name.remedy != Remedy::Granted),
-        granted: names_of(tampered, |name| name.remedy == Remedy::Granted),
+        tampered: names_of(tampered, |name| name.remedy != TamperRemedy::Granted),
+        granted: names_of(tampered, |name| name.remedy == TamperRemedy::Granted),
         signed: Vec::new(),
         connections: Vec::new(),
         connections_uncounted: 0,
         // The reader omits it for calls without an allow-list.
         connections_cut: match call.progress {
-            journal::Progress::NeverStarted => None,
-            journal::Progress::MayHaveRun => Some(PROXY_DECISIONS_LOST.to_owned()),
+            journal::CallProgress::NeverStarted => None,
+            journal::CallProgress::MayHaveRun => Some(PROXY_DECISIONS_LOST.to_owned()),
         },
         recalled: None,
         output: None,
@@ -242,10 +246,10 @@ pub(crate) fn lost_end(
 const PROXY_DECISIONS_LOST: &str =
     "the proxy's decisions were lost with the supervisor: its connections are not on record";
 
-fn policy(confinement: &Confinement) -> journal::Policy {
+fn policy(confinement: &Confinement) -> journal::PolicyRecord {
     let Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files } =
         confinement.limits;
-    journal::Policy {
+    journal::PolicyRecord {
         profile: confinement.profile.name().to_owned(),
         project: StoredPath(confinement.project.to_path()),
         added: confinement.added.iter().map(|path| StoredPath(path.to_path())).collect(),
@@ -268,23 +272,29 @@ fn policy(confinement: &Confinement) -> journal::Policy {
         },
         highest_tier: tier(confinement.highest_tier),
         level: match confinement.level {
-            Level::Required => journal::Level::Required,
+            Level::Required => journal::LevelRecord::Required,
             // The tier records that there is no cage.
-            Level::BestEffort | Level::Uncaged => journal::Level::BestEffort,
+            Level::BestEffort | Level::Uncaged => journal::LevelRecord::BestEffort,
         },
-        limits: journal::Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files },
+        limits: journal::LimitsRecord {
+            processes,
+            memory_bytes,
+            cpu_seconds,
+            file_bytes,
+            open_files,
+        },
     }
 }
 
-fn tier(tier: Tier) -> journal::Tier {
+fn tier(tier: Tier) -> journal::TierRecord {
     match tier {
-        Tier::A => journal::Tier::A,
-        Tier::B => journal::Tier::B,
-        Tier::C => journal::Tier::C,
+        Tier::A => journal::TierRecord::A,
+        Tier::B => journal::TierRecord::B,
+        Tier::C => journal::TierRecord::C,
     }
 }
 
-fn enforced(enforced: &Enforced) -> journal::Enforced {
+fn enforced(enforced: &Enforced) -> journal::EnforcedRecord {
     let in_process = enforced.is_in_process();
     let Enforced {
         tier: reached,
@@ -299,7 +309,7 @@ fn enforced(enforced: &Enforced) -> journal::Enforced {
         missing,
         cgroup,
     } = enforced.clone();
-    journal::Enforced {
+    journal::EnforcedRecord {
         tier: tier(reached),
         in_process,
         profile,
@@ -315,22 +325,22 @@ fn enforced(enforced: &Enforced) -> journal::Enforced {
     }
 }
 
-fn refusal(refusal: &Refusal) -> journal::Refusal {
+fn refusal(refusal: &Refusal) -> journal::RefusalRecord {
     let Refusal { kind, syscall, detail, errno, pid, count } = refusal.clone();
     let kind = match kind {
-        RefusalKind::Refused => journal::RefusalKind::Refused,
-        RefusalKind::Predicted => journal::RefusalKind::Predicted,
+        RefusalKind::Refused => journal::RefusalKindRecord::Refused,
+        RefusalKind::Predicted => journal::RefusalKindRecord::Predicted,
     };
-    journal::Refusal { kind, syscall, detail, errno, pid, count }
+    journal::RefusalRecord { kind, syscall, detail, errno, pid, count }
 }
 
-fn connection(connection: &Connection) -> journal::Connection {
-    let Connection { place, decision, count, sent, received } = connection.clone();
+fn connection(connection: &ProxyConnection) -> journal::ConnectionRecord {
+    let ProxyConnection { place, decision, count, sent, received } = connection.clone();
     let (decision, detail) = match decision {
-        Passage::Made { address } => (journal::Passage::Made, address),
-        Passage::Failed { why } => (journal::Passage::Failed, why),
-        Passage::Refused { why } => (journal::Passage::Refused, why),
-        Passage::SignedIn { address } => (journal::Passage::SignedIn, address),
+        ConnectionOutcome::Made { address } => (journal::PassageRecord::Made, address),
+        ConnectionOutcome::Failed { why } => (journal::PassageRecord::Failed, why),
+        ConnectionOutcome::Refused { why } => (journal::PassageRecord::Refused, why),
+        ConnectionOutcome::SignedIn { address } => (journal::PassageRecord::SignedIn, address),
     };
-    journal::Connection { place, decision, detail, count, sent, received }
+    journal::ConnectionRecord { place, decision, detail, count, sent, received }
 }

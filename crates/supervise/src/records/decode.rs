@@ -2,15 +2,15 @@
 //! client that attaches. Used by the session actor; `encode` is the inverse.
 
 use crate::call::{Cut, interruption};
-use journal::{Entry, Record};
+use journal::{JournalEntry, JournalRecord};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{Change, Event};
+use protocol::client::{ClientEvent, SettingChange};
 use protocol::confinement::{FilePath, Network};
-use protocol::content::{Block, Usage};
+use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Mode, Rule, RuleEffect};
-use protocol::provider::Failure;
-use protocol::session::{Deaths, Happened, Span, TurnEnd};
+use protocol::judgement::{PermissionMode, Rule, RuleEffect};
+use protocol::provider::ProviderFailure;
+use protocol::session::{CallSpan, SessionEvent, TurnEnd, WorkerDeaths};
 use std::collections::{HashMap, VecDeque};
 
 /// Decodes a journal for the conversation, record by record in order.
@@ -25,29 +25,29 @@ impl<'a> JournalReplay<'a> {
         Self { session, use_ids: HashMap::new() }
     }
 
-    pub(crate) fn next_event(&mut self, record: Record) -> Option<Happened> {
+    pub(crate) fn next_event(&mut self, record: JournalRecord) -> Option<SessionEvent> {
         happened(self.session, record, &mut self.use_ids)
     }
 }
 
 fn happened(
     session: &SessionId,
-    record: Record,
+    record: JournalRecord,
     use_ids: &mut HashMap<u32, (String, String)>,
-) -> Option<Happened> {
+) -> Option<SessionEvent> {
     match record {
-        Record::Prompt { text } => Some(Happened::Prompt { text }),
-        Record::Answer { round, blocks, usage: tokens } => Some(Happened::Answer {
+        JournalRecord::Prompt { text } => Some(SessionEvent::Prompt { text }),
+        JournalRecord::Answer { round, blocks, usage: tokens } => Some(SessionEvent::Answer {
             round,
             blocks: blocks.into_iter().map(block).collect(),
             usage: usage(tokens),
         }),
-        Record::Proposed { call, use_id, tool, input, tool_kind: _ } => {
+        JournalRecord::Proposed { call, use_id, tool, input, tool_kind: _ } => {
             use_ids.insert(call, (use_id.clone(), tool.clone()));
             let id = id(session, call);
-            Some(Happened::Called { call: Call { id, use_id, tool, input } })
+            Some(SessionEvent::Called { call: Call { id, use_id, tool, input } })
         }
-        Record::Result {
+        JournalRecord::Result {
             call,
             use_id,
             outcome: how,
@@ -61,62 +61,62 @@ fn happened(
         } => {
             use_ids.remove(&call);
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
-            Some(Happened::Result { call: id(session, call), use_id, result })
+            Some(SessionEvent::Result { call: id(session, call), use_id, result })
         }
-        Record::Interrupted { call, progress, cause, tampered, audit: _ } => {
+        JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
             let (use_id, tool) = use_ids.remove(&call)?;
             let result = interruption(&cut(progress, cause), &tool, tampered);
-            Some(Happened::Result { call: id(session, call), use_id, result })
+            Some(SessionEvent::Result { call: id(session, call), use_id, result })
         }
-        Record::TurnEnded { end } => Some(Happened::TurnEnded { end: turn_end(end) }),
-        Record::Compacted { dropped, result_chars } => {
-            Some(Happened::Compacted { dropped, result_chars })
+        JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end: turn_end(end) }),
+        JournalRecord::Compacted { dropped, result_chars } => {
+            Some(SessionEvent::Compacted { dropped, result_chars })
         }
-        Record::Session(_)
-        | Record::Queued { .. }
-        | Record::TakenBack
-        | Record::Closed
-        | Record::Changed { .. }
-        | Record::Learned { .. }
-        | Record::Tampered { .. }
-        | Record::Seen { .. }
-        | Record::Asked { .. }
-        | Record::Approved { .. }
-        | Record::Denied { .. }
-        | Record::Expired { .. }
-        | Record::Start { .. }
-        | Record::Unknown { .. } => None,
+        JournalRecord::Session(_)
+        | JournalRecord::Queued { .. }
+        | JournalRecord::TakenBack
+        | JournalRecord::Closed
+        | JournalRecord::Changed { .. }
+        | JournalRecord::Learned { .. }
+        | JournalRecord::Tampered { .. }
+        | JournalRecord::Seen { .. }
+        | JournalRecord::Asked { .. }
+        | JournalRecord::Approved { .. }
+        | JournalRecord::Denied { .. }
+        | JournalRecord::Expired { .. }
+        | JournalRecord::Start { .. }
+        | JournalRecord::Unknown { .. } => None,
     }
 }
 
 /// The event that clients get for a record; `None` for records they do not see.
-pub(crate) fn client_event(session: &SessionId, record: &Record) -> Option<Event> {
+pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {
-        Record::Prompt { text } => Some(Event::Prompt { text }),
-        Record::Answer { blocks, usage: tokens, round: _ } => Some(Event::Answer {
+        JournalRecord::Prompt { text } => Some(ClientEvent::Prompt { text }),
+        JournalRecord::Answer { blocks, usage: tokens, round: _ } => Some(ClientEvent::Answer {
             blocks: blocks.into_iter().map(block).collect(),
             usage: usage(tokens),
         }),
-        Record::Proposed { call, use_id, tool, input, tool_kind: _ } => {
+        JournalRecord::Proposed { call, use_id, tool, input, tool_kind: _ } => {
             let id = id(session, call);
-            Some(Event::Proposed { call: Call { id, use_id, tool, input } })
+            Some(ClientEvent::Proposed { call: Call { id, use_id, tool, input } })
         }
-        Record::Approved { call, basis: why, tool_kind: _ } => Some(Event::Decided {
+        JournalRecord::Approved { call, basis: why, tool_kind: _ } => Some(ClientEvent::Decided {
             call: id(session, call),
             allowed: true,
             basis: describe_basis(&why),
         }),
-        Record::Denied { call, basis: why, message: _ } => Some(Event::Decided {
+        JournalRecord::Denied { call, basis: why, message: _ } => Some(ClientEvent::Decided {
             call: id(session, call),
             allowed: false,
             basis: describe_basis(&why),
         }),
-        Record::Expired { call } => Some(Event::Decided {
+        JournalRecord::Expired { call } => Some(ClientEvent::Decided {
             call: id(session, call),
             allowed: false,
             basis: "nobody answered in time".to_owned(),
         }),
-        Record::Result {
+        JournalRecord::Result {
             call,
             outcome: how,
             text,
@@ -129,64 +129,69 @@ pub(crate) fn client_event(session: &SessionId, record: &Record) -> Option<Event
             audit: _,
         } => {
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
-            Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
+            Some(ClientEvent::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
-        Record::Interrupted { call, progress, cause, tampered, audit: _ } => {
+        JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
             let result = interruption(&cut(progress, cause), "", tampered);
-            Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
+            Some(ClientEvent::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
-        Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),
-        Record::Compacted { dropped, result_chars: _ } => Some(Event::Compacted { dropped }),
-        Record::Changed { by, .. } => changed(record).map(|change| Event::Changed { change, by }),
-        Record::Learned { rule: given, by, unwritten } => {
-            Some(Event::Learned { rule: rule(given), by, unwritten })
+        JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end: turn_end(end) }),
+        JournalRecord::Compacted { dropped, result_chars: _ } => {
+            Some(ClientEvent::Compacted { dropped })
+        }
+        JournalRecord::Changed { by, .. } => {
+            changed(record).map(|change| ClientEvent::Changed { change, by })
+        }
+        JournalRecord::Learned { rule: given, by, unwritten } => {
+            Some(ClientEvent::Learned { rule: rule(given), by, unwritten })
         }
         // Clients get pending prompts separately, while they are pending.
-        Record::Queued { .. } | Record::TakenBack => None,
+        JournalRecord::Queued { .. } | JournalRecord::TakenBack => None,
         // An open question is shown by the call that waits for its answer.
-        Record::Asked { .. }
-        | Record::Seen { .. }
-        | Record::Tampered { .. }
-        | Record::Session(_)
-        | Record::Start { .. }
-        | Record::Closed
-        | Record::Unknown { .. } => None,
+        JournalRecord::Asked { .. }
+        | JournalRecord::Seen { .. }
+        | JournalRecord::Tampered { .. }
+        | JournalRecord::Session(_)
+        | JournalRecord::Start { .. }
+        | JournalRecord::Closed
+        | JournalRecord::Unknown { .. } => None,
     }
 }
 
 /// The change in a record; `None` for a value of a newer build, and for other records.
-fn changed(record: &Record) -> Option<Change> {
-    let Record::Changed { network, mode, added, model, pinned, unpinned, by: _ } = record else {
+fn changed(record: &JournalRecord) -> Option<SettingChange> {
+    let JournalRecord::Changed { network, mode, added, model, pinned, unpinned, by: _ } = record
+    else {
         return None;
     };
     if let Some(network) = network {
         return match network.split_once(' ') {
-            None => Network::parse(network).map(Change::Network),
+            None => Network::parse(network).map(SettingChange::Network),
             Some((list, host)) if list == Network::Listed.name() => {
-                host.parse().ok().map(Change::Host)
+                host.parse().ok().map(SettingChange::Host)
             }
             Some(_) => None,
         };
     }
     if let Some(mode) = mode {
-        return Mode::parse(mode).map(Change::Mode);
+        return PermissionMode::parse(mode).map(SettingChange::Mode);
     }
-    let added = added.as_ref().map(|path| Change::AddDirectory(FilePath::from(&path.0)));
+    let added = added.as_ref().map(|path| SettingChange::AddDirectory(FilePath::from(&path.0)));
     added
-        .or_else(|| model.clone().map(Change::Model))
-        .or_else(|| pinned.clone().map(Change::Pin))
-        .or_else(|| unpinned.clone().map(Change::Unpin))
+        .or_else(|| model.clone().map(SettingChange::Model))
+        .or_else(|| pinned.clone().map(SettingChange::Pin))
+        .or_else(|| unpinned.clone().map(SettingChange::Unpin))
 }
 
 /// The changes that the session recorded, in order.
-pub(crate) fn changes(entries: &[Entry]) -> Vec<Change> {
+pub(crate) fn changes(entries: &[JournalEntry]) -> Vec<SettingChange> {
     entries.iter().filter_map(|entry| changed(&entry.record)).collect()
 }
 
 /// Protected files that calls changed, that were not restored, and that no person has accepted.
-pub(crate) fn tampered_names(entries: &[Entry]) -> Vec<String> {
+pub(crate) fn tampered_names(entries: &[JournalEntry]) -> Vec<String> {
     let last = entries.iter().rev().find_map(|entry| {
-        let Record::Tampered { names } = &entry.record else { return None };
+        let JournalRecord::Tampered { names } = &entry.record else { return None };
         Some(names.clone())
     });
     last.unwrap_or_default()
@@ -194,14 +199,14 @@ pub(crate) fn tampered_names(entries: &[Entry]) -> Vec<String> {
 
 /// Rules from answers that hold for the session. Rules in files are read from there. A copy of a
 /// session starts without these rules: they were not given for it.
-pub(crate) fn learned_rules(entries: &[Entry]) -> Vec<Rule> {
+pub(crate) fn learned_rules(entries: &[JournalEntry]) -> Vec<Rule> {
     let parents = entries.iter().filter_map(|entry| {
-        let Record::Session(header) = &entry.record else { return None };
+        let JournalRecord::Session(header) = &entry.record else { return None };
         header.parent.as_ref()
     });
     let copied = parents.map(|parent| parent.seq).max().unwrap_or(0);
-    let kept = |entry: &Entry| {
-        let Record::Learned { rule: given, .. } = &entry.record else { return None };
+    let kept = |entry: &JournalEntry| {
+        let JournalRecord::Learned { rule: given, .. } = &entry.record else { return None };
         (given.line == 0 && entry.seq > copied).then(|| rule(given.clone()))
     };
     // A rule that this build cannot parse allows nothing.
@@ -209,20 +214,20 @@ pub(crate) fn learned_rules(entries: &[Entry]) -> Vec<Rule> {
     entries.iter().filter_map(kept).filter(followed).collect()
 }
 
-fn rule(rule: journal::Rule) -> Rule {
-    let journal::Rule { effect, text, file, line } = rule;
+fn rule(rule: journal::RuleRecord) -> Rule {
+    let journal::RuleRecord { effect, text, file, line } = rule;
     let effect = match effect {
-        journal::RuleEffect::Deny => RuleEffect::Deny,
-        journal::RuleEffect::Ask => RuleEffect::Ask,
-        journal::RuleEffect::Allow => RuleEffect::Allow,
+        journal::RuleEffectRecord::Deny => RuleEffect::Deny,
+        journal::RuleEffectRecord::Ask => RuleEffect::Ask,
+        journal::RuleEffectRecord::Allow => RuleEffect::Allow,
     };
     Rule { effect, text, file, line }
 }
 
 /// The queued prompts, in order.
-pub(crate) fn queued_prompts(entries: &[Entry]) -> VecDeque<String> {
-    let waits = |entry: &Entry| {
-        let Record::Queued { text } = &entry.record else { return None };
+pub(crate) fn queued_prompts(entries: &[JournalEntry]) -> VecDeque<String> {
+    let waits = |entry: &JournalEntry| {
+        let JournalRecord::Queued { text } = &entry.record else { return None };
         Some(text.clone())
     };
     entries.iter().filter_map(waits).collect()
@@ -232,97 +237,99 @@ fn id(session: &SessionId, number: u32) -> CallId {
     CallId { session: session.clone(), number }
 }
 
-fn cut(progress: journal::Progress, cause: String) -> Cut {
+fn cut(progress: journal::CallProgress, cause: String) -> Cut {
     match progress {
-        journal::Progress::NeverStarted => Cut::BeforeGo { cause },
-        journal::Progress::MayHaveRun => Cut::AfterGo { cause },
+        journal::CallProgress::NeverStarted => Cut::BeforeGo { cause },
+        journal::CallProgress::MayHaveRun => Cut::AfterGo { cause },
     }
 }
 
-fn block(block: journal::Block) -> Block {
+fn block(block: journal::BlockRecord) -> ContentBlock {
     match block {
-        journal::Block::Text { text } => Block::Text { text },
-        journal::Block::Thinking { text, raw } => Block::Thinking { text, raw },
-        journal::Block::ToolUse { id, name, input } => Block::ToolUse { id, name, input },
-        journal::Block::ToolResult { id, text, is_error } => {
-            Block::ToolResult { id, text, is_error }
+        journal::BlockRecord::Text { text } => ContentBlock::Text { text },
+        journal::BlockRecord::Thinking { text, raw } => ContentBlock::Thinking { text, raw },
+        journal::BlockRecord::ToolUse { id, name, input } => {
+            ContentBlock::ToolUse { id, name, input }
+        }
+        journal::BlockRecord::ToolResult { id, text, is_error } => {
+            ContentBlock::ToolResult { id, text, is_error }
         }
     }
 }
 
-fn usage(usage: journal::Usage) -> Usage {
-    let journal::Usage { input, output, cache_read, cache_write } = usage;
+fn usage(usage: journal::UsageRecord) -> Usage {
+    let journal::UsageRecord { input, output, cache_read, cache_write } = usage;
     Usage { input, output, cache_read, cache_write }
 }
 
-fn outcome(outcome: journal::Outcome) -> Outcome {
+fn outcome(outcome: journal::OutcomeRecord) -> Outcome {
     match outcome {
-        journal::Outcome::Done => Outcome::Done,
-        journal::Outcome::Failed => Outcome::Failed,
-        journal::Outcome::Exited { code } => Outcome::Exited { code },
-        journal::Outcome::Signalled { signal } => Outcome::Signalled { signal },
-        journal::Outcome::TimedOut => Outcome::TimedOut,
-        journal::Outcome::Denied => Outcome::Denied,
-        journal::Outcome::Refused { rule } => Outcome::Refused { rule },
-        journal::Outcome::Confined { what } => Outcome::Confined { what },
-        journal::Outcome::OutOfMemory => Outcome::OutOfMemory,
-        journal::Outcome::Crashed => Outcome::Crashed,
-        journal::Outcome::Interrupted => Outcome::Interrupted,
-        journal::Outcome::Invalid => Outcome::Invalid,
+        journal::OutcomeRecord::Done => Outcome::Done,
+        journal::OutcomeRecord::Failed => Outcome::Failed,
+        journal::OutcomeRecord::Exited { code } => Outcome::Exited { code },
+        journal::OutcomeRecord::Signalled { signal } => Outcome::Signalled { signal },
+        journal::OutcomeRecord::TimedOut => Outcome::TimedOut,
+        journal::OutcomeRecord::Denied => Outcome::Denied,
+        journal::OutcomeRecord::Refused { rule } => Outcome::Refused { rule },
+        journal::OutcomeRecord::Confined { what } => Outcome::Confined { what },
+        journal::OutcomeRecord::OutOfMemory => Outcome::OutOfMemory,
+        journal::OutcomeRecord::Crashed => Outcome::Crashed,
+        journal::OutcomeRecord::Interrupted => Outcome::Interrupted,
+        journal::OutcomeRecord::Invalid => Outcome::Invalid,
     }
 }
 
 /// Describes the basis of a decision.
-pub(crate) fn describe_basis(basis: &journal::Basis) -> String {
+pub(crate) fn describe_basis(basis: &journal::BasisRecord) -> String {
     match basis {
-        journal::Basis::Rule(rule) if rule.line > 0 => {
+        journal::BasisRecord::Rule(rule) if rule.line > 0 => {
             format!("rule `{}` ({}:{})", rule.text, rule.file, rule.line)
         }
-        journal::Basis::Rule(rule) => format!("rule `{}` ({})", rule.text, rule.file),
-        journal::Basis::Mode { mode } => format!("mode {mode}"),
-        journal::Basis::Query => "it only looks".to_owned(),
-        journal::Basis::Person { who } => format!("answered by {who}"),
-        journal::Basis::NobodyToAsk { why } => format!("nobody to ask ({why})"),
-        journal::Basis::Unjudgeable { why } => format!("cannot be judged ({why})"),
-        journal::Basis::Opaque { mode } => {
+        journal::BasisRecord::Rule(rule) => format!("rule `{}` ({})", rule.text, rule.file),
+        journal::BasisRecord::Mode { mode } => format!("mode {mode}"),
+        journal::BasisRecord::Query => "it only looks".to_owned(),
+        journal::BasisRecord::Person { who } => format!("answered by {who}"),
+        journal::BasisRecord::NobodyToAsk { why } => format!("nobody to ask ({why})"),
+        journal::BasisRecord::Unjudgeable { why } => format!("cannot be judged ({why})"),
+        journal::BasisRecord::Opaque { mode } => {
             format!("mode {mode}; a program name in it could not be determined")
         }
     }
 }
 
-fn turn_end(end: journal::TurnEnd) -> TurnEnd {
+fn turn_end(end: journal::TurnEndRecord) -> TurnEnd {
     match end {
-        journal::TurnEnd::Done => TurnEnd::Done,
-        journal::TurnEnd::RoundsUsedUp { rounds } => TurnEnd::RoundsUsedUp { rounds },
-        journal::TurnEnd::CallsUsedUp { calls, of } => TurnEnd::CallsUsedUp {
+        journal::TurnEndRecord::Done => TurnEnd::Done,
+        journal::TurnEndRecord::RoundsUsedUp { rounds } => TurnEnd::RoundsUsedUp { rounds },
+        journal::TurnEndRecord::CallsUsedUp { calls, of } => TurnEnd::CallsUsedUp {
             calls,
             of: match of {
-                journal::Span::Turn => Span::Turn,
-                journal::Span::Session => Span::Session,
+                journal::SpanRecord::Turn => CallSpan::Turn,
+                journal::SpanRecord::Session => CallSpan::Session,
             },
         },
-        journal::TurnEnd::Declined { explanation } => TurnEnd::Declined { explanation },
-        journal::TurnEnd::Truncated => TurnEnd::Truncated,
-        journal::TurnEnd::Interrupted => TurnEnd::Interrupted,
-        journal::TurnEnd::ProviderFailed { failure: kind, message } => {
+        journal::TurnEndRecord::Declined { explanation } => TurnEnd::Declined { explanation },
+        journal::TurnEndRecord::Truncated => TurnEnd::Truncated,
+        journal::TurnEndRecord::Interrupted => TurnEnd::Interrupted,
+        journal::TurnEndRecord::ProviderFailed { failure: kind, message } => {
             TurnEnd::ProviderFailed { kind: failure(kind), message }
         }
-        journal::TurnEnd::ProcessDied(died) => TurnEnd::ProcessDied(deaths(died)),
+        journal::TurnEndRecord::ProcessDied(died) => TurnEnd::ProcessDied(deaths(died)),
     }
 }
 
-pub(crate) fn deaths(died: journal::Deaths) -> Deaths {
-    let journal::Deaths { process, cause, deaths: count, place } = died;
-    Deaths { process, cause, count, place }
+pub(crate) fn deaths(died: journal::DeathsRecord) -> WorkerDeaths {
+    let journal::DeathsRecord { process, cause, deaths: count, place } = died;
+    WorkerDeaths { process, cause, count, place }
 }
 
-fn failure(failure: journal::Failure) -> Failure {
+fn failure(failure: journal::FailureRecord) -> ProviderFailure {
     match failure {
-        journal::Failure::KeyRefused => Failure::KeyRefused,
-        journal::Failure::NoKey => Failure::NoKey,
-        journal::Failure::Unreachable => Failure::Unreachable,
-        journal::Failure::Rejected => Failure::Rejected,
-        journal::Failure::Overloaded => Failure::Overloaded,
-        journal::Failure::RecordingDeparted => Failure::RecordingDeparted,
+        journal::FailureRecord::KeyRefused => ProviderFailure::KeyRefused,
+        journal::FailureRecord::NoKey => ProviderFailure::NoKey,
+        journal::FailureRecord::Unreachable => ProviderFailure::Unreachable,
+        journal::FailureRecord::Rejected => ProviderFailure::Rejected,
+        journal::FailureRecord::Overloaded => ProviderFailure::Overloaded,
+        journal::FailureRecord::RecordingDeparted => ProviderFailure::RecordingDeparted,
     }
 }

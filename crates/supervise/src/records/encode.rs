@@ -3,26 +3,29 @@
 
 use crate::call::{CallConclusion, CallRecord, Cut};
 use crate::protected_restore::in_words;
-use journal::{Record, StoredPath};
+use journal::{JournalRecord, StoredPath};
 use protocol::call::{Call, Outcome};
-use protocol::client::Change;
+use protocol::client::SettingChange;
 use protocol::confinement::Network;
-use protocol::content::{Block, Usage};
-use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind};
-use protocol::provider::Failure;
-use protocol::session::{Happened, Span, TurnEnd};
+use protocol::content::{ContentBlock, Usage};
+use protocol::judgement::{Basis, ExtraRight, Rule, RuleEffect, ToolKind};
+use protocol::provider::ProviderFailure;
+use protocol::session::{CallSpan, SessionEvent, TurnEnd};
 
 /// Encodes an event that the conversation committed. `kind` gives the kind of a tool by its name.
-pub(crate) fn session_event(happened: Happened, kind: impl Fn(&str) -> ToolKind) -> Record {
+pub(crate) fn session_event(
+    happened: SessionEvent,
+    kind: impl Fn(&str) -> ToolKind,
+) -> JournalRecord {
     match happened {
-        Happened::Prompt { text } => Record::Prompt { text },
-        Happened::Answer { round, blocks, usage: tokens } => Record::Answer {
+        SessionEvent::Prompt { text } => JournalRecord::Prompt { text },
+        SessionEvent::Answer { round, blocks, usage: tokens } => JournalRecord::Answer {
             round,
             blocks: blocks.into_iter().map(block).collect(),
             usage: usage(tokens),
         },
-        Happened::Called { call } => proposed(call, kind),
-        Happened::Result { call, use_id, result } => Record::Result {
+        SessionEvent::Called { call } => proposed(call, kind),
+        SessionEvent::Result { call, use_id, result } => JournalRecord::Result {
             call: call.number,
             use_id,
             outcome: outcome(&result.outcome),
@@ -34,45 +37,45 @@ pub(crate) fn session_event(happened: Happened, kind: impl Fn(&str) -> ToolKind)
             recalled: None,
             audit: None,
         },
-        Happened::TurnEnded { end } => Record::TurnEnded { end: turn_end(end) },
-        Happened::Compacted { dropped, result_chars } => {
-            Record::Compacted { dropped, result_chars }
+        SessionEvent::TurnEnded { end } => JournalRecord::TurnEnded { end: turn_end(end) },
+        SessionEvent::Compacted { dropped, result_chars } => {
+            JournalRecord::Compacted { dropped, result_chars }
         }
     }
 }
 
-fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> Record {
+fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
     let tool_kind = tool_kind(kind(&call.tool));
     let Call { id, use_id, tool, input } = call;
-    Record::Proposed { call: id.number, use_id, tool, tool_kind, input }
+    JournalRecord::Proposed { call: id.number, use_id, tool, tool_kind, input }
 }
 
 /// A setting that a person changed.
-pub(crate) fn setting_change(change: &Change, by: String) -> Record {
+pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecord {
     let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
     let (mut pinned, mut unpinned) = (None, None);
     match change {
-        Change::Network(wanted) => network = Some(wanted.name().to_owned()),
-        Change::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
-        Change::Mode(name) => mode = Some(name.name().to_owned()),
-        Change::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
-        Change::Model(name) => model = Some(name.clone()),
-        Change::Pin(file) => pinned = Some(file.clone()),
-        Change::Unpin(file) => unpinned = Some(file.clone()),
+        SettingChange::Network(wanted) => network = Some(wanted.name().to_owned()),
+        SettingChange::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
+        SettingChange::Mode(name) => mode = Some(name.name().to_owned()),
+        SettingChange::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
+        SettingChange::Model(name) => model = Some(name.clone()),
+        SettingChange::Pin(file) => pinned = Some(file.clone()),
+        SettingChange::Unpin(file) => unpinned = Some(file.clone()),
     }
-    Record::Changed { network, mode, added, model, pinned, unpinned, by }
+    JournalRecord::Changed { network, mode, added, model, pinned, unpinned, by }
 }
 
 /// A rule from a person's answer.
-pub(crate) fn learned_rule(given: &Rule, by: String, unwritten: Option<String>) -> Record {
-    Record::Learned { rule: rule(given), by, unwritten }
+pub(crate) fn learned_rule(given: &Rule, by: String, unwritten: Option<String>) -> JournalRecord {
+    JournalRecord::Learned { rule: rule(given), by, unwritten }
 }
 
 /// A fact about a call before its end.
-pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Record {
+pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> JournalRecord {
     let number = call.id.number;
     match fact {
-        CallRecord::Asked(question) => Record::Asked {
+        CallRecord::Asked(question) => JournalRecord::Asked {
             call: number,
             digest: question.digest,
             preview: question.preview,
@@ -80,14 +83,14 @@ pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Record
             reason: question.reason,
             deadline: question.deadline,
         },
-        CallRecord::Expired => Record::Expired { call: number },
+        CallRecord::Expired => JournalRecord::Expired { call: number },
         CallRecord::Approved(why) => {
-            Record::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }
+            JournalRecord::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }
         }
         CallRecord::Denied(why, message) => {
-            Record::Denied { call: number, basis: basis(&why), message }
+            JournalRecord::Denied { call: number, basis: basis(&why), message }
         }
-        CallRecord::Start => Record::Start { call: number, tool_kind: tool_kind(kind) },
+        CallRecord::Start => JournalRecord::Start { call: number, tool_kind: tool_kind(kind) },
     }
 }
 
@@ -95,10 +98,10 @@ pub(crate) fn call_fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Record
 pub(crate) fn call_end(
     call: &Call,
     conclusion: &CallConclusion,
-    audit: Option<journal::Head>,
-) -> Record {
+    audit: Option<journal::ChainHead>,
+) -> JournalRecord {
     let number = call.id.number;
-    let interrupted = |progress, cause: &String| Record::Interrupted {
+    let interrupted = |progress, cause: &String| JournalRecord::Interrupted {
         call: number,
         progress,
         cause: cause.clone(),
@@ -106,11 +109,11 @@ pub(crate) fn call_end(
         audit,
     };
     match &conclusion.cut {
-        Cut::AfterGo { cause } => interrupted(journal::Progress::MayHaveRun, cause),
-        Cut::BeforeGo { cause } => interrupted(journal::Progress::NeverStarted, cause),
+        Cut::AfterGo { cause } => interrupted(journal::CallProgress::MayHaveRun, cause),
+        Cut::BeforeGo { cause } => interrupted(journal::CallProgress::NeverStarted, cause),
         Cut::No => {
             let result = conclusion.result.clone();
-            Record::Result {
+            JournalRecord::Result {
                 call: number,
                 use_id: call.use_id.clone(),
                 outcome: outcome(&result.outcome),
@@ -126,91 +129,93 @@ pub(crate) fn call_end(
     }
 }
 
-fn block(block: Block) -> journal::Block {
+fn block(block: ContentBlock) -> journal::BlockRecord {
     match block {
-        Block::Text { text } => journal::Block::Text { text },
-        Block::Thinking { text, raw } => journal::Block::Thinking { text, raw },
-        Block::ToolUse { id, name, input } => journal::Block::ToolUse { id, name, input },
-        Block::ToolResult { id, text, is_error } => {
-            journal::Block::ToolResult { id, text, is_error }
+        ContentBlock::Text { text } => journal::BlockRecord::Text { text },
+        ContentBlock::Thinking { text, raw } => journal::BlockRecord::Thinking { text, raw },
+        ContentBlock::ToolUse { id, name, input } => {
+            journal::BlockRecord::ToolUse { id, name, input }
+        }
+        ContentBlock::ToolResult { id, text, is_error } => {
+            journal::BlockRecord::ToolResult { id, text, is_error }
         }
     }
 }
 
-fn usage(usage: Usage) -> journal::Usage {
+fn usage(usage: Usage) -> journal::UsageRecord {
     let Usage { input, output, cache_read, cache_write } = usage;
-    journal::Usage { input, output, cache_read, cache_write }
+    journal::UsageRecord { input, output, cache_read, cache_write }
 }
 
-pub(crate) fn tool_kind(kind: ToolKind) -> journal::ToolKind {
+pub(crate) fn tool_kind(kind: ToolKind) -> journal::ToolKindRecord {
     match kind {
-        ToolKind::Query => journal::ToolKind::Query,
-        ToolKind::Mutation => journal::ToolKind::Mutation,
+        ToolKind::Query => journal::ToolKindRecord::Query,
+        ToolKind::Mutation => journal::ToolKindRecord::Mutation,
     }
 }
 
-pub(super) fn outcome(outcome: &Outcome) -> journal::Outcome {
+pub(super) fn outcome(outcome: &Outcome) -> journal::OutcomeRecord {
     match outcome {
-        Outcome::Done => journal::Outcome::Done,
-        Outcome::Failed => journal::Outcome::Failed,
-        Outcome::Exited { code } => journal::Outcome::Exited { code: *code },
-        Outcome::Signalled { signal } => journal::Outcome::Signalled { signal: *signal },
-        Outcome::TimedOut => journal::Outcome::TimedOut,
-        Outcome::Denied => journal::Outcome::Denied,
-        Outcome::Refused { rule } => journal::Outcome::Refused { rule: rule.clone() },
-        Outcome::Confined { what } => journal::Outcome::Confined { what: what.clone() },
-        Outcome::OutOfMemory => journal::Outcome::OutOfMemory,
-        Outcome::Crashed => journal::Outcome::Crashed,
-        Outcome::Interrupted => journal::Outcome::Interrupted,
-        Outcome::Invalid => journal::Outcome::Invalid,
+        Outcome::Done => journal::OutcomeRecord::Done,
+        Outcome::Failed => journal::OutcomeRecord::Failed,
+        Outcome::Exited { code } => journal::OutcomeRecord::Exited { code: *code },
+        Outcome::Signalled { signal } => journal::OutcomeRecord::Signalled { signal: *signal },
+        Outcome::TimedOut => journal::OutcomeRecord::TimedOut,
+        Outcome::Denied => journal::OutcomeRecord::Denied,
+        Outcome::Refused { rule } => journal::OutcomeRecord::Refused { rule: rule.clone() },
+        Outcome::Confined { what } => journal::OutcomeRecord::Confined { what: what.clone() },
+        Outcome::OutOfMemory => journal::OutcomeRecord::OutOfMemory,
+        Outcome::Crashed => journal::OutcomeRecord::Crashed,
+        Outcome::Interrupted => journal::OutcomeRecord::Interrupted,
+        Outcome::Invalid => journal::OutcomeRecord::Invalid,
     }
 }
 
-fn rule(rule: &Rule) -> journal::Rule {
+fn rule(rule: &Rule) -> journal::RuleRecord {
     let effect = match rule.effect {
-        RuleEffect::Deny => journal::RuleEffect::Deny,
-        RuleEffect::Ask => journal::RuleEffect::Ask,
-        RuleEffect::Allow => journal::RuleEffect::Allow,
+        RuleEffect::Deny => journal::RuleEffectRecord::Deny,
+        RuleEffect::Ask => journal::RuleEffectRecord::Ask,
+        RuleEffect::Allow => journal::RuleEffectRecord::Allow,
     };
     let Rule { text, file, line, effect: _ } = rule.clone();
-    journal::Rule { effect, text, file, line }
+    journal::RuleRecord { effect, text, file, line }
 }
 
-pub(super) fn basis(basis: &Basis) -> journal::Basis {
+pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
     match basis.clone() {
-        Basis::Rule(written) => journal::Basis::Rule(rule(&written)),
+        Basis::Rule(written) => journal::BasisRecord::Rule(rule(&written)),
         // The other rules are recorded with the rights that they granted.
         Basis::Rights(rules) => match rules.first() {
-            Some(first) => journal::Basis::Rule(rule(first)),
-            None => journal::Basis::Unjudgeable { why: "no rule was named".to_owned() },
+            Some(first) => journal::BasisRecord::Rule(rule(first)),
+            None => journal::BasisRecord::Unjudgeable { why: "no rule was named".to_owned() },
         },
-        Basis::Mode(mode) => journal::Basis::Mode { mode: mode.name().to_owned() },
-        Basis::Query => journal::Basis::Query,
-        Basis::Person(who) => journal::Basis::Person { who },
-        Basis::NobodyToAsk(why) => journal::Basis::NobodyToAsk { why },
-        Basis::Unjudgeable(why) => journal::Basis::Unjudgeable { why },
-        Basis::Opaque(mode) => journal::Basis::Opaque { mode: mode.name().to_owned() },
+        Basis::Mode(mode) => journal::BasisRecord::Mode { mode: mode.name().to_owned() },
+        Basis::Query => journal::BasisRecord::Query,
+        Basis::Person(who) => journal::BasisRecord::Person { who },
+        Basis::NobodyToAsk(why) => journal::BasisRecord::NobodyToAsk { why },
+        Basis::Unjudgeable(why) => journal::BasisRecord::Unjudgeable { why },
+        Basis::Opaque(mode) => journal::BasisRecord::Opaque { mode: mode.name().to_owned() },
     }
 }
 
-fn turn_end(end: TurnEnd) -> journal::TurnEnd {
+fn turn_end(end: TurnEnd) -> journal::TurnEndRecord {
     match end {
-        TurnEnd::Done => journal::TurnEnd::Done,
-        TurnEnd::RoundsUsedUp { rounds } => journal::TurnEnd::RoundsUsedUp { rounds },
-        TurnEnd::CallsUsedUp { calls, of } => journal::TurnEnd::CallsUsedUp {
+        TurnEnd::Done => journal::TurnEndRecord::Done,
+        TurnEnd::RoundsUsedUp { rounds } => journal::TurnEndRecord::RoundsUsedUp { rounds },
+        TurnEnd::CallsUsedUp { calls, of } => journal::TurnEndRecord::CallsUsedUp {
             calls,
             of: match of {
-                Span::Turn => journal::Span::Turn,
-                Span::Session => journal::Span::Session,
+                CallSpan::Turn => journal::SpanRecord::Turn,
+                CallSpan::Session => journal::SpanRecord::Session,
             },
         },
-        TurnEnd::Declined { explanation } => journal::TurnEnd::Declined { explanation },
-        TurnEnd::Truncated => journal::TurnEnd::Truncated,
-        TurnEnd::Interrupted => journal::TurnEnd::Interrupted,
+        TurnEnd::Declined { explanation } => journal::TurnEndRecord::Declined { explanation },
+        TurnEnd::Truncated => journal::TurnEndRecord::Truncated,
+        TurnEnd::Interrupted => journal::TurnEndRecord::Interrupted,
         TurnEnd::ProviderFailed { kind, message } => {
-            journal::TurnEnd::ProviderFailed { failure: failure(kind), message }
+            journal::TurnEndRecord::ProviderFailed { failure: failure(kind), message }
         }
-        TurnEnd::ProcessDied(died) => journal::TurnEnd::ProcessDied(journal::Deaths {
+        TurnEnd::ProcessDied(died) => journal::TurnEndRecord::ProcessDied(journal::DeathsRecord {
             process: died.process,
             cause: died.cause,
             deaths: died.count,
@@ -219,15 +224,15 @@ fn turn_end(end: TurnEnd) -> journal::TurnEnd {
     }
 }
 
-fn failure(failure: Failure) -> journal::Failure {
+fn failure(failure: ProviderFailure) -> journal::FailureRecord {
     match failure {
-        Failure::KeyRefused => journal::Failure::KeyRefused,
-        Failure::NoKey => journal::Failure::NoKey,
-        Failure::Unreachable => journal::Failure::Unreachable,
-        Failure::Rejected => journal::Failure::Rejected,
-        Failure::Overloaded => journal::Failure::Overloaded,
+        ProviderFailure::KeyRefused => journal::FailureRecord::KeyRefused,
+        ProviderFailure::NoKey => journal::FailureRecord::NoKey,
+        ProviderFailure::Unreachable => journal::FailureRecord::Unreachable,
+        ProviderFailure::Rejected => journal::FailureRecord::Rejected,
+        ProviderFailure::Overloaded => journal::FailureRecord::Overloaded,
         // Earlier builds have no term for it, and the message is complete.
-        Failure::ContextFull => journal::Failure::Rejected,
-        Failure::RecordingDeparted => journal::Failure::RecordingDeparted,
+        ProviderFailure::ContextFull => journal::FailureRecord::Rejected,
+        ProviderFailure::RecordingDeparted => journal::FailureRecord::RecordingDeparted,
     }
 }

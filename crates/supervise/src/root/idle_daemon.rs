@@ -3,7 +3,7 @@
 
 use super::state::RootState;
 use crate::messages::RootMsg;
-use protocol::client::SessionState;
+use protocol::client::SessionStatus;
 use ractor::ActorRef;
 
 impl RootState {
@@ -34,14 +34,14 @@ impl RootState {
         tokio::spawn(async move {
             for (_, glance) in glances {
                 match glance.await.map(|glance| glance.state) {
-                    Ok(SessionState::Working | SessionState::Asking(_)) => return,
+                    Ok(SessionStatus::Working | SessionStatus::Asking(_)) => return,
                     Ok(
-                        SessionState::Ended
-                        | SessionState::Idle
-                        | SessionState::Degraded(_)
-                        | SessionState::Unreadable(_)
-                        | SessionState::CutShort(_)
-                        | SessionState::IdleCutShort(_),
+                        SessionStatus::Ended
+                        | SessionStatus::Idle
+                        | SessionStatus::Degraded(_)
+                        | SessionStatus::Unreadable(_)
+                        | SessionStatus::CutShort(_)
+                        | SessionStatus::IdleCutShort(_),
                     )
                     | Err(_) => {}
                 }

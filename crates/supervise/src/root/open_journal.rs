@@ -19,9 +19,9 @@ use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
 use crate::unix_time::now_ms;
 use crate::worker::timeouts::WorkerTimeouts;
-use journal::{Header, Journal, OpenCall, Progress, Record};
-use protocol::call::Tampered;
-use protocol::client::FailedKind;
+use journal::{CallProgress, Journal, JournalRecord, OpenCall, SessionHeader};
+use protocol::call::TamperedFile;
+use protocol::client::RequestFailure;
 use protocol::ids::{CallId, SessionId};
 use protocol::session::OpenTurn;
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ impl SessionOpener {
                 let header = new_header(spec);
                 let journal = blocking(move || {
                     Journal::create(&sessions, header)
-                        .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
+                        .map_err(|error| OpenFailure::new(RequestFailure::Disk, chain(&error)))
                 });
                 let journal = journal.await?;
                 let hold = acquire_session_lock(&directory).await?;
@@ -69,7 +69,7 @@ impl SessionOpener {
             }
             OpenMode::Resume(_) if !journal::is_session_name(&spec.id.0) || !directory.is_dir() => {
                 let message = format!("there is no session {}", spec.id);
-                Err(OpenFailure::new(FailedKind::NotFound, message))
+                Err(OpenFailure::new(RequestFailure::NotFound, message))
             }
             OpenMode::Resume(open_turn) => {
                 let place = directory.clone();
@@ -94,24 +94,25 @@ impl SessionOpener {
                     let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
                     tampered.extend(new);
                     put_right.extend(protected_restore::in_words(&names));
-                    if let Record::Interrupted { tampered, .. } = record {
+                    if let JournalRecord::Interrupted { tampered, .. } = record {
                         *tampered = protected_restore::in_words(&names);
                     }
-                    if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
+                    if let JournalRecord::Interrupted { audit, .. }
+                    | JournalRecord::Result { audit, .. } = record
                     {
                         let place = TurnRound { turn: turns, round };
                         *audit = Some(self.audit_lost(spec, place, call, &names).await?);
                     }
                 }
                 if tampered != known {
-                    records.insert(0, Record::Tampered { names: tampered.clone() });
+                    records.insert(0, JournalRecord::Tampered { names: tampered.clone() });
                 }
                 let mut journal = opened.journal;
                 let mended = blocking(move || {
                     if !records.is_empty() {
-                        journal
-                            .append_all(&records)
-                            .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))?;
+                        journal.append_all(&records).map_err(|error| {
+                            OpenFailure::new(RequestFailure::Disk, chain(&error))
+                        })?;
                     }
                     Ok(journal)
                 });
@@ -147,8 +148,8 @@ impl SessionOpener {
         spec: &SessionSpec,
         (hold, saved): (&SessionLock, &ProtectedCopies),
         call: &OpenCall,
-    ) -> Result<Vec<Tampered>, OpenFailure> {
-        if call.progress == Progress::NeverStarted {
+    ) -> Result<Vec<TamperedFile>, OpenFailure> {
+        if call.progress == CallProgress::NeverStarted {
             return Ok(Vec::new());
         }
         let found = tools::interpret(&call.tool, &call.input);
@@ -180,8 +181,8 @@ impl SessionOpener {
         spec: &SessionSpec,
         place: TurnRound,
         call: &OpenCall,
-        tampered: &[Tampered],
-    ) -> Result<journal::Head, OpenFailure> {
+        tampered: &[TamperedFile],
+    ) -> Result<journal::ChainHead, OpenFailure> {
         let (done, written) = oneshot::channel();
         let decided = Box::new(audit::lost_decision(&spec.id, place, call));
         // The proposed script is recorded, although it may not have run.
@@ -191,7 +192,7 @@ impl SessionOpener {
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
             let message = format!("the audit log cannot be written: {reason}");
-            OpenFailure::new(FailedKind::Disk, message)
+            OpenFailure::new(RequestFailure::Disk, message)
         })
     }
 }
@@ -207,11 +208,11 @@ fn fork(
     let source = sessions.join(&of.0);
     if !journal::is_session_name(&of.0) || !source.is_dir() {
         let message = format!("there is no session {of}");
-        return Err(OpenFailure::new(FailedKind::NotFound, message));
+        return Err(OpenFailure::new(RequestFailure::NotFound, message));
     }
     let failed = |error: &dyn std::error::Error| {
         let message = format!("session {of} cannot be forked: {}", chain(error));
-        OpenFailure::new(FailedKind::Disk, message)
+        OpenFailure::new(RequestFailure::Disk, message)
     };
     let at = match at {
         Some(at) => at,
@@ -222,20 +223,25 @@ fn fork(
     };
     let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
     // Queued prompts stay with the session in which they were sent.
-    fork.append(&Record::TakenBack).map(drop).map_err(|error| failed(&error))
+    fork.append(&JournalRecord::TakenBack).map(drop).map_err(|error| failed(&error))
 }
 
 /// The last record without an open turn: the end of a turn, or a setting changed after it.
-fn last_closed_turn(entries: impl Iterator<Item = journal::Entry>) -> u64 {
+fn last_closed_turn(entries: impl Iterator<Item = journal::JournalEntry>) -> u64 {
     let (mut rest, mut resting) = (1, true);
     for entry in entries {
-        if matches!(entry.record, Record::Prompt { .. }) {
+        if matches!(entry.record, JournalRecord::Prompt { .. }) {
             resting = false;
         }
-        if matches!(entry.record, Record::TurnEnded { .. }) {
+        if matches!(entry.record, JournalRecord::TurnEnded { .. }) {
             resting = true;
         }
-        if resting && matches!(entry.record, Record::TurnEnded { .. } | Record::Changed { .. }) {
+        if resting
+            && matches!(
+                entry.record,
+                JournalRecord::TurnEnded { .. } | JournalRecord::Changed { .. }
+            )
+        {
             rest = entry.seq;
         }
     }
@@ -243,9 +249,11 @@ fn last_closed_turn(entries: impl Iterator<Item = journal::Entry>) -> u64 {
 }
 
 /// Pending questions by call: the digest that the answer must match, and the deadline.
-fn pending_questions(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> {
-    let asked = |entry: &journal::Entry| {
-        let Record::Asked { call, digest, deadline, .. } = &entry.record else { return None };
+fn pending_questions(entries: &[journal::JournalEntry]) -> Vec<(u32, PendingQuestion)> {
+    let asked = |entry: &journal::JournalEntry| {
+        let JournalRecord::Asked { call, digest, deadline, .. } = &entry.record else {
+            return None;
+        };
         Some((*call, PendingQuestion { digest: digest.clone(), deadline: *deadline }))
     };
     entries.iter().filter_map(asked).collect()
@@ -258,16 +266,16 @@ async fn acquire_session_lock(directory: &Path) -> Result<SessionLock, OpenFailu
     let taken = taken.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     taken.map_err(|error| match error.kind() == std::io::ErrorKind::WouldBlock {
         true => OpenFailure::new(
-            FailedKind::Held,
+            RequestFailure::Held,
             "a call of this session that began earlier has not ended yet; try again; if it \
              persists, look for agentd-tool in `ps`",
         ),
-        false => OpenFailure::new(FailedKind::Disk, chain(&error)),
+        false => OpenFailure::new(RequestFailure::Disk, chain(&error)),
     })
 }
 
-fn new_header(spec: &SessionSpec) -> Header {
-    Header {
+fn new_header(spec: &SessionSpec) -> SessionHeader {
+    SessionHeader {
         format: journal::FORMAT,
         id: spec.id.0.clone(),
         project: spec.confinement.project.to_path().into(),

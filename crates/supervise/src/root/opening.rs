@@ -5,7 +5,7 @@ use super::session_opener::SessionOpener;
 use super::state::{RootState, ShutdownPhase};
 use crate::messages::{BrokerToSession, OpenRequest, RootMsg, RootToSession, SessionMsg};
 use crate::open_failure::OpenFailure;
-use protocol::client::{FailedKind, Start};
+use protocol::client::{RequestFailure, SessionStart};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use ractor::{ActorRef, ActorStatus};
@@ -79,7 +79,7 @@ impl RootState {
                     "session {id} ended right after its start; the log has the \
                                        reason"
                 );
-                refuse(order, OpenFailure::new(FailedKind::Internal, message));
+                refuse(order, OpenFailure::new(RequestFailure::Internal, message));
             }
             Err(failure) => refuse(order, failure),
         }
@@ -96,13 +96,13 @@ fn refuse(order: OpenRequest, failure: OpenFailure) {
 }
 
 fn shutting_down() -> OpenFailure {
-    OpenFailure::new(FailedKind::Ending, "the supervisor is ending; try again in a moment")
+    OpenFailure::new(RequestFailure::Ending, "the supervisor is ending; try again in a moment")
 }
 
 fn new_id() -> Result<SessionId, OpenFailure> {
     let mut bytes = [0; 6];
     getrandom::fill(&mut bytes)
-        .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+        .map_err(|error| OpenFailure::new(RequestFailure::Internal, error.to_string()))?;
     Ok(SessionId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
@@ -114,10 +114,14 @@ pub(super) enum OpenMode {
     Fork { of: SessionId, at: Option<u64> },
 }
 
-fn open_mode(start: &Start) -> Result<(SessionId, OpenMode), OpenFailure> {
+fn open_mode(start: &SessionStart) -> Result<(SessionId, OpenMode), OpenFailure> {
     match start {
-        Start::New => Ok((new_id()?, OpenMode::New)),
-        Start::Resume { session, open_turn } => Ok((session.clone(), OpenMode::Resume(*open_turn))),
-        Start::Fork { of, at } => Ok((new_id()?, OpenMode::Fork { of: of.clone(), at: *at })),
+        SessionStart::New => Ok((new_id()?, OpenMode::New)),
+        SessionStart::Resume { session, open_turn } => {
+            Ok((session.clone(), OpenMode::Resume(*open_turn)))
+        }
+        SessionStart::Fork { of, at } => {
+            Ok((new_id()?, OpenMode::Fork { of: of.clone(), at: *at }))
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::audit_actor::AuditMsg;
 use crate::messages::{ClientMsg, RootToSession};
 use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerMsg;
-use protocol::client::{FailedKind, Parting};
+use protocol::client::{DetachReason, RequestFailure};
 use protocol::ids::SessionId;
 use ractor::{ActorId, ActorRef};
 use tokio::sync::oneshot;
@@ -26,7 +26,7 @@ impl RootState {
                 "session {session} is not open in this supervisor; opening it starts its workers \
                  anew"
             );
-            let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
+            let _ = reply.send(Err(OpenFailure::new(RequestFailure::NotFound, message)));
             return;
         };
         if self.broker.failed.take().is_some() {
@@ -42,7 +42,7 @@ impl RootState {
                 let answered = timeout(REPLY_TIMEOUT, restarted).await.map_err(silent)?;
                 answered.unwrap_or_else(|_| Err(format!("session {session} has ended")))
             };
-            let failed = |why| OpenFailure::new(FailedKind::Disk, why);
+            let failed = |why| OpenFailure::new(RequestFailure::Disk, why);
             let _ = reply.send(restarted.await.map_err(failed));
         });
     }
@@ -64,7 +64,7 @@ impl RootState {
             let reason = "the session was ended; it is on disk".to_owned();
             let _ = client.send_message(ClientMsg::Dismissed {
                 session: session.clone(),
-                parting: Parting::Ended,
+                parting: DetachReason::Ended,
                 reason,
             });
         }

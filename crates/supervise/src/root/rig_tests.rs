@@ -8,14 +8,15 @@ use crate::client_actor::connection::ClientStream;
 use crate::control_socket::peer::{PeerProcess, request_credentials};
 use crate::messages::{RootMsg, SessionMsg};
 use config::Dirs;
-use ipc::{Hello, Joiner, codec, frames};
+use ipc::{Hello, MessageJoiner, codec, frames};
 use protocol::Link;
 use protocol::client::{
-    ClientLink, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start, ToClient, Uncaged,
+    BacklogFrom, ClientLink, ClientRights, FromClient, OtherClients, ProjectTrust, SessionRequest,
+    SessionStart, ToClient, Unsandboxed,
 };
 use protocol::confinement::{FilePath, Tier};
 use protocol::ids::{Generation, SessionId};
-use protocol::judgement::{Audience, Mode};
+use protocol::judgement::{Audience, PermissionMode};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorRef};
 use std::fs::{self, File};
@@ -51,7 +52,7 @@ fn workers(directory: &Path) {
 /// A client's end of the wire.
 pub(super) struct Peer {
     stream: UnixStream,
-    joiner: Joiner,
+    joiner: MessageJoiner,
 }
 
 impl Peer {
@@ -60,7 +61,7 @@ impl Peer {
         request_credentials(&theirs).unwrap();
         let stream = ClientStream::new(theirs, PeerProcess::this_process());
         root.send_message(RootMsg::ClientConnected(stream)).unwrap();
-        Self { stream: ours, joiner: Joiner::new(ClientLink::MESSAGE_CAP) }
+        Self { stream: ours, joiner: MessageJoiner::new(ClientLink::MESSAGE_CAP) }
     }
 
     pub(super) async fn say(&mut self, word: &FromClient) {
@@ -84,30 +85,30 @@ impl Peer {
     }
 
     /// Opens a session and attaches to it.
-    pub(super) async fn open(&mut self, project: &Path, start: Start) -> SessionId {
+    pub(super) async fn open(&mut self, project: &Path, start: SessionStart) -> SessionId {
         let session = self.open_only(project, start).await;
-        let from = Since::Seq(1);
-        let (rights, others) = (Rights::Full, Others::Stay);
+        let from = BacklogFrom::Seq(1);
+        let (rights, others) = (ClientRights::Full, OtherClients::Stay);
         self.say(&FromClient::Attach { session: session.clone(), from, rights, others }).await;
         while !matches!(self.hear().await, ToClient::Attached { .. }) {}
         session
     }
 
     /// Opens a session of a script.
-    pub(super) async fn open_only(&mut self, project: &Path, start: Start) -> SessionId {
+    pub(super) async fn open_only(&mut self, project: &Path, start: SessionStart) -> SessionId {
         let env = [("HOME".to_owned(), project.display().to_string())];
-        self.say(&FromClient::Open(Opening {
+        self.say(&FromClient::Open(SessionRequest {
             project: FilePath::from(project),
             added: Vec::new(),
             start,
             env: env.into(),
             settings: Vec::new(),
-            mode: Some(Mode::Auto),
+            mode: Some(PermissionMode::Auto),
             network: None,
             trust: ProjectTrust::AsRecorded,
             audience: Audience::Nobody,
             papers: Vec::new(),
-            uncaged: Uncaged::Refused,
+            uncaged: Unsandboxed::Refused,
         }))
         .await;
         let word = self.hear().await;

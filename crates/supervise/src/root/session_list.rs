@@ -10,7 +10,7 @@ use crate::private_dirs;
 use crate::records::decode;
 use crate::store_dirs;
 use journal::{Journal, OpenError};
-use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
+use protocol::client::{RequestFailure, SessionEnding, SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl RootState {
                     }
                     // It ended in the meantime: the state on disk is right.
                     Ok(Err(_)) => {}
-                    Err(_) => row.state = SessionState::Degraded(NO_REPLY.to_owned()),
+                    Err(_) => row.state = SessionStatus::Degraded(NO_REPLY.to_owned()),
                 }
             }
             rows.sort_by_key(|row| std::cmp::Reverse(row.last));
@@ -56,13 +56,13 @@ impl RootState {
     pub(super) fn end_session(
         &self,
         session: &SessionId,
-        ending: Ending,
+        ending: SessionEnding,
         reply: oneshot::Sender<Result<(), OpenFailure>>,
     ) {
         let retiring = self.retiring.get(session).map(|it| &it.actor);
         let Some(actor) = self.sessions.get(session).or(retiring) else {
             let message = format!("session {session} is not open here; there is nothing to end");
-            let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
+            let _ = reply.send(Err(OpenFailure::new(RequestFailure::NotFound, message)));
             return;
         };
         let (done, mut gone) = oneshot::channel();
@@ -70,8 +70,10 @@ impl RootState {
         let (state, session) = (self.settings.dirs.state.clone(), session.clone());
         tokio::spawn(async move {
             if timeout(END_TIMEOUT, &mut gone).await.is_err() {
-                let _ = reply
-                    .send(Err(OpenFailure::new(FailedKind::Disk, end_timeout_message(&session))));
+                let _ = reply.send(Err(OpenFailure::new(
+                    RequestFailure::Disk,
+                    end_timeout_message(&session),
+                )));
                 let _ = gone.await;
                 return store_dirs::remove_cached_results(&state, &session);
             }
@@ -88,7 +90,7 @@ impl RootState {
         let ending = self.retiring.contains_key(&session);
         if ending || self.sessions.contains_key(&session) || self.opening.contains_key(&session) {
             let message = format!("session {session} is live; `agentd stop {session}` ends it");
-            let _ = reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
+            let _ = reply.send(Err(OpenFailure::new(RequestFailure::Held, message)));
             return;
         }
         let sessions = self.settings.dirs.state.join("sessions");
@@ -119,7 +121,7 @@ fn remove_session_files(sessions: &Path, session: &SessionId) -> Result<(), Open
     let directory = sessions.join(&session.0);
     if !journal::is_session_name(&session.0) || !directory.is_dir() {
         let message = format!("there is no session {session}");
-        return Err(OpenFailure::new(FailedKind::NotFound, message));
+        return Err(OpenFailure::new(RequestFailure::NotFound, message));
     }
     // Kept open until it is removed, so that no other supervisor opens it.
     let held = match Journal::open(&directory) {
@@ -134,7 +136,7 @@ fn remove_session_files(sessions: &Path, session: &SessionId) -> Result<(), Open
     drop(held);
     gone.map_err(|error| {
         let message = format!("session {session} cannot be removed: {}", chain(&error));
-        OpenFailure::new(FailedKind::Disk, message)
+        OpenFailure::new(RequestFailure::Disk, message)
     })
 }
 
@@ -151,9 +153,9 @@ fn session_row(sessions: &Path, name: String) -> SessionRow {
     let directory = sessions.join(&name);
     let seen = journal::glance(&directory);
     let state = match (&seen.trouble, seen.cut_short(&directory)) {
-        (Some(why), _) => SessionState::Unreadable(chain(why)),
-        (None, Some(died)) => SessionState::CutShort(decode::deaths(died).to_string()),
-        (None, None) => SessionState::Ended,
+        (Some(why), _) => SessionStatus::Unreadable(chain(why)),
+        (None, Some(died)) => SessionStatus::CutShort(decode::deaths(died).to_string()),
+        (None, None) => SessionStatus::Ended,
     };
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {

@@ -24,12 +24,12 @@ use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use journal::Journal;
 use protocol::broker::BrokerLink;
-use protocol::client::{Change, FailedKind, Opening};
+use protocol::client::{RequestFailure, SessionRequest, SettingChange};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
-use protocol::provider::Paper;
-use protocol::tool::Certified;
+use protocol::provider::PassedFd;
+use protocol::tool::CertifiedSession;
 use ractor::{Actor, ActorRef};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -51,8 +51,8 @@ impl SessionOpener {
     pub(super) async fn open(
         &self,
         id: SessionId,
-        opening: &Opening,
-        papers: Vec<(Paper, OwnedFd)>,
+        opening: &SessionRequest,
+        papers: Vec<(PassedFd, OwnedFd)>,
         begin: OpenMode,
     ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
         let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
@@ -79,14 +79,18 @@ impl SessionOpener {
             // A script has no person to ask: its flags override recorded changes.
             let script = opening.audience == Audience::Nobody;
             let by_flag = match change {
-                Change::Network(_) | Change::Host(_) => script && opening.network.is_some(),
-                Change::Mode(_) => script && opening.mode.is_some(),
-                Change::Model(name) => {
+                SettingChange::Network(_) | SettingChange::Host(_) => {
+                    script && opening.network.is_some()
+                }
+                SettingChange::Mode(_) => script && opening.mode.is_some(),
+                SettingChange::Model(name) => {
                     let by_flag = opening.settings.iter().any(|(key, _)| key == "provider.model");
                     model = Some(name.clone()).filter(|_| !by_flag);
                     by_flag
                 }
-                Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => false,
+                SettingChange::AddDirectory(_)
+                | SettingChange::Pin(_)
+                | SettingChange::Unpin(_) => false,
             };
             if !by_flag {
                 spec.apply_change(change);
@@ -111,7 +115,7 @@ impl SessionOpener {
             crate::store_dirs::make(&kept).map_err(|error| {
                 let place = kept.project_store.to_path();
                 let message = format!("cannot make the directory {}: {error}", place.display());
-                OpenFailure::new(FailedKind::Disk, message)
+                OpenFailure::new(RequestFailure::Disk, message)
             })
         })
         .await?;
@@ -132,7 +136,7 @@ impl SessionOpener {
         let cell = self.root.get_cell();
         let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, cell)
             .await
-            .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+            .map_err(|error| OpenFailure::new(RequestFailure::Internal, error.to_string()))?;
         Ok(actor)
     }
 
@@ -141,8 +145,8 @@ impl SessionOpener {
     async fn certify(
         &self,
         spec: &mut SessionSpec,
-        papers: &[(Paper, OwnedFd)],
-    ) -> Option<Certified> {
+        papers: &[(PassedFd, OwnedFd)],
+    ) -> Option<CertifiedSession> {
         let hello = WorkerTimeouts::from(spec.config.daemon).hello;
         match sign_in::certify_if_needed(&self.spawner, spec, hello).await? {
             Ok(certified) => {
@@ -173,7 +177,7 @@ impl SessionOpener {
         blocking(move || {
             let failed = |place: &Path, error: &io::Error| {
                 let message = format!("cannot make the directory {}: {error}", place.display());
-                OpenFailure::new(FailedKind::Disk, message)
+                OpenFailure::new(RequestFailure::Disk, message)
             };
             let made = private_dirs::make(&wanted, &session, &remover);
             let made = made.map_err(|error| failed(&wanted, &error))?;
@@ -205,47 +209,53 @@ fn restore_model(mut spec: SessionSpec, name: &str) -> SessionSpec {
 
 /// Splits recorded changes into those that are still possible and reasons against the others:
 /// directories may have become forbidden since.
-fn filter_changes(changes: Vec<Change>, kept: &ForbiddenDirs) -> (Vec<Change>, Vec<String>) {
+fn filter_changes(
+    changes: Vec<SettingChange>,
+    kept: &ForbiddenDirs,
+) -> (Vec<SettingChange>, Vec<String>) {
     let mut refused = Vec::new();
     let kept = changes.into_iter().filter(|change| match change {
-        Change::AddDirectory(dir) => match kept.check_added(&dir.to_path()) {
+        SettingChange::AddDirectory(dir) => match kept.check_added(&dir.to_path()) {
             Ok(()) => true,
             Err(OpenFailure { message, .. }) => {
                 refused.push(message);
                 false
             }
         },
-        Change::Network(_)
-        | Change::Host(_)
-        | Change::Mode(_)
-        | Change::Model(_)
-        | Change::Pin(_)
-        | Change::Unpin(_) => true,
+        SettingChange::Network(_)
+        | SettingChange::Host(_)
+        | SettingChange::Mode(_)
+        | SettingChange::Model(_)
+        | SettingChange::Pin(_)
+        | SettingChange::Unpin(_) => true,
     });
     (kept.collect(), refused)
 }
 
 /// Files pinned by flags and not yet recorded in the journal. They are recorded because the next
 /// run of the session does not have these flags.
-fn pins_to_keep(changes: &[Change], settings: &[(String, String)]) -> Vec<Change> {
+fn pins_to_keep(changes: &[SettingChange], settings: &[(String, String)]) -> Vec<SettingChange> {
     let mut pinned: Vec<&str> = Vec::new();
     for change in changes {
         match change {
-            Change::Pin(file) => pinned.push(file),
-            Change::Unpin(file) => pinned.retain(|pinned| pinned != file),
-            Change::Network(_)
-            | Change::Host(_)
-            | Change::Mode(_)
-            | Change::Model(_)
-            | Change::AddDirectory(_) => {}
+            SettingChange::Pin(file) => pinned.push(file),
+            SettingChange::Unpin(file) => pinned.retain(|pinned| pinned != file),
+            SettingChange::Network(_)
+            | SettingChange::Host(_)
+            | SettingChange::Mode(_)
+            | SettingChange::Model(_)
+            | SettingChange::AddDirectory(_) => {}
         }
     }
     let flags = settings.iter().filter(|(key, _)| key == "context.files").map(|(_, file)| file);
-    flags.filter(|file| !pinned.contains(&file.as_str())).cloned().map(Change::Pin).collect()
+    flags.filter(|file| !pinned.contains(&file.as_str())).cloned().map(SettingChange::Pin).collect()
 }
 
 /// Journals these changes before anything else of this run.
-async fn journal_changes(mut journal: Journal, changes: &[Change]) -> Result<Journal, OpenFailure> {
+async fn journal_changes(
+    mut journal: Journal,
+    changes: &[SettingChange],
+) -> Result<Journal, OpenFailure> {
     let by = || "a flag".to_owned();
     let records: Vec<_> =
         changes.iter().map(|change| encode::setting_change(change, by())).collect();
@@ -254,7 +264,7 @@ async fn journal_changes(mut journal: Journal, changes: &[Change]) -> Result<Jou
     }
     let kept = blocking(move || {
         let written = journal.append_all(&records).map(|_| journal);
-        written.map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
+        written.map_err(|error| OpenFailure::new(RequestFailure::Disk, chain(&error)))
     });
     kept.await
 }
@@ -269,7 +279,7 @@ fn with_copied_settings(
     let dir = own.join(private_dirs::SETTINGS);
     let handed = copy_settings(&person, &dir, authority).map_err(|error| {
         let message = format!("cannot write into the directory {}: {error}", dir.display());
-        OpenFailure::new(FailedKind::Disk, message)
+        OpenFailure::new(RequestFailure::Disk, message)
     })?;
     spec.set_copied_settings(&dir, handed);
     Ok(spec)
@@ -279,7 +289,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, OpenFailure> + Send + 'static,
 ) -> Result<T, OpenFailure> {
     let failed = |error: tokio::task::JoinError| {
-        OpenFailure::new(FailedKind::Internal, format!("a thread ended: {error}"))
+        OpenFailure::new(RequestFailure::Internal, format!("a thread ended: {error}"))
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error)))
 }

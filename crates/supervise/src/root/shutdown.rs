@@ -4,7 +4,7 @@
 use super::state::{RootState, ShutdownPhase};
 use crate::messages::{ClientMsg, RootMsg, RootToSession, SessionMsg, SessionSummary};
 use crate::worker::actor::WorkerMsg;
-use protocol::client::{Ending, FailedKind, SessionState, ToClient};
+use protocol::client::{RequestFailure, SessionEnding, SessionStatus, ToClient};
 use ractor::{ActorId, ActorRef};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl RootState {
                  interrupts it",
                 busy.join(", ")
             );
-            let word = ToClient::Failed { kind: FailedKind::Usage, message };
+            let word = ToClient::Failed { kind: RequestFailure::Usage, message };
             let _ = by.send_message(ClientMsg::Send(word));
         });
     }
@@ -89,7 +89,7 @@ impl RootState {
         let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
         for (_, client) in others {
             let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
-            let word = ToClient::Failed { kind: FailedKind::Ending, message };
+            let word = ToClient::Failed { kind: RequestFailure::Ending, message };
             let _ = client.send_message(ClientMsg::Send(word));
         }
         let retiring = self.retiring.drain().map(|(_, it)| it.actor);
@@ -111,7 +111,7 @@ impl RootState {
             *count += 1;
         }
         let (done, gone) = oneshot::channel();
-        let _ = session.send_message(RootToSession::Close(Ending::Stop, done).into());
+        let _ = session.send_message(RootToSession::Close(SessionEnding::Stop, done).into());
         let myself = myself.clone();
         tokio::spawn(async move {
             // Dropped without an answer if its actor failed: then it has ended too.
@@ -163,15 +163,15 @@ async fn unfinished_work(
     glance: oneshot::Receiver<SessionSummary>,
 ) -> Option<&'static str> {
     match tokio::time::timeout_at(until, glance).await.map(|glance| glance.map(|it| it.state)) {
-        Ok(Ok(SessionState::Working)) => Some("a turn runs"),
-        Ok(Ok(SessionState::Asking(_))) => Some("a question waits for an answer"),
+        Ok(Ok(SessionStatus::Working)) => Some("a turn runs"),
+        Ok(Ok(SessionStatus::Asking(_))) => Some("a question waits for an answer"),
         Ok(Ok(
-            SessionState::Ended
-            | SessionState::Idle
-            | SessionState::Degraded(_)
-            | SessionState::Unreadable(_)
-            | SessionState::CutShort(_)
-            | SessionState::IdleCutShort(_),
+            SessionStatus::Ended
+            | SessionStatus::Idle
+            | SessionStatus::Degraded(_)
+            | SessionStatus::Unreadable(_)
+            | SessionStatus::CutShort(_)
+            | SessionStatus::IdleCutShort(_),
         ))
         | Ok(Err(_)) => None,
         Err(_) => Some(NO_REPLY),

@@ -5,9 +5,10 @@ use super::super::collect_process_rows;
 use super::super::rig::{Peer, live, root_in, shut_down};
 use super::{pause, unfinished_work};
 use crate::messages::{ClientToSession, RootToSession};
-use journal::Record;
+use journal::JournalRecord;
 use protocol::client::{
-    Ending, Event, FromClient, Others, Rights, SessionState, Since, Start, ToClient,
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionEnding, SessionStart,
+    SessionStatus, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -19,8 +20,8 @@ use tokio::time::{Instant, sleep, timeout};
 /// The prompts that wait on disk.
 fn waiting(place: &Path, session: &SessionId) -> Vec<String> {
     let records = journal::read(&place.join("state/sessions").join(&session.0)).unwrap();
-    let queued = |entry: Result<journal::Entry, _>| {
-        let Record::Queued { text } = entry.unwrap().record else { return None };
+    let queued = |entry: Result<journal::JournalEntry, _>| {
+        let JournalRecord::Queued { text } = entry.unwrap().record else { return None };
         Some(text)
     };
     records.filter_map(queued).collect()
@@ -28,7 +29,7 @@ fn waiting(place: &Path, session: &SessionId) -> Vec<String> {
 
 async fn hears_the_queue(peer: &mut Peer) -> Vec<String> {
     loop {
-        if let ToClient::Event { event: Event::Queue { texts }, .. } = peer.hear().await {
+        if let ToClient::Event { event: ClientEvent::Queue { texts }, .. } = peer.hear().await {
             return texts;
         }
     }
@@ -39,8 +40,8 @@ async fn who_opens_a_session_and_is_gone_before_attaching_leaves_nothing_live() 
     let place = tempfile::tempdir().unwrap();
     let (root, ended, project) = root_in(place.path()).await;
     let (mut gone, mut there) = (Peer::of(&root), Peer::of(&root));
-    let left = gone.open_only(&project, Start::New).await;
-    let kept = there.open_only(&project, Start::New).await;
+    let left = gone.open_only(&project, SessionStart::New).await;
+    let kept = there.open_only(&project, SessionStart::New).await;
     assert!(live(&root, &left).await.is_some(), "it is waited for");
     drop(gone);
     let ends = async {
@@ -52,7 +53,7 @@ async fn who_opens_a_session_and_is_gone_before_attaching_leaves_nothing_live() 
     assert!(live(&root, &kept).await.is_some(), "the other's client lives");
     // One of two who asked for the same session may still come.
     let mut second = Peer::of(&root);
-    let again = Start::Resume { session: kept.clone(), open_turn: OpenTurn::Waits };
+    let again = SessionStart::Resume { session: kept.clone(), open_turn: OpenTurn::Waits };
     second.open_only(&project, again).await;
     drop(second);
     sleep(Duration::from_millis(200)).await;
@@ -65,23 +66,23 @@ async fn what_is_said_while_a_daemon_looks_whether_it_may_end_waits_on_disk() {
     let place = tempfile::tempdir().unwrap();
     let (root, ended, project) = root_in(place.path()).await;
     let mut peer = Peer::of(&root);
-    let session = peer.open(&project, Start::New).await;
+    let session = peer.open(&project, SessionStart::New).await;
     let actor = live(&root, &session).await.unwrap();
     let looked = pause(&actor).await.unwrap();
-    assert_eq!(looked.state, SessionState::Idle);
+    assert_eq!(looked.state, SessionStatus::Idle);
     let text = "said meanwhile".to_owned();
     peer.say(&FromClient::Prompt { session: session.clone(), text: text.clone() }).await;
     assert_eq!(hears_the_queue(&mut peer).await, [text.as_str()]);
-    assert_eq!(pause(&actor).await.unwrap().state, SessionState::Idle, "no turn began");
+    assert_eq!(pause(&actor).await.unwrap().state, SessionStatus::Idle, "no turn began");
     let (done, closed) = oneshot::channel();
-    actor.send_message(RootToSession::Close(Ending::Stop, done).into()).unwrap();
+    actor.send_message(RootToSession::Close(SessionEnding::Stop, done).into()).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), [text.as_str()]);
     // The next client that opens the session finds the prompt.
     let mut next = Peer::of(&root);
-    let again = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    let again = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
     next.open_only(&project, again).await;
-    let (from, rights, others) = (Since::Seq(1), Rights::Full, Others::Stay);
+    let (from, rights, others) = (BacklogFrom::Seq(1), ClientRights::Full, OtherClients::Stay);
     next.say(&FromClient::Attach { session, from, rights, others }).await;
     assert_eq!(hears_the_queue(&mut next).await, [text.as_str()]);
     shut_down(&root, ended).await;
@@ -92,10 +93,10 @@ async fn a_prompt_behind_the_end_of_its_session_waits_on_disk() {
     let place = tempfile::tempdir().unwrap();
     let (root, ended, project) = root_in(place.path()).await;
     let mut peer = Peer::of(&root);
-    let session = peer.open(&project, Start::New).await;
+    let session = peer.open(&project, SessionStart::New).await;
     let actor = live(&root, &session).await.unwrap();
     let (done, closed) = oneshot::channel();
-    actor.send_message(RootToSession::Close(Ending::Stop, done).into()).unwrap();
+    actor.send_message(RootToSession::Close(SessionEnding::Stop, done).into()).unwrap();
     actor.send_message(ClientToSession::Prompt("too late".to_owned()).into()).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), ["too late"]);
@@ -107,7 +108,7 @@ async fn a_session_that_does_not_answer_holds_no_end_up_for_ever() {
     let place = tempfile::tempdir().unwrap();
     let (root, ended, project) = root_in(place.path()).await;
     let mut peer = Peer::of(&root);
-    let session = peer.open(&project, Start::New).await;
+    let session = peer.open(&project, SessionStart::New).await;
     let until = Instant::now() + Duration::from_secs(20);
     let idle = pause(&live(&root, &session).await.unwrap());
     assert_eq!(unfinished_work(until, idle).await, None);

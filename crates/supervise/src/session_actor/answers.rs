@@ -7,9 +7,9 @@ use crate::messages::{ClientMsg, GivenAnswer, SessionMsg};
 use crate::unix_time::now_ms;
 use crate::worker::actor::WorkerMsg;
 use protocol::broker::ToBroker;
-use protocol::client::Event;
+use protocol::client::ClientEvent;
 use protocol::ids::CallId;
-use protocol::judgement::{Answer, Basis, Question, Verdict};
+use protocol::judgement::{Basis, PersonAnswer, Question, Verdict};
 use ractor::ActorRef;
 
 impl PendingAnswers {
@@ -22,7 +22,7 @@ impl PendingAnswers {
 impl SessionActorState {
     pub(super) fn on_question(&mut self, question: Question) {
         self.clients.questions.insert(question.call.clone(), question.clone());
-        self.show(&Event::Asked { question });
+        self.show(&ClientEvent::Asked { question });
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
@@ -65,7 +65,7 @@ impl SessionActorState {
             self.learn(&sent.answer, &sent.by).await;
         }
         self.send_call(&call, CallInput::Verdict(verdict));
-        if settled.is_some_and(|sent| sent.answer == Answer::Stop) {
+        if settled.is_some_and(|sent| sent.answer == PersonAnswer::Stop) {
             let steps = self.turn.router.interrupt();
             self.carry_out(myself, steps).await;
         }
@@ -88,6 +88,6 @@ impl SessionActorState {
 
     fn show_rejected(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
         let (call, reason) = (call.clone(), reason.to_owned());
-        self.show_to(client, Event::AnswerRejected { call, reason });
+        self.show_to(client, ClientEvent::AnswerRejected { call, reason });
     }
 }

@@ -11,11 +11,11 @@ use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
 use crate::worker_ref::WorkerRef;
 use protocol::broker::BrokerLink;
-use protocol::client::Change;
+use protocol::client::SettingChange;
 use protocol::judgement::Rule;
-use protocol::provider::Paper;
-use protocol::session::{Deaths, OpenTurn};
-use protocol::tool::Identity;
+use protocol::provider::PassedFd;
+use protocol::session::{OpenTurn, WorkerDeaths};
+use protocol::tool::TlsIdentity;
 use ractor::ActorRef;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -31,9 +31,9 @@ pub(crate) struct SessionArgs {
     /// Keeps cleaners of `/tmp` away from its private directories.
     pub(crate) private: Option<File>,
     pub(crate) opened: OpenedJournal,
-    pub(crate) passed_fds: Vec<(Paper, OwnedFd)>,
+    pub(crate) passed_fds: Vec<(PassedFd, OwnedFd)>,
     /// The certificate with which its proxies stand in for hosts that they sign in to.
-    pub(crate) identity: Option<Arc<Identity>>,
+    pub(crate) identity: Option<Arc<TlsIdentity>>,
     pub(crate) spawner: Spawner,
     pub(crate) times: WorkerTimeouts,
     pub(crate) broker: WorkerRef<BrokerLink>,
@@ -51,13 +51,13 @@ pub(crate) struct OpenedJournal {
     /// The last turn is open and goes on, or waits.
     pub(crate) last: OpenTurn,
     /// The deaths that cut the last turn short, if they did and it does not go on.
-    pub(crate) cut_short: Option<Deaths>,
+    pub(crate) cut_short: Option<WorkerDeaths>,
     /// Questions without an answer, by their calls.
     pub(crate) pending_questions: Vec<(u32, PendingQuestion)>,
     /// Prompts that wait.
     pub(crate) queue: VecDeque<String>,
     /// Settings that people changed.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<SettingChange>,
     /// Rules that people gave for the session.
     pub(crate) remembered_rules: Vec<Rule>,
     /// The file versions that the model knows.

@@ -4,8 +4,8 @@
 use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
 use crate::error_chain::chain;
 use crate::records::decode;
-use journal::{Entry, Reader};
-use protocol::client::{Numbered, ToClient};
+use journal::{JournalEntry, JournalReader};
+use protocol::client::{NumberedEvent, ToClient};
 use protocol::ids::SessionId;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -16,9 +16,9 @@ const BATCH_RECORDS: usize = 256;
 const BATCH_BYTES: usize = 256 << 10;
 
 /// The event that clients are shown for a record, if any.
-pub(super) fn numbered(session: &SessionId, entry: Entry) -> Option<Numbered> {
+pub(super) fn numbered(session: &SessionId, entry: JournalEntry) -> Option<NumberedEvent> {
     let event = decode::client_event(session, &entry.record)?;
-    Some(Numbered { seq: entry.seq, event })
+    Some(NumberedEvent { seq: entry.seq, event })
 }
 
 /// Queues the events of these records for a client.
@@ -53,7 +53,7 @@ pub(super) async fn send_backlog(
 
 /// Reads the records that are still to be sent.
 struct BacklogReader {
-    reader: Reader,
+    reader: JournalReader,
     session: SessionId,
     records: RangeInclusive<u64>,
 }
@@ -72,7 +72,7 @@ impl BacklogReader {
                 continue;
             }
             read += 1;
-            if let Some(Numbered { seq, event }) = numbered(&self.session, entry) {
+            if let Some(NumberedEvent { seq, event }) = numbered(&self.session, entry) {
                 let event = ToClient::Event { session: self.session.clone(), seq, event };
                 let message = to_bytes(&[event]).map_err(|error| chain(&error))?;
                 length += message.len();

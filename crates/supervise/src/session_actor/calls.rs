@@ -14,14 +14,14 @@ use crate::session_spec::{describe_confinement, read_chars};
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
 use config::HookConfig;
-use journal::Record;
-use protocol::call::{Call, Effect, Outcome, ToolResult};
-use protocol::client::Event;
+use journal::JournalRecord;
+use protocol::call::{Call, FileEffect, Outcome, ToolResult};
+use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};
 use protocol::ids::{CallId, Generation};
 use protocol::judgement::{Rule, ToolKind};
-use protocol::session::{Hook, ToSession};
-use protocol::store::Did;
+use protocol::session::{EditHook, ToSession};
+use protocol::store::FileChanges;
 use ractor::{Actor, ActorRef};
 use tools::{Caller, InterpretedCall, RunnerProgram};
 
@@ -232,7 +232,7 @@ impl SessionActorState {
         let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
         let (command, package) = (input["command"].as_str()?, input["package"].as_str());
         let known = &self.hooks(found.spec.profile).filter(|_| call.use_id.is_empty())?.commands;
-        let same = |hook: &Hook| hook.command == command && hook.package.as_deref() == package;
+        let same = |hook: &EditHook| hook.command == command && hook.package.as_deref() == package;
         let several = input["paths"].as_array().into_iter().flatten().chain(input.get("path"));
         let mut by = several.map(|path| {
             let path = path.as_str()?;
@@ -262,10 +262,10 @@ impl SessionActorState {
         self.name_untrusted_hooks(effects.as_ref());
         self.end_backup(&call, effects);
         self.clients.questions.remove(&call);
-        let pinned = matches!(&record, Record::Result { use_id, .. }
+        let pinned = matches!(&record, JournalRecord::Result { use_id, .. }
             if is_pinned_read(&tool, use_id));
         let shown = shown(&mut record, &tool, &result);
-        let event = Event::CallEnded { call: call.clone(), result: shown, refused: refusals };
+        let event = ClientEvent::CallEnded { call: call.clone(), result: shown, refused: refusals };
         if let Some(file_versions) = &file_versions {
             self.calls.file_versions.apply(file_versions);
         }
@@ -298,13 +298,16 @@ impl SessionActorState {
     }
 
     /// Tells people once which command behind edits does not run for want of trust.
-    fn name_untrusted_hooks(&mut self, did: Option<&Did>) {
+    fn name_untrusted_hooks(&mut self, did: Option<&FileChanges>) {
         if self.clients.untrusted_hook_shown || self.spec.confinement.level == Level::Uncaged {
             return;
         }
-        let changed = |effect: &Effect| match effect {
-            Effect::Written(path) | Effect::Created(path) => Some(path.clone()),
-            Effect::Read(_) | Effect::Deleted(_) | Effect::Ran(_) | Effect::Signed { .. } => None,
+        let changed = |effect: &FileEffect| match effect {
+            FileEffect::Written(path) | FileEffect::Created(path) => Some(path.clone()),
+            FileEffect::Read(_)
+            | FileEffect::Deleted(_)
+            | FileEffect::Ran(_)
+            | FileEffect::Signed { .. } => None,
         };
         let edited: Vec<String> =
             did.into_iter().flat_map(|did| &did.effects).filter_map(changed).collect();
@@ -319,7 +322,7 @@ impl SessionActorState {
                  `agentd init`, or for one run with --trust-project"
             );
             tracing::info!(session = %self.spec.id, "{text}");
-            self.show(&Event::Notice { text });
+            self.show(&ClientEvent::Notice { text });
         }
     }
 
@@ -354,9 +357,9 @@ impl SessionActorState {
 
 /// The result as it is recorded and shown. The text of a pinned file is replaced by its digest: the
 /// journal would soon hold little but copies of it.
-fn shown(record: &mut Record, tool: &str, result: &ToolResult) -> ToolResult {
+fn shown(record: &mut JournalRecord, tool: &str, result: &ToolResult) -> ToolResult {
     let mut shown = result.clone();
-    if let Record::Result { use_id, text, full, is_error: false, .. } = record
+    if let JournalRecord::Result { use_id, text, full, is_error: false, .. } = record
         && is_pinned_read(tool, use_id)
     {
         let digest = journal::Digest::of(text.as_bytes());

@@ -13,11 +13,12 @@ use crate::session_spec::describe_confinement;
 use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{
-    Event, FailedKind, Numbered, Others, Parting, ProcessRow, SessionState, Since, ToClient,
+    BacklogFrom, ClientEvent, DetachReason, NumberedEvent, OtherClients, ProcessRow,
+    RequestFailure, SessionStatus, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
-use protocol::provider::Paper;
+use protocol::provider::PassedFd;
 use ractor::{ActorRef, ActorStatus};
 use std::ops::Range;
 use std::path::Path;
@@ -77,7 +78,7 @@ impl SessionActorState {
         }
     }
 
-    pub(super) fn show(&self, event: &Event) {
+    pub(super) fn show(&self, event: &ClientEvent) {
         if self.clients.attached.is_empty() {
             return;
         }
@@ -86,7 +87,7 @@ impl SessionActorState {
     }
 
     /// Shows an event to one client, which may still be receiving its backlog.
-    pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: Event) {
+    pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: ClientEvent) {
         match self.clients.attached.iter().find(|attached| attached.is(client)) {
             Some(attached) => {
                 let event = Broadcast::new(&self.spec.id, self.journal.last_seq, event);
@@ -100,16 +101,16 @@ impl SessionActorState {
     }
 
     /// The model that is asked now, for clients.
-    pub(super) fn model_event(&self) -> Event {
+    pub(super) fn model_event(&self) -> ClientEvent {
         let (name, facts) = (self.spec.setup.model.clone(), self.spec.config.provider.facts);
-        Event::Model { name, facts }
+        ClientEvent::Model { name, facts }
     }
 
-    fn event_msg(&self, seq: u64, event: Event) -> ToClient {
+    fn event_msg(&self, seq: u64, event: ClientEvent) -> ToClient {
         ToClient::Event { session: self.spec.id.clone(), seq, event }
     }
 
-    pub(super) fn show_if(&self, event: Option<Event>) {
+    pub(super) fn show_if(&self, event: Option<ClientEvent>) {
         if let Some(event) = event {
             self.show(&event);
         }
@@ -118,7 +119,7 @@ impl SessionActorState {
     pub(super) fn show_degraded(&self, reason: Option<String>) {
         if let Some(reason) = reason {
             tracing::error!(session = %self.spec.id, %reason, "degraded");
-            self.show(&Event::Degraded { reason });
+            self.show(&ClientEvent::Degraded { reason });
         }
     }
 
@@ -137,7 +138,7 @@ impl SessionActorState {
                      `agentd fork {id}`",
                     id = self.spec.id
                 );
-                let _ = request.reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
+                let _ = request.reply.send(Err(OpenFailure::new(RequestFailure::Held, message)));
                 return;
             }
             (Audience::Person, Audience::Nobody) if self.turn.router.must_queue() => {
@@ -148,7 +149,7 @@ impl SessionActorState {
         }
         for (paper, descriptor) in request.passed_fds {
             self.resources.passed_fds.retain(|(kind, _)| *kind != paper);
-            let of_provider = !matches!(paper, Paper::Credential(_));
+            let of_provider = !matches!(paper, PassedFd::Credential(_));
             self.resources.passed_fds.push((paper, descriptor));
             if of_provider {
                 self.on_new_keys();
@@ -208,13 +209,13 @@ impl SessionActorState {
         if matches!(client.get_status(), ActorStatus::Stopping | ActorStatus::Stopped) {
             return self.remove_client(&client);
         }
-        if others == Others::Detach {
+        if others == OtherClients::Detach {
             let reason = format!("{name} attached and took the session over");
-            self.detach_all(Parting::TakenOver, &reason);
+            self.detach_all(DetachReason::TakenOver, &reason);
         }
         let from = match from {
-            Since::Seq(from) => from,
-            Since::Newest(most) => {
+            BacklogFrom::Seq(from) => from,
+            BacklogFrom::Newest(most) => {
                 return self.show_newest(client, feed, most.min(MAX_PAGE)).await;
             }
         };
@@ -225,7 +226,7 @@ impl SessionActorState {
             tokio::spawn(async move {
                 match backlog::send_backlog(&directory, &session, from..=up_to, &feed).await {
                     Ok(FeedStatus::Open) => {
-                        let (from, others) = (Since::Seq(up_to + 1), Others::Stay);
+                        let (from, others) = (BacklogFrom::Seq(up_to + 1), OtherClients::Stay);
                         let again = AttachRequest { client, name, from, others, feed };
                         let _ = myself.send_message(ClientToSession::Attach(again).into());
                     }
@@ -260,22 +261,24 @@ impl SessionActorState {
         &mut self,
         client: ActorRef<ClientMsg>,
         feed: Feed,
-        missed: Result<Vec<Numbered>, String>,
+        missed: Result<Vec<NumberedEvent>, String>,
     ) {
         self.clients.expected.remove(&client.get_id());
         let missed = match missed {
             Ok(missed) => missed,
             Err(why) => return refuse(&client, why),
         };
-        let mut messages: Vec<_> =
-            missed.into_iter().map(|Numbered { seq, event }| self.event_msg(seq, event)).collect();
+        let mut messages: Vec<_> = missed
+            .into_iter()
+            .map(|NumberedEvent { seq, event }| self.event_msg(seq, event))
+            .collect();
         let asked = self.clients.questions.values().cloned();
-        messages.extend(
-            asked.map(|question| self.event_msg(self.journal.last_seq, Event::Asked { question })),
-        );
+        messages.extend(asked.map(|question| {
+            self.event_msg(self.journal.last_seq, ClientEvent::Asked { question })
+        }));
         let texts = self.turn.router.queue();
         if !texts.is_empty() {
-            messages.push(self.event_msg(self.journal.last_seq, Event::Queue { texts }));
+            messages.push(self.event_msg(self.journal.last_seq, ClientEvent::Queue { texts }));
         }
         messages.push(self.event_msg(self.journal.last_seq, self.model_event()));
         messages.push(ToClient::Attached { session: self.spec.id.clone() });
@@ -293,7 +296,7 @@ impl SessionActorState {
     }
 
     /// Detaches all clients.
-    pub(super) fn detach_all(&mut self, parting: Parting, reason: &str) {
+    pub(super) fn detach_all(&mut self, parting: DetachReason, reason: &str) {
         for attached in self.clients.attached.drain(..) {
             let (session, reason) = (self.spec.id.clone(), reason.to_owned());
             let _ = attached.client.send_message(ClientMsg::Dismissed { session, parting, reason });
@@ -318,14 +321,14 @@ impl SessionActorState {
     pub(super) fn summary(&self) -> SessionSummary {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let state = match self.degraded() {
-            Some(why) => SessionState::Degraded(why),
+            Some(why) => SessionStatus::Degraded(why),
             None if !self.clients.questions.is_empty() => {
-                SessionState::Asking(count(self.clients.questions.len()))
+                SessionStatus::Asking(count(self.clients.questions.len()))
             }
-            None if self.turn.router.is_busy() => SessionState::Working,
+            None if self.turn.router.is_busy() => SessionStatus::Working,
             None => match self.turn.router.cut_short() {
-                Some(deaths) => SessionState::IdleCutShort(deaths.to_string()),
-                None => SessionState::Idle,
+                Some(deaths) => SessionStatus::IdleCutShort(deaths.to_string()),
+                None => SessionStatus::Idle,
             },
         };
         SessionSummary {
@@ -373,7 +376,7 @@ fn read_range(
     directory: &Path,
     session: &SessionId,
     records: Range<u64>,
-) -> Result<Vec<Numbered>, String> {
+) -> Result<Vec<NumberedEvent>, String> {
     let mut shown = Vec::new();
     let mut before = records.end;
     while before > records.start.max(1) {
@@ -390,6 +393,6 @@ fn read_range(
 }
 
 fn refuse(client: &ActorRef<ClientMsg>, message: String) {
-    let kind = FailedKind::Disk;
+    let kind = RequestFailure::Disk;
     let _ = client.send_message(ClientMsg::Send(ToClient::Failed { kind, message }));
 }

@@ -5,7 +5,7 @@
 
 use super::state::SessionActorState;
 use crate::messages::{RootMsg, SessionMsg};
-use protocol::client::Ending;
+use protocol::client::SessionEnding;
 use protocol::judgement::Audience;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
@@ -25,7 +25,7 @@ impl SessionActorState {
             return;
         }
         tracing::info!(session = %self.spec.id, "ends: its run is over and no client is attached");
-        self.close(myself, Ending::Stop, oneshot::channel().0);
+        self.close(myself, SessionEnding::Stop, oneshot::channel().0);
     }
 
     fn is_needed(&self) -> bool {

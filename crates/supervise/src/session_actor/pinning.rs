@@ -4,7 +4,7 @@
 
 use crate::unix_time::now_ns;
 use crate::worker_ref::WorkerRef;
-use protocol::call::Stamp;
+use protocol::call::ReadStamp;
 use protocol::confinement::Confinement;
 use protocol::session::{FileStamp, PinnedStamp, SessionLink, ToSession};
 use std::fs::{File, Metadata};
@@ -90,7 +90,7 @@ fn stamp(found: std::io::Result<Metadata>) -> FileStamp {
     let nanoseconds =
         |seconds: i64, rest| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     match found {
-        Ok(meta) => FileStamp::Found(Stamp {
+        Ok(meta) => FileStamp::Found(ReadStamp {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.size(),

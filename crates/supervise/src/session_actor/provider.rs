@@ -5,7 +5,7 @@ use crate::messages::{SessionMsg, SessionTimer};
 use crate::worker::actor::{WorkerEvent, WorkerMsg};
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
-use protocol::provider::{Paper, ProviderLink, ToProvider};
+use protocol::provider::{PassedFd, ProviderLink, ToProvider};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -100,14 +100,17 @@ impl SessionActorState {
     /// Where a recording is played or made, the process knows how far it is.
     pub(super) fn may_suspend(&self) -> bool {
         self.resources.passed_fds.iter().all(|(paper, _)| match paper {
-            Paper::Key | Paper::Credential(_) => true,
-            Paper::Replay | Paper::Record => false,
+            PassedFd::Key | PassedFd::Credential(_) => true,
+            PassedFd::Replay | PassedFd::Record => false,
         })
     }
 
     /// Keys of hosts are for proxies.
-    fn provider_fds(&self) -> impl Iterator<Item = &(Paper, OwnedFd)> {
-        self.resources.passed_fds.iter().filter(|(paper, _)| !matches!(paper, Paper::Credential(_)))
+    fn provider_fds(&self) -> impl Iterator<Item = &(PassedFd, OwnedFd)> {
+        self.resources
+            .passed_fds
+            .iter()
+            .filter(|(paper, _)| !matches!(paper, PassedFd::Credential(_)))
     }
 
     /// Tells a provider that has just begun whom to speak to.

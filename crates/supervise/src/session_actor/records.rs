@@ -2,14 +2,14 @@
 
 use super::state::SessionActorState;
 use crate::records::decode;
-use journal::Record;
-use protocol::client::Event;
+use journal::JournalRecord;
+use protocol::client::ClientEvent;
 
 impl SessionActorState {
     /// Writes the records, then shows their events. After a failure the session is read-only and
     /// reports it.
-    pub(super) async fn record(&mut self, records: Vec<Record>) -> Result<(), String> {
-        let event = |record: &Record| decode::client_event(&self.spec.id, record);
+    pub(super) async fn record(&mut self, records: Vec<JournalRecord>) -> Result<(), String> {
+        let event = |record: &JournalRecord| decode::client_event(&self.spec.id, record);
         let events: Vec<_> = records.iter().map(event).collect();
         self.record_as(records, events).await
     }
@@ -17,8 +17,8 @@ impl SessionActorState {
     /// The same, with the event of each record given.
     pub(super) async fn record_as(
         &mut self,
-        records: Vec<Record>,
-        events: Vec<Option<Event>>,
+        records: Vec<JournalRecord>,
+        events: Vec<Option<ClientEvent>>,
     ) -> Result<(), String> {
         if let Some(why) = &self.problems.disk {
             return Err(why.clone());

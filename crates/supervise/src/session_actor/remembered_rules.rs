@@ -6,16 +6,16 @@ use super::rules;
 use super::state::SessionActorState;
 use crate::error_chain::chain;
 use crate::records::encode;
-use protocol::judgement::{Answer, Rule};
+use protocol::judgement::{PersonAnswer, Rule};
 use std::path::PathBuf;
 
 impl SessionActorState {
     /// Remembers the rule of an answer that the broker accepted.
-    pub(super) async fn learn(&mut self, answer: &Answer, by: &str) {
+    pub(super) async fn learn(&mut self, answer: &PersonAnswer, by: &str) {
         let (text, written) = match answer {
-            Answer::Once | Answer::Deny(_) | Answer::Stop => return,
-            Answer::Session(text) => (text, Ok(None)),
-            Answer::Always(text) => {
+            PersonAnswer::Once | PersonAnswer::Deny(_) | PersonAnswer::Stop => return,
+            PersonAnswer::Session(text) => (text, Ok(None)),
+            PersonAnswer::Always(text) => {
                 (text, write(self.spec.user_file(), text.clone()).await.map(Some))
             }
         };

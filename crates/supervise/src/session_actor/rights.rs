@@ -4,10 +4,10 @@
 use crate::git_signing::AgentGrant;
 use crate::session_spec::{SessionSpec, check_allow_list, real_dir};
 use protocol::call::{Outcome, ToolResult};
-use protocol::client::Change;
+use protocol::client::SettingChange;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
-use protocol::judgement::Widening;
+use protocol::judgement::ExtraRight;
 use protocol::web::{PrivateNetworks, WebAddress};
 use std::path::{Path, PathBuf};
 use tools::{GitSigning, InterpretedCall, Restriction};
@@ -17,7 +17,7 @@ pub(super) async fn asked(
     spec: &SessionSpec,
     found: &InterpretedCall,
     page: Option<&WebAddress>,
-) -> Result<(Vec<Widening>, Confinement), ToolResult> {
+) -> Result<(Vec<ExtraRight>, Confinement), ToolResult> {
     let (profile, git) = (found.spec.profile, found.git);
     if let Some(page) = page {
         // Its process has the network and nothing else; the host that it requests is judged.
@@ -29,11 +29,11 @@ pub(super) async fn asked(
     let mut confinement = Confinement { profile, network, hosts, git, ..spec.confinement.clone() };
     let mut widens = Vec::new();
     match (network, spec.confinement.network) {
-        (Network::On, Network::Off | Network::Listed) => widens.push(Widening::Network),
+        (Network::On, Network::Off | Network::Listed) => widens.push(ExtraRight::Network),
         (Network::On | Network::Off | Network::Listed, _) => {}
     }
     if !more.is_empty() {
-        widens.push(Widening::Hosts(more));
+        widens.push(ExtraRight::Hosts(more));
     }
     if let Some(named) = &found.directory {
         let real = resolved(spec, found.spec.name, named).await?;
@@ -41,16 +41,16 @@ pub(super) async fn asked(
         if !has.into_iter().chain(&confinement.added).any(|dir| real.starts_with(dir.to_path())) {
             let real = FilePath::from(&real);
             confinement.added.push(real.clone());
-            widens.push(Widening::Directory(real));
+            widens.push(ExtraRight::Directory(real));
         }
     }
     match git {
         GitSettings::Kept => {}
-        GitSettings::Writable => widens.push(Widening::GitAdmin),
+        GitSettings::Writable => widens.push(ExtraRight::GitAdmin),
     }
     match found.signing {
         GitSigning::Off => {}
-        GitSigning::ByAgent => widens.push(Widening::GitSign),
+        GitSigning::ByAgent => widens.push(ExtraRight::GitSign),
     }
     Ok((widens, confinement))
 }
@@ -144,7 +144,7 @@ fn network_of(
     if found.hosts.is_empty() || network == Network::On {
         return Ok((network, hosts, Vec::new()));
     }
-    check_allow_list(&Change::Network(Network::Listed), &spec.confinement)
+    check_allow_list(&SettingChange::Network(Network::Listed), &spec.confinement)
         .map_err(|failure| no_list(found.spec.name, &failure.message))?;
     let has = |host: &&HostRule| hosts.iter().any(|own| own.covers(host));
     let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();

@@ -5,7 +5,7 @@ use crate::call::CallInput;
 use crate::messages::{CallMsg, SessionMsg};
 use crate::worker::actor::WorkerMsg;
 use crate::worker_ref::WorkerRef;
-use protocol::client::{Ending, Parting};
+use protocol::client::{DetachReason, SessionEnding};
 use ractor::ActorRef;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -21,7 +21,7 @@ impl SessionActorState {
     pub(super) fn close(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        ending: Ending,
+        ending: SessionEnding,
         done: oneshot::Sender<()>,
     ) {
         let first = self.closing.is_empty();
@@ -29,7 +29,7 @@ impl SessionActorState {
         if !first {
             return;
         }
-        self.detach_all(Parting::Ended, "the session was ended; it is on disk");
+        self.detach_all(DetachReason::Ended, "the session was ended; it is on disk");
         for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
         }
@@ -39,8 +39,8 @@ impl SessionActorState {
         let store = self.workers.store.clone();
         let (myself, patience) = (myself.clone(), self.resources.times.shutdown);
         let for_runners = match ending {
-            Ending::Stop => patience,
-            Ending::Kill => patience.min(KILL_GRACE),
+            SessionEnding::Stop => patience,
+            SessionEnding::Kill => patience.min(KILL_GRACE),
         };
         tokio::spawn(async move {
             // Commands end at once. All runners together have this time to restore protected files.

@@ -18,11 +18,11 @@ use protocol::broker::BrokerLink;
 use protocol::call::Call;
 use protocol::confinement::Tier;
 use protocol::ids::CallId;
-use protocol::judgement::{Answer, Audience, Question};
-use protocol::provider::{Paper, ProviderLink};
+use protocol::judgement::{Audience, PersonAnswer, Question};
+use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
-use protocol::store::{Before, Command, StoreLink, ToStore};
-use protocol::tool::Identity;
+use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
+use protocol::tool::TlsIdentity;
 use ractor::{ActorId, ActorRef};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -61,9 +61,9 @@ pub(super) struct SessionResources {
     pub(super) _private: Option<File>,
     pub(super) lock: SessionLock,
     /// Keys and recordings that clients passed as descriptors.
-    pub(super) passed_fds: Vec<(Paper, OwnedFd)>,
+    pub(super) passed_fds: Vec<(PassedFd, OwnedFd)>,
     /// The certificate of its proxies, for hosts that they sign in to.
-    pub(super) identity: Option<Arc<Identity>>,
+    pub(super) identity: Option<Arc<TlsIdentity>>,
     pub(super) spawner: Spawner,
     pub(super) times: WorkerTimeouts,
 }
@@ -130,7 +130,7 @@ pub(super) struct StoreState {
     /// Calls with copies, until the store has recorded their end.
     pub(super) copies: HashMap<CallId, BackupState>,
     /// Commands with a snapshot, until the store has recorded their end.
-    pub(super) commands: HashMap<CallId, (Command, CommandState)>,
+    pub(super) commands: HashMap<CallId, (StoreCommand, CommandState)>,
 }
 
 /// The project's instructions, which the store reads and the conversation begins with.
@@ -151,9 +151,9 @@ pub(super) enum BackupState {
 /// A command whose project was captured in a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandState {
-    Running(Before),
+    Running(SnapshotBefore),
     /// It ended at that time, in nanoseconds of Unix time.
-    Ended(Before, i64),
+    Ended(SnapshotBefore, i64),
 }
 
 /// The session's calls, and facts about files that outlast them.
@@ -205,7 +205,7 @@ pub(super) struct PendingAnswers(pub(super) VecDeque<SentAnswer>);
 pub(super) struct SentAnswer {
     pub(super) call: CallId,
     pub(super) by: String,
-    pub(super) answer: Answer,
+    pub(super) answer: PersonAnswer,
     pub(super) client: ActorRef<ClientMsg>,
 }
 

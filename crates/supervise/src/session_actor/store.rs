@@ -9,7 +9,7 @@ use crate::unix_time::now_ns;
 use crate::worker::actor::{WorkerEvent, WorkerMsg};
 use protocol::ids::CallId;
 use protocol::session::ToSession;
-use protocol::store::{Before, Command, Did, FromStore, StoreLink, ToStore};
+use protocol::store::{FileChanges, FromStore, SnapshotBefore, StoreCommand, StoreLink, ToStore};
 use ractor::ActorRef;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -144,10 +144,11 @@ impl SessionActorState {
                 ToStore::Keep { call: call.clone(), tool, paths }
             }
             BackupOf::Project { command: text } => {
-                let command = Command { call: call.clone(), tool, text };
-                self.store
-                    .commands
-                    .insert(call.clone(), (command.clone(), CommandState::Running(Before::Looked)));
+                let command = StoreCommand { call: call.clone(), tool, text };
+                self.store.commands.insert(
+                    call.clone(),
+                    (command.clone(), CommandState::Running(SnapshotBefore::Looked)),
+                );
                 ToStore::KeepAll(command)
             }
         };
@@ -156,7 +157,7 @@ impl SessionActorState {
     }
 
     /// Reports the end of a call to the store, which then records its changes.
-    pub(super) fn end_backup(&mut self, call: &CallId, did: Option<Did>) {
+    pub(super) fn end_backup(&mut self, call: &CallId, did: Option<FileChanges>) {
         if self.store.requested.remove(call).is_some() {
             // A store that has not answered yet reads the files only now, after the call.
             self.discard_backup(call);
@@ -201,7 +202,7 @@ impl SessionActorState {
     /// The snapshot before this command may hold some of the command's own changes.
     fn mark_snapshot_late(&mut self, call: &CallId) {
         if let Some((_, CommandState::Running(before))) = self.store.commands.get_mut(call) {
-            *before = Before::Late;
+            *before = SnapshotBefore::Late;
         }
     }
 
@@ -242,7 +243,7 @@ fn serves_a_call(message: &FromStore) -> bool {
 }
 
 /// The message to the store about an ended command.
-fn ran(command: &Command, run: CommandState) -> Option<ToStore> {
+fn ran(command: &StoreCommand, run: CommandState) -> Option<ToStore> {
     match run {
         CommandState::Running(_) => None,
         CommandState::Ended(before, ended) => {

@@ -3,12 +3,12 @@
 //! outlive the session's processes.
 
 use super::state::SessionActorState;
-use journal::Record;
+use journal::JournalRecord;
 use protocol::judgement::Question;
 
 impl SessionActorState {
     /// Adds these files; returns the record of all of them, if any is new.
-    pub(super) fn add_tampered(&mut self, left: Vec<String>) -> Option<Record> {
+    pub(super) fn add_tampered(&mut self, left: Vec<String>) -> Option<JournalRecord> {
         let known = self.calls.tampered.len();
         for name in left {
             if !self.calls.tampered.contains(&name) {
@@ -16,7 +16,7 @@ impl SessionActorState {
             }
         }
         (self.calls.tampered.len() > known)
-            .then(|| Record::Tampered { names: self.calls.tampered.clone() })
+            .then(|| JournalRecord::Tampered { names: self.calls.tampered.clone() })
     }
 
     /// A person let this call run: the files that the question named are accepted.
@@ -26,7 +26,7 @@ impl SessionActorState {
         if self.calls.tampered.len() < known {
             let names = self.calls.tampered.clone();
             // A failure closes the session, and nothing runs.
-            let _ = self.record(vec![Record::Tampered { names }]).await;
+            let _ = self.record(vec![JournalRecord::Tampered { names }]).await;
         }
     }
 }

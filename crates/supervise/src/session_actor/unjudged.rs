@@ -8,27 +8,29 @@ use crate::records::audit::{self, RunFacts};
 use crate::records::encode::{self};
 use crate::session_spec::tool_kind;
 use crate::unix_time::now_ms;
-use journal::Record;
+use journal::JournalRecord;
 use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;
 use protocol::judgement::{Basis, Verdict};
-use protocol::session::Happened;
+use protocol::session::SessionEvent;
 use tokio::sync::oneshot;
 
 impl Unjudged {
     /// Takes an event of the conversation on its way to disk. Returns the call that it ends without
     /// a verdict.
-    pub(super) fn take_in(&mut self, happened: &Happened) -> Option<(Call, ToolResult)> {
+    pub(super) fn take_in(&mut self, happened: &SessionEvent) -> Option<(Call, ToolResult)> {
         match happened {
-            Happened::Called { call } => {
+            SessionEvent::Called { call } => {
                 self.0.insert(call.id.clone(), call.clone());
                 None
             }
-            Happened::Result { call, result, .. } => Some((self.0.remove(call)?, result.clone())),
-            Happened::Prompt { .. }
-            | Happened::Answer { .. }
-            | Happened::TurnEnded { .. }
-            | Happened::Compacted { .. } => None,
+            SessionEvent::Result { call, result, .. } => {
+                Some((self.0.remove(call)?, result.clone()))
+            }
+            SessionEvent::Prompt { .. }
+            | SessionEvent::Answer { .. }
+            | SessionEvent::TurnEnded { .. }
+            | SessionEvent::Compacted { .. } => None,
         }
     }
 
@@ -40,13 +42,13 @@ impl Unjudged {
 
 impl SessionActorState {
     /// Puts a call that ends without a verdict into the audit log; its last record for the journal.
-    pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> Record {
+    pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> JournalRecord {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
         let verdict = Verdict::Deny(why, String::new());
         let (kind, place) = (tool_kind(&call.tool), self.turn.router.place());
         let decided = audit::decision(call, kind, place, &verdict, &self.spec.confinement, &[]);
         // No cage was asked for.
-        let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
+        let decided = decided.map(|decided| journal::DecidedRecord { requested: None, ..decided });
         let conclusion = CallConclusion {
             result,
             report: None,
@@ -69,9 +71,9 @@ impl SessionActorState {
 
     async fn write_audit(
         &self,
-        decided: journal::Decided,
-        ended: journal::Ended,
-    ) -> Result<journal::Head, String> {
+        decided: journal::DecidedRecord,
+        ended: journal::EndedRecord,
+    ) -> Result<journal::ChainHead, String> {
         let gone = |_| Err("it is gone".to_owned());
         let (done, written) = oneshot::channel();
         let decided = Box::new(decided);

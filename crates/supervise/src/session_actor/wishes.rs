@@ -8,8 +8,8 @@ use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
 use crate::records::encode;
-use journal::Record;
-use protocol::client::{Change, Event, FailedKind, ToClient};
+use journal::JournalRecord;
+use protocol::client::{ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::session::ToSession;
 use ractor::ActorRef;
 
@@ -25,7 +25,7 @@ impl SessionActorState {
         if self.turn.router.must_queue() || self.is_paused() {
             // All clients see a disk failure, and the person still has the text.
             let records = self.turn.router.queued_with(&text).into_iter();
-            let records = records.map(|text| Record::Queued { text }).collect();
+            let records = records.map(|text| JournalRecord::Queued { text }).collect();
             if self.record(records).await.is_ok() {
                 self.turn.router.enqueue(text);
                 self.show_queue();
@@ -60,8 +60,8 @@ impl SessionActorState {
         if let Some(place) = rest.iter().rposition(|waiting| waiting == text) {
             rest.remove(place);
             // All are taken back on disk, and the others wait again behind that.
-            let again = rest.iter().map(|text| Record::Queued { text: text.clone() });
-            let records = std::iter::once(Record::TakenBack).chain(again).collect();
+            let again = rest.iter().map(|text| JournalRecord::Queued { text: text.clone() });
+            let records = std::iter::once(JournalRecord::TakenBack).chain(again).collect();
             if self.record(records).await.is_ok() {
                 texts.push(text.to_owned());
                 self.turn.router.requeue(rest);
@@ -75,7 +75,7 @@ impl SessionActorState {
     pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
         let mut texts = Vec::new();
         if !self.turn.router.queue().is_empty()
-            && self.record(vec![Record::TakenBack]).await.is_ok()
+            && self.record(vec![JournalRecord::TakenBack]).await.is_ok()
         {
             texts = self.turn.router.take_back();
             self.show_queue();
@@ -85,18 +85,18 @@ impl SessionActorState {
     }
 
     fn show_queue(&self) {
-        self.show(&Event::Queue { texts: self.turn.router.queue() });
+        self.show(&ClientEvent::Queue { texts: self.turn.router.queue() });
     }
 
     /// Changes a setting, first on disk.
     pub(super) async fn change(
         &mut self,
         client: &ActorRef<ClientMsg>,
-        change: Change,
+        change: SettingChange,
         by: String,
     ) {
         let change = match change {
-            Change::AddDirectory(path) => {
+            SettingChange::AddDirectory(path) => {
                 let user_file = self.spec.user_file();
                 let forbidden = self.spec.forbidden.clone();
                 let real = tokio::task::spawn_blocking(move || {
@@ -105,34 +105,34 @@ impl SessionActorState {
                     if let Some(Err(error)) =
                         user_file.as_ref().map(|file| config::user_file_is_own(file, [&real]))
                     {
-                        return Err(OpenFailure::new(FailedKind::Configuration, chain(&error)));
+                        return Err(OpenFailure::new(RequestFailure::Configuration, chain(&error)));
                     }
                     forbidden.check_added(&real).map(|()| real)
                 });
                 match real.await {
-                    Ok(Ok(real)) => Change::AddDirectory(real.into()),
+                    Ok(Ok(real)) => SettingChange::AddDirectory(real.into()),
                     Ok(Err(failure)) => {
                         return fail(client, failure.kind, failure.message);
                     }
-                    Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
+                    Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
                 }
             }
-            Change::Pin(file) => {
+            SettingChange::Pin(file) => {
                 let may = self.may_be_pinned(&file);
                 let shown = match may {
                     Ok(()) => pinning::can_be_shown(&self.spec.confinement, &file).await,
                     no => no,
                 };
                 match shown {
-                    Ok(()) => Change::Pin(file),
-                    Err(why) => return fail(client, FailedKind::Usage, why),
+                    Ok(()) => SettingChange::Pin(file),
+                    Err(why) => return fail(client, RequestFailure::Usage, why),
                 }
             }
-            Change::Unpin(file) => match self.is_pinned(&file) {
-                Ok(()) => Change::Unpin(file),
-                Err(why) => return fail(client, FailedKind::NotFound, why),
+            SettingChange::Unpin(file) => match self.is_pinned(&file) {
+                Ok(()) => SettingChange::Unpin(file),
+                Err(why) => return fail(client, RequestFailure::NotFound, why),
             },
-            change @ (Change::Network(_) | Change::Host(_)) => {
+            change @ (SettingChange::Network(_) | SettingChange::Host(_)) => {
                 if let Err(failure) =
                     crate::session_spec::check_allow_list(&change, &self.spec.confinement)
                 {
@@ -140,9 +140,9 @@ impl SessionActorState {
                 }
                 change
             }
-            Change::Model(name) => return self.change_model(client, name, by).await,
-            Change::Mode(mode) => match self.spec.check_mode(mode) {
-                Ok(()) => Change::Mode(mode),
+            SettingChange::Model(name) => return self.change_model(client, name, by).await,
+            SettingChange::Mode(mode) => match self.spec.check_mode(mode) {
+                Ok(()) => SettingChange::Mode(mode),
                 Err(failure) => return fail(client, failure.kind, failure.message),
             },
         };
@@ -154,20 +154,20 @@ impl SessionActorState {
         }
         changes.iter().for_each(|change| self.spec.apply_change(change));
         match change {
-            Change::Network(_) | Change::Host(_) | Change::AddDirectory(_) => {
+            SettingChange::Network(_) | SettingChange::Host(_) | SettingChange::AddDirectory(_) => {
                 let text = self.spec.setup.system.clone();
                 let message = ToSession::System { text };
                 self.send_conversation(message);
             }
-            Change::Mode(_) => {
+            SettingChange::Mode(_) => {
                 self.workers.broker.send(rules(&self.spec));
             }
-            Change::Pin(_) | Change::Unpin(_) => {
+            SettingChange::Pin(_) | SettingChange::Unpin(_) => {
                 let files = self.spec.setup.pinned.clone();
                 let message = ToSession::Pinned { files };
                 self.send_conversation(message);
             }
-            Change::Model(_) => {}
+            SettingChange::Model(_) => {}
         }
     }
 
@@ -179,14 +179,15 @@ impl SessionActorState {
         let config = match config {
             Ok(Ok(config)) => config,
             Ok(Err(failure)) => return fail(client, failure.kind, failure.message),
-            Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
+            Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
         };
         let elsewhere = self.spec.needs_new_provider(&config);
         if elsewhere && !self.may_suspend() {
             let why = "the session uses a recording, and this model is on another server";
-            return fail(client, FailedKind::Usage, why.to_owned());
+            return fail(client, RequestFailure::Usage, why.to_owned());
         }
-        if self.record(vec![encode::setting_change(&Change::Model(name), by)]).await.is_err() {
+        if self.record(vec![encode::setting_change(&SettingChange::Model(name), by)]).await.is_err()
+        {
             return;
         }
         self.spec.set_model(config);
@@ -226,6 +227,6 @@ impl SessionActorState {
     }
 }
 
-fn fail(client: &ActorRef<ClientMsg>, kind: FailedKind, message: String) {
+fn fail(client: &ActorRef<ClientMsg>, kind: RequestFailure, message: String) {
     let _ = client.send_message(ClientMsg::Send(ToClient::Failed { kind, message }));
 }

@@ -7,7 +7,7 @@ use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::sign_in;
-use protocol::client::{Change, FailedKind};
+use protocol::client::{RequestFailure, SettingChange};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
@@ -95,45 +95,46 @@ impl SessionSpec {
 
     /// Lists all effects of a change: a switch to the allow-list also names the hosts that are
     /// already on it.
-    pub(crate) fn expand_change(&self, change: Change) -> Vec<Change> {
-        let lists = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
+    pub(crate) fn expand_change(&self, change: SettingChange) -> Vec<SettingChange> {
+        let lists =
+            matches!(change, SettingChange::Network(Network::Listed) | SettingChange::Host(_));
         if !lists || self.confinement.network == Network::Listed {
             return vec![change];
         }
-        let others = self.confinement.hosts.iter().cloned().map(Change::Host);
+        let others = self.confinement.hosts.iter().cloned().map(SettingChange::Host);
         let mut changes: Vec<_> = others.filter(|other| *other != change).collect();
         changes.push(change);
         changes
     }
 
     /// Applies a setting that a person changed, for calls that start later.
-    pub(crate) fn apply_change(&mut self, change: &Change) {
+    pub(crate) fn apply_change(&mut self, change: &SettingChange) {
         match change {
-            Change::Network(network) => {
+            SettingChange::Network(network) => {
                 self.confinement.network = *network;
                 self.rebuild_system_prompt();
             }
-            Change::Host(host) => {
+            SettingChange::Host(host) => {
                 if !self.confinement.hosts.contains(host) {
                     self.confinement.hosts.push(host.clone());
                 }
-                self.apply_change(&Change::Network(Network::Listed));
+                self.apply_change(&SettingChange::Network(Network::Listed));
             }
-            Change::Mode(mode) => match self.check_mode(*mode) {
+            SettingChange::Mode(mode) => match self.check_mode(*mode) {
                 Ok(()) => {
                     self.rules.mode = *mode;
                 }
                 Err(failure) => self.notes.push(failure.message),
             },
             // `set_model` applies the rest.
-            Change::Model(_) => {}
-            Change::Pin(file) => {
+            SettingChange::Model(_) => {}
+            SettingChange::Pin(file) => {
                 if !self.setup.pinned.contains(file) {
                     self.setup.pinned.push(file.clone());
                 }
             }
-            Change::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
-            Change::AddDirectory(path) => {
+            SettingChange::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
+            SettingChange::AddDirectory(path) => {
                 if !self.confinement.added.contains(path) {
                     self.confinement.added.push(path.clone());
                 }
@@ -148,13 +149,13 @@ impl SessionSpec {
 /// # Errors
 /// For an allow-list without a network namespace.
 pub(crate) fn check_allow_list(
-    change: &Change,
+    change: &SettingChange,
     confinement: &Confinement,
 ) -> Result<(), OpenFailure> {
-    let listed = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
+    let listed = matches!(change, SettingChange::Network(Network::Listed) | SettingChange::Host(_));
     match confinement.highest_tier {
         Tier::B | Tier::C if listed => Err(OpenFailure::new(
-            FailedKind::SandboxUnavailable,
+            RequestFailure::SandboxUnavailable,
             "an allow-list of hosts needs a network namespace (tier A), and this session's \
              commands \
              have less: switch the network off, or on as a whole. `agentd doctor` shows what this \

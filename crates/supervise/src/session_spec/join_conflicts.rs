@@ -2,12 +2,12 @@
 //! settings have changed since. The client gets a note for each.
 
 use super::SessionSpec;
-use protocol::client::Opening;
+use protocol::client::SessionRequest;
 use protocol::confinement::FilePath;
 
 impl SessionSpec {
     /// One sentence for each flag that is ignored.
-    pub(crate) fn ignored_flags(&self, wanted: &Opening) -> Vec<String> {
+    pub(crate) fn ignored_flags(&self, wanted: &SessionRequest) -> Vec<String> {
         let known = &self.origin.opening;
         let mut said = Vec::new();
         let mut say = |flag: String, way: &str| {

@@ -6,13 +6,13 @@
 use super::{SessionSpec, load, source};
 use crate::open_failure::OpenFailure;
 use config::{Config, Dirs, ProviderName};
-use protocol::client::{FailedKind, Opening};
+use protocol::client::{RequestFailure, SessionRequest};
 use protocol::session::ToSession;
 
 /// The source of a session's configuration, to resolve another model.
 #[derive(Debug, Clone)]
 pub(crate) struct SpecOrigin {
-    pub(super) opening: Opening,
+    pub(super) opening: SessionRequest,
     pub(super) dirs: Dirs,
 }
 
@@ -29,7 +29,7 @@ impl SessionSpec {
         let replayed = matches!(new.name, ProviderName::Replay);
         if !keyless && !replayed && (new.key.is_none() || new.key != now.key) {
             return Err(OpenFailure::new(
-                FailedKind::Usage,
+                RequestFailure::Usage,
                 format!(
                     "{name} needs another key than this session was given, and only the command \
                      that opens a session reads keys. End it with `agentd stop {id}` and open it \

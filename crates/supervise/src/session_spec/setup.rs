@@ -5,13 +5,13 @@ use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
 use crate::sign_in;
 use config::{Config, HookConfig};
-use protocol::client::FailedKind;
+use protocol::client::RequestFailure;
 use protocol::confinement::{Confinement, Level, Profile};
 use protocol::content::ToolSpec;
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::ToolKind;
-use protocol::session::{Copies, Hook, OfferedTool, SessionSetup};
+use protocol::session::{CopyBeforeChange, EditHook, OfferedTool, SessionSetup};
 
 pub(super) fn session_setup(
     id: &SessionId,
@@ -20,7 +20,7 @@ pub(super) fn session_setup(
     (env, shell): (&[(String, String)], &CommandShell),
 ) -> Result<SessionSetup, OpenFailure> {
     let model = config.provider.model.clone().ok_or_else(|| {
-        OpenFailure::new(FailedKind::Configuration, config.provider.name.vendor().no_model())
+        OpenFailure::new(RequestFailure::Configuration, config.provider.name.vendor().no_model())
     })?;
     let tools: Vec<OfferedTool> = tools::specs()
         .iter()
@@ -57,7 +57,7 @@ pub(crate) fn read_chars(config: &Config) -> u32 {
 }
 
 /// Commands that run after edits. In a session without a cage none run automatically.
-fn hooks(confinement: &Confinement, of: &HookConfig) -> Vec<Hook> {
+fn hooks(confinement: &Confinement, of: &HookConfig) -> Vec<EditHook> {
     match confinement.level {
         Level::Uncaged => Vec::new(),
         Level::Required | Level::BestEffort => {
@@ -124,9 +124,9 @@ fn offered_tool(
         spec: ToolSpec { name: spec.name.to_owned(), description, input_schema: (spec.schema)() },
         kind: spec.kind,
         copies: match (spec.profile, spec.kind) {
-            (Profile::Mutate, _) => Copies::Kept,
-            (Profile::Command | Profile::Git, ToolKind::Mutation) => Copies::Compared,
-            (_, _) => Copies::None,
+            (Profile::Mutate, _) => CopyBeforeChange::Kept,
+            (Profile::Command | Profile::Git, ToolKind::Mutation) => CopyBeforeChange::Compared,
+            (_, _) => CopyBeforeChange::None,
         },
     }
 }

@@ -5,9 +5,9 @@
 use super::SessionSpec;
 use crate::open_failure::OpenFailure;
 use config::Config;
-use protocol::client::{FailedKind, Opening, Uncaged};
+use protocol::client::{RequestFailure, SessionRequest, Unsandboxed};
 use protocol::confinement::{Level, Tier};
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 
 /// Shown in questions and in the session's description.
 pub(super) const DESCRIPTION: &str =
@@ -21,33 +21,36 @@ const AUTO: &str = "the mode auto relies on the cage, and this session has none:
 /// # Errors
 /// A message with a remedy.
 pub(super) fn check_cage(
-    opening: &Opening,
+    opening: &SessionRequest,
     host: Tier,
     config: &Config,
 ) -> Result<(), OpenFailure> {
     match (host, opening.uncaged) {
-        (Tier::A | Tier::B, Uncaged::Refused) => Ok(()),
-        (Tier::C, Uncaged::Refused) => Err(OpenFailure::new(
-            FailedKind::SandboxUnavailable,
+        (Tier::A | Tier::B, Unsandboxed::Refused) => Ok(()),
+        (Tier::C, Unsandboxed::Refused) => Err(OpenFailure::new(
+            RequestFailure::SandboxUnavailable,
             "no cage can be made on this machine, so no tool may run. `agentd doctor` shows which \
              step fails and how to fix it; --unsafe-no-sandbox runs calls without any",
         )),
-        (Tier::A | Tier::B, Uncaged::Accepted) => Err(OpenFailure::new(
-            FailedKind::Usage,
+        (Tier::A | Tier::B, Unsandboxed::Accepted) => Err(OpenFailure::new(
+            RequestFailure::Usage,
             format!(
                 "--unsafe-no-sandbox is for machines on which no cage can be made, and on this one \
                  tier {} can: leave the flag out",
                 host.name()
             ),
         )),
-        (Tier::C, Uncaged::Accepted) => check_mode(config.permissions.mode),
+        (Tier::C, Unsandboxed::Accepted) => check_mode(config.permissions.mode),
     }
 }
 
-fn check_mode(mode: Mode) -> Result<(), OpenFailure> {
+fn check_mode(mode: PermissionMode) -> Result<(), OpenFailure> {
     match mode {
-        Mode::Auto => Err(OpenFailure::new(FailedKind::Usage, AUTO)),
-        Mode::Ask | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk => Ok(()),
+        PermissionMode::Auto => Err(OpenFailure::new(RequestFailure::Usage, AUTO)),
+        PermissionMode::Ask
+        | PermissionMode::AcceptEdits
+        | PermissionMode::Plan
+        | PermissionMode::DontAsk => Ok(()),
     }
 }
 
@@ -56,7 +59,7 @@ impl SessionSpec {
     ///
     /// # Errors
     /// A message with a remedy.
-    pub(crate) fn check_mode(&self, mode: Mode) -> Result<(), OpenFailure> {
+    pub(crate) fn check_mode(&self, mode: PermissionMode) -> Result<(), OpenFailure> {
         match self.confinement.level {
             Level::Uncaged => check_mode(mode),
             Level::Required | Level::BestEffort => Ok(()),
@@ -68,10 +71,10 @@ impl SessionSpec {
     ///
     /// # Errors
     /// A message with a remedy.
-    pub(crate) fn check_join(&self, opening: &Opening) -> Result<(), OpenFailure> {
+    pub(crate) fn check_join(&self, opening: &SessionRequest) -> Result<(), OpenFailure> {
         match (self.confinement.level, opening.uncaged) {
-            (Level::Uncaged, Uncaged::Refused) => Err(OpenFailure::new(
-                FailedKind::SandboxUnavailable,
+            (Level::Uncaged, Unsandboxed::Refused) => Err(OpenFailure::new(
+                RequestFailure::SandboxUnavailable,
                 format!(
                     "session {} runs without any sandbox; --unsafe-no-sandbox joins it anyway",
                     self.id

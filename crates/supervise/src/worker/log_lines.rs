@@ -1,7 +1,7 @@
 //! Writes log lines of workers into the supervisor's log, with the worker's name as target. So
 //! `RUST_LOG=provider=debug` has the same meaning here and in the worker.
 
-use protocol::upkeep::{LogLevel, LogLine};
+use protocol::log::{LogLevel, LogLine};
 use std::fmt::Display;
 
 /// Writes one line at its level. `tracing` fixes target and level per call site, so each pair needs

@@ -6,7 +6,7 @@
 //! reaping then continues in the background.
 
 use crate::worker::spawner::SpawnedWorker;
-use ipc::{ChannelError, HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, frames};
+use ipc::{ChannelError, HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, frames};
 use protocol::Link;
 use protocol::ids::Generation;
 use std::collections::VecDeque;
@@ -279,7 +279,7 @@ struct MessageReader<L: Link> {
     reader: OwnedReadHalf,
     generation: Generation,
     hello: Option<Duration>,
-    joiner: Joiner,
+    joiner: MessageJoiner,
     permits: Arc<Semaphore>,
     /// A message that waits for its permit. It is kept here and not in the waiting future, because
     /// that is dropped when the process ends, and the last message must not be lost.
@@ -299,7 +299,7 @@ impl<L: Link> MessageReader<L> {
             reader,
             generation,
             hello: Some(hello),
-            joiner: Joiner::new(L::MESSAGE_CAP),
+            joiner: MessageJoiner::new(L::MESSAGE_CAP),
             permits: Arc::new(Semaphore::new(PENDING_REQUESTS)),
             next: None,
             descriptors: VecDeque::new(),

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
-use protocol::upkeep::{LogLevel, LogLine};
+use protocol::log::{LogLevel, LogLine};
+use protocol::tool::{FromTool, RunnerJob, ToTool, ToolLink};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -119,7 +119,7 @@ async fn a_word_that_the_wire_cannot_carry_ends_who_waits_for_it() {
     let script = script_of(place.path(), std::iter::empty());
     let (life, mut said) = begin(&format!("{script}; exec sleep 60"));
     let input = "x".repeat(ToolLink::MESSAGE_CAP);
-    life.send(&ToTool::Go(Errand::Probe { tool: "write".into(), input }));
+    life.send(&ToTool::Go(RunnerJob::Probe { tool: "write".into(), input }));
     let (_, cause) = all(&mut said).await;
     assert!(matches!(cause, ExitCause::Unsendable(_)), "{cause}");
 }

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::ClockId;
 use nix::unistd::gettid;
-use protocol::tool::Stream;
+use protocol::tool::OutputStream;
 use sandbox::{CageError, CommandOutcome, LimitExceeded, RunningCommand};
 use std::fs::File;
 use std::io::Read;
@@ -239,20 +239,20 @@ impl Pipes<'_> {
         let out_ready = self.out.is_some() && pipes_ready.next() == Some(true);
         let err_ready = self.err.is_some() && pipes_ready.next() == Some(true);
         if out_ready {
-            self.read(Stream::Out);
+            self.read(OutputStream::Out);
         }
         if err_ready {
-            self.read(Stream::Err);
+            self.read(OutputStream::Err);
         }
         let other = |at: usize| at < others.len() && ready[at];
         (other(0), other(1))
     }
 
     /// One read that does not block: the pipe was readable and has no other reader.
-    fn read(&mut self, stream: Stream) {
+    fn read(&mut self, stream: OutputStream) {
         let (pipe, heard) = match stream {
-            Stream::Out => (&mut self.out, &mut self.kept_out),
-            Stream::Err => (&mut self.err, &mut self.kept_err),
+            OutputStream::Out => (&mut self.out, &mut self.kept_out),
+            OutputStream::Err => (&mut self.err, &mut self.kept_err),
         };
         let Some(file) = pipe else { return };
         match file.read(&mut self.buffer) {

@@ -7,7 +7,7 @@ use crate::failure::{FailureCode, ToolFailure};
 use crate::refusal_hints::{self, Restriction};
 use crate::signing::Signer;
 use crate::tool_context::ToolContext;
-use protocol::call::{Remedy, Tampered};
+use protocol::call::{TamperRemedy, TamperedFile};
 use protocol::confinement::Refusal;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ impl<'a> CommandView<'a> {
 
 /// How more is given than this call had, where it tried to do more: each way once.
 pub(super) fn hint_lines(
-    (refusals, tampered): (&[Refusal], &[Tampered]),
+    (refusals, tampered): (&[Refusal], &[TamperedFile]),
     project: &Path,
     view: &CommandView,
 ) -> Vec<String> {
@@ -80,7 +80,7 @@ pub(super) fn hint_lines(
         _ if is_git_settings(&refusal.detail) => Some(Restriction::Git),
         other => other,
     };
-    let held = tampered.iter().filter(|name| name.remedy != Remedy::Granted);
+    let held = tampered.iter().filter(|name| name.remedy != TamperRemedy::Granted);
     let names = held.map(|name| match is_git_settings(&name.path) {
         true => Restriction::Git,
         false => Restriction::Protected,

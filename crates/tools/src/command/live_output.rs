@@ -2,7 +2,7 @@
 //! more than a steady stream.
 
 use crate::text::control::EscapeStripper;
-use protocol::tool::Stream;
+use protocol::tool::OutputStream;
 use std::time::{Duration, Instant};
 
 /// Shown at once.
@@ -24,10 +24,10 @@ pub enum LiveOffer {
 /// Receives the output of a command in pieces of at most 64 KiB without control codes.
 pub trait LiveSink {
     /// Takes a piece while the command runs. Must not block; returns `Full` if there is no room.
-    fn offer(&mut self, stream: Stream, text: String) -> LiveOffer;
+    fn offer(&mut self, stream: OutputStream, text: String) -> LiveOffer;
 
     /// Takes a piece after the command's end, for which it may wait.
-    fn last(&mut self, stream: Stream, text: String);
+    fn last(&mut self, stream: OutputStream, text: String);
 }
 
 /// The way of a command's output to the screens.
@@ -39,7 +39,7 @@ pub(crate) struct LiveOutput<'a> {
 }
 
 struct LiveStream {
-    stream: Stream,
+    stream: OutputStream,
     strip: EscapeStripper,
     left_out: u64,
 }
@@ -50,17 +50,17 @@ impl<'a> LiveOutput<'a> {
         let side = |stream| LiveStream { stream, strip: EscapeStripper::new(), left_out: 0 };
         Self {
             show,
-            out: side(Stream::Out),
-            err: side(Stream::Err),
+            out: side(OutputStream::Out),
+            err: side(OutputStream::Err),
             allowance: TokenBucket { bytes: BURST, at: Instant::now() },
         }
     }
 
     /// Sends the output, or counts it as omitted.
-    pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
+    pub fn print(&mut self, stream: OutputStream, bytes: &[u8]) {
         let side = match stream {
-            Stream::Out => &mut self.out,
-            Stream::Err => &mut self.err,
+            OutputStream::Out => &mut self.out,
+            OutputStream::Err => &mut self.err,
         };
         for piece in bytes.chunks(PIECE) {
             if !self.allowance.take(piece.len(), Instant::now()) {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     impl LiveSink for Screen {
-        fn offer(&mut self, stream: Stream, text: String) -> LiveOffer {
+        fn offer(&mut self, stream: OutputStream, text: String) -> LiveOffer {
             if self.refused > 0 {
                 self.refused -= 1;
                 return LiveOffer::Full;
@@ -145,7 +145,7 @@ mod tests {
             LiveOffer::Taken
         }
 
-        fn last(&mut self, _: Stream, text: String) {
+        fn last(&mut self, _: OutputStream, text: String) {
             assert!(text.len() <= 64 * 1024);
             self.shown.push(text);
         }
@@ -156,7 +156,7 @@ mod tests {
         let mut screen = Screen::default();
         let mut live = LiveOutput::new(&mut screen);
         for _ in 0..1000 {
-            live.print(Stream::Out, &[0; 64 * 1024]);
+            live.print(OutputStream::Out, &[0; 64 * 1024]);
         }
         live.finish();
         let shown = screen.shown.concat();
@@ -168,15 +168,15 @@ mod tests {
     fn what_nobody_takes_is_counted() {
         let mut screen = Screen { refused: 1, ..Screen::default() };
         let mut live = LiveOutput::new(&mut screen);
-        live.print(Stream::Out, b"lost");
-        live.print(Stream::Out, b"kept\x1b[3");
-        live.print(Stream::Out, b"1m!\rnext");
+        live.print(OutputStream::Out, b"lost");
+        live.print(OutputStream::Out, b"kept\x1b[3");
+        live.print(OutputStream::Out, b"1m!\rnext");
         live.finish();
         assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\nkept", "!\nnext"]);
 
         let mut screen = Screen { refused: 9, ..Screen::default() };
         let mut live = LiveOutput::new(&mut screen);
-        live.print(Stream::Err, b"lost");
+        live.print(OutputStream::Err, b"lost");
         live.finish();
         assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\n"], "also at the end");
     }

@@ -34,7 +34,7 @@ use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use nix::errno::Errno;
 use protocol::call::Outcome;
-use protocol::tool::Stream;
+use protocol::tool::OutputStream;
 use sandbox::{CageError, CageStep, Program};
 use std::ffi::OsString;
 use std::time::Duration;
@@ -130,11 +130,11 @@ pub(crate) fn filter(
 struct NoLiveOutput;
 
 impl LiveSink for NoLiveOutput {
-    fn offer(&mut self, _: Stream, _: String) -> LiveOffer {
+    fn offer(&mut self, _: OutputStream, _: String) -> LiveOffer {
         LiveOffer::Taken
     }
 
-    fn last(&mut self, _: Stream, _: String) {}
+    fn last(&mut self, _: OutputStream, _: String) {}
 }
 
 /// The shell for scripts: the command's `SHELL`, which the supervisor has found startable in the cage.

@@ -15,7 +15,7 @@ use crate::text::control::visible;
 use crate::tool_answer::{BodyFrom, ToolAnswer};
 use crate::tool_context::ToolContext;
 use nix::sys::signal::Signal;
-use protocol::call::{Effect, Outcome, Remedy, Tampered};
+use protocol::call::{FileEffect, Outcome, TamperRemedy, TamperedFile};
 use protocol::confinement::Refusal;
 use sandbox::{CommandExit, LimitExceeded, LimitKind};
 use std::time::Duration;
@@ -61,8 +61,10 @@ pub(super) fn answer(
     footer.extend(ending.tampered.iter().map(|name| {
         let said = name.to_string();
         match name.remedy {
-            Remedy::Granted => format!("[git-admin: {}]", visible(&said)),
-            Remedy::Restored { .. } | Remedy::Quarantined { .. } | Remedy::Left { .. } => {
+            TamperRemedy::Granted => format!("[git-admin: {}]", visible(&said)),
+            TamperRemedy::Restored { .. }
+            | TamperRemedy::Quarantined { .. }
+            | TamperRemedy::Left { .. } => {
                 format!("[protected file: {}]", visible(&said))
             }
         }
@@ -107,7 +109,7 @@ pub(super) fn answer(
         footer,
         summary,
         how_to_get_more: "redirect the output to a file and read that in parts",
-        effects: vec![Effect::Ran(command)],
+        effects: vec![FileEffect::Ran(command)],
         outcome,
         code,
     }
@@ -186,9 +188,9 @@ pub(super) fn verdict(
 /// is no success.
 pub(super) fn untampered(
     (outcome, code, exit): (Outcome, Option<FailureCode>, String),
-    tampered: &[Tampered],
+    tampered: &[TamperedFile],
 ) -> (Outcome, Option<FailureCode>, String) {
-    let left = tampered.iter().find(|name| matches!(name.remedy, Remedy::Left { .. }));
+    let left = tampered.iter().find(|name| matches!(name.remedy, TamperRemedy::Left { .. }));
     match (left, outcome) {
         (Some(left), Outcome::Exited { code: 0 }) => {
             let what = "a protected file could not be restored".to_owned();

@@ -17,8 +17,8 @@ use crate::files::target_path::TargetPath;
 use crate::text::diff;
 use crate::tool_answer::{ToolAnswer, failed};
 use crate::tool_context::{ReportExtras, ToolContext};
-use protocol::call::{Effect, Probe, ProbedPath, ProcessUsage, Report};
-use protocol::store::{KeptFile, Was};
+use protocol::call::{FileEffect, ProbeReport, ProbedPath, ProcessUsage, RunReport};
+use protocol::store::{FileBackup, PriorContent};
 use protocol::tool::JudgedPath;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -29,7 +29,7 @@ const DIFFS: usize = 256 << 10;
 
 /// The real paths of the files, their current content, and the changes to make.
 #[must_use]
-pub fn probe_restore(files: &[KeptFile], scope: &CallScope, cancel: &Cancel) -> Probe {
+pub fn probe_restore(files: &[FileBackup], scope: &CallScope, cancel: &Cancel) -> ProbeReport {
     let ctx = context(scope, &[], cancel);
     let paths = files.iter().filter(|file| is_kept(file)).map(|file| {
         let real = trace_path(scope, &file.path).real;
@@ -42,25 +42,25 @@ pub fn probe_restore(files: &[KeptFile], scope: &CallScope, cancel: &Cancel) -> 
         Ok(steps) => left_out(files, &ctx) + &diffs(&steps, &ctx),
         Err(failure) => format!("# This call would change nothing: {failure}\n"),
     };
-    Probe { paths, diff }
+    ProbeReport { paths, diff }
 }
 
 /// Puts them back.
 #[must_use]
 pub fn restore(
-    files: &[KeptFile],
+    files: &[FileBackup],
     judged: &[JudgedPath],
     max_result_chars: u32,
     scope: &CallScope,
     cancel: &Cancel,
-) -> Report {
+) -> RunReport {
     let ctx = context(scope, judged, cancel);
     let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
     let (result, full, effects) = match put_back(files, &ctx) {
         Ok(answer) => answer.into_result(max),
         Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
     };
-    Report {
+    RunReport {
         result,
         full,
         effects,
@@ -91,7 +91,7 @@ fn context<'a>(
     }
 }
 
-fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+fn put_back(files: &[FileBackup], ctx: &ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
     let steps = plan(files, ctx)?;
     for step in &steps {
         let then = ctx.judged.iter().find(|judged| judged.real == step.file.path);
@@ -132,17 +132,17 @@ fn put_back(files: &[KeptFile], ctx: &ToolContext<'_>) -> Result<ToolAnswer, Too
     Ok(ToolAnswer::done(text, summary, effects))
 }
 
-fn is_kept(file: &KeptFile) -> bool {
-    !matches!(file.before, Was::NotKept(_))
+fn is_kept(file: &FileBackup) -> bool {
+    !matches!(file.before, PriorContent::NotKept(_))
 }
 
 /// The files that cannot be restored; listed first.
-fn left_out(files: &[KeptFile], ctx: &ToolContext<'_>) -> String {
+fn left_out(files: &[FileBackup], ctx: &ToolContext<'_>) -> String {
     let lines = files.iter().filter_map(|file| match &file.before {
-        Was::NotKept(why) => {
+        PriorContent::NotKept(why) => {
             Some(format!("[not restored: {}: {why}]\n", ctx.shown(Path::new(&file.path))))
         }
-        Was::Absent | Was::File { .. } | Was::Link(_) => None,
+        PriorContent::Absent | PriorContent::File { .. } | PriorContent::Link(_) => None,
     });
     lines.collect()
 }
@@ -162,7 +162,7 @@ fn diffs(steps: &[RestoreStep<'_>], ctx: &ToolContext<'_>) -> String {
 
 /// One path on its way back.
 struct RestoreStep<'a> {
-    file: &'a KeptFile,
+    file: &'a FileBackup,
     target: TargetPath,
     /// The file there now.
     found: Option<OriginalFile>,
@@ -172,7 +172,7 @@ struct RestoreStep<'a> {
 
 /// Checks all files before any change.
 fn plan<'a>(
-    files: &'a [KeptFile],
+    files: &'a [FileBackup],
     ctx: &ToolContext<'_>,
 ) -> Result<Vec<RestoreStep<'a>>, ToolFailure> {
     // The caller compares the judged digests; here only the real paths matter.
@@ -246,7 +246,7 @@ fn now(path: &Path) -> Result<Option<String>, ToolFailure> {
 
 fn remove_link(path: &Path) -> Option<String> {
     let leads_to = std::fs::read_link(path).ok()?;
-    Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy()))
+    Some(format!("{}{}", FileBackup::LINK, leads_to.to_string_lossy()))
 }
 
 impl RestoreStep<'_> {
@@ -257,22 +257,22 @@ impl RestoreStep<'_> {
             std::fs::remove_file(&self.target.real).map_err(failed)?;
         }
         match &self.file.before {
-            Was::File { bytes, mode } => {
+            PriorContent::File { bytes, mode } => {
                 replace(&self.target, self.found.as_ref(), bytes)?;
                 let mode = std::fs::Permissions::from_mode(mode & 0o777);
                 std::fs::set_permissions(&self.target.real, mode).map_err(failed)
             }
-            Was::Absent => match &self.found {
+            PriorContent::Absent => match &self.found {
                 Some(found) => remove::remove_file(&self.target, found),
                 None => Ok(()),
             },
-            Was::Link(leads_to) => {
+            PriorContent::Link(leads_to) => {
                 if let Some(found) = &self.found {
                     remove::remove_file(&self.target, found)?;
                 }
                 symlink(leads_to.to_path(), &self.target.real).map_err(failed)
             }
-            Was::NotKept(_) => Ok(()),
+            PriorContent::NotKept(_) => Ok(()),
         }
     }
 
@@ -310,20 +310,20 @@ impl RestoreStep<'_> {
 
     fn did(&self) -> &'static str {
         match (&self.file.before, self.target.exists) {
-            (Was::Absent, _) => "removed",
-            (Was::NotKept(_), _) => "left",
-            (Was::File { .. } | Was::Link(_), true) => "put back",
-            (Was::File { .. } | Was::Link(_), false) => "brought back",
+            (PriorContent::Absent, _) => "removed",
+            (PriorContent::NotKept(_), _) => "left",
+            (PriorContent::File { .. } | PriorContent::Link(_), true) => "put back",
+            (PriorContent::File { .. } | PriorContent::Link(_), false) => "brought back",
         }
     }
 
-    fn effect(&self) -> Effect {
+    fn effect(&self) -> FileEffect {
         let path = self.target.recorded();
         match (&self.file.before, self.target.exists) {
-            (Was::Absent, _) => Effect::Deleted(path),
-            (Was::NotKept(_), _) => Effect::Read(path),
-            (Was::File { .. } | Was::Link(_), true) => Effect::Written(path),
-            (Was::File { .. } | Was::Link(_), false) => Effect::Created(path),
+            (PriorContent::Absent, _) => FileEffect::Deleted(path),
+            (PriorContent::NotKept(_), _) => FileEffect::Read(path),
+            (PriorContent::File { .. } | PriorContent::Link(_), true) => FileEffect::Written(path),
+            (PriorContent::File { .. } | PriorContent::Link(_), false) => FileEffect::Created(path),
         }
     }
 
@@ -336,12 +336,12 @@ impl RestoreStep<'_> {
             None => Some(String::new()),
         };
         let new = match &self.file.before {
-            Was::File { bytes, .. } => text(Some(bytes)),
-            Was::Absent => Some(String::new()),
-            Was::Link(leads_to) => {
+            PriorContent::File { bytes, .. } => text(Some(bytes)),
+            PriorContent::Absent => Some(String::new()),
+            PriorContent::Link(leads_to) => {
                 return format!("[{shown} becomes a link to {:?} again]\n", leads_to.to_path());
             }
-            Was::NotKept(_) => return String::new(),
+            PriorContent::NotKept(_) => return String::new(),
         };
         match (old, new) {
             (Some(old), Some(new)) => diff::unified(&shown, &old, &new),

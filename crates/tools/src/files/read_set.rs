@@ -4,7 +4,7 @@
 //! Opening a file (`safe_open`) and walking a directory (`walk`) record what they read; tools do not
 //! have to. Clones share one set.
 
-use protocol::call::{Evidence, Part, Stamp};
+use protocol::call::{ReadEvidence, ReadPart, ReadStamp};
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -23,7 +23,7 @@ pub(crate) struct ReadSet(Option<Arc<Mutex<RecordedFiles>>>);
 #[derive(Debug)]
 struct RecordedFiles {
     began: SystemTime,
-    parts: Vec<Part>,
+    parts: Vec<ReadPart>,
     known: HashSet<String>,
     /// The set is not complete: there is no evidence.
     is_incomplete: bool,
@@ -71,7 +71,7 @@ impl ReadSet {
     /// The same with metadata that was taken before the read.
     pub fn record_as(&self, path: &Path, meta: &Metadata) {
         let nanoseconds = |seconds: i64, rest| seconds.saturating_mul(1_000_000_000) + rest;
-        let stamp = Stamp {
+        let stamp = ReadStamp {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.size(),
@@ -89,25 +89,25 @@ impl ReadSet {
     }
 
     /// The complete read set, or `None`.
-    pub fn evidence(&self) -> Option<Evidence> {
+    pub fn evidence(&self) -> Option<ReadEvidence> {
         let files = self.files()?;
         let began = files.began.duration_since(UNIX_EPOCH).ok()?.as_nanos();
         let began = i64::try_from(began).ok()?;
         (!files.is_incomplete && !files.parts.is_empty())
-            .then(|| Evidence { began, parts: files.parts.clone() })
+            .then(|| ReadEvidence { began, parts: files.parts.clone() })
     }
 
     fn files(&self) -> Option<MutexGuard<'_, RecordedFiles>> {
         Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, path: &Path, was: Option<Stamp>) {
+    fn add(&self, path: &Path, was: Option<ReadStamp>) {
         let Some(mut files) = self.files() else { return };
         match path.to_str() {
             Some(path) if files.parts.len() < PARTS || files.known.contains(path) => {
                 // The first state counts: it was taken before every read.
                 if !files.is_incomplete && files.known.insert(path.to_owned()) {
-                    files.parts.push(Part { path: path.to_owned(), was });
+                    files.parts.push(ReadPart { path: path.to_owned(), was });
                 }
             }
             Some(_) | None => files.forget(),

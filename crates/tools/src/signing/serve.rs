@@ -5,7 +5,7 @@ use super::fields::{receive, send};
 use super::filter::{self, AgentRequest, RequestRefusal};
 use super::key::fingerprint;
 use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt::PeerCredentials};
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::tool::SigningKey;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -87,23 +87,24 @@ impl Signer {
 
     /// The signatures so far, by key.
     #[must_use]
-    pub fn signed(&self) -> Vec<Effect> {
+    pub fn signed(&self) -> Vec<FileEffect> {
         let tally = self.office.tally();
         let each = self.office.keys.iter().zip(&tally.signed).filter(|(_, count)| **count > 0);
-        each.map(|(key, count)| Effect::Signed { key: fingerprint(key), count: *count }).collect()
+        each.map(|(key, count)| FileEffect::Signed { key: fingerprint(key), count: *count })
+            .collect()
     }
 
     /// The lines of the result: signatures and refused requests, with their counts.
     pub(crate) fn lines(&self) -> Vec<String> {
         let signed = self.signed().into_iter().filter_map(|effect| match effect {
-            Effect::Signed { key, count } => {
+            FileEffect::Signed { key, count } => {
                 Some(format!("[git-sign: signed {} with the key {key}]", times(count)))
             }
-            Effect::Read(_)
-            | Effect::Written(_)
-            | Effect::Created(_)
-            | Effect::Deleted(_)
-            | Effect::Ran(_) => None,
+            FileEffect::Read(_)
+            | FileEffect::Written(_)
+            | FileEffect::Created(_)
+            | FileEffect::Deleted(_)
+            | FileEffect::Ran(_) => None,
         });
         let tally = self.office.tally();
         let refused = tally.refused.iter();
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(asks(&command, &request(b"git")), [5], "the agent refused");
         assert_eq!(asks(&command, &request(b"git")), [5], "it said something else");
         assert_eq!(answers.join().unwrap(), vec![request(b"git"); 3], "what the agent saw");
-        let signed = Effect::Signed { key: fingerprint(&key()), count: 1 };
+        let signed = FileEffect::Signed { key: fingerprint(&key()), count: 1 };
         assert_eq!(signer.signed(), [signed]);
         let lines = signer.lines().join("\n");
         for words in ["signed once", "not a git commit or tag", "type 19", "did not sign"] {

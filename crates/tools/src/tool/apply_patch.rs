@@ -13,7 +13,7 @@ use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -139,12 +139,12 @@ impl Tool for ApplyPatchTool {
     }
 }
 
-fn did(change: &FileChange) -> (&'static str, Option<Effect>) {
+fn did(change: &FileChange) -> (&'static str, Option<FileEffect>) {
     let path = || change.target.recorded();
     match (&change.before, &change.after) {
-        (None, Some(_)) => ("created", Some(Effect::Created(path()))),
-        (Some(_), Some(_)) => ("edited", Some(Effect::Written(path()))),
-        (Some(_), None) => ("deleted", Some(Effect::Deleted(path()))),
+        (None, Some(_)) => ("created", Some(FileEffect::Created(path()))),
+        (Some(_), Some(_)) => ("edited", Some(FileEffect::Written(path()))),
+        (Some(_), None) => ("deleted", Some(FileEffect::Deleted(path()))),
         (None, None) => ("left", None),
     }
 }

@@ -76,7 +76,7 @@ fn judgeable<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<WantedHost>, D::E
 struct WantedHost(HostRule);
 
 impl TryFrom<String> for WantedHost {
-    type Error = protocol::hosts::NoHostRule;
+    type Error = protocol::hosts::HostRuleError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse().map(Self)

@@ -16,7 +16,7 @@ use crate::spec::{Alias, ProbeMode, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -94,7 +94,7 @@ struct DeletePlan {
     removals: Vec<RemovalTarget>,
     shown: Vec<String>,
     kept: DeletedText,
-    effects: Vec<Effect>,
+    effects: Vec<FileEffect>,
 }
 
 impl DeletePlan {
@@ -161,7 +161,7 @@ impl DeletePlan {
             self.kept.note(&format!("[the symbolic link {shown} is removed; its target stays]\n"));
             RemovalKind::Link
         };
-        self.effects.push(Effect::Deleted(real.to_string_lossy().into_owned()));
+        self.effects.push(FileEffect::Deleted(real.to_string_lossy().into_owned()));
         self.removals.push(RemovalTarget { named: named.to_owned(), parent, name, what });
         self.shown.push(shown);
         Ok(real)

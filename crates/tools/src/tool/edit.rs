@@ -12,7 +12,7 @@ use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -93,7 +93,7 @@ impl Tool for EditTool {
             format!("{places} places")
         };
         let body = format!("edited {shown}: {count}\n{diff}");
-        let effects = vec![Effect::Written(change.target.recorded())];
+        let effects = vec![FileEffect::Written(change.target.recorded())];
         Ok(ToolAnswer::done(body, format!("edited {shown}: {count}"), effects))
     }
 }

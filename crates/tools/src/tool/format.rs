@@ -15,7 +15,7 @@ use crate::text::diff;
 use crate::text::shell_words::shell_words;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::{Effect, Outcome};
+use protocol::call::{FileEffect, Outcome};
 use protocol::confinement::{Network, Profile};
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ impl Tool for FormatTool {
         replace(&target, Some(&found), &new)?;
         ctx.record_version(&target, precondition::digest(&new));
         let (body, summary) = told(&command, &shown, (old, &new));
-        let effects = [vec![Effect::Written(real)], answer.effects].concat();
+        let effects = [vec![FileEffect::Written(real)], answer.effects].concat();
         Ok(ToolAnswer::done(body, summary, effects))
     }
 }

@@ -14,7 +14,7 @@ use crate::search::walk::{DirWalk, WalkDepth, WalkEntry};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -90,7 +90,7 @@ impl Tool for GlobTool {
         };
         notes.extend(names.left_out());
         let summary = format!("{total} files match");
-        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
         answer.footer = notes;
         Ok(answer)
     }

@@ -21,7 +21,7 @@ use crate::search::walk::{DirWalk, WalkDepth, WalkEntry};
 use crate::spec::{Alias, Tool};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -192,7 +192,7 @@ fn as_files(
     notes.extend(names.left_out());
     notes.push("[this tool searches the text of files; glob finds files by name]".to_owned());
     let summary = format!("{} files match by name", names.total);
-    let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
+    let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
     answer.footer = notes;
     Ok(answer)
 }
@@ -407,7 +407,7 @@ impl GrepRun {
         let summary = format!("{} matches in {searched} files", found.matches);
         let none = found.matches == 0;
         let body = if none { format!("no match in {searched} files") } else { found.body };
-        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
         answer.footer = notes;
         if found.is_cut {
             answer.footer.push(

@@ -13,7 +13,7 @@ use crate::spec::{Alias, Tool};
 use crate::text::control::visible;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -105,7 +105,7 @@ impl Tool for LsTool {
             body = nothing(&target.real, ctx);
         }
         let summary = format!("{shown}: {total} entries");
-        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
         answer.footer = walk.finish();
         if total > ENTRIES {
             answer.footer.push(format!(

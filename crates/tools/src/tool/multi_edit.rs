@@ -12,7 +12,7 @@ use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -104,7 +104,7 @@ impl Tool for MultiEditTool {
             [only] => format!("line {only}"),
             several => format!("{} places", several.len()),
         };
-        let effects = vec![Effect::Written(draft.target.recorded())];
+        let effects = vec![FileEffect::Written(draft.target.recorded())];
         let summary = format!("edited {shown}: {count}");
         Ok(ToolAnswer::done(format!("{summary}\n{diff}"), summary, effects))
     }

@@ -15,7 +15,7 @@ use crate::text::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use encoding_rs_io::DecodeReaderBytesBuilder;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -283,7 +283,7 @@ impl LineWindow {
     fn answer(self, ctx: &ToolContext<'_>, target: &TargetPath) -> ToolAnswer {
         let shown = ctx.shown(&target.real);
         let lines = (self.last + 1).saturating_sub(self.first);
-        let effects = vec![Effect::Read(target.recorded())];
+        let effects = vec![FileEffect::Read(target.recorded())];
         if self.last == 0 {
             return ToolAnswer::done(
                 "(the file is empty)".to_owned(),

@@ -16,7 +16,7 @@ use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -133,7 +133,7 @@ impl Tool for RewriteTool {
         let count = if places == 1 { "1 place".to_owned() } else { format!("{places} places") };
         let summary = format!("rewrote {shown}: {count}");
         let body = format!("{summary}{}\n{diff}", in_words(&symbols));
-        let effects = vec![Effect::Written(draft.target.recorded())];
+        let effects = vec![FileEffect::Written(draft.target.recorded())];
         let mut answer = ToolAnswer::done(body, summary, effects);
         if left_inside > 0 {
             answer.footer.push(format!(

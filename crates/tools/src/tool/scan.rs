@@ -18,7 +18,7 @@ use crate::text::control::visible;
 use crate::text::lines::cut_line;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -254,7 +254,7 @@ impl ScanResults {
             (0, files) => format!("no match in {files} files"),
             (_, _) => self.body,
         };
-        let mut answer = ToolAnswer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        let mut answer = ToolAnswer::done(body, summary, vec![FileEffect::Read(target.recorded())]);
         answer.footer = self.notes;
         if full {
             let most = self.most;

@@ -11,7 +11,7 @@ use crate::text::control::visible;
 use crate::text::lines::cut_line;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -65,7 +65,7 @@ impl Tool for SummaryTool {
         let kind = outline.as_ref().map_or("text", |outline| outline.language);
         let head = format!("{shown}: {kind}, {lines} lines, {bytes} bytes\n");
         let summary = format!("{shown}: {kind}, {lines} lines");
-        let effects = vec![Effect::Read(target.recorded())];
+        let effects = vec![FileEffect::Read(target.recorded())];
         match outline {
             Some(outline) if !outline.entries.is_empty() => {
                 let mut answer = ToolAnswer::done(head + &listed(&outline), summary, effects);

@@ -13,7 +13,7 @@ use crate::spec::{Alias, Tool};
 use crate::text::diff;
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
@@ -81,8 +81,8 @@ impl Tool for WriteTool {
         let replaced = replace(&target, before.as_ref(), input.content.as_bytes())?;
         ctx.record_version(&target, precondition::digest(input.content.as_bytes()));
         let (did, effect) = match replaced {
-            Replaced::Created => ("created", Effect::Created(target.recorded())),
-            Replaced::Overwritten => ("overwrote", Effect::Written(target.recorded())),
+            Replaced::Created => ("created", FileEffect::Created(target.recorded())),
+            Replaced::Overwritten => ("overwrote", FileEffect::Written(target.recorded())),
         };
         let bytes = input.content.len();
         let body = format!("{did} {shown}: {bytes} bytes\n{diff}");

@@ -1,7 +1,7 @@
 //! `apply_patch`.
 
 use crate::project::{Project, is_root};
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::tool::JudgedPath;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -38,11 +38,11 @@ fn all_kinds_of_work_in_one_patch() {
     assert_eq!(
         report.effects,
         [
-            Effect::Written(path("src/a.py")),
-            Effect::Created(path("new/b.txt")),
-            Effect::Deleted(path("old.txt")),
-            Effect::Deleted(path("name.txt")),
-            Effect::Created(path("moved/name.txt")),
+            FileEffect::Written(path("src/a.py")),
+            FileEffect::Created(path("new/b.txt")),
+            FileEffect::Deleted(path("old.txt")),
+            FileEffect::Deleted(path("name.txt")),
+            FileEffect::Created(path("moved/name.txt")),
         ]
     );
     let text = report.result.text;

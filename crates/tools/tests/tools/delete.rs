@@ -1,7 +1,7 @@
 //! `delete`.
 
 use crate::project::{Project, fifo, is_root};
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::tool::JudgedPath;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -27,7 +27,7 @@ fn files_go_and_their_text_is_kept() {
             "[c: an empty file]\n",
         )
     );
-    let deleted = |name: &str| Effect::Deleted(project.path(name).to_str().unwrap().to_owned());
+    let deleted = |name: &str| FileEffect::Deleted(project.path(name).to_str().unwrap().to_owned());
     assert_eq!(report.effects, ["a", "dir/b", "c"].map(deleted));
     assert_eq!(project.names("."), ["dir"]);
     assert!(project.names("dir").is_empty());

@@ -2,7 +2,7 @@
 
 use crate::project::{Project, fifo};
 use proptest::prelude::*;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -21,7 +21,7 @@ fn one_place() {
     );
     assert_eq!(
         report.effects,
-        [Effect::Written(project.path("a.rs").to_str().unwrap().to_owned())]
+        [FileEffect::Written(project.path("a.rs").to_str().unwrap().to_owned())]
     );
     assert_eq!(project.content("a.rs"), "fn a() {}\nfn c() {}\n");
     assert_eq!(std::fs::metadata(project.path("a.rs")).unwrap().mode() & 0o777, 0o640);

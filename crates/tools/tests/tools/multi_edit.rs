@@ -2,7 +2,7 @@
 
 use crate::project::{Project, fifo};
 use proptest::prelude::*;
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use protocol::tool::JudgedPath;
 use serde_json::{Value, json};
 
@@ -27,7 +27,10 @@ fn edits_are_located_in_the_file_as_it_was() {
         report.result.text,
         "edited a: 3 places\n--- a/a\n+++ b/a\n@@ -1,4 +1,4 @@\n-one\n-two\n-three\n-four\n+1\n+1.5\n+2+3\n+4\n"
     );
-    assert_eq!(report.effects, [Effect::Written(project.path("a").to_str().unwrap().to_owned())]);
+    assert_eq!(
+        report.effects,
+        [FileEffect::Written(project.path("a").to_str().unwrap().to_owned())]
+    );
     assert_eq!(project.content("a"), "1\n1.5\n2+3\n4\n");
     assert_eq!(project.names("."), ["a"]);
 }

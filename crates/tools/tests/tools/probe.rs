@@ -5,7 +5,7 @@ use protocol::call::ProbedPath;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-fn probe(project: &Project, tool: &str, input: &Value) -> protocol::call::Probe {
+fn probe(project: &Project, tool: &str, input: &Value) -> protocol::call::ProbeReport {
     tools::probe(tool, &input.to_string(), &project.place, &project.cancel, project.engine).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! A temporary project to run tools in, and its neighbours that no tool may reach.
 
-use protocol::call::{Outcome, Report};
+use protocol::call::{Outcome, RunReport};
 use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
 use serde_json::Value;
@@ -74,7 +74,7 @@ impl Project {
     }
 
     /// Runs a call; none may take longer than a minute on a busy machine.
-    pub fn run(&self, tool: &str, input: Value) -> Report {
+    pub fn run(&self, tool: &str, input: Value) -> RunReport {
         let input = input.to_string();
         let profile = interpret(tool, &input).map_or(Profile::Query, |call| call.spec.profile);
         let order = ToolRunRequest {

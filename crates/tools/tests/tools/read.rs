@@ -1,7 +1,7 @@
 //! `read`.
 
 use crate::project::{Project, fifo, is_root};
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use serde_json::json;
 use std::io::{Seek, SeekFrom, Write};
 
@@ -11,7 +11,10 @@ fn lines_with_their_numbers() {
     let report = project.run("read", json!({"path": "a.txt"}));
     assert_eq!(report.result.text, "1\tone\n2\t\n3\t\tthree\n");
     assert_eq!(report.result.summary, "a.txt: 3 lines");
-    assert_eq!(report.effects, [Effect::Read(project.path("a.txt").to_str().unwrap().to_owned())]);
+    assert_eq!(
+        report.effects,
+        [FileEffect::Read(project.path("a.txt").to_str().unwrap().to_owned())]
+    );
     assert_eq!(project.ok("read", json!({"path": "a.txt", "raw": true})), "one\n\n\tthree\n");
     assert_eq!(project.ok("read_file", json!({"path": "./a.txt"})), "one\n\n\tthree\n");
 }

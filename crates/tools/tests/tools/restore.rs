@@ -2,35 +2,38 @@
 
 use crate::project::Project;
 use protocol::confinement::FilePath;
-use protocol::store::{KeptFile, Was};
+use protocol::store::{FileBackup, PriorContent};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use tools::restore;
 
 fn digest(project: &Project, path: &Path) -> Option<String> {
     // As the look before a verdict sees it.
-    let file =
-        KeptFile { path: path.to_str().unwrap().to_owned(), before: Was::Absent, after: None };
+    let file = FileBackup {
+        path: path.to_str().unwrap().to_owned(),
+        before: PriorContent::Absent,
+        after: None,
+    };
     let probe = tools::probe_restore(&[file], &project.place, &project.cancel);
     probe.paths.first().unwrap().digest.clone()
 }
 
-fn was(bytes: &[u8]) -> Was {
-    Was::File { bytes: bytes.to_vec(), mode: 0o644 }
+fn was(bytes: &[u8]) -> PriorContent {
+    PriorContent::File { bytes: bytes.to_vec(), mode: 0o644 }
 }
 
-fn kept(project: &Project, name: &str, before: Was) -> KeptFile {
+fn kept(project: &Project, name: &str, before: PriorContent) -> FileBackup {
     let path = project.path(name);
     let after = digest(project, &path);
-    KeptFile { path: path.to_str().unwrap().to_owned(), before, after }
+    FileBackup { path: path.to_str().unwrap().to_owned(), before, after }
 }
 
 /// A step that fails after all others succeeded: the link is too long.
-fn impossible(project: &Project, name: &str) -> KeptFile {
-    kept(project, name, Was::Link(FilePath::from(Path::new(&"n".repeat(5_000)))))
+fn impossible(project: &Project, name: &str) -> FileBackup {
+    kept(project, name, PriorContent::Link(FilePath::from(Path::new(&"n".repeat(5_000)))))
 }
 
-fn put_back(project: &Project, files: &[KeptFile]) -> Result<String, String> {
+fn put_back(project: &Project, files: &[FileBackup]) -> Result<String, String> {
     let report = restore(files, &[], 30_000, &project.place, &project.cancel);
     match report.result.is_error {
         false => Ok(report.result.text),
@@ -66,7 +69,7 @@ fn the_file_that_fails_is_as_before_too() {
     let failed = put_back(&project, &[impossible(&project, "a")]).unwrap_err();
     assert!(failed.contains("nothing was changed"), "{failed}");
     assert_eq!(std::fs::read_to_string(project.path("a")).unwrap(), "after");
-    put_back(&project, &[kept(&project, "a", Was::Link("b".into()))]).unwrap();
+    put_back(&project, &[kept(&project, "a", PriorContent::Link("b".into()))]).unwrap();
     assert_eq!(std::fs::read_link(project.path("a")).unwrap(), Path::new("b"));
 }
 

@@ -1,7 +1,7 @@
 //! `write`.
 
 use crate::project::{Project, fifo, is_root};
-use protocol::call::Effect;
+use protocol::call::FileEffect;
 use serde_json::json;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -20,7 +20,7 @@ fn makes_a_file_and_its_directories() {
     assert_eq!(project.content("a/b/c.txt"), "one\ntwo\n");
     assert_eq!(
         report.effects,
-        [Effect::Created(project.path("a/b/c.txt").to_str().unwrap().to_owned())]
+        [FileEffect::Created(project.path("a/b/c.txt").to_str().unwrap().to_owned())]
     );
     assert_eq!(project.names("a/b"), ["c.txt"], "nothing is left beside it");
     project.put("by-the-system", b"");
@@ -40,7 +40,7 @@ fn overwrites_in_one_step_and_keeps_the_mode() {
     );
     assert_eq!(
         report.effects,
-        [Effect::Written(project.path("run.sh").to_str().unwrap().to_owned())]
+        [FileEffect::Written(project.path("run.sh").to_str().unwrap().to_owned())]
     );
     assert_eq!(mode(&project, "run.sh"), 0o751);
     assert_eq!(

@@ -15,8 +15,8 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use protocol::confinement::Passage;
-use protocol::tool::{Account, Identity, SignIn};
+use protocol::confinement::ConnectionOutcome;
+use protocol::tool::{SignIn, SignInAccount, TlsIdentity};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ServerConfig};
@@ -55,7 +55,7 @@ impl Credentials {
         let failed = |error: rustls::Error| format!("no TLS: {error}");
         let (acceptor, connector) =
             (acceptor(identity).map_err(failed)?, connector().map_err(failed));
-        let read = |(account, key): (Account, OwnedFd)| HostCredential::read(account, key);
+        let read = |(account, key): (SignInAccount, OwnedFd)| HostCredential::read(account, key);
         Ok(Self { all: accounts.into_iter().zip(keys).map(read).collect(), acceptor, connector })
     }
 
@@ -65,7 +65,7 @@ impl Credentials {
     }
 }
 
-fn acceptor(Identity { certificate, key }: Identity) -> Result<TlsAcceptor, rustls::Error> {
+fn acceptor(TlsIdentity { certificate, key }: TlsIdentity) -> Result<TlsAcceptor, rustls::Error> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
     let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
@@ -138,7 +138,7 @@ impl Tunnel {
         {
             Ok(TunnelStart::Allowed(begun)) => begun,
             Ok(TunnelStart::Refused(why)) => {
-                self.proxy.record(place, Passage::Refused { why });
+                self.proxy.record(place, ConnectionOutcome::Refused { why });
                 return;
             }
             Err(_) => return,
@@ -156,7 +156,7 @@ impl Tunnel {
                     "the TLS handshake between the command and the proxy, which signs in to this \
                      host, failed: {error}"
                 );
-                self.proxy.record(place, Passage::Failed { why });
+                self.proxy.record(place, ConnectionOutcome::Failed { why });
                 return;
             }
             Err(_) => return,
@@ -188,7 +188,8 @@ impl Tunnel {
             };
             // Recorded before it is sent: the server gets the key even if no answer comes.
             if signed == SignedIn::Yes {
-                self.proxy.record(place, Passage::SignedIn { address: address.to_string() });
+                self.proxy
+                    .record(place, ConnectionOutcome::SignedIn { address: address.to_string() });
             }
             match sender.try_send_request(request).await {
                 Ok(mut response) => {
@@ -236,14 +237,15 @@ impl Tunnel {
     async fn dial(&self) -> Result<(Counted, SocketAddr), String> {
         let ProxyTarget { place, name, port } = &self.target;
         let (stream, address) = dial(name, *port).await.map_err(|error| error.to_string())?;
-        let carried = self.proxy.record(place, Passage::Made { address: address.to_string() });
+        let carried =
+            self.proxy.record(place, ConnectionOutcome::Made { address: address.to_string() });
         Ok((Counted { stream, carried }, address))
     }
 
     fn failed(&self, why: String) -> Response<ProxyBody> {
         let place = &self.target.place;
         let answer = text_response(StatusCode::BAD_GATEWAY, &format!("agentd: {place}: {why}\n"));
-        self.proxy.record(place, Passage::Failed { why });
+        self.proxy.record(place, ConnectionOutcome::Failed { why });
         answer
     }
 }

@@ -3,7 +3,7 @@
 use super::record_text;
 use crate::table::table as columns_of;
 use client::one_line;
-use journal::{AuditRecord, AuditedCall, Decided, Ended};
+use journal::{AuditRecord, AuditedCall, DecidedRecord, EndedRecord};
 
 /// Widest gist of a call, in characters.
 const GIST: usize = 48;
@@ -58,7 +58,7 @@ fn row(call: &AuditedCall) -> [String; 7] {
 }
 
 /// The two records of a call.
-pub(super) fn records(call: &AuditedCall) -> (Option<&Decided>, Option<&Ended>) {
+pub(super) fn records(call: &AuditedCall) -> (Option<&DecidedRecord>, Option<&EndedRecord>) {
     let mut decided = None;
     let mut ended = None;
     for entry in &call.entries {

@@ -3,7 +3,8 @@
 use client::mark_hidden;
 use jiff::Timestamp;
 use journal::{
-    Basis, Connection, Decided, Decision, Ended, Outcome, Passage, Refusal, RefusalKind,
+    BasisRecord, ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord, OutcomeRecord,
+    PassageRecord, RefusalKindRecord, RefusalRecord,
 };
 use nix::errno::Errno;
 use serde_json::Value;
@@ -15,29 +16,29 @@ pub(crate) fn time(ms: u64) -> String {
 }
 
 /// The verdict.
-pub(super) fn decision(decision: Decision) -> &'static str {
+pub(super) fn decision(decision: DecisionRecord) -> &'static str {
     match decision {
-        Decision::Allowed => "allowed",
-        Decision::Denied => "denied",
-        Decision::Expired => "expired",
+        DecisionRecord::Allowed => "allowed",
+        DecisionRecord::Denied => "denied",
+        DecisionRecord::Expired => "expired",
     }
 }
 
 /// The rule, mode or user that decided, to follow "allowed" or "denied".
-pub(super) fn basis(basis: &Basis) -> String {
+pub(super) fn basis(basis: &BasisRecord) -> String {
     match basis {
-        Basis::Rule(rule) if rule.line > 0 => {
+        BasisRecord::Rule(rule) if rule.line > 0 => {
             format!("by the rule {} in {}, line {}", rule.text, rule.file, rule.line)
         }
-        Basis::Rule(rule) => format!("by the rule {} ({})", rule.text, rule.file),
-        Basis::Mode { mode } => format!("by the mode {mode}"),
-        Basis::Query => "because the tool only reads".to_owned(),
-        Basis::Person { who } => format!("by a person at {who}"),
-        Basis::NobodyToAsk { why } => {
+        BasisRecord::Rule(rule) => format!("by the rule {} ({})", rule.text, rule.file),
+        BasisRecord::Mode { mode } => format!("by the mode {mode}"),
+        BasisRecord::Query => "because the tool only reads".to_owned(),
+        BasisRecord::Person { who } => format!("by a person at {who}"),
+        BasisRecord::NobodyToAsk { why } => {
             format!("because approval is required, but the session is non-interactive: {why}")
         }
-        Basis::Unjudgeable { why } => format!("because the call cannot be judged: {why}"),
-        Basis::Opaque { mode } => format!(
+        BasisRecord::Unjudgeable { why } => format!("because the call cannot be judged: {why}"),
+        BasisRecord::Opaque { mode } => format!(
             "by the mode {mode}; the command runs a program whose name is known only at run \
              time, so no rule about programs could match it"
         ),
@@ -45,36 +46,36 @@ pub(super) fn basis(basis: &Basis) -> String {
 }
 
 /// The outcome of a call. A call without an approval was interrupted before it started.
-pub(super) fn end(ended: &Ended, decided: Option<&Decided>) -> String {
-    let allowed = decided.is_none_or(|decided| decided.decision == Decision::Allowed);
-    if ended.outcome == Outcome::Interrupted && !allowed {
+pub(super) fn end(ended: &EndedRecord, decided: Option<&DecidedRecord>) -> String {
+    let allowed = decided.is_none_or(|decided| decided.decision == DecisionRecord::Allowed);
+    if ended.outcome == OutcomeRecord::Interrupted && !allowed {
         return "interrupted: never started".to_owned();
     }
     outcome(&ended.outcome)
 }
 
-pub(crate) fn outcome(outcome: &Outcome) -> String {
+pub(crate) fn outcome(outcome: &OutcomeRecord) -> String {
     match outcome {
-        Outcome::Done => "done".to_owned(),
-        Outcome::Failed => "failed".to_owned(),
-        Outcome::Exited { code } => format!("exit code {code}"),
-        Outcome::Signalled { signal } => format!("ended by signal {signal}"),
-        Outcome::TimedOut => "timed out".to_owned(),
-        Outcome::Denied => "denied by you".to_owned(),
-        Outcome::Refused { rule } => format!("refused ({rule})"),
-        Outcome::Confined { what } => format!("stopped by the cage ({what})"),
-        Outcome::OutOfMemory => "out of memory".to_owned(),
-        Outcome::Crashed => "crashed".to_owned(),
-        Outcome::Interrupted => "interrupted: may have run".to_owned(),
-        Outcome::Invalid => "invalid call".to_owned(),
+        OutcomeRecord::Done => "done".to_owned(),
+        OutcomeRecord::Failed => "failed".to_owned(),
+        OutcomeRecord::Exited { code } => format!("exit code {code}"),
+        OutcomeRecord::Signalled { signal } => format!("ended by signal {signal}"),
+        OutcomeRecord::TimedOut => "timed out".to_owned(),
+        OutcomeRecord::Denied => "denied by you".to_owned(),
+        OutcomeRecord::Refused { rule } => format!("refused ({rule})"),
+        OutcomeRecord::Confined { what } => format!("stopped by the cage ({what})"),
+        OutcomeRecord::OutOfMemory => "out of memory".to_owned(),
+        OutcomeRecord::Crashed => "crashed".to_owned(),
+        OutcomeRecord::Interrupted => "interrupted: may have run".to_owned(),
+        OutcomeRecord::Invalid => "invalid call".to_owned(),
     }
 }
 
 /// One refusal, in a line.
-pub(super) fn refusal(refusal: &Refusal) -> String {
+pub(super) fn refusal(refusal: &RefusalRecord) -> String {
     let sure = match refusal.kind {
-        RefusalKind::Refused => "refused",
-        RefusalKind::Predicted => "refused by the kernel (predicted from the same grants)",
+        RefusalKindRecord::Refused => "refused",
+        RefusalKindRecord::Predicted => "refused by the kernel (predicted from the same grants)",
     };
     let times =
         if refusal.count > 1 { format!(", {} times", refusal.count) } else { String::new() };
@@ -88,16 +89,16 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
 }
 
 /// One decision of the proxy, as a line.
-pub(super) fn connection(connection: &Connection) -> String {
-    let Connection { place, decision, detail, count, sent, received } = connection;
+pub(super) fn connection(connection: &ConnectionRecord) -> String {
+    let ConnectionRecord { place, decision, detail, count, sent, received } = connection;
     let times = if *count > 1 { format!(", {count} times") } else { String::new() };
     match decision {
-        Passage::Made => {
+        PassageRecord::Made => {
             format!("{place}: allowed, at {detail}, {sent} bytes sent, {received} received{times}")
         }
-        Passage::Failed => format!("{place}: allowed, and failed: {detail}{times}"),
-        Passage::Refused => format!("{place}: refused: {detail}{times}"),
-        Passage::SignedIn => format!("{place}: the proxy signed in, at {detail}{times}"),
+        PassageRecord::Failed => format!("{place}: allowed, and failed: {detail}{times}"),
+        PassageRecord::Refused => format!("{place}: refused: {detail}{times}"),
+        PassageRecord::SignedIn => format!("{place}: the proxy signed in, at {detail}{times}"),
     }
 }
 

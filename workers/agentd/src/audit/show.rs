@@ -3,7 +3,9 @@
 use super::list::records;
 use super::record_text;
 use client::{mark_hidden, sanitize};
-use journal::{AuditedCall, Decided, Ended, Enforced, Level, Policy, Tier};
+use journal::{
+    AuditedCall, DecidedRecord, EndedRecord, EnforcedRecord, LevelRecord, PolicyRecord, TierRecord,
+};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -69,7 +71,7 @@ impl CallPage {
         }
     }
 
-    fn decided(&mut self, dir: &Path, decided: &Decided) {
+    fn decided(&mut self, dir: &Path, decided: &DecidedRecord) {
         self.line(
             "asked by",
             &format!("turn {}, request {} of the model", decided.turn, decided.round),
@@ -91,7 +93,7 @@ impl CallPage {
         }
     }
 
-    fn ended(&mut self, ended: &Ended, decided: Option<&Decided>) {
+    fn ended(&mut self, ended: &EndedRecord, decided: Option<&DecidedRecord>) {
         match &ended.enforced {
             Some(cage) => self.cage(cage),
             None => self.line("enforced", "nothing: no cage was made, and nothing ran"),
@@ -126,7 +128,7 @@ impl CallPage {
         self.refusals(ended, decided);
     }
 
-    fn cage(&mut self, cage: &Enforced) {
+    fn cage(&mut self, cage: &EnforcedRecord) {
         let namespaces = match cage.namespaces.as_slice() {
             [] if cage.in_process => "no namespaces, because it starts no program".to_owned(),
             [] => "no namespaces of its own".to_owned(),
@@ -153,7 +155,7 @@ impl CallPage {
     }
 
     /// The refusals, and the kinds of refusals that no record can show.
-    fn refusals(&mut self, ended: &Ended, decided: Option<&Decided>) {
+    fn refusals(&mut self, ended: &EndedRecord, decided: Option<&DecidedRecord>) {
         let Some(cage) = &ended.enforced else { return };
         let mut refused: Vec<String> = ended.refusals.iter().map(record_text::refusal).collect();
         if ended.refusals_uncounted > 0 {
@@ -185,7 +187,7 @@ impl CallPage {
 }
 
 /// The connections through the proxy, and the refused ones.
-fn connections(ended: &Ended) -> Vec<String> {
+fn connections(ended: &EndedRecord) -> Vec<String> {
     let mut lines: Vec<String> = ended.connections.iter().map(record_text::connection).collect();
     if ended.connections_uncounted > 0 {
         lines.push(format!("and {} more, not recorded one by one", ended.connections_uncounted));
@@ -194,7 +196,7 @@ fn connections(ended: &Ended) -> Vec<String> {
     lines
 }
 
-fn requested(policy: &Policy) -> String {
+fn requested(policy: &PolicyRecord) -> String {
     let added = match policy.added.as_slice() {
         [] => String::new(),
         added => {
@@ -203,8 +205,8 @@ fn requested(policy: &Policy) -> String {
         }
     };
     let level = match policy.level {
-        Level::Required => "full enforcement required",
-        Level::BestEffort => "losses accepted and recorded",
+        LevelRecord::Required => "full enforcement required",
+        LevelRecord::BestEffort => "losses accepted and recorded",
     };
     let git = if policy.git_settings { ", git's settings writable" } else { "" };
     format!(
@@ -222,19 +224,21 @@ fn requested(policy: &Policy) -> String {
 }
 
 /// Which cage: that of a tool's own process is the same in every tier.
-fn kind(cage: &Enforced) -> String {
+fn kind(cage: &EnforcedRecord) -> String {
     match (cage.tier, cage.in_process) {
-        (Tier::A | Tier::B, true) => {
+        (TierRecord::A | TierRecord::B, true) => {
             "cage of the tool's own process, the same in tiers A and B".to_owned()
         }
-        (Tier::A | Tier::B, false) | (Tier::C, _) => format!("tier {}", tier(cage.tier)),
+        (TierRecord::A | TierRecord::B, false) | (TierRecord::C, _) => {
+            format!("tier {}", tier(cage.tier))
+        }
     }
 }
 
-fn tier(tier: Tier) -> &'static str {
+fn tier(tier: TierRecord) -> &'static str {
     match tier {
-        Tier::A => "A",
-        Tier::B => "B",
-        Tier::C => "NONE (no sandbox)",
+        TierRecord::A => "A",
+        TierRecord::B => "B",
+        TierRecord::C => "NONE (no sandbox)",
     }
 }

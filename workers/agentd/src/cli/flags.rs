@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use config::ProviderName;
-use protocol::judgement::Mode;
+use protocol::judgement::PermissionMode;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct SessionFlags {
     ///
     /// One of ask, accept-edits, plan, auto and dont-ask.
     #[arg(long, value_parser = mode, value_name = "MODE")]
-    pub(crate) permission_mode: Option<Mode>,
+    pub(crate) permission_mode: Option<PermissionMode>,
     /// Network of commands: off, on, or allow (a list).
     ///
     /// With `allow`, commands reach the hosts of `net.allow` and --allow-host, and no others.
@@ -188,8 +188,8 @@ pub(crate) enum NetFlag {
     Allow,
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
-    Mode::parse(text)
+fn mode(text: &str) -> Result<PermissionMode, String> {
+    PermissionMode::parse(text)
         .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned())
 }
 

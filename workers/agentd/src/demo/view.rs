@@ -3,9 +3,9 @@
 use super::accident::Accidents;
 use client::{Colour, Moment, RunView, Transcript, ViewOutput, one_line, sanitize};
 use protocol::call::{Call, ToolResult};
-use protocol::client::Event;
+use protocol::client::ClientEvent;
 use protocol::confinement::{Enforced, Tier};
-use protocol::content::Block;
+use protocol::content::ContentBlock;
 use protocol::ids::CallId;
 use serde_json::Value;
 
@@ -38,18 +38,20 @@ impl DemoView {
         commands.all(|cage| sandbox::signals_are_confined(cage.tier, cage.landlock_abi))
     }
 
-    fn said(&self, blocks: &[Block]) -> String {
+    fn said(&self, blocks: &[ContentBlock]) -> String {
         let mut text = String::new();
         for block in blocks {
             match block {
-                Block::Text { text: words } => {
+                ContentBlock::Text { text: words } => {
                     text.push_str(&format!(
                         "\n{} {}\n",
                         self.colour.bold("model:"),
                         sanitize(words)
                     ));
                 }
-                Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => {}
+                ContentBlock::Thinking { .. }
+                | ContentBlock::ToolUse { .. }
+                | ContentBlock::ToolResult { .. } => {}
             }
         }
         text
@@ -100,14 +102,16 @@ impl RunView for DemoView {
                     warnings.collect::<String>()
                 )
             }
-            Moment::Happened(Event::Answer { blocks, usage: _ }) => self.said(blocks),
-            Moment::Happened(Event::Proposed { call }) => self.proposed(call),
-            Moment::Happened(Event::Started { call, enforced }) => {
+            Moment::Happened(ClientEvent::Answer { blocks, usage: _ }) => self.said(blocks),
+            Moment::Happened(ClientEvent::Proposed { call }) => self.proposed(call),
+            Moment::Happened(ClientEvent::Started { call, enforced }) => {
                 self.cages.push(enforced.clone());
                 self.accidents.at(call.number).unwrap_or_default()
             }
-            Moment::Happened(Event::Struck { reason }) => format!("  -- {} --\n", sanitize(reason)),
-            Moment::Happened(Event::CallEnded { call, result, refused: _ }) => {
+            Moment::Happened(ClientEvent::Struck { reason }) => {
+                format!("  -- {} --\n", sanitize(reason))
+            }
+            Moment::Happened(ClientEvent::CallEnded { call, result, refused: _ }) => {
                 self.ended(call, result)
             }
             Moment::Happened(_) | Moment::Concluded(_) => String::new(),

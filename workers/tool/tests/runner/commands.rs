@@ -1,9 +1,9 @@
 //! `bash` in its cage: output, exit codes, limits, refusals.
 
 use crate::supervisor::{Project, appears};
-use protocol::call::{Effect, Outcome};
+use protocol::call::{FileEffect, Outcome};
 use protocol::confinement::Profile;
-use protocol::tool::{FromTool, Stream};
+use protocol::tool::{FromTool, OutputStream};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ fn a_program_without_a_shell_is_given_its_words_as_they_are() {
         "<a b><><$(touch made)><*><it's><a\nb><~><x=y>\n--- agentd ---\nexit code: 0"
     );
     let text = "printf '<%s>' 'a b' '' '$(touch made)' '*' 'it'\\''s' 'a\nb' '~' 'x=y'";
-    assert_eq!(report.effects, [Effect::Ran(text.to_owned())]);
+    assert_eq!(report.effects, [FileEffect::Ran(text.to_owned())]);
     assert!(!project.path("made").exists());
     for (argv, outcome, last) in [
         (&["false"][..], Outcome::Exited { code: 1 }, "exit code: 1"),
@@ -110,7 +110,7 @@ fn output_then_errors_then_the_exit_code() {
         assert_eq!(report.result.text, text, "{command}");
         assert_eq!(report.result.is_error, outcome != Outcome::Exited { code: 0 }, "{command}");
         assert_eq!(report.result.outcome, outcome, "{command}");
-        assert_eq!(report.effects, [Effect::Ran(command.to_owned())]);
+        assert_eq!(report.effects, [FileEffect::Ran(command.to_owned())]);
         assert!(report.command_pid.is_some());
     }
     let report = project.run("shell_exec", json!({"command": "pwd; exit 127"}));
@@ -140,9 +140,9 @@ fn what_is_printed_is_shown_live() {
     assert_eq!(
         runner.live,
         [
-            (Stream::Out, "first".to_owned()),
-            (Stream::Err, "err\n".to_owned()),
-            (Stream::Out, "second\n".to_owned()),
+            (OutputStream::Out, "first".to_owned()),
+            (OutputStream::Err, "err\n".to_owned()),
+            (OutputStream::Out, "second\n".to_owned()),
         ]
     );
     assert!(report.result.text.starts_with("firstsecond\n--- stderr ---\nerr\n"));

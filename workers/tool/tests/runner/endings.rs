@@ -76,13 +76,13 @@ fn a_command_without_end_times_out_and_keeps_its_output() {
 
 fn the_calls_own_time_wins_over_the_default() {
     let project = Project::new();
-    let protocol::tool::Errand::Run { tool, input, judged, env, max_result_chars, .. } =
+    let protocol::tool::RunnerJob::Run { tool, input, judged, env, max_result_chars, .. } =
         run("bash", r#"{"command":"sleep 5"}"#)
     else {
         unreachable!("made as a run")
     };
     let mut runner = Runner::caged(&project.confinement(Profile::Command));
-    runner.say(&ToTool::Go(protocol::tool::Errand::Run {
+    runner.say(&ToTool::Go(protocol::tool::RunnerJob::Run {
         tool,
         input,
         judged,

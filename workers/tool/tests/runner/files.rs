@@ -3,7 +3,7 @@
 use crate::supervisor::{Project, Runner, run};
 use protocol::call::Outcome;
 use protocol::confinement::Profile;
-use protocol::tool::{Errand, FromTool, JudgedPath, ToTool};
+use protocol::tool::{FromTool, JudgedPath, RunnerJob, ToTool};
 use serde_json::json;
 
 pub const TESTS: &[crate::Test] = &[
@@ -86,7 +86,7 @@ fn a_query_cage_does_not_let_a_mutation_run() {
         assert!(!project.path("a").exists());
     }
     let mut runner = Runner::caged(&project.confinement(Profile::Command));
-    runner.say(&ToTool::Go(Errand::Probe { tool: "read".to_owned(), input: "{}".to_owned() }));
+    runner.say(&ToTool::Go(RunnerJob::Probe { tool: "read".to_owned(), input: "{}".to_owned() }));
     assert!(matches!(runner.hear(), Some(FromTool::Probed(Err(_)))));
 }
 
@@ -98,7 +98,7 @@ fn a_probe_binds_the_run() {
     assert!(probe.paths[0].in_scope && probe.paths[0].digest.is_some());
     assert!(probe.diff.contains("-old\n+new\n"), "{}", probe.diff);
     std::fs::write(project.path("a"), "old and changed\n").unwrap();
-    let Errand::Run { tool, input, env, timeout_ms, max_result_chars, .. } =
+    let RunnerJob::Run { tool, input, env, timeout_ms, max_result_chars, .. } =
         run("edit", &input.to_string())
     else {
         unreachable!("made as a run")
@@ -109,7 +109,14 @@ fn a_probe_binds_the_run() {
         .map(|path| JudgedPath { real: path.real, digest: path.digest })
         .collect();
     let mut runner = Runner::caged(&project.confinement(Profile::Mutate));
-    runner.say(&ToTool::Go(Errand::Run { tool, input, judged, env, timeout_ms, max_result_chars }));
+    runner.say(&ToTool::Go(RunnerJob::Run {
+        tool,
+        input,
+        judged,
+        env,
+        timeout_ms,
+        max_result_chars,
+    }));
     assert_eq!(runner.done().result.code.as_deref(), Some("stale"));
     assert_eq!(std::fs::read_to_string(project.path("a")).unwrap(), "old and changed\n");
 }

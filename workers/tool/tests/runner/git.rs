@@ -1,9 +1,9 @@
 //! The tools for git, with the real git in a real cage.
 
 use crate::supervisor::{Project, Runner, run};
-use protocol::call::{Effect, Outcome, Report};
+use protocol::call::{FileEffect, Outcome, RunReport};
 use protocol::confinement::Profile;
-use protocol::tool::{Errand, ToTool};
+use protocol::tool::{RunnerJob, ToTool};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -48,7 +48,7 @@ fn by_hand(project: &Project, words: &[&str]) -> String {
 }
 
 fn ok(project: &Project, tool: &str, input: Value) -> String {
-    let Report { result, .. } = project.run(tool, input);
+    let RunReport { result, .. } = project.run(tool, input);
     assert_eq!(result.outcome, Outcome::Exited { code: 0 }, "{tool}: {}", result.text);
     result.text.strip_suffix("exit code: 0").unwrap().replace("--- agentd ---\n", "")
 }
@@ -70,7 +70,7 @@ fn a_fifo_holds_no_look_beyond_its_time() {
     }
     fifo(&project.path("dir/.gitignore"));
     let mut order = run("git_status", "{}");
-    let Errand::Run { timeout_ms, .. } = &mut order else { panic!("made as a run") };
+    let RunnerJob::Run { timeout_ms, .. } = &mut order else { panic!("made as a run") };
     *timeout_ms = 1_500;
     let mut runner = Runner::caged(&project.confinement(Profile::GitLook));
     runner.say(&ToTool::Go(order));
@@ -96,7 +96,7 @@ fn a_change_from_its_status_to_its_commit() {
     let input = json!({"subject": "# Say 'more'", "body": "Because $HOME.\n\nAnd `so`."});
     let report = project.run("git_commit", input);
     assert_eq!(report.result.outcome, Outcome::Exited { code: 0 }, "{}", report.result.text);
-    let Some(Effect::Ran(command)) = report.effects.first() else { panic!("{report:?}") };
+    let Some(FileEffect::Ran(command)) = report.effects.first() else { panic!("{report:?}") };
     assert!(command.starts_with("git commit --no-verify "), "{command}");
     assert_eq!(
         by_hand(&project, &["log", "-1", "--format=%an <%ae>%n%B"]).trim_end(),

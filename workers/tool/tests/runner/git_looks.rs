@@ -3,7 +3,7 @@
 
 use crate::supervisor::{Project, Runner, run};
 use protocol::call::Outcome;
-use protocol::tool::{Errand, ToTool};
+use protocol::tool::{RunnerJob, ToTool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -219,7 +219,7 @@ fn git_of_the_project_is_not_the_git_that_looks() {
         let spec = tools::specs().iter().find(|spec| spec.name == tool).unwrap();
         let mut runner = Runner::caged(&project.confinement(spec.profile));
         let mut errand = run(tool, input);
-        if let Errand::Run { env, .. } = &mut errand {
+        if let RunnerJob::Run { env, .. } = &mut errand {
             for (_, path) in env.iter_mut().filter(|(name, _)| name == "PATH") {
                 *path = format!("{bin}:{path}");
             }
@@ -247,7 +247,7 @@ fn git_says_which_filter_was_not_run() {
         confinement.tool_homes = vec![("AGENTD_SETTINGS".to_owned(), (&home).into())];
         let mut runner = Runner::caged(&confinement);
         let mut errand = run("git_diff", "{}");
-        if let Errand::Run { env, .. } = &mut errand {
+        if let RunnerJob::Run { env, .. } = &mut errand {
             let settings = home.join("settings").display().to_string();
             env.push(("GIT_CONFIG_GLOBAL".to_owned(), settings));
         }

@@ -1,7 +1,7 @@
 //! A runner that saves the protected files, and another that restores them.
 
 use crate::supervisor::{Project, Runner, appears, run};
-use protocol::call::{Remedy, Tampered};
+use protocol::call::{TamperRemedy, TamperedFile};
 use protocol::confinement::Profile;
 use protocol::tool::{FromTool, ToTool};
 use serde_json::json;
@@ -49,7 +49,7 @@ fn what_a_killed_runner_kept_lets_another_put_right() {
     let FromTool::Repaired(Ok(names)) = repair(&project, &file) else { panic!() };
     let [name] = &names[..] else { panic!("{names:?}") };
     assert_eq!(name.path, ".envrc");
-    assert!(matches!(name.remedy, Remedy::Quarantined { .. }), "{name:?}");
+    assert!(matches!(name.remedy, TamperRemedy::Quarantined { .. }), "{name:?}");
     assert!(!project.path(".envrc").exists() && project.path("begun").exists());
     assert_eq!(repair(&project, &file), FromTool::Repaired(Ok(Vec::new())), "once is enough");
 }
@@ -76,11 +76,13 @@ fn whoever_puts_right_writes_no_further_than_the_command() {
     let made = other.path(".envrc");
     write(&made, "evil\n").unwrap();
     let FromTool::Repaired(Ok(names)) = repair(&project, &file) else { panic!() };
-    let [Tampered { remedy: Remedy::Left { .. }, .. }] = &names[..] else { panic!("{names:?}") };
+    let [TamperedFile { remedy: TamperRemedy::Left { .. }, .. }] = &names[..] else {
+        panic!("{names:?}")
+    };
     assert!(made.exists());
     // The same file within its own cage.
     let FromTool::Repaired(Ok(names)) = repair(&other, &file) else { panic!() };
-    let [Tampered { remedy: Remedy::Quarantined { .. }, .. }] = &names[..] else {
+    let [TamperedFile { remedy: TamperRemedy::Quarantined { .. }, .. }] = &names[..] else {
         panic!("{names:?}")
     };
     assert!(!made.exists());

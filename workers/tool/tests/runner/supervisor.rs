@@ -1,13 +1,13 @@
 //! The supervisor's side of one runner, as far as a test needs it.
 
-use ipc::{HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, frames};
+use ipc::{HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, frames};
 use protocol::Link;
-use protocol::call::{Probe, Report};
+use protocol::call::{ProbeReport, RunReport};
 use protocol::confinement::{
     Confinement, Enforced, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use protocol::ids::Generation;
-use protocol::tool::{Errand, FromTool, Keeper, Stream, ToTool, ToolLink};
+use protocol::tool::{FromTool, Keeper, OutputStream, RunnerJob, ToTool, ToolLink};
 use serde_json::Value;
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -72,7 +72,7 @@ impl Project {
     }
 
     /// A call from its beginning to its report, in the cage that its tool needs.
-    pub fn run(&self, tool: &str, input: Value) -> Report {
+    pub fn run(&self, tool: &str, input: Value) -> RunReport {
         let mut runner = self.started(tool, input);
         runner.done()
     }
@@ -87,9 +87,10 @@ impl Project {
         runner
     }
 
-    pub fn probe(&self, tool: &str, input: Value) -> Probe {
+    pub fn probe(&self, tool: &str, input: Value) -> ProbeReport {
         let mut runner = Runner::caged(&self.confinement(Profile::Probe));
-        runner.say(&ToTool::Go(Errand::Probe { tool: tool.to_owned(), input: input.to_string() }));
+        runner
+            .say(&ToTool::Go(RunnerJob::Probe { tool: tool.to_owned(), input: input.to_string() }));
         match runner.hear() {
             Some(FromTool::Probed(Ok(probe))) => probe,
             other => panic!("{other:?}"),
@@ -97,8 +98,8 @@ impl Project {
     }
 }
 
-pub fn run(tool: &str, input: &str) -> Errand {
-    Errand::Run {
+pub fn run(tool: &str, input: &str) -> RunnerJob {
+    RunnerJob::Run {
         tool: tool.to_owned(),
         input: input.to_owned(),
         judged: Vec::new(),
@@ -115,11 +116,11 @@ pub fn run(tool: &str, input: &str) -> Errand {
 pub struct Runner {
     pub child: Child,
     socket: UnixStream,
-    joiner: Joiner,
+    joiner: MessageJoiner,
     /// The process that ends its cage's processes, as the runner reported it.
     pub keeper: Option<Keeper>,
     /// The live output so far.
-    pub live: Vec<(Stream, String)>,
+    pub live: Vec<(OutputStream, String)>,
 }
 
 impl Runner {
@@ -147,7 +148,7 @@ impl Runner {
         let mut hello = [0; HELLO_BYTES];
         (&ours).read_exact(&mut hello).unwrap();
         Hello::from_bytes(&hello).unwrap().check().unwrap();
-        let joiner = Joiner::new(ToolLink::MESSAGE_CAP);
+        let joiner = MessageJoiner::new(ToolLink::MESSAGE_CAP);
         Self { child, socket: ours, joiner, keeper: None, live: Vec::new() }
     }
 
@@ -210,7 +211,7 @@ impl Runner {
     }
 
     /// The report; the process has ended well after it.
-    pub fn done(&mut self) -> Report {
+    pub fn done(&mut self) -> RunReport {
         let report = loop {
             match self.hear() {
                 Some(FromTool::Output { stream, text }) => self.live.push((stream, text)),

@@ -1,6 +1,6 @@
 //! Opens a log again that a failing disk has closed, once the disk takes records.
 
-use super::{Audit, AuditError, Closed, Remedy};
+use super::{Audit, AuditError, ClosedLog, Reopening};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::File;
@@ -19,8 +19,8 @@ impl Audit {
     /// still fails or is full. The log stays closed then.
     pub fn reopen(&mut self) -> Result<(), AuditError> {
         match &self.closed {
-            Some(Closed { remedy: Remedy::Disk, .. }) => {}
-            Some(Closed { remedy: Remedy::Person, .. }) | None => return self.check_open(),
+            Some(ClosedLog { remedy: Reopening::Disk, .. }) => {}
+            Some(ClosedLog { remedy: Reopening::Person, .. }) | None => return self.check_open(),
         }
         let reopened = self.locked(|audit| {
             audit.catch_up()?;
@@ -42,7 +42,7 @@ impl Audit {
         let unconfirmed = self.length.saturating_sub(self.confirmed);
         let mut bytes = vec![0; usize::try_from(unconfirmed).unwrap_or_default()];
         self.file.read_exact_at(&mut bytes, self.confirmed)?;
-        // `self.file` appends wherever it is told to write.
+        // `self.file` always appends.
         File::options().write(true).open(&self.path)?.write_all_at(&bytes, self.confirmed)
     }
 }

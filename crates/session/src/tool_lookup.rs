@@ -1,30 +1,30 @@
 //! Calls as a model wrote them, read as calls of the tools that the session offers.
 
-use crate::answer::Wanted;
-use crate::made_up::NotRun;
-use crate::own;
+use crate::answer::RequestedCall;
+use crate::builtin_tools;
+use crate::synthetic_results::NotRun;
 use protocol::call::ToolResult;
 use protocol::judgement::ToolKind;
 use protocol::session::{OfferedTool, SessionSetup};
 
-/// A call in the words of the table of tools.
+/// A call in the terms of the tool table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadCall {
     /// The tool's real name.
     pub tool: String,
     /// Its arguments, checked; they read as themselves.
     pub input: String,
-    /// What of them was read otherwise than it was written.
+    /// Corrections made while reading its arguments.
     pub note: Option<String>,
     /// The paths that it names.
     pub paths: Vec<String>,
-    /// Those of them at which it leaves nothing.
+    /// Its paths that it removes.
     pub removed: Vec<String>,
 }
 
-/// What is no call.
+/// The error for text that is not a valid call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoCall {
+pub struct CallError {
     /// The tool's real name, where there is such a tool.
     pub tool: Option<String>,
     /// For the model.
@@ -32,11 +32,11 @@ pub struct NoCall {
 }
 
 /// Reads a name and arguments in a project. Pure: the same words are always the same call.
-pub type Reader = fn(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall>;
+pub type Reader = fn(name: &str, input: &str, project: &str) -> Result<ReadCall, CallError>;
 
-/// A call that has no number yet, and whether it may run.
+/// A call without a number yet, and whether it may run.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ReadAttempt {
     /// The tool's real name where it is known.
     pub tool: String,
     pub input: String,
@@ -45,10 +45,10 @@ pub(crate) struct Reading {
     pub order: Result<ToolKind, NotRun>,
 }
 
-/// Reads what a model asked for.
-pub(crate) fn read(wanted: &Wanted, setup: &SessionSetup, reader: Reader) -> Reading {
+/// Reads a call that a model requested.
+pub(crate) fn read(wanted: &RequestedCall, setup: &SessionSetup, reader: Reader) -> ReadAttempt {
     let (name, input) = (wanted.name.as_str(), wanted.input.as_str());
-    // What was cut is read for its tool alone.
+    // A truncated call is only read for its tool.
     let read = reader(name, if wanted.whole { input } else { "{}" }, &setup.project);
     let tool = match &read {
         Ok(call) => Some(call.tool.clone()),
@@ -70,10 +70,10 @@ pub(crate) fn read(wanted: &Wanted, setup: &SessionSetup, reader: Reader) -> Rea
         // It is kept as it came.
         (Ok(_) | Err(_), _) => (wanted.input.clone(), None),
     };
-    Reading { tool: tool.unwrap_or_else(|| wanted.name.clone()), input, note, order }
+    ReadAttempt { tool: tool.unwrap_or_else(|| wanted.name.clone()), input, note, order }
 }
 
 /// A call that the conversation answers itself waits for those before it, which it may be about.
 fn order(tool: &OfferedTool) -> ToolKind {
-    if own::is_own(&tool.spec.name) { ToolKind::Mutation } else { tool.kind }
+    if builtin_tools::is_own(&tool.spec.name) { ToolKind::Mutation } else { tool.kind }
 }

@@ -1,54 +1,57 @@
-//! How far a session had come: what whoever opens a journal has to know before it goes on.
+//! The state of a session at the end of its journal, needed to resume it.
 //!
 //! Every line is checked, and of most no more than the front is read: a session of a gigabyte is
 //! opened as fast as it is read. Texts kept beside the journal are looked for, and read when they
 //! are needed.
 
-use crate::reader::Reader;
+use crate::reader::JournalReader;
 use crate::record::{about_a_call, ends_a_call};
-use crate::{Damage, Deaths, Entry, ReadError, Record, TurnEnd, bulk, line, read};
+use crate::{
+    DeathsRecord, JournalEntry, JournalRecord, LineDamage, ReadError, TurnEndRecord, line, read,
+    spill,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a journal says of its session's present.
+/// The state of a session, from its journal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Past {
+pub struct ResumeState {
     /// The records that still hold, in order; the first is the header. Those of calls that ended,
     /// prompts, answers and the ends of turns are left out, and kinds unknown here.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// How many turns there were.
     pub turns: u32,
-    /// How the last of them stands.
-    pub turn: Turn,
+    /// The state of its last turn.
+    pub turn: LastTurn,
     /// Which round asked for the calls that are open; 0 where none is.
     pub round: u32,
 }
 
 /// How the last turn of a session stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Turn {
+pub enum LastTurn {
     /// It has no end on disk.
     Open,
     /// It has no end on disk, and the session was ended in order there.
     Left,
     /// Deaths of a process ended it.
-    Died(Deaths),
+    Died(DeathsRecord),
     /// It ended otherwise, or there was none.
     #[default]
     Ended,
 }
 
-impl Turn {
+impl LastTurn {
     /// Takes the next record of the journal in.
-    pub(crate) fn take(&mut self, record: &Record) {
-        if let Record::TurnEnded { end } = record {
+    pub(crate) fn take(&mut self, record: &JournalRecord) {
+        if let JournalRecord::TurnEnded { end } = record {
             *self = Self::Ended;
-            if let TurnEnd::ProcessDied(deaths) = end {
+            if let TurnEndRecord::ProcessDied(deaths) = end {
                 *self = Self::Died(deaths.clone());
             }
-        } else if matches!(record, Record::Prompt { .. }) {
+        } else if matches!(record, JournalRecord::Prompt { .. }) {
             *self = Self::Open;
-        } else if matches!(record, Record::Closed) && *self == Self::Open {
+        } else if matches!(record, JournalRecord::Closed) && *self == Self::Open {
             *self = Self::Left;
         } else if *self == Self::Left && is_of_a_turn(record) {
             // It went on.
@@ -56,7 +59,7 @@ impl Turn {
         }
     }
 
-    /// Whether it has no end on disk.
+    /// True if it has no end on disk.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open | Self::Left)
@@ -66,8 +69,8 @@ impl Turn {
     /// more than that the supervisor wrote none after them. A session that was ended in order was cut
     /// short by nothing.
     #[must_use]
-    pub fn cut_short(&self, turns: u32) -> Option<Deaths> {
-        let of_supervisor = |cause: &str| Deaths {
+    pub fn cut_short(&self, turns: u32) -> Option<DeathsRecord> {
+        let of_supervisor = |cause: &str| DeathsRecord {
             process: "agentd-supervisor".to_owned(),
             cause: cause.to_owned(),
             deaths: 1,
@@ -81,30 +84,30 @@ impl Turn {
     }
 }
 
-/// Whether a turn that has no end goes on with this record.
-pub(crate) fn is_of_a_turn(record: &Record) -> bool {
+/// True if an unfinished turn continues with this record.
+pub(crate) fn is_of_a_turn(record: &JournalRecord) -> bool {
     matches!(
         record,
-        Record::Answer { .. }
-            | Record::Proposed { .. }
-            | Record::Start { .. }
-            | Record::Result { .. }
-            | Record::Interrupted { .. }
+        JournalRecord::Answer { .. }
+            | JournalRecord::Proposed { .. }
+            | JournalRecord::Start { .. }
+            | JournalRecord::Result { .. }
+            | JournalRecord::Interrupted { .. }
     )
 }
 
 /// Reads the journal of the session in this directory, without its lock and without changing it.
 ///
 /// # Errors
-/// Where there is none, or it cannot be read to its end.
-pub fn past_of(session_dir: &Path) -> Result<Past, ReadError> {
+/// Fails if there is no journal, or it cannot be read to its end.
+pub fn past_of(session_dir: &Path) -> Result<ResumeState, ReadError> {
     past(&mut read(session_dir)?)
 }
 
 /// Reads the journal to its end.
-pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
-    let mut past = Past { entries: Vec::new(), turns: 0, turn: Turn::Ended, round: 0 };
-    // Lines are kept as they are until it is known whether their call ended.
+pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError> {
+    let mut past = ResumeState { entries: Vec::new(), turns: 0, turn: LastTurn::Ended, round: 0 };
+    // Lines of calls stay unparsed until the end of their call is found.
     let mut calls = OpenLines::default();
     let (mut answer, mut end) = (Vec::new(), Vec::new());
     while reader.next_line()? {
@@ -117,38 +120,39 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
         reader.check_place(front.seq)?;
         let goes_on =
             ["ANSWER", "PROPOSED", "START"].contains(&&*front.kind) || ends_a_call(&front.kind);
-        if past.turn == Turn::Left && goes_on {
-            past.turn = Turn::Open;
+        if past.turn == LastTurn::Left && goes_on {
+            past.turn = LastTurn::Open;
         }
         look_for_texts(reader)?;
         match (&*front.kind, front.call) {
             ("PROMPT", _) => {
                 past.turns += 1;
-                past.turn = Turn::Open;
-                // It was the oldest of those that waited, if any did.
-                let waits = |entry: &Entry| matches!(entry.record, Record::Queued { .. });
+                past.turn = LastTurn::Open;
+                // It was the oldest waiting prompt, if any waited.
+                let waits =
+                    |entry: &JournalEntry| matches!(entry.record, JournalRecord::Queued { .. });
                 if let Some(oldest) = past.entries.iter().position(waits) {
                     past.entries.remove(oldest);
                 }
             }
             ("TURN_ENDED", _) => {
-                past.turn = Turn::Ended;
+                past.turn = LastTurn::Ended;
                 end.clear();
                 end.extend_from_slice(reader.line());
             }
-            ("CLOSED", _) if past.turn == Turn::Open => past.turn = Turn::Left,
+            ("CLOSED", _) if past.turn == LastTurn::Open => past.turn = LastTurn::Left,
             ("CLOSED", _) => {}
             ("ANSWER", _) => {
                 answer.clear();
                 answer.extend_from_slice(reader.line());
             }
             ("TAKEN_BACK", _) => {
-                past.entries.retain(|entry| !matches!(entry.record, Record::Queued { .. }));
+                past.entries.retain(|entry| !matches!(entry.record, JournalRecord::Queued { .. }));
             }
             (kind, Some(call)) if ends_a_call(kind) => calls.end(call),
             (kind, Some(call)) if about_a_call(kind) => calls.keep(call, reader.line()),
-            (kind, None) if about_a_call(kind) => return Err(reader.damaged(Damage::NoRecord)),
-            (kind, _) if !Record::KINDS.contains(&kind) => {}
+            (kind, None) if about_a_call(kind) => return Err(reader.damaged(LineDamage::NoRecord)),
+            (kind, _) if !JournalRecord::KINDS.contains(&kind) => {}
             _ => {
                 past.entries.push(reader.entry()?);
                 continue;
@@ -160,10 +164,10 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
     let open = open?;
     // It is read only where it matters: it may be long.
     let asked = !open.is_empty() && !answer.is_empty();
-    if asked && let Record::Answer { round, .. } = reader.entry_of(&answer)?.record {
+    if asked && let JournalRecord::Answer { round, .. } = reader.entry_of(&answer)?.record {
         past.round = round;
     }
-    if past.turn == Turn::Ended && !end.is_empty() {
+    if past.turn == LastTurn::Ended && !end.is_empty() {
         past.turn.take(&reader.entry_of(&end)?.record);
     }
     past.entries.extend(open);
@@ -201,17 +205,17 @@ impl OpenLines {
     }
 }
 
-/// A text that is gone is found now; one that was changed when it is read.
-fn look_for_texts(reader: &Reader) -> Result<(), ReadError> {
-    if !bulk::may_refer(reader.line()) {
+/// A missing text is detected here; a changed one when it is read.
+fn look_for_texts(reader: &JournalReader) -> Result<(), ReadError> {
+    if !spill::may_refer(reader.line()) {
         return Ok(());
     }
     let line = line::open(reader.line()).map_err(|damage| reader.damaged(damage))?;
-    if !Record::KINDS.contains(&line.kind.as_str()) {
+    if !JournalRecord::KINDS.contains(&line.kind.as_str()) {
         return Ok(());
     }
-    bulk::references(&line.fields)
+    spill::references(&line.fields)
         .into_iter()
         .try_for_each(|(digest, bytes)| reader.blobs.check(digest, bytes))
-        .map_err(|error| reader.damaged(Damage::Blob(error)))
+        .map_err(|error| reader.damaged(LineDamage::Blob(error)))
 }

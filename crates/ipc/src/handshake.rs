@@ -1,5 +1,5 @@
-//! The first bytes of every connection, in a layout that never changes, so that two builds can
-//! tell each other apart before they share a single word.
+//! The first bytes of every connection. Their layout never changes, so that two different builds
+//! recognize each other before they exchange any message.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ impl Hello {
         bytes
     }
 
-    /// From the wire, whatever its build.
+    /// Decodes a handshake of any build.
     ///
     /// # Errors
     /// [`HelloError::Foreign`] for anything else.
@@ -66,7 +66,7 @@ impl Hello {
         Ok(Self { pid, build: build.to_owned() })
     }
 
-    /// Whether the peer may be spoken to.
+    /// True if the peer's build matches this one.
     ///
     /// # Errors
     /// [`HelloError::OtherBuild`], naming both builds.

@@ -1,100 +1,102 @@
-//! The calls that the conversation answers itself, from what it knows: checklists, and a search of
-//! its own words. They are named, budgeted, judged and kept like all others; what they come to
-//! counts once their result is on disk, so that a replayed conversation knows the same. Pure.
+//! Calls that the conversation answers itself, from its own state: checklists, and searching its
+//! messages. They are named, budgeted, judged and recorded like all others. Their effects apply
+//! once their result is durable, so that a replayed conversation has the same state. Pure.
 
-use crate::checklist::{Checklists, Refusal, View};
+use crate::checklist::{ChecklistView, Checklists, Refusal};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::content::Block;
-use protocol::session::Happened;
+use protocol::content::ContentBlock;
+use protocol::session::SessionEvent;
 use serde_json::{Map, Value};
 
 /// Messages that a search gives where it does not say.
 const FOUND: usize = 10;
 /// Most messages of a search.
 const FOUND_MOST: usize = 50;
-/// Characters of a message around what was found.
+/// Characters of context around a match.
 const AROUND: usize = 150;
 
 /// Who said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum Speaker {
     Person,
     Model,
 }
 
-/// What the conversation knows beside its messages.
+/// State of the conversation besides its messages.
 #[derive(Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct BuiltinTools {
     checklists: Checklists,
-    /// Every prompt and every answer's words, also those that are sent to the model no more.
-    said: Vec<(Who, String)>,
+    /// The text of every prompt and answer, including those no longer sent to the model.
+    said: Vec<(Speaker, String)>,
     /// Calls of ours that wait for their result.
     open: Vec<Call>,
 }
 
 /// One of the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tool {
+enum BuiltinTool {
     Create,
     Update,
     Search,
 }
 
-fn tool(name: &str) -> Option<Tool> {
+fn tool(name: &str) -> Option<BuiltinTool> {
     match name {
-        "checklist_create" => Some(Tool::Create),
-        "checklist_update" => Some(Tool::Update),
-        "history_search" => Some(Tool::Search),
+        "checklist_create" => Some(BuiltinTool::Create),
+        "checklist_update" => Some(BuiltinTool::Update),
+        "history_search" => Some(BuiltinTool::Search),
         _ => None,
     }
 }
 
-/// Whether a tool of that name is answered here.
+/// True if the conversation answers calls of this tool.
 pub(crate) fn is_own(name: &str) -> bool {
     tool(name).is_some()
 }
 
-impl Own {
+impl BuiltinTools {
     /// Takes in one thing that happened.
-    pub(crate) fn apply(&mut self, happened: &Happened) {
+    pub(crate) fn apply(&mut self, happened: &SessionEvent) {
         match happened {
-            Happened::Prompt { text } => self.said.push((Who::Person, text.clone())),
-            Happened::Answer { blocks, .. } => {
+            SessionEvent::Prompt { text } => self.said.push((Speaker::Person, text.clone())),
+            SessionEvent::Answer { blocks, .. } => {
                 let words: Vec<&str> = blocks.iter().filter_map(words_of).collect();
                 if !words.is_empty() {
-                    self.said.push((Who::Model, words.join("\n")));
+                    self.said.push((Speaker::Model, words.join("\n")));
                 }
             }
-            Happened::Called { call } if is_own(&call.tool) => self.open.push(call.clone()),
-            Happened::Result { call, result, .. } => {
+            SessionEvent::Called { call } if is_own(&call.tool) => self.open.push(call.clone()),
+            SessionEvent::Result { call, result, .. } => {
                 let Some(at) = self.open.iter().position(|open| open.id == *call) else { return };
                 let call = self.open.remove(at);
                 if !result.is_error {
-                    // What it came to was said before; here it only becomes so.
+                    // The result was computed before; here it takes effect.
                     let _ = change(&mut self.checklists, &call);
                 }
             }
-            Happened::Called { .. } | Happened::TurnEnded { .. } | Happened::Compacted { .. } => {}
+            SessionEvent::Called { .. }
+            | SessionEvent::TurnEnded { .. }
+            | SessionEvent::Compacted { .. } => {}
         }
     }
 
-    /// What a call comes to, if it is one of ours. Nothing is changed yet.
+    /// The result of a call, if it is for one of these tools. Changes no state yet.
     pub(crate) fn answer(&self, call: &Call) -> Option<ToolResult> {
         let found = match tool(&call.tool)? {
-            Tool::Search => self.search(&object(call)),
-            Tool::Create | Tool::Update => {
+            BuiltinTool::Search => self.search(&object(call)),
+            BuiltinTool::Create | BuiltinTool::Update => {
                 change(&mut self.checklists.clone(), call).unwrap_or_else(|| Ok(nothing()))
             }
         };
         Some(result(&call.tool, found))
     }
 
-    /// What a conversation that lost its beginning must not forget: the checklists that are open.
+    /// Open checklists, which a compacted conversation must keep.
     pub(crate) fn open_checklists(&self) -> Option<String> {
         self.checklists.open()
     }
 
-    fn search(&self, input: &Map<String, Value>) -> Result<View, Refusal> {
+    fn search(&self, input: &Map<String, Value>) -> Result<ChecklistView, Refusal> {
         let keyword = input.get("keyword").and_then(Value::as_str).unwrap_or_default().trim();
         if keyword.is_empty() {
             let hint = "Say what to look for.".to_owned();
@@ -109,8 +111,8 @@ impl Own {
             .zip(1..)
             .filter_map(|((who, text), number)| {
                 let who = match who {
-                    Who::Person => "person",
-                    Who::Model => "you",
+                    Speaker::Person => "person",
+                    Speaker::Model => "you",
                 };
                 Some(format!("{number}. {who}: {}\n", around(text, &wanted)?))
             })
@@ -126,28 +128,30 @@ impl Own {
                 &format!("[… {left_out} earlier messages left out; raise limit …]\n"),
             );
         }
-        Ok(View { text, summary: format!("{} messages with {keyword:?}", found.len()) })
+        Ok(ChecklistView { text, summary: format!("{} messages with {keyword:?}", found.len()) })
     }
 }
 
 /// Carries a call on checklists out; `None` for any other.
-fn change(checklists: &mut Checklists, call: &Call) -> Option<Result<View, Refusal>> {
+fn change(checklists: &mut Checklists, call: &Call) -> Option<Result<ChecklistView, Refusal>> {
     match tool(&call.tool)? {
-        Tool::Create => Some(checklists.create(&object(call))),
-        Tool::Update => Some(checklists.update(&object(call))),
-        Tool::Search => None,
+        BuiltinTool::Create => Some(checklists.create(&object(call))),
+        BuiltinTool::Update => Some(checklists.update(&object(call))),
+        BuiltinTool::Search => None,
     }
 }
 
-/// The arguments; what is no object is refused before and has none.
+/// The arguments; calls whose arguments are not an object are refused before, and have none here.
 fn object(call: &Call) -> Map<String, Value> {
     serde_json::from_str(&call.input).unwrap_or_default()
 }
 
-fn words_of(block: &Block) -> Option<&str> {
+fn words_of(block: &ContentBlock) -> Option<&str> {
     match block {
-        Block::Text { text } => Some(text),
-        Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+        ContentBlock::Text { text } => Some(text),
+        ContentBlock::Thinking { .. }
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::ToolResult { .. } => None,
     }
 }
 
@@ -167,13 +171,13 @@ fn around(text: &str, wanted: &str) -> Option<String> {
     Some(format!("{before}{part}{behind}"))
 }
 
-fn nothing() -> View {
-    View { text: String::new(), summary: String::new() }
+fn nothing() -> ChecklistView {
+    ChecklistView { text: String::new(), summary: String::new() }
 }
 
-fn result(tool: &str, found: Result<View, Refusal>) -> ToolResult {
+fn result(tool: &str, found: Result<ChecklistView, Refusal>) -> ToolResult {
     match found {
-        Ok(View { text, summary }) => {
+        Ok(ChecklistView { text, summary }) => {
             ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code: None }
         }
         Err((code, message, hint)) => ToolResult {

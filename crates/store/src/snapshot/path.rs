@@ -1,9 +1,9 @@
 //! One name of a project, reached from the project down by directories only. For `snapshot`.
 //!
-//! A directory may become a link at any time, and then the same path names something else: what is
-//! looked at, copied or compared here is never behind a link.
+//! A directory may become a link at any time, and the same path then names another file. Reads,
+//! copies and comparisons here never follow a link.
 
-use super::tree::Seen;
+use super::tree::TreeEntry;
 use nix::fcntl::{OFlag, open, openat, readlinkat};
 use nix::sys::stat::Mode;
 use std::ffi::{OsStr, OsString};
@@ -14,13 +14,13 @@ use std::path::Path;
 
 /// A name in its directory.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ProjectPath<'a> {
     directory: OwnedFd,
     name: &'a OsStr,
 }
 
-impl<'a> Place<'a> {
-    /// None where the directory is gone, or what leads to it is no directory.
+impl<'a> ProjectPath<'a> {
+    /// None if the directory is gone, or if a part of its path is not a directory.
     pub(super) fn of(project: &Path, path: &'a Path) -> Result<Option<Self>, Error> {
         let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let name = path.file_name().unwrap_or(OsStr::new("."));
@@ -35,12 +35,12 @@ impl<'a> Place<'a> {
         there(reached()).map(|directory| directory.map(|directory| Self { directory, name }))
     }
 
-    /// The name, if its directory is there, and what is at it.
+    /// The name, if its directory exists, and its content.
     pub(super) fn with_what_is_there(
         project: &Path,
         path: &'a Path,
         device: u64,
-    ) -> Result<(Option<Self>, Option<Seen>), Error> {
+    ) -> Result<(Option<Self>, Option<TreeEntry>), Error> {
         let place = Self::of(project, path)?;
         let seen = place.as_ref().map(|place| place.look(device)).transpose()?;
         Ok((place, seen.flatten()))
@@ -51,10 +51,10 @@ impl<'a> Place<'a> {
         Ok(openat(&self.directory, self.name, flags, Mode::empty())?.into())
     }
 
-    /// What is there; none where nothing is.
-    pub(super) fn look(&self, device: u64) -> Result<Option<Seen>, Error> {
+    /// The content; none if nothing exists there.
+    pub(super) fn look(&self, device: u64) -> Result<Option<TreeEntry>, Error> {
         let meta = self.open(OFlag::O_PATH).and_then(|file| file.metadata());
-        there(meta).map(|meta| meta.map(|meta| Seen::of(&meta, device)))
+        there(meta).map(|meta| meta.map(|meta| TreeEntry::of(&meta, device)))
     }
 
     /// Where the link that is there leads.
@@ -70,7 +70,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Only what is certainly away counts as that: what could not be looked at may well be there.
+/// Only a certain absence counts as absent; a name that could not be inspected may exist.
 fn there<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -72,7 +72,7 @@ pub(crate) fn references(fields: &Map<String, Value>) -> Vec<(Digest, Option<u64
     fields.values().flat_map(of).collect()
 }
 
-/// Whether a line may refer to a text, without reading it.
+/// True if a line may refer to a stored text; decided without parsing it.
 pub(crate) fn may_refer(line: &[u8]) -> bool {
     static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""$blob":"#));
     FINDER.find(line).is_some()

@@ -1,12 +1,11 @@
-//! Which sessions there are. Used by whoever lists them.
+//! Lists the directories of sessions.
 
 use crate::{ReadError, header, is_session_name};
 use std::path::Path;
 use std::{fs, io};
 
-/// The names of the sessions in this directory, sorted; none where there is no directory. One whose
-/// making was cut short by a death holds nothing, was never seen, and is left out; one that cannot be
-/// read is not.
+/// The IDs of the sessions in this directory, sorted; none if the directory does not exist. A
+/// session whose creation was cut short is empty and left out; an unreadable one is included.
 ///
 /// # Errors
 /// Where the directory cannot be listed.
@@ -16,8 +15,8 @@ pub fn sessions(sessions: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The names of the sessions' directories, sorted, those included that hold nothing: for who asks
-/// whether something is gone.
+/// The names of all session directories, sorted, including empty ones: for checking that a session
+/// is gone.
 pub(crate) fn directories(sessions: &Path) -> io::Result<Vec<String>> {
     let listing = match fs::read_dir(sessions) {
         Ok(listing) => listing,
@@ -36,11 +35,11 @@ pub(crate) fn directories(sessions: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether its header was written, or what is wrong with it is something else.
+/// True if its header exists, or if its damage is of another kind.
 fn was_begun(session_dir: &Path) -> bool {
     match header(session_dir) {
         Err(ReadError::NoHeader { .. }) => false,
-        // Without a journal it is one that lost it, unless there is nothing at all.
+        // A directory without a journal has lost it, unless it is empty.
         Err(ReadError::Missing { .. }) => {
             fs::read_dir(session_dir).is_ok_and(|mut inside| inside.next().is_some())
         }

@@ -1,5 +1,5 @@
-//! The last cut of a result before a model sees it. Tools cut their own results and say so; this
-//! holds for whatever did not.
+//! The last limit on a result's length before a model receives it. Tools truncate their own results
+//! and report it; this limit catches the others.
 
 /// How far a tool's own mark of its cut may pass the limit without being cut again, in characters.
 const SLACK: usize = 512;

@@ -1,8 +1,8 @@
 //! Results that no tool gave: calls that are no calls, that may not run, or that were cut short.
 
-use crate::budget::{NoCalls, Want};
+use crate::budget::{NoCalls, Shortage};
 use protocol::call::{Outcome, ToolResult};
-use protocol::session::Span;
+use protocol::session::CallSpan;
 
 /// The code of a call that was refused because a bound of the turn or the session is used up.
 const USED_UP: &str = "budget_used_up";
@@ -11,13 +11,13 @@ const CALLS: &str = "budget.calls";
 const SESSION_CALLS: &str = "budget.session_calls";
 const ROUNDS: &str = "budget.rounds";
 
-/// What the call of this result did not run for want of.
-pub(crate) fn for_want_of(result: &ToolResult) -> Option<Want> {
+/// The exhausted budget because of which the call of this result did not run.
+pub(crate) fn for_want_of(result: &ToolResult) -> Option<Shortage> {
     match (&result.outcome, result.code.as_deref()) {
         (Outcome::Refused { rule }, Some(USED_UP)) => match rule.as_str() {
-            SESSION_CALLS => Some(Want::Calls(Span::Session)),
-            CALLS => Some(Want::Calls(Span::Turn)),
-            _ => Some(Want::Rounds),
+            SESSION_CALLS => Some(Shortage::Calls(CallSpan::Session)),
+            CALLS => Some(Shortage::Calls(CallSpan::Turn)),
+            _ => Some(Shortage::Rounds),
         },
         _ => None,
     }
@@ -40,22 +40,22 @@ pub(crate) enum NotRun {
     AnswerNotUsed,
     /// A person stopped the turn before this call began.
     Stopped,
-    /// agentd ended while the call was open, and nobody knows more of it.
+    /// agentd ended while the call was open; nothing more is known of it.
     Lost,
 }
 
 impl NotRun {
-    /// In the words of the conversation; `tool` is the tool that was asked for.
+    /// The text of the result; `tool` is the requested tool.
     pub fn result(&self, tool: &str) -> ToolResult {
         let refused = |rule: &str| Outcome::Refused { rule: rule.to_owned() };
         let (outcome, code, summary) = match self {
             Self::NoCall(result) => return result.clone(),
             Self::NotOffered { .. } => (Outcome::Invalid, "unknown_tool", "unknown tool"),
             Self::Cut { .. } => (Outcome::Invalid, "cut", "cut at the answer's end"),
-            Self::Budget(NoCalls { of: Span::Turn, .. }) => {
+            Self::Budget(NoCalls { of: CallSpan::Turn, .. }) => {
                 (refused(CALLS), USED_UP, "the calls of this turn are used up")
             }
-            Self::Budget(NoCalls { of: Span::Session, .. }) => {
+            Self::Budget(NoCalls { of: CallSpan::Session, .. }) => {
                 (refused(SESSION_CALLS), USED_UP, "the calls of this session are used up")
             }
             Self::Rounds { .. } => {
@@ -70,7 +70,7 @@ impl NotRun {
         ToolResult { summary: summary.to_owned(), ..result }
     }
 
-    /// What happened, and the way on.
+    /// The reason and the next step.
     fn words(&self) -> (String, &'static str) {
         match self {
             Self::NoCall(result) => (result.text.clone(), ""),
@@ -89,8 +89,8 @@ impl NotRun {
                 format!(
                     "the {most} tool calls of this {} are used up; this one did not run",
                     match of {
-                        Span::Turn => "turn",
-                        Span::Session => "session",
+                        CallSpan::Turn => "turn",
+                        CallSpan::Session => "session",
                     }
                 ),
                 "Answer with what you have.",

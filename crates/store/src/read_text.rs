@@ -6,11 +6,11 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Reads at most so many bytes of a regular file; whether there was more is told in the text.
-/// `None` where nothing is there; an error in words where it cannot be used.
+/// Reads up to this many bytes of a regular file; a note in the text reports a truncation. `None`
+/// if nothing is there; an error text if it cannot be used.
 pub(crate) fn read(path: &Path, most: usize) -> Result<Option<String>, String> {
-    // A link may lead to the same words under another name, but not to what is no such text: nobody
-    // was asked whether that may be read.
+    // A link may point to the same kind of text under another name, but not to other files: no
+    // person was asked whether those may be read.
     let real = path.canonicalize();
     if let Ok(real) = &real
         && path.is_symlink()

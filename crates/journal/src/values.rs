@@ -1,15 +1,15 @@
 //! Words that session records and audit records share.
 //!
-//! They say what the wires say, in types of their own: a wire may change with the next build, a
-//! file written by this one must be read by all later ones.
+//! They mirror the wire types, in types of their own: a wire may change with the next build, while
+//! every later build must read the files of this one.
 
 use crate::Digest;
 use serde::{Deserialize, Serialize};
 
-/// Whether a tool looks or changes.
+/// The kind of a tool: query or mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolKind {
+pub enum ToolKindRecord {
     /// Looks: may be run again, so that its start needs no sync.
     Query,
     /// Changes things: runs at most once.
@@ -19,7 +19,7 @@ pub enum ToolKind {
 /// One piece of the model's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block {
+pub enum BlockRecord {
     /// Words.
     Text {
         /// The words.
@@ -41,13 +41,13 @@ pub enum Block {
         /// Arguments as the model sent them.
         input: String,
     },
-    /// What a call came to, where a vendor's answer carries it.
+    /// The result of a call, in vendors' answers that carry it.
     ToolResult {
         /// The id of its `ToolUse`.
         id: String,
         /// For the model.
         text: String,
-        /// Whether the call failed.
+        /// True if the call failed.
         is_error: bool,
     },
 }
@@ -55,7 +55,7 @@ pub enum Block {
 /// Tokens of one answer, each known only where the vendor said it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Usage {
+pub struct UsageRecord {
     /// Read without the cache's help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
@@ -73,8 +73,8 @@ pub struct Usage {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
-pub enum Outcome {
-    /// An in-process tool did what was asked.
+pub enum OutcomeRecord {
+    /// An in-process tool succeeded.
     Done,
     /// An in-process tool could not.
     Failed,
@@ -112,10 +112,10 @@ pub enum Outcome {
     Invalid,
 }
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RuleEffect {
+pub enum RuleEffectRecord {
     /// Never.
     Deny,
     /// Ask a person.
@@ -126,7 +126,7 @@ pub enum RuleEffect {
 
 /// A file as a call last read or wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenFile {
+pub struct FileVersionRecord {
     /// With links resolved.
     pub path: String,
     /// Of all its bytes.
@@ -135,12 +135,12 @@ pub struct SeenFile {
 
 /// One rule and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
-    /// What it says.
-    pub effect: RuleEffect,
+pub struct RuleRecord {
+    /// The effect.
+    pub effect: RuleEffectRecord,
     /// `tool:pattern`, as written.
     pub text: String,
-    /// The file it stands in, or `built-in`, `flag`.
+    /// Path of its file, or `built-in` or `flag`.
     pub file: String,
     /// Counted from 1; 0 where there is no file.
     pub line: u32,
@@ -149,9 +149,9 @@ pub struct Rule {
 /// Why a call was decided as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
-pub enum Basis {
+pub enum BasisRecord {
     /// A rule.
-    Rule(Rule),
+    Rule(RuleRecord),
     /// The session's mode.
     Mode {
         /// Its name in the configuration.
@@ -164,9 +164,9 @@ pub enum Basis {
         /// The name of their terminal.
         who: String,
     },
-    /// A question that nobody could be asked.
+    /// An approval was required, but the session was non-interactive.
     NobodyToAsk {
-        /// What would have asked.
+        /// The rule or mode that asks.
         why: String,
     },
     /// The call itself cannot be judged.
@@ -181,10 +181,10 @@ pub enum Basis {
     },
 }
 
-/// What is known of a call that was cut short.
+/// Progress of a call that was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Progress {
+pub enum CallProgress {
     /// No START is on disk, so it was never let go.
     NeverStarted,
     /// A START is on disk: it may have run, in part or to its end.
@@ -194,7 +194,7 @@ pub enum Progress {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
-pub enum TurnEnd {
+pub enum TurnEndRecord {
     /// With the model's last words.
     Done,
     /// The rounds of one turn were used up.
@@ -207,8 +207,8 @@ pub enum TurnEnd {
         /// How many there were.
         calls: u32,
         /// Whose they were.
-        #[serde(default, skip_serializing_if = "Span::is_turn")]
-        of: Span,
+        #[serde(default, skip_serializing_if = "SpanRecord::is_turn")]
+        of: SpanRecord,
     },
     /// The model declined.
     Declined {
@@ -221,18 +221,18 @@ pub enum TurnEnd {
     Interrupted,
     /// The provider failed for good.
     ProviderFailed {
-        /// What kind.
-        failure: Failure,
+        /// The kind.
+        failure: FailureRecord,
         /// In the server's words.
         message: String,
     },
     /// A process died again and again in it, with no progress in between; or the supervisor did.
-    ProcessDied(Deaths),
+    ProcessDied(DeathsRecord),
 }
 
 /// The deaths of one process that ended a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deaths {
+pub struct DeathsRecord {
     /// The executable's name.
     pub process: String,
     /// How it ended the last time: the signal or the exit code, in words.
@@ -243,10 +243,10 @@ pub struct Deaths {
     pub place: String,
 }
 
-/// What a number of calls is for.
+/// The period that a call budget covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Span {
+pub enum SpanRecord {
     /// One turn; older records say nothing.
     #[default]
     Turn,
@@ -254,7 +254,7 @@ pub enum Span {
     Session,
 }
 
-impl Span {
+impl SpanRecord {
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
     fn is_turn(&self) -> bool {
         *self == Self::Turn
@@ -264,7 +264,7 @@ impl Span {
 /// Kinds of failure of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Failure {
+pub enum FailureRecord {
     /// The key was refused.
     KeyRefused,
     /// No key was given.
@@ -282,14 +282,14 @@ pub enum Failure {
 /// Where the audit log's chain stood: its last record. Kept in the session journal, it proves that
 /// the log once held that record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ChainHead {
     /// The record's number, counted from 1; 0 for an empty log.
     pub seq: u64,
     /// The record's hash.
     pub hash: Digest,
 }
 
-impl Head {
+impl ChainHead {
     /// The head of an empty log.
     pub const EMPTY: Self = Self { seq: 0, hash: Digest::NONE };
 }

@@ -1,22 +1,22 @@
-//! What an undoing had come to whose turn ended with nothing said of it: a model that was not told would
-//! go on by files as they were. Rebuilt from what happened, for `undo` only. Pure.
+//! The result of an undo whose turn ended before it was reported; without the report, the model
+//! would continue with outdated files. Rebuilt from events, for `undo` only. Pure.
 
 use super::may_have_changed;
 use protocol::call::ToolResult;
 
-/// An undoing of which nothing was said yet.
+/// An undo that has not been reported.
 #[derive(Debug, Default)]
-pub(super) struct Unsaid {
-    /// What a call that has no result was to take back.
+pub(super) struct UnreportedUndo {
+    /// Changes whose revert call has no result.
     open: Vec<String>,
     back: Vec<String>,
-    /// What may be back and may not, and why that is not known.
+    /// Changes that may or may not be reverted, with the reason.
     perhaps: Vec<String>,
-    /// What is not back, and why.
+    /// Changes that are not reverted, with the reason.
     not: Vec<String>,
 }
 
-impl Unsaid {
+impl UnreportedUndo {
     /// A call is to take this back.
     pub(super) fn began(&mut self, what: String) {
         self.open.push(what);
@@ -33,12 +33,12 @@ impl Unsaid {
         }
     }
 
-    /// There was nothing to be taken back: of that nothing is said.
+    /// Nothing could be reverted, so there is nothing to report.
     pub(super) fn was_none(&mut self, what: &str) {
         self.open.retain(|open| open != what);
     }
 
-    /// What became of it, for the person and the model.
+    /// The report for the person and the model.
     pub(super) fn words(&self) -> String {
         let mut said = vec!["The undoing was cut short.".to_owned()];
         if !self.back.is_empty() {

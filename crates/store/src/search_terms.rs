@@ -3,8 +3,8 @@
 /// Most terms of a search; a person would not type more.
 const TERMS: usize = 32;
 
-/// What to look for, as FTS5 reads it: any of the words, as beginnings. Nothing of FTS5's own
-/// language gets through, so that no search is a syntax error. `None` where there is no word in it.
+/// The search terms in the syntax of FTS5: any of the words, as prefixes. The query language of
+/// FTS5 itself is escaped, so that no search is a syntax error. `None` if there is no word.
 pub(crate) fn query(text: &str) -> Option<String> {
     let words =
         text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -1,10 +1,13 @@
-//! What a list of sessions shows of one. A short journal is read whole; of a longer one only its
-//! beginning and its last record, and its prompts are counted without reading them, so that a list
-//! costs little more for sessions that went on for months.
+//! The summary of a session for lists. A short journal is read whole; of a longer one only its
+//! beginning and its last record are parsed, and its prompts are counted without parsing them. So
+//! lists stay cheap for sessions of many months.
 
-use crate::past::is_of_a_turn;
 use crate::reader::FILE;
-use crate::{Deaths, Entry, Header, ReadError, Record, Turn, is_held, newest, read};
+use crate::resume_state::is_of_a_turn;
+use crate::{
+    DeathsRecord, JournalEntry, JournalRecord, LastTurn, ReadError, SessionHeader, is_held, newest,
+    read,
+};
 use memchr::memmem;
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,14 +21,14 @@ const HEAD: usize = 64;
 const COUNTED: u64 = 256 << 20;
 /// How a prompt stands on its line. Inside a text its quotes would be escaped.
 const PROMPT: &[u8] = br#","kind":"PROMPT","#;
-/// What is searched at once.
+/// Bytes searched per read.
 const STEP: usize = 256 << 10;
 
 /// A session at a glance.
 #[derive(Debug, Default)]
-pub struct Glance {
+pub struct SessionSummary {
     /// Its first record.
-    pub header: Option<Header>,
+    pub header: Option<SessionHeader>,
     /// When it began, in milliseconds of Unix time; 0 where nothing can be read.
     pub began: u64,
     /// When its last record was written, likewise.
@@ -35,24 +38,24 @@ pub struct Glance {
     /// Its prompts; unknown where the journal is very long.
     pub turns: Option<u32>,
     /// How its last turn stands.
-    pub turn: Turn,
-    /// What keeps it from being read, as far as was looked.
+    pub turn: LastTurn,
+    /// The damage found so far, if any.
     pub trouble: Option<ReadError>,
-    /// Whether a process held it before it was read.
+    /// True if a process held its lock.
     held: bool,
 }
 
-/// Looks at the session in this directory, without its lock and without changing it. One that
-/// cannot be read is told of by what could be.
+/// Summarizes the session in this directory, without its lock and without changing it. An
+/// unreadable session is summarized by its readable part.
 #[must_use]
-pub fn glance(session_dir: &Path) -> Glance {
+pub fn glance(session_dir: &Path) -> SessionSummary {
     // Asked first: a turn that ends while the records are read is found ended, or was held.
-    let mut seen = Glance { held: is_held(session_dir), ..Glance::default() };
+    let mut seen = SessionSummary { held: is_held(session_dir), ..SessionSummary::default() };
     seen.trouble = look(session_dir, &mut seen).err();
     seen
 }
 
-fn look(dir: &Path, seen: &mut Glance) -> Result<(), ReadError> {
+fn look(dir: &Path, seen: &mut SessionSummary) -> Result<(), ReadError> {
     let entries = read(dir)?.without_texts();
     let length = std::fs::metadata(dir.join(FILE)).map_or(0, |found| found.len());
     if length <= WHOLE {
@@ -67,15 +70,18 @@ fn look(dir: &Path, seen: &mut Glance) -> Result<(), ReadError> {
     }
     // The newest record about turns stands near the end, but for a turn that is open.
     let (mut last, mut goes_on) = (None, false);
-    let about_turns = newest(dir, 1, |Entry { seq: _, time, record }| {
+    let about_turns = newest(dir, 1, |JournalEntry { seq: _, time, record }| {
         last.get_or_insert(time);
         goes_on |= is_of_a_turn(&record);
-        matches!(record, Record::Prompt { .. } | Record::TurnEnded { .. } | Record::Closed)
-            .then_some(record)
+        matches!(
+            record,
+            JournalRecord::Prompt { .. } | JournalRecord::TurnEnded { .. } | JournalRecord::Closed
+        )
+        .then_some(record)
     });
     for record in about_turns? {
-        if matches!(record, Record::Closed) {
-            seen.turn = if goes_on { Turn::Open } else { Turn::Left };
+        if matches!(record, JournalRecord::Closed) {
+            seen.turn = if goes_on { LastTurn::Open } else { LastTurn::Left };
         } else {
             seen.turn.take(&record);
         }
@@ -89,7 +95,7 @@ fn look(dir: &Path, seen: &mut Glance) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// How many prompts stand in a journal.
+/// The number of prompts in a journal.
 fn prompts(mut journal: impl Read) -> io::Result<u32> {
     let prompt = memmem::Finder::new(PROMPT);
     let mut bytes = vec![0; STEP];
@@ -101,34 +107,34 @@ fn prompts(mut journal: impl Read) -> io::Result<u32> {
         }
         let length = kept + read;
         count += u32::try_from(prompt.find_iter(&bytes[..length]).count()).unwrap_or(u32::MAX);
-        // One that begins here and ends in what is read next; a whole one does not fit.
+        // A pattern that starts in this piece and ends in the next; a whole one would be longer.
         kept = length.min(PROMPT.len() - 1);
         bytes.copy_within(length - kept..length, 0);
     }
 }
 
-impl Glance {
-    /// How the last turn of the session in this directory was cut short, if it was: one that is open
-    /// only where no process holds the session.
+impl SessionSummary {
+    /// The way in which the session's last turn was cut short, if it was; an open turn counts only
+    /// if no process holds the session.
     #[must_use]
-    pub fn cut_short(&self, session_dir: &Path) -> Option<Deaths> {
+    pub fn cut_short(&self, session_dir: &Path) -> Option<DeathsRecord> {
         match self.turn {
-            Turn::Open if self.held || is_held(session_dir) => None,
+            LastTurn::Open if self.held || is_held(session_dir) => None,
             // Its person had the session ended.
-            Turn::Left => None,
-            Turn::Open | Turn::Died(_) | Turn::Ended => {
+            LastTurn::Left => None,
+            LastTurn::Open | LastTurn::Died(_) | LastTurn::Ended => {
                 self.turn.cut_short(self.turns.unwrap_or_default())
             }
         }
     }
 
-    fn take(&mut self, Entry { seq: _, time, record }: Entry) {
+    fn take(&mut self, JournalEntry { seq: _, time, record }: JournalEntry) {
         self.last = time;
         self.turn.take(&record);
-        if let Record::Session(header) = record {
+        if let JournalRecord::Session(header) = record {
             self.began = time;
             self.header = Some(header);
-        } else if let Record::Prompt { text } = record {
+        } else if let JournalRecord::Prompt { text } = record {
             if self.first_prompt.is_empty() {
                 self.first_prompt = text;
             }

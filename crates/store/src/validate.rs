@@ -1,10 +1,10 @@
-//! Whether what an answer was made from is as it was: the proof without which none is given again.
+//! Validation of cached results: every file behind a result must be proven unchanged.
 //!
-//! A file counts as unchanged while its place, size, time of content and time of change are the same.
-//! The last of them no program can set, but it moves in steps: what was changed within such a step of
-//! being read could be changed again without a trace, and proves nothing.
+//! A file counts as unchanged while its inode, size, modification time and change time are equal.
+//! No program can set the change time, but it advances in steps: a file that was changed within one
+//! step before it was read could change again without a trace, so it proves nothing.
 
-use protocol::call::{Evidence, Part, Stamp};
+use protocol::call::{ReadEvidence, ReadPart, ReadStamp};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -12,9 +12,9 @@ use std::path::Path;
 /// Whole seconds, in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
-/// Filesystems that keep a time of change by this machine's clock, by the numbers of `statfs(2)`: ext,
-/// XFS, Btrfs, tmpfs, F2FS, overlay, ZFS, bcachefs. On others, those of networks above all, somebody
-/// else's clock or cache stands between a change and its trace.
+/// Filesystems that keep change times by this machine's clock, by their numbers in `statfs(2)`:
+/// ext, XFS, Btrfs, tmpfs, F2FS, overlay, ZFS, bcachefs. On others, network filesystems above all,
+/// a remote clock or a cache separates a change from its timestamp.
 const LOCAL: [i64; 8] = [
     0xef53,
     0x5846_5342,
@@ -26,27 +26,27 @@ const LOCAL: [i64; 8] = [
     0xca45_1a4e,
 ];
 
-/// Whether changes of the files in this directory can be told; if so, by which filesystem.
+/// The filesystem of this directory, if changes of its files can be detected.
 pub(crate) fn filesystem(project: &Path) -> Option<u64> {
     let kind = nix::sys::statfs::statfs(project).ok()?.filesystem_type().0;
     LOCAL.contains(&kind).then(|| project.metadata().ok().map(|meta| meta.dev())).flatten()
 }
 
-/// Whether this can prove anything later: nothing of it was changed just before it was read, and all
-/// of it lies on that filesystem.
-pub(crate) fn proves(evidence: &Evidence, device: u64) -> bool {
+/// True if this evidence can prove something later: no part of it was changed just before it was
+/// read, and all of it is on that filesystem.
+pub(crate) fn proves(evidence: &ReadEvidence, device: u64) -> bool {
     evidence.parts.iter().all(|part| match part.was {
         Some(stamp) => stamp.device == device && stamp.is_settled(evidence.began),
         None => true,
     })
 }
 
-/// Whether all of it is as it was.
-pub(crate) fn holds(evidence: &Evidence) -> bool {
+/// True if every part is unchanged.
+pub(crate) fn holds(evidence: &ReadEvidence) -> bool {
     evidence.parts.iter().all(is_as_it_was)
 }
 
-fn is_as_it_was(part: &Part) -> bool {
+fn is_as_it_was(part: &ReadPart) -> bool {
     let now = match Path::new(&part.path).symlink_metadata() {
         Ok(meta) => meta,
         Err(error) => {
@@ -56,7 +56,7 @@ fn is_as_it_was(part: &Part) -> bool {
     };
     let nanoseconds = |seconds: i64, rest| seconds.saturating_mul(SECOND) + rest;
     part.was
-        == Some(Stamp {
+        == Some(ReadStamp {
             device: now.dev(),
             inode: now.ino(),
             size: now.size(),
@@ -69,9 +69,9 @@ fn is_as_it_was(part: &Part) -> bool {
 mod tests {
     use super::*;
 
-    fn evidence(changed: i64, began: i64) -> Evidence {
-        let was = Some(Stamp { device: 1, inode: 2, size: 3, modified: 0, changed });
-        Evidence { began, parts: vec![Part { path: "/p/a".into(), was }] }
+    fn evidence(changed: i64, began: i64) -> ReadEvidence {
+        let was = Some(ReadStamp { device: 1, inode: 2, size: 3, modified: 0, changed });
+        ReadEvidence { began, parts: vec![ReadPart { path: "/p/a".into(), was }] }
     }
 
     #[test]

@@ -1,18 +1,18 @@
-//! The lines before a skill's text: the part of YAML that such files use, two keys of it. Pure.
+//! The front matter of a skill: two keys of the YAML subset that such files use. Pure.
 //!
-//! Own code, since the libraries for YAML read aliases, types and nested things that have no
-//! meaning here, and would be the largest part of this process's reading of strangers' files.
+//! Own code, since YAML libraries read aliases, types and nested values that have no meaning here,
+//! and would be the largest part of this process that parses untrusted files.
 
-/// What stands before the text, and the text.
+/// The front matter and the text after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Front<'a> {
+pub(crate) struct FrontMatter<'a> {
     pub(crate) name: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) body: &'a str,
 }
 
 /// Takes a file apart.
-pub(crate) fn front(text: &str) -> Result<Front<'_>, String> {
+pub(crate) fn front(text: &str) -> Result<FrontMatter<'_>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {
         return Err("it does not begin with a line --- and its name and description".to_owned());
@@ -32,7 +32,11 @@ pub(crate) fn front(text: &str) -> Result<Front<'_>, String> {
         return Err("the lines between --- and --- have no end".to_owned());
     }
     let value = |key: &str| value(&lines, key);
-    Ok(Front { name: value("name"), description: value("description"), body: &rest[length..] })
+    Ok(FrontMatter {
+        name: value("name"),
+        description: value("description"),
+        body: &rest[length..],
+    })
 }
 
 /// The value of a key at the left edge: on its line, quoted or not, or on the lines below that are

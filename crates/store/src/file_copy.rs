@@ -1,9 +1,9 @@
-//! What is at a path: a copy of it before a call, its digest after. For `undo`.
+//! The content at a path: a copy before a call, its digest after. For `undo`.
 //!
-//! What cannot be copied whole, or not known again for certain, is marked as that: what is put back is
-//! all that there was.
+//! Content that cannot be copied whole, or compared with certainty later, is marked as such: undo
+//! restores everything or nothing of it.
 
-use protocol::store::KeptFile;
+use protocol::store::FileBackup;
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -17,14 +17,14 @@ const HASHED: u64 = 64 << 20;
 /// Most files of one call.
 pub(crate) const FILES: usize = 2_000;
 
-/// The kind, and in the place of a digest, of what no copy was kept of.
+/// Kind, and value in place of a digest, of content without a copy.
 pub(crate) const NOT_KEPT: &str = "not kept";
-/// In the place of a digest: what a call left could not be read, or is too large.
+/// Value in place of a digest: the content after the call was unreadable or too large.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// What was found at a path.
+/// The content found at a path.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FileCopy {
     pub path: String,
     pub kind: &'static str,
     pub mode: u32,
@@ -32,11 +32,11 @@ pub(crate) struct Found {
     pub digest: Option<String>,
 }
 
-/// Looks at one path, and at all below it where it is a directory.
-pub(crate) fn look(path: &Path, room: &mut u64, found: &mut Vec<Found>) {
+/// Reads one path, and everything below it if it is a directory.
+pub(crate) fn look(path: &Path, room: &mut u64, found: &mut Vec<FileCopy>) {
     let named = path.to_string_lossy().into_owned();
     let mut add = |kind, mode, bytes, digest| {
-        found.push(Found { path: named.clone(), kind, mode, bytes, digest });
+        found.push(FileCopy { path: named.clone(), kind, mode, bytes, digest });
     };
     let meta = match path.symlink_metadata() {
         // Under another name it could not be put back.
@@ -55,7 +55,7 @@ pub(crate) fn look(path: &Path, room: &mut u64, found: &mut Vec<Found>) {
             Ok(entries) if entries.len() + found.len() <= FILES => {
                 entries.iter().map(std::fs::DirEntry::path).collect()
             }
-            // Half of a directory would come back as if it were all of it.
+            // A part of a directory would be restored as if it were the whole.
             Ok(_) | Err(_) => return found.push(not_kept(named)),
         };
         entries.sort();
@@ -81,9 +81,9 @@ pub(crate) fn look(path: &Path, room: &mut u64, found: &mut Vec<Found>) {
     }
 }
 
-/// No copy is kept of what is there.
-pub(crate) fn not_kept(path: String) -> Found {
-    Found { path, kind: NOT_KEPT, mode: 0, bytes: Vec::new(), digest: Some(NOT_KEPT.to_owned()) }
+/// No copy of the content exists.
+pub(crate) fn not_kept(path: String) -> FileCopy {
+    FileCopy { path, kind: NOT_KEPT, mode: 0, bytes: Vec::new(), digest: Some(NOT_KEPT.to_owned()) }
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
@@ -92,15 +92,15 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     (u64::try_from(bytes.len()).unwrap_or(u64::MAX) <= LARGEST).then_some(bytes)
 }
 
-/// Opens a regular file, none where something else is there. Somebody may put a link or a FIFO in
-/// its place at any moment: neither is followed or waited for.
+/// Opens a regular file; none if something else is there. Another process may put a link or a FIFO
+/// in its place at any moment: the link is not followed, and the FIFO is not waited for.
 pub(crate) fn open(path: &Path) -> std::io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// What is at a path, as the wire has it; [`UNKNOWN`] where that cannot be found out.
+/// The content at a path, in the form of the wire; [`UNKNOWN`] if it cannot be determined.
 pub(crate) fn digest_now(path: &str) -> Option<String> {
     let unknown = Some(UNKNOWN.to_owned());
     let meta = match Path::new(path).symlink_metadata() {
@@ -110,7 +110,7 @@ pub(crate) fn digest_now(path: &str) -> Option<String> {
     };
     if meta.is_symlink() {
         return match std::fs::read_link(path) {
-            Ok(leads_to) => Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy())),
+            Ok(leads_to) => Some(format!("{}{}", FileBackup::LINK, leads_to.to_string_lossy())),
             Err(_) => unknown,
         };
     }
@@ -122,7 +122,7 @@ pub(crate) fn digest_now(path: &str) -> Option<String> {
 
 /// A file's digest; none where it is too large or cannot be read.
 pub(crate) fn digest_of(file: &File) -> Option<String> {
-    // While it is read, nobody else is answered.
+    // The store answers no other request while it reads this.
     if file.metadata().ok()?.len() > HASHED {
         return None;
     }

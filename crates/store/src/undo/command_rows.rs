@@ -1,10 +1,10 @@
 //! How the changes of a command are written beside those of file tools. For `undo` only.
 
-use super::{End, OF_A_CALL, Ran};
+use super::{CommandEnd, OF_A_CALL, RanCommand};
 use crate::database::now;
-use crate::failure::Failure;
-use crate::found::{FILES, NOT_KEPT, UNKNOWN};
-use crate::snapshot::{Before, Changed};
+use crate::failure::StoreError;
+use crate::file_copy::{FILES, NOT_KEPT, UNKNOWN};
+use crate::snapshot::{ChangedFile, ContentBefore};
 use rusqlite::{Transaction, params};
 
 /// The kind of a file whose permissions only were changed.
@@ -12,11 +12,11 @@ pub(super) const MODE: &str = "mode";
 /// Why something is not put back of which a copy is kept.
 pub(super) const LEFT_UNKNOWN: &str = "what is there now is too large, or was not read in time";
 
-/// Whether all of them can be put back by one call.
-pub(super) fn fits(files: &[Changed]) -> bool {
+/// True if one call can restore all of them.
+pub(super) fn fits(files: &[ChangedFile]) -> bool {
     let bytes = files.iter().map(|file| match &file.before {
-        Before::File { bytes, .. } | Before::Mode { bytes, .. } => bytes.len() as u64,
-        Before::Absent | Before::Link { .. } | Before::NotCovered(_) => 0,
+        ContentBefore::File { bytes, .. } | ContentBefore::Mode { bytes, .. } => bytes.len() as u64,
+        ContentBefore::Absent | ContentBefore::Link { .. } | ContentBefore::NotCovered(_) => 0,
     });
     files.len() <= FILES && bytes.sum::<u64>() <= OF_A_CALL
 }
@@ -24,24 +24,24 @@ pub(super) fn fits(files: &[Changed]) -> bool {
 /// A change with its files, once for a call; its number.
 pub(super) fn put(
     transaction: &Transaction<'_>,
-    ran: Ran<'_>,
-    end: End,
-    files: &[Changed],
+    ran: RanCommand<'_>,
+    end: CommandEnd,
+    files: &[ChangedFile],
     notes: &str,
-) -> Result<Option<i64>, Failure> {
+) -> Result<Option<i64>, StoreError> {
     let Some(change) = begin(transaction, ran, end, notes)? else { return Ok(None) };
     let none = Vec::new();
-    for Changed { path, before, after } in files {
+    for ChangedFile { path, before, after } in files {
         let (kind, mode, bytes, before, after) = match before {
-            Before::Absent => ("absent", 0, &none, None, after.as_deref()),
-            Before::File { bytes, mode, digest } => {
+            ContentBefore::Absent => ("absent", 0, &none, None, after.as_deref()),
+            ContentBefore::File { bytes, mode, digest } => {
                 ("file", *mode, bytes, Some(digest), after.as_deref())
             }
-            Before::Mode { bytes, mode, digest } => {
+            ContentBefore::Mode { bytes, mode, digest } => {
                 (MODE, *mode, bytes, Some(digest), after.as_deref())
             }
-            Before::Link { digest } => ("link", 0, &none, Some(digest), after.as_deref()),
-            Before::NotCovered(why) => (NOT_KEPT, 0, &none, Some(why), Some(UNKNOWN)),
+            ContentBefore::Link { digest } => ("link", 0, &none, Some(digest), after.as_deref()),
+            ContentBefore::NotCovered(why) => (NOT_KEPT, 0, &none, Some(why), Some(UNKNOWN)),
         };
         transaction.execute(
             "INSERT OR IGNORE INTO file (change, path, kind, mode, bytes, before, after) \
@@ -55,22 +55,22 @@ pub(super) fn put(
 /// A change of which nothing is known, and why.
 pub(super) fn put_unknown(
     transaction: &Transaction<'_>,
-    ran: Ran<'_>,
+    ran: RanCommand<'_>,
     why: &str,
-) -> Result<Option<i64>, Failure> {
-    begin(transaction, ran, End::Unseen, &format!("not covered: {why}"))
+) -> Result<Option<i64>, StoreError> {
+    begin(transaction, ran, CommandEnd::Unseen, &format!("not covered: {why}"))
 }
 
 fn begin(
     transaction: &Transaction<'_>,
-    Ran { call, tool, words }: Ran<'_>,
-    end: End,
+    RanCommand { call, tool, words }: RanCommand<'_>,
+    end: CommandEnd,
     notes: &str,
-) -> Result<Option<i64>, Failure> {
+) -> Result<Option<i64>, StoreError> {
     let time = i64::try_from(now()).unwrap_or(i64::MAX);
     let new = transaction.execute(
         "INSERT OR IGNORE INTO change (call, tool, time, ended) VALUES (?1, ?2, ?3, ?4)",
-        params![call, tool, time, end == End::Seen],
+        params![call, tool, time, end == CommandEnd::Seen],
     )?;
     if new == 0 {
         return Ok(None);

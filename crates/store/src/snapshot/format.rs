@@ -1,11 +1,11 @@
 //! How a snapshot lies in its file. For `snapshot`.
 
-use super::Open;
-use super::compare::{Copy, Entry, Index, Proof, Why};
-use super::tree::{Kind, Listed, Seen};
+use super::RunningCommand;
+use super::compare::{Index, NoCopyReason, SnapshotEntry, StampProof, StoredCopy};
+use super::tree::{EntryKind, ListingState, TreeEntry};
 use crate::database::Database;
-use crate::failure::Failure;
-use protocol::call::Stamp;
+use crate::failure::StoreError;
+use protocol::call::ReadStamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -33,53 +33,53 @@ CREATE TABLE IF NOT EXISTS open (
     since INTEGER NOT NULL
 );";
 
-/// The names of kinds and copies, as they stand in the file.
-const KINDS: [(&str, Kind); 5] = [
-    ("file", Kind::File),
-    ("link", Kind::Link),
-    ("directory", Kind::Directory(Listed::All)),
-    ("unlisted", Kind::Directory(Listed::Not)),
-    ("other", Kind::Other),
+/// The names of kinds and copies in the file.
+const KINDS: [(&str, EntryKind); 5] = [
+    ("file", EntryKind::File),
+    ("link", EntryKind::Link),
+    ("directory", EntryKind::Directory(ListingState::All)),
+    ("unlisted", EntryKind::Directory(ListingState::Not)),
+    ("other", EntryKind::Other),
 ];
 
 /// A row to be written; no entry where the name is gone.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct SnapshotRow {
     pub(super) path: OsString,
-    pub(super) entry: Option<Entry>,
+    pub(super) entry: Option<SnapshotEntry>,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Written {
-    pub(super) fn of(path: &OsStr, entry: Option<&Entry>) -> Self {
+impl SnapshotRow {
+    pub(super) fn of(path: &OsStr, entry: Option<&SnapshotEntry>) -> Self {
         Self { path: path.to_owned(), entry: entry.cloned(), bytes: Vec::new() }
     }
 }
 
-/// Writes rows, and which command begins now; all of it or nothing.
+/// Writes rows, and the command that begins now, in one transaction.
 pub(super) fn write(
     file: &mut Database,
-    rows: &[Written],
-    open: Option<&Open>,
-) -> Result<(), Failure> {
+    rows: &[SnapshotRow],
+    open: Option<&RunningCommand>,
+) -> Result<(), StoreError> {
     file.change(|transaction| {
         let mut remove = transaction.prepare("DELETE FROM entry WHERE path = ?1")?;
         let mut put = transaction.prepare(
             "INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?;
-        for Written { path, entry, bytes } in rows {
+        for SnapshotRow { path, entry, bytes } in rows {
             let path = path.as_bytes();
-            let Some(Entry { seen, proof, copy }) = entry else {
+            let Some(SnapshotEntry { seen, proof, copy }) = entry else {
                 remove.execute([path])?;
                 continue;
             };
-            let Stamp { device, inode, size, modified, changed } = seen.stamp;
+            let ReadStamp { device, inode, size, modified, changed } = seen.stamp;
             let kind = KINDS.iter().find(|(_, kind)| *kind == seen.kind);
             let (name, says) = match copy {
-                Copy::Kept(digest) => ("kept", digest.as_str()),
-                Copy::Link(to) => ("link", to.as_str()),
-                Copy::Rules(rules) => ("rules", rules.as_str()),
-                Copy::Not(why) => ("not", why.text()),
+                StoredCopy::Kept(digest) => ("kept", digest.as_str()),
+                StoredCopy::Link(to) => ("link", to.as_str()),
+                StoredCopy::Rules(rules) => ("rules", rules.as_str()),
+                StoredCopy::Not(why) => ("not", why.text()),
             };
             put.execute(params![
                 path,
@@ -90,13 +90,13 @@ pub(super) fn write(
                 size.cast_signed(),
                 modified,
                 changed,
-                *proof == Proof::Settled,
+                *proof == StampProof::Settled,
                 name,
                 says,
                 bytes,
             ])?;
         }
-        if let Some(Open { call, tool, words, since }) = open {
+        if let Some(RunningCommand { call, tool, words, since }) = open {
             transaction.execute(
                 "INSERT OR REPLACE INTO open VALUES (1, ?1, ?2, ?3, ?4)",
                 params![call, tool, words, since],
@@ -107,7 +107,7 @@ pub(super) fn write(
 }
 
 /// All that is known, without the copies themselves.
-pub(super) fn load(file: &mut Database) -> Result<Index, Failure> {
+pub(super) fn load(file: &mut Database) -> Result<Index, StoreError> {
     file.look(|connection| {
         let mut rows = connection.prepare(
             "SELECT path, kind, mode, device, inode, size, modified, changed, settled, copy, says \
@@ -121,12 +121,13 @@ pub(super) fn load(file: &mut Database) -> Result<Index, Failure> {
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn entry(row: &Row<'_>) -> rusqlite::Result<SnapshotEntry> {
     let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
     let (kind, copy): (String, String) = (row.get(1)?, row.get(9)?);
     let says: String = row.get(10)?;
-    let kind = KINDS.iter().find(|(name, _)| *name == kind).map_or(Kind::Other, |(_, kind)| *kind);
-    let stamp = Stamp {
+    let kind =
+        KINDS.iter().find(|(name, _)| *name == kind).map_or(EntryKind::Other, |(_, kind)| *kind);
+    let stamp = ReadStamp {
         device: number(3)?,
         inode: number(4)?,
         size: number(5)?,
@@ -134,16 +135,16 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         changed: row.get(7)?,
     };
     let copy = match copy.as_str() {
-        "kept" => Copy::Kept(says),
-        "link" => Copy::Link(says),
-        "rules" => Copy::Rules(says),
+        "kept" => StoredCopy::Kept(says),
+        "link" => StoredCopy::Link(says),
+        "rules" => StoredCopy::Rules(says),
         _ => {
-            let why = Why::ALL.into_iter().find(|why| why.text() == says);
-            Copy::Not(why.unwrap_or(Why::NotYet))
+            let why = NoCopyReason::ALL.into_iter().find(|why| why.text() == says);
+            StoredCopy::Not(why.unwrap_or(NoCopyReason::NotYet))
         }
     };
-    let proof = if row.get(8)? { Proof::Settled } else { Proof::Racy };
-    Ok(Entry { seen: Seen { kind, mode: row.get(2)?, stamp }, proof, copy })
+    let proof = if row.get(8)? { StampProof::Settled } else { StampProof::Racy };
+    Ok(SnapshotEntry { seen: TreeEntry { kind, mode: row.get(2)?, stamp }, proof, copy })
 }
 
 /// The copy of one file.
@@ -153,11 +154,11 @@ pub(super) fn bytes(connection: &Connection, path: &Path) -> rusqlite::Result<Op
     row.query_row([path.as_os_str().as_bytes()], |row| row.get(0)).optional()
 }
 
-pub(super) fn open(file: &mut Database) -> Result<Option<Open>, Failure> {
+pub(super) fn open(file: &mut Database) -> Result<Option<RunningCommand>, StoreError> {
     file.look(|connection| {
         connection
             .query_row("SELECT call, tool, words, since FROM open", [], |row| {
-                Ok(Open {
+                Ok(RunningCommand {
                     call: row.get(0)?,
                     tool: row.get(1)?,
                     words: row.get(2)?,
@@ -168,6 +169,6 @@ pub(super) fn open(file: &mut Database) -> Result<Option<Open>, Failure> {
     })
 }
 
-pub(super) fn close(file: &mut Database) -> Result<(), Failure> {
+pub(super) fn close(file: &mut Database) -> Result<(), StoreError> {
     file.change(|transaction| Ok(transaction.execute("DELETE FROM open", []).map(drop)?))
 }
