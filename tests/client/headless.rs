@@ -127,20 +127,18 @@ fn one(
     let words: &[&str] = match wanted {
         Ran => &[],
         ByRule => &["forbids it", "config.toml:2"],
-        ByMode if mode == "plan" => &["`plan`", "nothing is changed"],
+        ByMode if mode == "plan" => &["`plan`", "nothing may be changed"],
         ByMode if widens => {
             &["`dont-ask`", "network for this one call", "network:touch made", "--net on"]
         }
-        ByMode if list == "ask" => &["`dont-ask`", "config.toml:2", "take that rule out"],
+        ByMode if list == "ask" => &["`dont-ask`", "config.toml:2", "removing that rule"],
         ByMode => &["`dont-ask`", "permissions.allow", "--allowed-tools"],
         NobodyToAsk if widens => {
-            &["nobody can be asked", "network for this one call", "network:touch made", "--net on"]
+            &["non-interactive", "network for this one call", "network:touch made", "--net on"]
         }
         // A question that a rule asks is not allowed by another rule.
-        NobodyToAsk if list == "ask" => {
-            &["nobody can be asked", "config.toml:2", "take that rule out"]
-        }
-        NobodyToAsk => &["nobody can be asked", "permissions.allow", "--allowed-tools"],
+        NobodyToAsk if list == "ask" => &["non-interactive", "config.toml:2", "removing that rule"],
+        NobodyToAsk => &["non-interactive", "permissions.allow", "--allowed-tools"],
         NoRun => unreachable!(),
     };
     for word in words {

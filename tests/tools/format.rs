@@ -127,7 +127,7 @@ fn whatever_it_comes_to_the_edit_stands_and_the_reason_is_told() {
         ("sh -c 'kill -9 $$'", "", "killed by signal 9"),
         ("tr a-z A-Z", "[permissions]\ndeny = [\"bash:tr *\"]\n", "bash:tr"),
         ("tr a-z A-Z", "[permissions]\ndeny = [\"format\"]\n", "format"),
-        ("tr a-z A-Z", "[permissions]\nask = [\"format:tr *\"]\n", "nobody can be asked"),
+        ("tr a-z A-Z", "[permissions]\nask = [\"format:tr *\"]\n", "non-interactive"),
     ] {
         let desk = desk(command);
         configured(&desk, command, more);

@@ -161,7 +161,7 @@ fn one_that_cannot_be_had_is_said_to_be_unavailable_and_the_edit_stands() {
     for (command, rules, why) in [
         ("no-such-program --check", "", "not found"),
         ("sleep 60", "\n[permissions]\ndeny = [\"bash:sleep *\"]\n", "sleep"),
-        ("echo ran; exit 1", "\n[permissions]\nask = [\"bash:echo *\"]\n", "nobody can be asked"),
+        ("echo ran; exit 1", "\n[permissions]\nask = [\"bash:echo *\"]\n", "non-interactive"),
         ("echo ran; exit 1", "\n[permissions]\nask = [\"verify:echo *\"]\n", "verify:echo"),
     ] {
         let desk = desk(command);
