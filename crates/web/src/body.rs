@@ -19,7 +19,7 @@ pub(crate) struct PageBody {
     pub content_encoding: String,
     /// At most [`MAX_BYTES`].
     pub bytes: Vec<u8>,
-    /// Whether the body was cut at the limit.
+    /// True if the body was cut at the limit.
     pub cut: bool,
 }
 

@@ -77,7 +77,7 @@ impl SignedIn {
     }
 }
 
-/// Whether a request only reads. Requests that write are sent without the key.
+/// True if a request only reads. Requests that write are sent without the key.
 fn only_reads(method: &Method, path: &str) -> bool {
     match *method {
         Method::GET | Method::HEAD => true,

@@ -46,7 +46,7 @@ struct DecisionRow {
     carried: Arc<ByteCounts>,
 }
 
-/// Whether a decision equals an earlier one.
+/// Novelty of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Novelty {
     New,

@@ -46,10 +46,10 @@ const AGENT: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
 /// Judges pages by the session's rules.
 pub trait Judge {
-    /// Whether the call may follow a redirect to this page of the same host.
+    /// True if the call may follow a redirect to this page of the same host.
     fn may_follow(&self, page: &WebAddress) -> bool;
 
-    /// Whether a rule names the page's host explicitly.
+    /// True if a rule names the page's host explicitly.
     fn is_named_by_a_rule(&self, page: &WebAddress) -> bool;
 }
 
@@ -139,7 +139,7 @@ impl<J: Judge> Fetcher<J> {
         ))
     }
 
-    /// Whether a redirect leads to a page that the call may read, on the same server or on its TLS
+    /// True if a redirect leads to a page that the call may read, on the same server or on its TLS
     /// port. Any other redirect needs a call of its own.
     fn may_redirect(&self, from: &Url, to: &Url) -> bool {
         let (Some(one), Some(other)) = (web_address(from), web_address(to)) else { return false };

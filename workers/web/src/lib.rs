@@ -29,7 +29,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The channel may be what failed, so the error goes to standard error.
+            // The channel may have failed, so the error goes to standard error.
             eprintln!("agentd-web: {error:#}");
             ExitCode::FAILURE
         }
