@@ -261,13 +261,13 @@ impl AttachLoop<'_> {
 
     /// True if the silent supervisor is given up.
     fn give_up_on_silence(&mut self) -> bool {
-        let look = self.pings.unanswered - MAX_PINGS;
-        match self.reader.on_silence(self.supervisors, look) {
+        let checks = self.pings.unanswered - MAX_PINGS;
+        match self.reader.on_silence(self.supervisors, checks) {
             SilenceAction::Reconnect | SilenceAction::Kill => {
                 self.pings.unanswered = 0;
                 return true;
             }
-            SilenceAction::Wait if look == 0 => self.show(ScreenItem::Note(SLOW_NOTE.to_owned())),
+            SilenceAction::Wait if checks == 0 => self.show(ScreenItem::Note(SLOW_NOTE.to_owned())),
             SilenceAction::Wait => {}
         }
         (self.pings.last_message, self.pings.unanswered) =

@@ -163,8 +163,8 @@ impl SupervisorSource for DaemonSource<'_> {
         Ok(Some(connection))
     }
 
-    fn on_silence(&mut self, look: u32) -> SilenceAction {
-        if look == 0 {
+    fn on_silence(&mut self, checks: u32) -> SilenceAction {
+        if checks == 0 {
             self.liveness = None;
         }
         let (pid, socket) = (self.connected, self.socket.clone());

@@ -75,9 +75,9 @@ impl<T: SupervisorInput> EventReader<T> {
     pub(crate) fn on_silence(
         &self,
         supervisors: &mut dyn SupervisorSource,
-        look: u32,
+        checks: u32,
     ) -> SilenceAction {
-        let silence = supervisors.on_silence(look);
+        let silence = supervisors.on_silence(checks);
         match silence {
             SilenceAction::Wait => {}
             SilenceAction::Reconnect => {

@@ -232,13 +232,13 @@ impl OneShot<'_> {
 
     /// True if the silent supervisor is given up.
     fn give_up_on_silence(&mut self) -> bool {
-        let look = self.unanswered - MAX_PINGS;
-        match self.reader.on_silence(self.supervisors, look) {
+        let checks = self.unanswered - MAX_PINGS;
+        match self.reader.on_silence(self.supervisors, checks) {
             SilenceAction::Reconnect | SilenceAction::Kill => {
                 self.unanswered = 0;
                 return true;
             }
-            SilenceAction::Wait if look == 0 => {
+            SilenceAction::Wait if checks == 0 => {
                 self.write(&ViewOutput { out: String::new(), err: format!("{SLOW_NOTE}\n") });
             }
             SilenceAction::Wait => {}

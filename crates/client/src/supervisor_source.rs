@@ -29,8 +29,8 @@ pub trait SupervisorSource {
     }
 
     /// Decides about a supervisor that does not answer. Called again every two seconds during the
-    /// silence; `look` counts the calls from 0.
-    fn on_silence(&mut self, look: u32) -> SilenceAction;
+    /// silence; `checks` counts the earlier calls from 0.
+    fn on_silence(&mut self, checks: u32) -> SilenceAction;
 
     /// Ends the present supervisor by force, so that another may take its place.
     fn kill(&mut self);
