@@ -15,7 +15,7 @@ pub enum BlobError {
     Read {
         /// Its file.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
     /// Its content does not match its digest.
@@ -29,7 +29,7 @@ pub enum BlobError {
     Write {
         /// Its file.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
 }

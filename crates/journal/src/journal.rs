@@ -68,7 +68,7 @@ pub enum CreateError {
     Io {
         /// The file or directory that was being created.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The header could not be written.
@@ -102,7 +102,7 @@ pub enum OpenError {
     Mend {
         /// The journal.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -135,7 +135,7 @@ pub enum AppendError {
     Write {
         /// The journal.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The disk did not confirm it; its state on disk is unknown.
@@ -143,7 +143,7 @@ pub enum AppendError {
     Sync {
         /// The journal.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
 }

@@ -28,7 +28,7 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
     /// Its permissions keep this user out.

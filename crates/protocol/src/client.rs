@@ -4,13 +4,16 @@
 //! behind `Open`, one after another, in the order of its `papers`.
 
 use crate::call::{Call, ToolResult};
-use crate::confinement::{Enforced, FilePath, Network, Tier};
+use crate::confinement::{Enforced, Network};
 use crate::content::{ContentBlock, Usage};
 use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
-use crate::provider::PassedFd;
-use crate::session::{OpenTurn, TurnEnd};
+use crate::session::TurnEnd;
+pub use crate::session_request::{
+    ModelFacts, Prices, ProjectTrust, SessionRequest, SessionStart, SettingChange, Unsandboxed,
+};
+pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -34,45 +37,6 @@ pub enum ClientRights {
     ReadOnly,
 }
 
-/// Policy for hosts without any cage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Unsandboxed {
-    /// They are refused.
-    Refused,
-    /// They run with nothing that holds them back, as this client's person asked.
-    Accepted,
-}
-
-/// Policy for settings of the project that loosen the cage or the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum ProjectTrust {
-    /// Where the user's record holds its files with their present content.
-    AsRecorded,
-    /// Yes: a flag said so for this run.
-    ThisRun,
-}
-
-/// The start of a session: new, resumed or forked.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum SessionStart {
-    /// A new session.
-    New,
-    /// An earlier one. Where it is open in this supervisor already, the client joins it as it is.
-    Resume {
-        /// Which.
-        session: SessionId,
-        /// Policy for its unfinished turn.
-        open_turn: OpenTurn,
-    },
-    /// A new session that starts as a copy of another.
-    Fork {
-        /// Which.
-        of: SessionId,
-        /// The last record to take; all up to the last turn's end where absent.
-        at: Option<u64>,
-    },
-}
-
 /// From where a client wants to see a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum BacklogFrom {
@@ -89,48 +53,6 @@ pub enum OtherClients {
     Stay,
     /// They receive `Detached` and no further events.
     Detach,
-}
-
-/// Known limits and prices of a model. Unknown values are absent, never zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
-pub struct ModelFacts {
-    /// Tokens that its context holds.
-    pub context: Option<u64>,
-    /// Its prices.
-    pub prices: Option<Prices>,
-}
-
-/// Prices of a million tokens, in millionths of a US dollar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct Prices {
-    /// Read without the cache's help.
-    pub input: u64,
-    /// Written by the model.
-    pub output: u64,
-    /// Read from the vendor's cache.
-    pub cache_read: Option<u64>,
-    /// Written into the vendor's cache.
-    pub cache_write: Option<u64>,
-}
-
-/// A setting of a running session that a person changes. Holds for calls that start later.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum SettingChange {
-    /// Network of commands.
-    Network(Network),
-    /// One more host that commands may reach; the network is an allow-list from then on.
-    Host(HostRule),
-    /// Permission mode.
-    Mode(PermissionMode),
-    /// One more directory that tools may use, a real path.
-    AddDirectory(FilePath),
-    /// The model that is asked from the next request on, by its name in the configuration or its
-    /// vendor's.
-    Model(String),
-    /// One more file is pinned to the conversation, as `read` is given it.
-    Pin(String),
-    /// The file is pinned no more.
-    Unpin(String),
 }
 
 /// How a session is ended.
@@ -160,34 +82,6 @@ pub enum OnUnfinished {
     Refuse,
     /// It interrupts them.
     Interrupt,
-}
-
-/// Where a session's answers come from, as the client's environment and flags say.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct SessionRequest {
-    /// The project directory, a real path.
-    pub project: FilePath,
-    /// Directories granted beside it.
-    pub added: Vec<FilePath>,
-    /// A new session, or which earlier one.
-    pub start: SessionStart,
-    /// The client's environment, reduced to the variables that tools and providers may see. It
-    /// never holds a key: a key passed by descriptor appears as its variable with the value `set`.
-    pub env: Vec<(String, String)>,
-    /// Settings from flags, as `key = value` lines of the configuration.
-    pub settings: Vec<(String, String)>,
-    /// Permission mode, where a flag gave one.
-    pub mode: Option<PermissionMode>,
-    /// Network of commands, where a flag gave one.
-    pub network: Option<Network>,
-    /// Trust in the project's own configuration.
-    pub trust: ProjectTrust,
-    /// True if a person sits at this client.
-    pub audience: crate::judgement::Audience,
-    /// The purpose of each descriptor that follows, in order.
-    pub papers: Vec<PassedFd>,
-    /// Policy for hosts without any cage.
-    pub uncaged: Unsandboxed,
 }
 
 /// From a client.
@@ -309,84 +203,6 @@ pub enum FromClient {
     },
 }
 
-/// Where a session is.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum SessionStatus {
-    /// On disk only.
-    Ended,
-    /// Live, and nothing to do.
-    Idle,
-    /// Live, and a turn runs.
-    Working,
-    /// Live, and so many questions wait for a person.
-    Asking(u32),
-    /// It can be read only, and why.
-    Degraded(String),
-    /// It cannot be read, and why.
-    Unreadable(String),
-    /// On disk only; its last turn was cut short, and how.
-    CutShort(String),
-    /// Live, and nothing to do; its last turn was cut short by deaths of a process, and how.
-    IdleCutShort(String),
-}
-
-impl SessionStatus {
-    /// No supervisor runs it, as far as this list knows.
-    #[must_use]
-    pub fn is_of_disk(&self) -> bool {
-        match self {
-            Self::Ended | Self::Unreadable(_) | Self::CutShort(_) => true,
-            Self::Idle
-            | Self::Working
-            | Self::Asking(_)
-            | Self::Degraded(_)
-            | Self::IdleCutShort(_) => false,
-        }
-    }
-}
-
-/// A session, as `ls` shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct SessionRow {
-    /// Its name.
-    pub session: SessionId,
-    /// The beginning of its first prompt.
-    pub title: String,
-    /// Its project directory.
-    pub project: FilePath,
-    /// The vendor's name of the model.
-    pub model: String,
-    /// Where it is.
-    pub state: SessionStatus,
-    /// When it began, in milliseconds of Unix time.
-    pub began: u64,
-    /// When its last record was written, in milliseconds of Unix time.
-    pub last: u64,
-    /// Prompts so far; not counted where the session is long and not live.
-    pub turns: Option<u32>,
-    /// Attached clients.
-    pub clients: u32,
-}
-
-/// A supervisor, as `daemon status` shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct DaemonStatus {
-    /// Its process id.
-    pub pid: u32,
-    /// `protocol::BUILD_ID`.
-    pub build: String,
-    /// When it began, in milliseconds of Unix time.
-    pub began: u64,
-    /// The strongest cage this host allows, in plain words.
-    pub sandbox: String,
-    /// Live sessions.
-    pub sessions: u32,
-    /// Connected clients.
-    pub clients: u32,
-    /// Problems, one sentence each.
-    pub troubles: Vec<String>,
-}
-
 /// An event with its number.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NumberedEvent {
@@ -394,25 +210,6 @@ pub struct NumberedEvent {
     pub seq: u64,
     /// The event.
     pub event: ClientEvent,
-}
-
-/// A process of agentd's, as `ps` shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct ProcessRow {
-    /// The executable's name.
-    pub worker: String,
-    /// Its session, for workers that have one.
-    pub session: Option<SessionId>,
-    /// Process ID; 0 while the worker is suspended or restarting.
-    pub pid: u32,
-    /// Which life this is, counted from 1.
-    pub generation: u32,
-    /// How often it was restarted.
-    pub restarts: u32,
-    /// Why it was restarted last, or that it rests.
-    pub last_cause: Option<String>,
-    /// The cage of its session's commands; the broker's own.
-    pub cage: Option<Tier>,
 }
 
 /// Something a client sees of a session.

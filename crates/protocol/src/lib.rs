@@ -22,6 +22,8 @@ pub mod judgement;
 pub mod log;
 pub mod provider;
 pub mod session;
+mod session_request;
+mod status;
 pub mod store;
 pub mod tool;
 pub mod web;

@@ -1,7 +1,7 @@
 //! The conversation as a state machine: words in, words out, no IO, no clock, no environment.
 //!
 //! [`Session::step`] takes one message of the supervisor and returns the messages that follow from
-//! it. The files: `answer` joins a stream to blocks, `history` holds the messages for the model,
+//! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
 //! calls that need no process, `compact` makes room in the model's context, `pinned` shows pinned
 //! files and `refresh` has them read, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
@@ -16,12 +16,14 @@ mod answer;
 mod batch;
 mod budget;
 mod builtin_tools;
+mod calls;
 mod checklist;
 mod compact;
 mod history;
 mod hooks;
 mod pinned;
 mod refresh;
+mod stream;
 mod synthetic_results;
 mod tool_lookup;
 mod truncate;
@@ -29,23 +31,18 @@ mod undo;
 
 use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
-use budget::{BudgetLimits, NoCalls};
+use budget::BudgetLimits;
 use history::{History, HistoryLimits};
 use hooks::RoundEdits;
 use pinned::PinnedFiles;
-use protocol::call::{Call, ToolResult};
-use protocol::content::{ContentBlock, MessageRole, ModelRequest, StopReason, ToolChoice, Usage};
+use protocol::content::{ContentBlock, MessageRole, ModelRequest, ToolChoice, Usage};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::log::{LogLevel, LogLine};
-use protocol::provider::{FromProvider, ProviderFailure};
-use protocol::session::{
-    FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd, WorkerDeaths,
-};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
 use std::collections::{HashMap, VecDeque};
 use synthetic_results::NotRun;
 pub use tool_lookup::{CallError, ReadCall, Reader};
-use tool_lookup::{ReadAttempt, read};
 use undo::{UndoableChanges, Undoing};
 
 /// One conversation.
@@ -297,300 +294,6 @@ impl Session {
         }));
         self.pinned.asked();
         self.phase = SessionPhase::Asking(PartialAnswer::default());
-    }
-
-    /// A message of the provider. Messages that do not belong to the open request are stale and
-    /// ignored.
-    fn stream(&mut self, word: FromProvider, out: &mut Outputs) {
-        let SessionPhase::Asking(answer) = &mut self.phase else { return };
-        let open = self.round;
-        match word {
-            FromProvider::Delta { round, index, delta } if round == open => {
-                if answer.add(index, delta).is_err() {
-                    out.words.push(FromSession::CancelAsk);
-                    let message = "The answer is larger than 32 MiB and was dropped.".to_owned();
-                    let kind = ProviderFailure::Rejected;
-                    self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
-                }
-            }
-            FromProvider::Retrying { round, .. } if round == open => {
-                *answer = PartialAnswer::default()
-            }
-            FromProvider::Ended { round, stop, usage, model: _ } if round == open => {
-                let answer = std::mem::take(answer);
-                self.answered(answer, &stop, usage, out);
-            }
-            FromProvider::Failed { round, kind, message } if round == open => {
-                self.failed(kind, message, out);
-            }
-            FromProvider::Cancelled { round } if round == open => {
-                let answer = std::mem::take(answer);
-                self.stopped(answer, out);
-            }
-            FromProvider::Delta { .. }
-            | FromProvider::Retrying { .. }
-            | FromProvider::Ended { .. }
-            | FromProvider::Failed { .. }
-            | FromProvider::Cancelled { .. }
-            | FromProvider::Ready
-            | FromProvider::Notice { .. }
-            | FromProvider::Pong(_)
-            | FromProvider::Log(_) => {}
-        }
-    }
-
-    /// The request failed for good. A request that was too long is shortened and sent again, once
-    /// per answer; if it is still too long, the failure is final.
-    fn failed(&mut self, kind: ProviderFailure, message: String, out: &mut Outputs) {
-        if kind == ProviderFailure::ContextFull && !self.turn.made_room && self.make_room(out) {
-            self.turn.made_room = true;
-            return self.ask(out);
-        }
-        // Those words were a courtesy: that they do not come is not why the turn ends. A recording that
-        // was left is, wherever that shows.
-        if self.turn.last_words && kind != ProviderFailure::RecordingDeparted {
-            out.warn(&format!(
-                "the last words of a turn whose budget is used up did not come: {message}"
-            ));
-            return self.end_turn(self.used_up(), out);
-        }
-        self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
-    }
-
-    /// No answer comes, since the process that owed it died too often.
-    fn provider_died(&mut self, deaths: WorkerDeaths, out: &mut Outputs) {
-        match self.phase {
-            // As for a request that failed: these words were a courtesy.
-            SessionPhase::Asking(_) if self.turn.last_words => self.end_turn(self.used_up(), out),
-            SessionPhase::Asking(_) => self.end_turn(TurnEnd::ProcessDied(deaths), out),
-            SessionPhase::Replaying
-            | SessionPhase::Idle
-            | SessionPhase::Calling { .. }
-            | SessionPhase::Checking
-            | SessionPhase::Reading { .. }
-            | SessionPhase::Undoing(_) => {}
-        }
-    }
-
-    /// The exhausted budget of the turn.
-    fn used_up(&self) -> TurnEnd {
-        match self.history.budget().over() {
-            None => self.rounds_used_up(),
-            Some((NoCalls { most, of }, _)) => TurnEnd::CallsUsedUp { calls: most, of },
-        }
-    }
-
-    /// The answer is whole: it is kept, its calls are named, and the turn goes on or ends.
-    fn answered(
-        &mut self,
-        answer: PartialAnswer,
-        stop: &StopReason,
-        usage: Usage,
-        out: &mut Outputs,
-    ) {
-        let behind_results = self.history.ends_with_results();
-        self.pinned.show_at_end();
-        self.turn.made_room = false;
-        let mut taken: Vec<String> = Vec::new();
-        let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
-        let empty = only_reasoning(&ended.blocks);
-        let round = self.round;
-        self.commit(SessionEvent::Answer { round, blocks: ended.blocks, usage }, out);
-
-        let runs = match stop {
-            StopReason::Refusal { .. } | StopReason::ContextFull => CallsMayRun::Nothing,
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_)
-                if self.is_over() =>
-            {
-                CallsMayRun::NoMoreRounds
-            }
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_) => CallsMayRun::WithinBudget,
-        };
-        let called = !ended.wanted.is_empty();
-        let batch = self.call_all(&ended.wanted, runs, out);
-        match stop {
-            StopReason::Refusal { explanation } => {
-                let explanation = explanation.clone();
-                self.end_turn(TurnEnd::Declined { explanation }, out);
-            }
-            StopReason::ContextFull => {
-                self.make_room(out);
-                self.end_turn(TurnEnd::Truncated, out);
-            }
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_)
-                if self.is_over() =>
-            {
-                self.end_turn(self.rounds_used_up(), out);
-            }
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::StopSequence
-            | StopReason::PauseTurn
-            | StopReason::Other(_)
-                if called =>
-            {
-                self.phase = SessionPhase::Calling { batch, stopping: false };
-                self.go_on_calling(out);
-            }
-            StopReason::PauseTurn => self.ask(out),
-            StopReason::MaxTokens => self.end_turn(TurnEnd::Truncated, out),
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::StopSequence
-            | StopReason::Other(_) => {
-                // Vendors now and then answer results with nothing; once is worth a second try.
-                if empty && behind_results && !self.turn.asked_again {
-                    self.turn.asked_again = true;
-                    self.pinned.show_inside();
-                    self.ask(out);
-                } else if self.history.budget().over().is_some() {
-                    self.end_turn(self.used_up(), out);
-                } else {
-                    self.end_turn(TurnEnd::Done, out);
-                }
-            }
-        }
-    }
-
-    /// Names every call of an answer, answers those that may not run, and returns the others.
-    fn call_all(
-        &mut self,
-        wanted: &[RequestedCall],
-        runs: CallsMayRun,
-        out: &mut Outputs,
-    ) -> Batch {
-        let mut named = Vec::new();
-        for wanted in wanted {
-            named.push(self.name_call(wanted, out));
-        }
-        let (within, none_left) = self.history.budget().within(count(named.len()));
-        let mut batch = Batch::default();
-        for (place, (call, reading)) in (0..).zip(named) {
-            let why = match (runs, reading.order) {
-                (CallsMayRun::Nothing, _) => NotRun::AnswerNotUsed,
-                (CallsMayRun::NoMoreRounds, _) => {
-                    NotRun::Rounds { most: self.setup.max_rounds.max(1) }
-                }
-                (CallsMayRun::WithinBudget, _) if place >= within => NotRun::Budget(none_left),
-                (CallsMayRun::WithinBudget, Err(why)) => why,
-                (CallsMayRun::WithinBudget, Ok(order)) => {
-                    self.notes.extend(reading.note.map(|note| (call.id.clone(), note)));
-                    batch.push(call, order);
-                    continue;
-                }
-            };
-            self.answer_call(call, &why, out);
-        }
-        batch
-    }
-
-    fn name_call(&mut self, wanted: &RequestedCall, out: &mut Outputs) -> (Call, ReadAttempt) {
-        let number = self.history.last_call().saturating_add(1);
-        let id = CallId { session: self.setup.id.clone(), number };
-        let (call, reading) = self.call(id, wanted);
-        self.commit(SessionEvent::Called { call: call.clone() }, out);
-        (call, reading)
-    }
-
-    /// The call as sent to the supervisor, in the terms of the tool table.
-    fn call(&self, id: CallId, wanted: &RequestedCall) -> (Call, ReadAttempt) {
-        let reading = read(wanted, &self.setup, self.reader);
-        let (tool, input) = (reading.tool.clone(), reading.input.clone());
-        (Call { id, use_id: wanted.use_id.clone(), tool, input }, reading)
-    }
-
-    fn answer_call(&mut self, call: Call, why: &NotRun, out: &mut Outputs) {
-        let Call { id: call, use_id, tool, input: _ } = call;
-        self.commit(SessionEvent::Result { call, use_id, result: why.result(&tool) }, out);
-    }
-
-    /// The word that starts a call, or that answers one of the conversation's own.
-    fn start(&mut self, call: Call) -> FromSession {
-        let note = self.notes.remove(&call.id);
-        match self.history.own_answer(&call) {
-            Some(result) => FromSession::Answered { call, result: result.noted(note.as_deref()) },
-            None => FromSession::Run { call, note },
-        }
-    }
-
-    fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
-        if let SessionPhase::Undoing(_) = self.phase {
-            return self.undone(call, result, out);
-        }
-        let (SessionPhase::Calling { batch, .. } | SessionPhase::Reading { batch, .. }) =
-            &mut self.phase
-        else {
-            return;
-        };
-        // A call that does not run here is late: it has its result already.
-        let Some(Call { use_id, input, .. }) = batch.ended(&call) else { return };
-        if let SessionPhase::Reading { .. } = self.phase {
-            return self.pinned_read(&input, &result, out);
-        }
-        // Durable already, so it is taken in but not committed again.
-        self.take_in(&SessionEvent::Result { call, use_id, result });
-        self.go_on_calling(out);
-    }
-
-    /// Starts the calls that may start; once all have ended, sends the next request to the model.
-    fn go_on_calling(&mut self, out: &mut Outputs) {
-        let SessionPhase::Calling { batch, stopping } = &mut self.phase else { return };
-        if !batch.is_over() {
-            let started = batch.start(self.setup.parallel);
-            for call in started {
-                let word = self.start(call);
-                out.words.push(word);
-            }
-            return;
-        }
-        if batch.may_have_changed(|call| !builtin_tools::is_own(&call.tool)) {
-            self.pinned.outdate();
-        }
-        if !*stopping && self.run_hooks(out) {
-            return self.go_on_calling(out);
-        }
-        let SessionPhase::Calling { stopping, .. } = &self.phase else { return };
-        if *stopping {
-            self.end_turn(TurnEnd::Interrupted, out);
-        } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
-            // The model was warned and requested calls again.
-            self.end_turn(self.used_up(), out);
-        } else {
-            self.ask(out);
-        }
-    }
-
-    /// Adds the hook runs for the round's edits to its calls; true if there are any.
-    fn run_hooks(&mut self, out: &mut Outputs) -> bool {
-        let SessionSetup { formatters, verifiers, .. } = &self.setup;
-        let due = self.edits.due(formatters, verifiers);
-        let any = !due.is_empty();
-        for (tool, input) in due {
-            let number = self.history.last_call().saturating_add(1);
-            let id = CallId { session: self.setup.id.clone(), number };
-            let call = Call { id, use_id: String::new(), tool, input };
-            self.commit(SessionEvent::Called { call: call.clone() }, out);
-            if let SessionPhase::Calling { batch, .. } = &mut self.phase {
-                batch.push(call, ToolKind::Mutation);
-            }
-        }
-        any
     }
 
     fn interrupt(&mut self, out: &mut Outputs) {

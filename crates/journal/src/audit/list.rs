@@ -22,7 +22,7 @@ pub enum ListError {
     Io {
         /// The log.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A line is damaged; those behind it can still be read.

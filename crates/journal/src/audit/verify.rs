@@ -54,7 +54,7 @@ impl Verification {
 pub struct VerifyError {
     /// The log.
     pub path: PathBuf,
-    /// The system's word.
+    /// The operating system's error.
     #[source]
     pub source: io::Error,
 }
@@ -149,16 +149,20 @@ impl FirstRecord {
     }
 }
 
+/// The anchors' part of a verification.
+struct AnchorCheck<'a> {
+    /// Anchors that are not yet compared, by the number of the record that they saw.
+    waiting: HashMap<u64, Vec<&'a ChainAnchor>>,
+    compared: usize,
+    /// The highest record that an anchor confirms; none without anchors.
+    confirmed: Option<u64>,
+}
+
 /// The state between two lines. Lines are counted over all files.
 struct Verifier<'a> {
     scripts: Blobs,
     retention: Retention,
-    /// By number of the record they saw, those not yet met.
-    anchors: HashMap<u64, Vec<&'a ChainAnchor>>,
-    /// Number of anchors compared, and the highest record that an anchor confirms; none without
-    /// anchors.
-    compared: usize,
-    confirmed: Option<u64>,
+    anchors: AnchorCheck<'a>,
     /// Name and last line of the files before the current one, and its own name.
     files: Vec<(String, u64)>,
     file: String,
@@ -187,9 +191,11 @@ impl<'a> Verifier<'a> {
         Self {
             scripts,
             retention,
-            confirmed: (!anchors.is_empty()).then_some(0),
-            anchors,
-            compared: 0,
+            anchors: AnchorCheck {
+                confirmed: (!anchors.is_empty()).then_some(0),
+                waiting: anchors,
+                compared: 0,
+            },
             files: Vec::new(),
             file: FILE.to_owned(),
             lines: 0,
@@ -224,10 +230,10 @@ impl<'a> Verifier<'a> {
         self.check_place(&link);
         self.check_texts(&link);
         self.check_removal(&link);
-        for anchor in self.anchors.remove(&link.seq).unwrap_or_default() {
-            self.compared += 1;
+        for anchor in self.anchors.waiting.remove(&link.seq).unwrap_or_default() {
+            self.anchors.compared += 1;
             if anchor.head.hash == link.hash {
-                self.confirmed = self.confirmed.max(Some(link.seq));
+                self.anchors.confirmed = self.anchors.confirmed.max(Some(link.seq));
             } else {
                 let session = anchor.session.clone();
                 self.fault(self.lines, AuditFaultKind::Rewritten { session });
@@ -292,7 +298,7 @@ impl<'a> Verifier<'a> {
 
     /// True if an anchor confirms the record, or if there is no anchor at all.
     fn is_confirmed(&self, told: &RemovalClaim) -> bool {
-        self.confirmed.is_none_or(|confirmed| confirmed >= told.seq)
+        self.anchors.confirmed.is_none_or(|confirmed| confirmed >= told.seq)
     }
 
     fn fault(&mut self, line: u64, kind: AuditFaultKind) {
@@ -317,7 +323,8 @@ impl<'a> Verifier<'a> {
                 None => self.fault(line, AuditFaultKind::Text { digest }),
             }
         }
-        let mut unmet: Vec<_> = std::mem::take(&mut self.anchors).into_values().flatten().collect();
+        let mut unmet: Vec<_> =
+            std::mem::take(&mut self.anchors.waiting).into_values().flatten().collect();
         unmet.sort_by_key(|anchor| anchor.head.seq);
         for anchor in unmet {
             let (session, record) = (anchor.session.clone(), anchor.head.seq);
@@ -328,15 +335,15 @@ impl<'a> Verifier<'a> {
         self.faults.sort_by_key(|(line, _)| *line);
         let faults = std::mem::take(&mut self.faults);
         let faults = faults.into_iter().map(|(line, kind)| self.placed(line, kind)).collect();
-        let Self { lines, texts, head, compared: anchors, .. } = self;
+        let Self { lines, texts, head, anchors: AnchorCheck { compared: anchors, .. }, .. } = self;
         Verification { lines, removed, anchors, texts, head, faults }
     }
 
     /// The removal, if the log begins directly after it; otherwise a fault.
     fn begins_as_it_says(&mut self) -> Option<RemovedRecord> {
         let begins = self.beginning.take()?;
-        let seen = self.anchors.remove(&(begins.seq - 1)).unwrap_or_default();
-        self.compared += seen.len();
+        let seen = self.anchors.waiting.remove(&(begins.seq - 1)).unwrap_or_default();
+        self.anchors.compared += seen.len();
         let fits = |told: &&RemovalClaim| {
             begins.follows(told, self.retention)
                 && seen.iter().all(|anchor| anchor.head.hash == told.removed.to_hash)

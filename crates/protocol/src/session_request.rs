@@ -1,0 +1,119 @@
+//! The request that opens a session, and the settings that a person may change later. For the wire of
+//! [`crate::client`].
+
+use crate::confinement::{FilePath, Network};
+use crate::hosts::HostRule;
+use crate::ids::SessionId;
+use crate::judgement::PermissionMode;
+use crate::provider::PassedFd;
+use crate::session::OpenTurn;
+use crate::{Decode, Encode};
+
+/// Policy for hosts without any cage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Unsandboxed {
+    /// They are refused.
+    Refused,
+    /// They run with nothing that holds them back, as this client's person asked.
+    Accepted,
+}
+
+/// Policy for settings of the project that loosen the cage or the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ProjectTrust {
+    /// Where the user's record holds its files with their present content.
+    AsRecorded,
+    /// Yes: a flag said so for this run.
+    ThisRun,
+}
+
+/// The start of a session: new, resumed or forked.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum SessionStart {
+    /// A new session.
+    New,
+    /// An earlier one. Where it is open in this supervisor already, the client joins it as it is.
+    Resume {
+        /// Which.
+        session: SessionId,
+        /// Policy for its unfinished turn.
+        open_turn: OpenTurn,
+    },
+    /// A new session that starts as a copy of another.
+    Fork {
+        /// Which.
+        of: SessionId,
+        /// The last record to take; all up to the last turn's end where absent.
+        at: Option<u64>,
+    },
+}
+
+/// Where a session's answers come from, as the client's environment and flags say.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SessionRequest {
+    /// The project directory, a real path.
+    pub project: FilePath,
+    /// Directories granted beside it.
+    pub added: Vec<FilePath>,
+    /// A new session, or which earlier one.
+    pub start: SessionStart,
+    /// The client's environment, reduced to the variables that tools and providers may see. It
+    /// never holds a key: a key passed by descriptor appears as its variable with the value `set`.
+    pub env: Vec<(String, String)>,
+    /// Settings from flags, as `key = value` lines of the configuration.
+    pub settings: Vec<(String, String)>,
+    /// Permission mode, where a flag gave one.
+    pub mode: Option<PermissionMode>,
+    /// Network of commands, where a flag gave one.
+    pub network: Option<Network>,
+    /// Trust in the project's own configuration.
+    pub trust: ProjectTrust,
+    /// True if a person sits at this client.
+    pub audience: crate::judgement::Audience,
+    /// The purpose of each descriptor that follows, in order.
+    pub papers: Vec<PassedFd>,
+    /// Policy for hosts without any cage.
+    pub uncaged: Unsandboxed,
+}
+
+/// Known limits and prices of a model. Unknown values are absent, never zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub struct ModelFacts {
+    /// Tokens that its context holds.
+    pub context: Option<u64>,
+    /// Its prices.
+    pub prices: Option<Prices>,
+}
+
+/// Prices of a million tokens, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Prices {
+    /// Read without the cache's help.
+    pub input: u64,
+    /// Written by the model.
+    pub output: u64,
+    /// Read from the vendor's cache.
+    pub cache_read: Option<u64>,
+    /// Written into the vendor's cache.
+    pub cache_write: Option<u64>,
+}
+
+/// A setting of a running session that a person changes. Holds for calls that start later.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum SettingChange {
+    /// Network of commands.
+    Network(Network),
+    /// One more host that commands may reach; the network is an allow-list from then on.
+    Host(HostRule),
+    /// Permission mode.
+    Mode(PermissionMode),
+    /// One more directory that tools may use, a real path.
+    AddDirectory(FilePath),
+    /// The model that is asked from the next request on, by its name in the configuration or its
+    /// vendor's.
+    Model(String),
+    /// One more file is pinned to the conversation, as `read` is given it.
+    Pin(String),
+    /// The file is pinned no more.
+    Unpin(String),
+}

@@ -1,0 +1,142 @@
+//! The calls of an answer, from naming to their last result: part of [`Session`]. Called by [`Session::step`].
+
+use super::{CallsMayRun, Outputs, Session, SessionPhase, count};
+use crate::answer::RequestedCall;
+use crate::batch::Batch;
+use crate::synthetic_results::NotRun;
+use crate::tool_lookup::{ReadAttempt, read};
+use protocol::call::{Call, ToolResult};
+use protocol::ids::CallId;
+use protocol::judgement::ToolKind;
+use protocol::session::{FromSession, SessionEvent, SessionSetup, TurnEnd};
+
+impl Session {
+    /// Names every call of an answer, answers those that may not run, and returns the others.
+    pub(super) fn call_all(
+        &mut self,
+        wanted: &[RequestedCall],
+        runs: CallsMayRun,
+        out: &mut Outputs,
+    ) -> Batch {
+        let mut named = Vec::new();
+        for wanted in wanted {
+            named.push(self.name_call(wanted, out));
+        }
+        let (within, none_left) = self.history.budget().within(count(named.len()));
+        let mut batch = Batch::default();
+        for (place, (call, reading)) in (0..).zip(named) {
+            let why = match (runs, reading.order) {
+                (CallsMayRun::Nothing, _) => NotRun::AnswerNotUsed,
+                (CallsMayRun::NoMoreRounds, _) => {
+                    NotRun::Rounds { most: self.setup.max_rounds.max(1) }
+                }
+                (CallsMayRun::WithinBudget, _) if place >= within => NotRun::Budget(none_left),
+                (CallsMayRun::WithinBudget, Err(why)) => why,
+                (CallsMayRun::WithinBudget, Ok(order)) => {
+                    self.notes.extend(reading.note.map(|note| (call.id.clone(), note)));
+                    batch.push(call, order);
+                    continue;
+                }
+            };
+            self.answer_call(call, &why, out);
+        }
+        batch
+    }
+
+    pub(super) fn name_call(
+        &mut self,
+        wanted: &RequestedCall,
+        out: &mut Outputs,
+    ) -> (Call, ReadAttempt) {
+        let number = self.history.last_call().saturating_add(1);
+        let id = CallId { session: self.setup.id.clone(), number };
+        let (call, reading) = self.call(id, wanted);
+        self.commit(SessionEvent::Called { call: call.clone() }, out);
+        (call, reading)
+    }
+
+    /// The call as sent to the supervisor, in the terms of the tool table.
+    pub(super) fn call(&self, id: CallId, wanted: &RequestedCall) -> (Call, ReadAttempt) {
+        let reading = read(wanted, &self.setup, self.reader);
+        let (tool, input) = (reading.tool.clone(), reading.input.clone());
+        (Call { id, use_id: wanted.use_id.clone(), tool, input }, reading)
+    }
+
+    pub(super) fn answer_call(&mut self, call: Call, why: &NotRun, out: &mut Outputs) {
+        let Call { id: call, use_id, tool, input: _ } = call;
+        self.commit(SessionEvent::Result { call, use_id, result: why.result(&tool) }, out);
+    }
+
+    /// The word that starts a call, or that answers one of the conversation's own.
+    pub(super) fn start(&mut self, call: Call) -> FromSession {
+        let note = self.notes.remove(&call.id);
+        match self.history.own_answer(&call) {
+            Some(result) => FromSession::Answered { call, result: result.noted(note.as_deref()) },
+            None => FromSession::Run { call, note },
+        }
+    }
+
+    pub(super) fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
+        if let SessionPhase::Undoing(_) = self.phase {
+            return self.undone(call, result, out);
+        }
+        let (SessionPhase::Calling { batch, .. } | SessionPhase::Reading { batch, .. }) =
+            &mut self.phase
+        else {
+            return;
+        };
+        // A call that does not run here is late: it has its result already.
+        let Some(Call { use_id, input, .. }) = batch.ended(&call) else { return };
+        if let SessionPhase::Reading { .. } = self.phase {
+            return self.pinned_read(&input, &result, out);
+        }
+        // Durable already, so it is taken in but not committed again.
+        self.take_in(&SessionEvent::Result { call, use_id, result });
+        self.go_on_calling(out);
+    }
+
+    /// Starts the calls that may start; once all have ended, sends the next request to the model.
+    pub(super) fn go_on_calling(&mut self, out: &mut Outputs) {
+        let SessionPhase::Calling { batch, stopping } = &mut self.phase else { return };
+        if !batch.is_over() {
+            let started = batch.start(self.setup.parallel);
+            for call in started {
+                let word = self.start(call);
+                out.words.push(word);
+            }
+            return;
+        }
+        if batch.may_have_changed(|call| !crate::builtin_tools::is_own(&call.tool)) {
+            self.pinned.outdate();
+        }
+        if !*stopping && self.run_hooks(out) {
+            return self.go_on_calling(out);
+        }
+        let SessionPhase::Calling { stopping, .. } = &self.phase else { return };
+        if *stopping {
+            self.end_turn(TurnEnd::Interrupted, out);
+        } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
+            // The model was warned and requested calls again.
+            self.end_turn(self.used_up(), out);
+        } else {
+            self.ask(out);
+        }
+    }
+
+    /// Adds the hook runs for the round's edits to its calls; true if there are any.
+    pub(super) fn run_hooks(&mut self, out: &mut Outputs) -> bool {
+        let SessionSetup { formatters, verifiers, .. } = &self.setup;
+        let due = self.edits.due(formatters, verifiers);
+        let any = !due.is_empty();
+        for (tool, input) in due {
+            let number = self.history.last_call().saturating_add(1);
+            let id = CallId { session: self.setup.id.clone(), number };
+            let call = Call { id, use_id: String::new(), tool, input };
+            self.commit(SessionEvent::Called { call: call.clone() }, out);
+            if let SessionPhase::Calling { batch, .. } = &mut self.phase {
+                batch.push(call, ToolKind::Mutation);
+            }
+        }
+        any
+    }
+}
