@@ -31,7 +31,7 @@ impl Expander {
             }
         }
         let output = self.effect(&words, inputs);
-        if let Some(captured) = &mut self.captured {
+        if let Some(captured) = &mut self.output.captured {
             let output = output.unwrap_or_else(|| UNKNOWN.into());
             captured.iter_mut().for_each(|text| text.push_str(&output));
         }
@@ -207,7 +207,7 @@ impl Expander {
     }
 
     fn prints(&mut self, text: String) -> String {
-        if !self.printed.add(vec![text.clone()]) {
+        if !self.output.printed.add(vec![text.clone()]) {
             self.too_many(Limit::Outputs);
         }
         text
@@ -228,7 +228,7 @@ impl Expander {
             })
             .collect();
         let mut texts: Vec<String> = match inputs {
-            [] => self.printed.list.iter().map(|text| text.concat()).collect(),
+            [] => self.output.printed.list.iter().map(|text| text.concat()).collect(),
             inputs => inputs.to_vec(),
         };
         if texts.len() > OUTPUTS_CAP {
@@ -379,7 +379,7 @@ impl Expander {
             }
         }
         if anything {
-            all.extend(self.printed.list.iter().map(|text| text.concat()));
+            all.extend(self.output.printed.list.iter().map(|text| text.concat()));
         }
         all
     }
@@ -396,7 +396,7 @@ impl Expander {
         if base_name(&command[0]) == "xargs" {
             return;
         }
-        let printed = self.printed.list.iter().map(|text| text.concat());
+        let printed = self.output.printed.list.iter().map(|text| text.concat());
         let mut texts: Vec<String> = inputs.iter().cloned().chain(printed).collect();
         if texts.len() > OUTPUTS_CAP {
             texts.truncate(OUTPUTS_CAP);

@@ -8,6 +8,15 @@ use std::rc::Rc;
 /// Deepest texts and substitutions within each other.
 pub(super) const DEPTH_CAP: usize = 10;
 
+/// Text that `echo` and `printf` print.
+#[derive(Default)]
+pub(super) struct PrintedOutput {
+    /// All of it, for commands that read it.
+    pub(super) printed: Values,
+    /// The current substitution's, so far.
+    pub(super) captured: Option<Vec<String>>,
+}
+
 pub(super) struct Expander {
     pub(super) names: HashMap<String, Values>,
     /// The bodies that a name can have.
@@ -15,10 +24,7 @@ pub(super) struct Expander {
     pub(super) order: StepOrder,
     pub(super) expanded: Expanded,
     pub(super) known: HashSet<Vec<String>>,
-    /// Output of `echo` and `printf`, for commands that read it.
-    pub(super) printed: Values,
-    /// Output of the current substitution so far.
-    pub(super) captured: Option<Vec<String>>,
+    pub(super) output: PrintedOutput,
     /// True if a shell reads its text from another command or file.
     pub(super) feeds_shell: bool,
     /// Arrays of which an element was set by a name or a sum.

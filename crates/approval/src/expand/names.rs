@@ -72,7 +72,7 @@ impl Expander {
     /// True if an assignment certainly succeeds in the text's own shell: it is the whole command,
     /// and no part of it can fail. Only then it replaces earlier values.
     pub(super) fn is_certain(&self, assign: &Assign, simple: &ParsedCommand) -> bool {
-        let in_shell = self.depth == 0 && self.calls.is_empty() && self.captured.is_none();
+        let in_shell = self.depth == 0 && self.calls.is_empty() && self.output.captured.is_none();
         let alone = simple.words.is_empty() && !simple.redirected;
         let index = assign.index.as_deref().unwrap_or_default();
         self.order == StepOrder::Straight

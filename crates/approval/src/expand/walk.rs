@@ -1,6 +1,6 @@
 //! The steps of a text walked with the values that each name can hold.
 
-use super::expander::{DEPTH_CAP, Expander, Split};
+use super::expander::{DEPTH_CAP, Expander, PrintedOutput, Split};
 use super::parse;
 use super::step::{Definition, FileUse, ParsedCommand, ShellStep, StepOrder};
 use super::{Expanded, Limit, OUTPUTS_CAP, Opacity, TEXT_CAP, UNKNOWN, Values, beyond};
@@ -17,8 +17,7 @@ pub(super) fn walk(text: &str) -> Expanded {
         order,
         expanded: Expanded { certainty, ..Expanded::default() },
         known: HashSet::new(),
-        printed: Values::default(),
-        captured: None,
+        output: PrintedOutput::default(),
         feeds_shell: false,
         unordered: HashSet::new(),
         attributes: HashMap::new(),
@@ -52,7 +51,8 @@ impl Expander {
             match step {
                 ShellStep::Simple(simple) => self.simple(simple),
                 ShellStep::Function { name, body, defined } => {
-                    let alone = self.depth == 0 && self.calls.is_empty() && self.captured.is_none();
+                    let alone =
+                        self.depth == 0 && self.calls.is_empty() && self.output.captured.is_none();
                     let bodies = self.functions.entry(name.clone()).or_default();
                     if *defined == Definition::Always && alone {
                         bodies.clear();
@@ -101,7 +101,7 @@ impl Expander {
             inputs.extend(texts.into_iter().map(|fields| fields.concat()));
         }
         for text in &inputs {
-            self.printed.add(vec![text.clone()]);
+            self.output.printed.add(vec![text.clone()]);
         }
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for (way, file) in &simple.files {
@@ -113,9 +113,9 @@ impl Expander {
                 FileUse::Beside => drop(names),
             }
         }
-        let before = self.captured.take();
+        let before = self.output.captured.take();
         let commands = self.command_words(&simple.words);
-        self.captured = before;
+        self.output.captured = before;
         let mut outputs = Vec::new();
         for words in commands {
             if words.is_empty() || self.fuel == 0 {
@@ -124,11 +124,11 @@ impl Expander {
             if !reads.is_empty() {
                 self.reads_files(&words, &reads);
             }
-            let wanted = self.captured.is_some() || !writes.is_empty();
+            let wanted = self.output.captured.is_some() || !writes.is_empty();
             let before = wanted.then(|| vec![String::new()]);
-            let whole = std::mem::replace(&mut self.captured, before);
+            let whole = std::mem::replace(&mut self.output.captured, before);
             self.run(words, &inputs);
-            outputs.extend(std::mem::replace(&mut self.captured, whole).unwrap_or_default());
+            outputs.extend(std::mem::replace(&mut self.output.captured, whole).unwrap_or_default());
         }
         outputs.dedup();
         for file in writes {
@@ -137,7 +137,8 @@ impl Expander {
             self.wrote(&file, known.then_some(texts));
         }
         let printed = simple.files.iter().all(|(way, _)| *way != FileUse::Out);
-        if let (Some(captured), true) = (&mut self.captured, printed && !outputs.is_empty()) {
+        if let (Some(captured), true) = (&mut self.output.captured, printed && !outputs.is_empty())
+        {
             let both = captured
                 .iter()
                 .flat_map(|text| outputs.iter().map(move |more| format!("{text}{more}")));

@@ -193,9 +193,9 @@ impl Expander {
             self.too_many(Limit::Depth);
             return vec![UNKNOWN.into()];
         }
-        let before = self.captured.replace(vec![String::new()]);
+        let before = self.output.captured.replace(vec![String::new()]);
         self.text(text, None);
-        let outputs = std::mem::replace(&mut self.captured, before).unwrap_or_default();
+        let outputs = std::mem::replace(&mut self.output.captured, before).unwrap_or_default();
         let ends = |text: String| text.trim_end_matches('\n').to_owned();
         outputs.into_iter().map(ends).collect()
     }

@@ -34,6 +34,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of blocking emulated connections; further callers get EAGAIN.
 const MAX_PENDING_CONNECTS: usize = 64;
 
+/// The network of the command.
+struct CommandNet {
+    sockets: Vec<PathBuf>,
+    inet: crate::seccomp::InetSockets,
+    network: Network,
+    host_ports: Option<ListeningPorts>,
+    /// Listening ports in the cage; this process is in the command's network in tier A.
+    own_ports: Option<ListeningPorts>,
+}
+
+/// The protected files, and the files that may start.
+struct FileProtection {
+    settings: Vec<LockedGitConfig>,
+    watched: Option<ProtectedWatch>,
+    mounter: Option<ReadOnlyMounter>,
+    runnable: RunnablePaths,
+}
+
+/// The roots of the command and of this process, and the programs found by search.
+struct PathRoots {
+    host: RootDir,
+    /// The command's root. All its processes share it, since changing the root is refused.
+    cage: OnceCell<RootDir>,
+    searches: RefCell<PathSearches>,
+    search_path: SearchPath,
+}
+
 /// The state of the notify supervisor's thread.
 pub(super) struct NotifyLoop {
     notices: Arc<NotifyFd>,
@@ -42,24 +69,12 @@ pub(super) struct NotifyLoop {
     processes: ProcReader,
     writable: WritablePaths,
     made: Option<ShmObserver>,
-    sockets: Vec<PathBuf>,
-    settings: Vec<LockedGitConfig>,
-    watched: Option<ProtectedWatch>,
-    mounter: Option<ReadOnlyMounter>,
     file_bytes: u64,
-    runnable: RunnablePaths,
-    inet: crate::seccomp::InetSockets,
     tier: Tier,
-    network: Network,
     signals: OutsideSignals,
-    host_ports: Option<ListeningPorts>,
-    /// Listening ports in the cage; this process is in the command's network in tier A.
-    own_ports: Option<ListeningPorts>,
-    host: RootDir,
-    /// The command's root. All its processes share it, since changing the root is refused.
-    cage: OnceCell<RootDir>,
-    searches: RefCell<PathSearches>,
-    search_path: SearchPath,
+    net: CommandNet,
+    protection: FileProtection,
+    paths: PathRoots,
     record: Arc<Mutex<RefusalLog>>,
     stop: PipeReader,
 }
@@ -86,22 +101,28 @@ impl NotifyLoop {
             processes,
             writable: WritablePaths::new(watch.tier, watch.writable, watch.read_only),
             made: watch.shm_creations.map(ShmObserver::new),
-            sockets: watch.sockets,
-            settings: watch.settings,
-            watched: watch.watched,
-            mounter: watch.mounter,
             file_bytes: watch.file_bytes,
-            runnable: watch.runnable,
-            inet: watch.spec.inet,
             tier: watch.tier,
-            network: watch.network,
             signals: watch.signals,
-            host_ports: watch.host_ports,
-            own_ports,
-            host,
-            cage: OnceCell::new(),
-            searches: RefCell::default(),
-            search_path,
+            net: CommandNet {
+                sockets: watch.sockets,
+                inet: watch.spec.inet,
+                network: watch.network,
+                host_ports: watch.host_ports,
+                own_ports,
+            },
+            protection: FileProtection {
+                settings: watch.settings,
+                watched: watch.watched,
+                mounter: watch.mounter,
+                runnable: watch.runnable,
+            },
+            paths: PathRoots {
+                host,
+                cage: OnceCell::new(),
+                searches: RefCell::default(),
+                search_path,
+            },
             record,
             stop,
         })
@@ -138,7 +159,9 @@ impl NotifyLoop {
                 PollFd::new(self.notices.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
             ];
-            all.extend(self.watched.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
+            all.extend(
+                self.protection.watched.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)),
+            );
             match poll(&mut all, PollTimeout::NONE) {
                 Ok(_) => {}
                 Err(Errno::EINTR) => continue,
@@ -149,7 +172,7 @@ impl NotifyLoop {
             let (calls, stop, replaced) = (found(0), found(1), found(2));
             // Before the next call is continued.
             if let (false, Some(watched), Some(mounter)) =
-                (replaced.is_empty(), &self.watched, &self.mounter)
+                (replaced.is_empty(), &self.protection.watched, &self.protection.mounter)
             {
                 watched.reseal_changed(mounter);
             }
@@ -280,11 +303,11 @@ impl NotifyLoop {
                     predicted_connect::find_missing_listener(
                         address,
                         notice,
-                        self.own_ports.as_ref()?,
+                        self.net.own_ports.as_ref()?,
                     )
                 });
                 go_on().then(|| {
-                    if let (Some(unheard), Some(ports)) = (unheard, &self.host_ports) {
+                    if let (Some(unheard), Some(ports)) = (unheard, &self.net.host_ports) {
                         return predicted_connect::predict_missing_listener(unheard, ports);
                     }
                     predicted_connect::predict(
@@ -292,7 +315,7 @@ impl NotifyLoop {
                         &self.processes,
                         roots?,
                         self.tier,
-                        self.network,
+                        self.net.network,
                     )
                 })
             }
@@ -322,13 +345,17 @@ impl NotifyLoop {
         claims: &[predicted_write::PathClaim],
         roots: Option<RootDirs<'_>>,
     ) -> Option<Emulated<()>> {
-        let mounter = self.mounter.as_ref()?;
+        let mounter = self.protection.mounter.as_ref()?;
         // With flags, `renameat2` does something other than replace the file.
         if rule.call == "renameat2" && notice.args[4] != 0 {
             return None;
         }
-        let locked =
-            emulated_git_config::find_replaced(&self.settings, claims, &self.processes, roots?)?;
+        let locked = emulated_git_config::find_replaced(
+            &self.protection.settings,
+            claims,
+            &self.processes,
+            roots?,
+        )?;
         // If the caller still waits, the data read under its PID is its own.
         if self.notices.is_pending(notice.id) {
             emulated_git_config::replace_if_harmless(locked, mounter)
@@ -353,14 +380,14 @@ impl NotifyLoop {
         start: &ExecClaim,
         roots: RootDirs<'_>,
     ) {
-        let mut searches = self.searches.borrow_mut();
-        match predicted_exec::predict(start, &self.processes, roots, &self.runnable) {
+        let mut searches = self.paths.searches.borrow_mut();
+        match predicted_exec::predict(start, &self.processes, roots, &self.protection.runnable) {
             ExecPrediction::Refused(errno, description) => {
                 let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, description);
                 self.record().add(refusal.clone());
                 // Only for the PATH that agentd set: with a PATH of its own a command could keep
                 // refusals out of the record.
-                if self.search_path.get().is_some_and(|folders| start.is_in(folders)) {
+                if self.paths.search_path.get().is_some_and(|folders| start.is_in(folders)) {
                     searches.refused(notice.tid, start, refusal);
                 }
             }
@@ -398,7 +425,8 @@ impl NotifyLoop {
     /// Connects in the caller's place; on a separate thread if the socket is blocking.
     fn connect(&self, notice: &Notification, rule: &FilterRule) {
         let id = notice.id;
-        let emulated = emulated_connect::prepare(notice, &self.processes, self.inet, &self.sockets);
+        let emulated =
+            emulated_connect::prepare(notice, &self.processes, self.net.inet, &self.net.sockets);
         if !self.notices.is_pending(id) {
             return;
         }
@@ -431,16 +459,16 @@ impl NotifyLoop {
 
     /// The root directories of the command and of the host.
     fn roots(&self, tid: u32) -> Option<RootDirs<'_>> {
-        let host = &self.host;
+        let host = &self.paths.host;
         match self.tier {
             Tier::B | Tier::C => Some(RootDirs { cage: host, host }),
             Tier::A => {
-                if self.cage.get().is_none() {
+                if self.paths.cage.get().is_none() {
                     let root = RootDir::of(&self.processes, tid)?;
                     // It cannot be set already, since only this thread sets it.
-                    let _ = self.cage.set(root);
+                    let _ = self.paths.cage.set(root);
                 }
-                Some(RootDirs { cage: self.cage.get()?, host })
+                Some(RootDirs { cage: self.paths.cage.get()?, host })
             }
         }
     }
