@@ -14,7 +14,8 @@ pub(super) fn render(blocks: &[PageBlock], colour: Colour) -> String {
     let mut in_list = false;
     for block in blocks {
         let is_item = matches!(block, PageBlock::Item(..));
-        if !text.is_empty() && !(in_list && is_item) {
+        let joins = in_list && is_item;
+        if !text.is_empty() && !joins {
             text.push('\n');
         }
         in_list = is_item;
