@@ -551,7 +551,7 @@ fn without_a_proxy_nothing_is_run() {
     assert!(!desk.project().join("made").exists());
     let told = server.requests()[1].body["messages"].to_string();
     assert!(
-        told.contains("its cage could not be made (network: the proxy of its allow-list"),
+        told.contains("its sandbox could not be made (network: the proxy of its allow-list"),
         "{told}"
     );
 }
