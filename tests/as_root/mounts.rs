@@ -184,7 +184,7 @@ fn where_names_fold_file_tools_refuse_protected_names_by_every_spelling() {
         let ran = run(asked);
         assert_eq!(ran.code, 0, "{tier}: {ran:?}");
         let told = server.requests().last().unwrap().body["messages"].to_string();
-        assert_eq!(told.matches("protected name").count(), 7, "{tier}: {told}");
+        assert_eq!(told.matches("the protected file ").count(), 7, "{tier}: {told}");
         assert_eq!((desk.read(".git/config"), desk.read(".envrc")), ("mine".into(), "mine".into()));
         let made = |name: &str| desk.project().join(name).exists();
         assert!(!made(".git/hooks") && !made(".vscode") && !made("sub"), "{tier}: {told}");

@@ -215,7 +215,7 @@ fn nothing_is_put_in_form_that_is_not_trusted_not_meant_or_not_there() {
     let auto = ["-p", "Go.", "--permission-mode", "auto", "--trust-project"];
     let calls = vec![edit("toolu_1", "a.txt", "two", "three"), call("toolu_2", "bash", &other)];
     let said = round(&desk, &auto, calls);
-    assert!(said[0]["content"].to_string().contains("changed by somebody else"), "{said:#?}");
+    assert!(said[0]["content"].to_string().contains("changed on disk since"), "{said:#?}");
     assert_eq!(desk.read("a.txt"), "other\n");
 }
 
