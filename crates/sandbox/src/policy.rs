@@ -5,23 +5,23 @@ use protocol::confinement::Profile;
 /// One file of `config/confinement/`.
 #[derive(Debug)]
 pub(crate) struct ConfinementPolicy {
-    /// Who uses it and for what.
+    /// Its users and purpose.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
     pub purpose: &'static str,
-    /// Whether programs may be started.
+    /// Permission to start programs.
     pub exec: ExecRule,
     /// Which sockets may be made.
     pub sockets: SocketRule,
-    /// What is reachable in the file system.
+    /// Granted paths.
     pub grants: &'static [GrantRule],
-    /// What the runner may reach beyond that for what it does itself; the command never may.
+    /// Further paths for the runner's own work; the command never gets them.
     pub runner: &'static [GrantRule],
-    /// What stays read-only inside the project.
+    /// Names in the project that stay read-only.
     pub protected: &'static [ProtectedName],
 }
 
 impl ConfinementPolicy {
-    /// Whether it grants no change of the project.
+    /// True if the policy does not allow changes of the project.
     pub(crate) fn keeps_project(&self) -> bool {
         !self
             .grants
@@ -30,7 +30,7 @@ impl ConfinementPolicy {
     }
 }
 
-/// Whether programs may be started.
+/// Permission to start programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExecRule {
     Allowed,
@@ -46,25 +46,25 @@ pub(crate) enum SocketRule {
     ByNetwork,
 }
 
-/// One line of a policy: a place and what may be done beneath it.
+/// One rule of a policy: a path and the access beneath it.
 #[derive(Debug)]
 pub(crate) struct GrantRule {
     /// Where.
     pub at: GrantTarget,
-    /// What may be done there.
+    /// The granted access.
     pub access: Access,
     /// The reason.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
     pub why: &'static str,
-    /// What to do where it does not exist.
+    /// Handling of a missing path.
     pub absent: IfAbsent,
     /// In which calls it holds.
     pub when: RuleCondition,
-    /// What tier A mounts there instead of the host's.
+    /// Fresh mount that replaces the host's in tier A.
     pub fresh: Option<FreshMount>,
-    /// Whether commands in tier A change a copy of it.
+    /// Set if commands in tier A change a copy of it.
     pub overlay: Option<OverlayRule>,
-    /// What beneath it stays out of reach, relative to it.
+    /// Excluded paths beneath it, relative to it.
     pub except: &'static [&'static str],
 }
 
@@ -78,23 +78,23 @@ pub(crate) enum GrantTarget {
     Private,
     /// The project's package caches.
     Caches,
-    /// Where git keeps what belongs to a linked worktree or a submodule, outside the project.
+    /// Git directory of a linked worktree or a submodule, outside the project.
     Git,
     /// An absolute path.
     Path(&'static str),
     /// A path beneath the person's home.
     Home(&'static str),
-    /// A path beneath what this environment variable of the person names.
+    /// A path beneath the directory in this environment variable of the user.
     Variable {
         name: &'static str,
         rest: &'static str,
     },
 }
 
-/// What may be done beneath a place.
+/// Access to the files beneath a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
-    /// Lists of files alone; for the root of tier A, in which only what was granted lies.
+    /// Listing directories only; for the root of tier A, which contains only granted paths.
     List,
     /// Files and lists of files.
     Read,
@@ -111,7 +111,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// Whether files may be changed.
+    /// True if files may be changed.
     pub(crate) const fn writes(self) -> bool {
         match self {
             Self::Write | Self::Build => true,
@@ -119,7 +119,7 @@ impl Access {
         }
     }
 
-    /// Whether it is of a device alone.
+    /// True for a device.
     pub(crate) const fn is_device(self) -> bool {
         match self {
             Self::Device | Self::Terminal => true,
@@ -127,7 +127,7 @@ impl Access {
         }
     }
 
-    /// Whether programs may be started.
+    /// True if programs may be started.
     pub(crate) const fn runs(self) -> bool {
         match self {
             Self::Run | Self::Build => true,
@@ -136,7 +136,7 @@ impl Access {
     }
 }
 
-/// What to do where a place does not exist.
+/// Handling of a missing path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfAbsent {
     /// Usual: not every system has it.
@@ -153,7 +153,7 @@ pub(crate) enum RuleCondition {
     Network,
 }
 
-/// What tier A mounts instead of the host's.
+/// Fresh mounts that replace the host's in tier A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum FreshMount {
     Proc,
@@ -161,11 +161,11 @@ pub(crate) enum FreshMount {
     Shm,
 }
 
-/// Which places tier A shows by an overlay, in which commands change a copy: what the person has lies
-/// below, what the project's commands made and changed lies above.
+/// Paths that tier A shows as an overlay, so that commands change a copy. The lower side is the
+/// user's; the upper side holds the changes of the project's commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum OverlayRule {
-    /// Those that are there.
+    /// Only if the path exists.
     Existing,
     /// The same, and an empty one where the person has none.
     Always,
@@ -288,7 +288,7 @@ mod tests {
         }
     }
 
-    /// Whether who has the first has the second.
+    /// True if the first access includes the second.
     fn gives(has: Access, wants: Access) -> bool {
         use Access::{Build, Device, List, Read, Run, Terminal, Write};
         match has {
@@ -302,14 +302,14 @@ mod tests {
         }
     }
 
-    /// Whether a line gives nothing that another one does not give.
+    /// True if another rule already grants everything that a rule grants.
     fn is_needless(inner: &GrantRule, outer: &GrantRule) -> bool {
         let (Some((base, path)), Some((over, around))) = (stands(inner.at), stands(outer.at))
         else {
             return false;
         };
-        // A link that leads out of its directory needs a line of its own, and so does what is
-        // mounted afresh.
+        // A link that leads out of its directory needs a rule of its own, and so does a fresh
+        // mount.
         let own = inner.at == GrantTarget::Path("/etc/resolv.conf") || inner.fresh.is_some();
         let beneath = base == over && path != around && Path::new(path).starts_with(around);
         let as_often = outer.when == RuleCondition::Always || inner.when == RuleCondition::Network;
@@ -364,7 +364,7 @@ mod tests {
         assert!(!is_needless(&inner, &outer));
     }
 
-    /// A line is dead where it repeats a place, or lies beneath one that already gives as much.
+    /// A rule is dead if it repeats a path, or lies beneath a rule that already grants as much.
     #[test]
     fn no_line_is_dead() {
         for profile in ALL {
@@ -388,7 +388,7 @@ mod tests {
         }
     }
 
-    /// What no policy may ever name.
+    /// Paths that no policy may grant.
     #[test]
     fn no_policy_grants_a_place_of_credentials() {
         let secret = [

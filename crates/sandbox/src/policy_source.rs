@@ -47,7 +47,7 @@ pub struct ProtectedLine {
     pub why: String,
 }
 
-/// Declares a word of the files; its variants are those of the type of the same name.
+/// Declares a keyword of the files, with the variants of the type of the same name.
 macro_rules! word {
     ($name:ident: $($variant:ident),*) => {
         #[derive(Debug, Clone, Copy, Deserialize)]
@@ -62,7 +62,7 @@ word!(Access: Read, Run, Write, Build, Device, Terminal);
 word!(Fresh: Proc, Pts, Shm);
 word!(Overlay: Existing, Always);
 
-/// What to do where a place does not exist.
+/// Handling of a missing path.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AbsentKeyword {

@@ -1,9 +1,9 @@
 //! Removes a directory that a caged process filled, however deep, wide or shut it left it.
 //!
-//! A walk that recurses overflows its stack in a deep tree, and one that keeps a descriptor or a path
-//! for each level runs out of both. So this walk has one level: a directory that is not empty is moved
-//! up into the directory that is being removed, and emptied there in its turn. It needs four
-//! descriptors and eight bytes for each directory that waits, and each entry is handled once.
+//! A recursive walk overflows its stack in a deep tree; a walk with a descriptor or path per level
+//! exhausts those. This walk has one level: a directory that is not empty is moved up into the
+//! directory that is being removed, and is emptied there. It needs four descriptors, eight bytes
+//! for each waiting directory, and handles each entry once.
 
 use crate::error::{CageError, CageStep};
 use crate::landlock::ruleset;
@@ -62,12 +62,12 @@ struct Removal {
     device: dev_t,
     /// The name in `top` of the next directory that is moved up.
     next: u64,
-    /// The names of those that were.
+    /// The names of directories that were moved up.
     waiting: Vec<u64>,
     first_error: Option<Errno>,
 }
 
-/// What a pass over a directory came to.
+/// Result of one pass over a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     /// Entries are gone from it; more may have come or been passed over.
@@ -79,7 +79,8 @@ impl Removal {
     /// Empties `top`.
     fn run(&mut self) -> io::Result<()> {
         loop {
-            // What stays is judged by the last pass: room or a busy file may have come free.
+            // Only the errors of the last pass count: disk space or a busy file may have become
+            // free.
             self.first_error = None;
             let passed = self.top_pass()?;
             match (passed, self.first_error) {
@@ -90,7 +91,8 @@ impl Removal {
         }
     }
 
-    /// Removes what is in `top`, and behind each entry what was moved up from it.
+    /// Removes the entries of `top`, and after each entry the directories that were moved up from
+    /// it.
     fn top_pass(&mut self) -> io::Result<Pass> {
         // Opened anew: a reader has a place of its own in the directory.
         let how = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
@@ -189,7 +191,7 @@ impl Removal {
     }
 }
 
-/// What became of an entry.
+/// Result of unlinking an entry.
 enum Unlinked {
     Removed,
     /// It is a directory.

@@ -1,8 +1,7 @@
-//! Symbolic links on the way to a place, and where they lead: for `grants` and `root`, which makes
-//! them again in the new root, for `protected`, and for all who open a place of the person's by its name.
+//! Resolves a path link by link and records every symbolic link on the way.
 //!
-//! A name that commands can write leads wherever a command wants, and by the next call it may lead to
-//! keys. So what counts is every name on the way, and not only where the way ends now.
+//! A command can make a name that it can write lead anywhere, by the next call even to keys. So
+//! every name on the way matters, not only the current end.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,7 +23,7 @@ pub(crate) struct ResolvedPath {
     pub links: Vec<PathLink>,
     /// Names that it leaves again by `..`.
     left_dirs: Vec<PathBuf>,
-    /// Where it ends, whether there is anything or not.
+    /// The end of the path, whether it exists or not.
     pub end: PathBuf,
 }
 
@@ -34,7 +33,7 @@ impl ResolvedPath {
         Self::resolve_with(path, |at| std::fs::read_link(at).ok())
     }
 
-    /// The same by what is told of each name: where it leads, if it is a link.
+    /// The same with a function that returns the target of a link.
     fn resolve_with(path: &Path, read_link: impl Fn(&Path) -> Option<PathBuf>) -> Option<Self> {
         let (mut links, mut left) = (Vec::new(), Vec::new());
         let mut real = PathBuf::from("/");
@@ -71,21 +70,21 @@ impl ResolvedPath {
         names.find(|name| lies_in(name, places))
     }
 
-    /// Whether it ends in one of these places.
+    /// True if it ends in one of these directories.
     pub(crate) fn ends_in(&self, places: &[PathBuf]) -> bool {
         lies_in(&self.end, places)
     }
 }
 
-/// Whether who can write in these places, real paths, decides where a path leads: a name on the way lies
-/// there and leads on, or the way ends nowhere.
+/// True if a process that can write these directories (real paths) decides where a path leads: a
+/// link on the way lies in them, or the path cannot be resolved.
 #[must_use]
 pub fn is_redirectable_in(path: &Path, places: &[PathBuf]) -> bool {
     ResolvedPath::resolve(path).is_none_or(|way| way.first_redirect_in(places).is_some())
 }
 
-/// Whether who can write in these places, real paths, decides what is found at a path: where it leads, or
-/// what lies at its end.
+/// True if a process that can write these directories (real paths) decides which file a path names:
+/// it can redirect the path or replace the file at its end.
 #[must_use]
 pub fn is_changeable_in(path: &Path, places: &[PathBuf]) -> bool {
     ResolvedPath::resolve(path)

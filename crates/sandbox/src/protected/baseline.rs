@@ -1,5 +1,5 @@
-//! The recorded state of all protected paths before a command, which `restore` compares with what is there
-//! after it.
+//! State of all protected paths before a command. `restore` compares it with their state after the
+//! command.
 
 use super::disk_reserve::DiskReserve;
 use super::file_state::capture;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-/// Where protected names are looked for, and what of them is open to the command.
+/// Where to search for protected names, and which of them the command may change.
 #[derive(Debug)]
 pub(crate) struct ProtectionScope {
     /// Directories that it may write.
@@ -27,7 +27,7 @@ pub(crate) struct ProtectionScope {
     pub git_writable: Vec<PathBuf>,
 }
 
-/// What was there before the command.
+/// State before the command.
 #[derive(Debug)]
 pub(crate) struct Baseline {
     pub(super) roots: Vec<PathBuf>,
@@ -37,24 +37,25 @@ pub(crate) struct Baseline {
     pub(super) git_writable: Vec<PathBuf>,
     /// More was there than can be watched.
     pub(super) incomplete: bool,
-    /// What is not protected of what names lead to.
+    /// Link targets that are not protected, a sentence each.
     pub(super) limits: Vec<String>,
-    /// What names lead to that did not exist.
+    /// Link targets that did not exist.
     pub(super) absent: Vec<ProtectedPath>,
-    /// What existed.
+    /// State of each path that existed.
     pub(super) recorded: Vec<(ProtectedPath, FileState)>,
     /// Git folders that existed.
     pub(super) repositories: BTreeSet<PathBuf>,
-    /// Folders of which nobody knows what they held.
+    /// Folders that the search did not reach: their content before the command is unknown.
     pub(super) unsearched: Vec<PathBuf>,
-    /// Room for what is put back.
+    /// Disk space for restored files.
     pub(super) reserve: DiskReserve,
 }
 
 persist!(struct Baseline { roots, linked, names, git_writable, incomplete, limits, absent, recorded, repositories, unsearched, reserve });
 
 impl Baseline {
-    /// Looks at all of `names` and what they lead to, but for those that a mount holds.
+    /// Records all protected paths and their link targets, except those that a mount keeps
+    /// read-only.
     ///
     /// # Errors
     /// Where the disk has no room to put them back.
@@ -98,12 +99,12 @@ impl Baseline {
         })
     }
 
-    /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
+    /// True if there were too many protected paths: a change may go unnoticed or cannot be undone.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// What protected names lead to and is not protected by them, a sentence each.
+    /// Link targets of protected paths that are not protected, a sentence each.
     pub(crate) fn limits(&self) -> &[String] {
         &self.limits
     }

@@ -1,6 +1,5 @@
-//! What was seen at protected names before a command, as bytes in a file: so that another process
-//! puts right what a command changed whose runner was killed. Used by the runner's cage, which
-//! writes it, and by the process that puts right, which reads it.
+//! A baseline as bytes in a file. The runner writes it before the command. If the runner is killed,
+//! another process reads it and restores the protected files.
 //!
 //! A file is read by the build that wrote it and by no other: each type's fields go one behind the
 //! other, in the order of its line below it.
@@ -16,7 +15,7 @@ use std::io::{self, Read, Seek, Write};
 
 /// Begins each file, before the build that wrote it.
 const HEAD: &str = "agentd protected names, build ";
-/// Most bytes of one file: some times what is kept of one call.
+/// Longest file, in bytes: a multiple of the limit for one call.
 const MOST: u64 = 64 << 20;
 
 impl Baseline {
@@ -35,10 +34,10 @@ impl Baseline {
     }
 }
 
-/// What is in a file.
+/// Content of a file.
 struct BaselineFile {
     before: Baseline,
-    /// What its runner did itself, where it came to that.
+    /// Repairs that the runner made itself and recorded.
     done: Vec<TamperedFile>,
 }
 
@@ -59,13 +58,13 @@ fn read(file: &mut File) -> Result<Option<BaselineFile>, String> {
     }
     let mut rest = rest.get(1..).unwrap_or_default();
     let before = decode_part(&mut rest).ok_or("it is damaged")?;
-    // A runner that was killed meanwhile is as one that did not come to it.
+    // A runner that was killed while it recorded its repairs counts as one that made none.
     Ok(Some(BaselineFile { before, done: decode_part(&mut rest).unwrap_or_default() }))
 }
 
-/// Puts right what the command changed before which [`crate::Cage::save`] wrote this file. To be
-/// called in the cage of [`crate::Cage::enter_to_repair`], when nothing of the command lives. What
-/// its runner put right itself is told first.
+/// Restores the protected files from a file that [`crate::Cage::save_baseline`] wrote. Call it in
+/// the cage of [`crate::Cage::enter_to_repair`], when no process of the command lives. The runner's
+/// own repairs come first in the result.
 ///
 /// # Errors
 /// Why the file says nothing.
@@ -76,8 +75,8 @@ pub fn repair(file: &mut File) -> Result<Vec<TamperedFile>, String> {
     Ok(done)
 }
 
-/// Writes behind what [`crate::Cage::save`] wrote what was done about it since, for whoever reads it
-/// because nobody heard the report.
+/// Appends the repairs that were made to a file that [`crate::Cage::save_baseline`] wrote, in case
+/// the runner's report gets lost.
 ///
 /// # Errors
 /// Those of the disk.
@@ -85,7 +84,7 @@ pub fn record_repairs(file: &mut File, done: &Vec<TamperedFile>) -> io::Result<(
     file.write_all(&encode_part(done))
 }
 
-/// Length, digest, and what it is.
+/// Length, checksum and content.
 fn encode_part(of: &impl Persist) -> Vec<u8> {
     let mut body = Vec::new();
     of.save(&mut body);
@@ -106,13 +105,14 @@ fn decode_part<T: Persist>(from: &mut &[u8]) -> Option<T> {
     T::load(&mut body).filter(|_| body.is_empty())
 }
 
-/// Whether commands of this profile are looked after, so that there is something to save.
+/// True if the policy of this profile protects files, so that there is a baseline to save.
 #[must_use]
 pub fn has_protected_names(profile: Profile) -> bool {
     !policy::of(profile).protected.is_empty()
 }
 
-/// Tells a whole file from a damaged one: FNV-1a. Nobody who would forge it can write it.
+/// FNV-1a checksum, which detects damage. It need not resist forgery: commands cannot write the
+/// file.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -127,7 +127,7 @@ persist!(enum TamperRemedy {
     3 => Granted,
 });
 
-/// The lists of the policies: which one it is, is told by its names.
+/// The lists of the policies, identified by their names.
 impl Persist for &'static [ProtectedName] {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(&self.iter().map(|known| known.name.to_owned()).collect::<Vec<_>>(), to);
@@ -151,7 +151,7 @@ mod tests {
     use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
     use std::path::{Path, PathBuf};
 
-    /// A project with all kinds of things at protected names, one of them by a name that is no UTF-8.
+    /// A project with several kinds of files at protected names, one of them not valid UTF-8.
     fn project() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap().join(OsStr::from_bytes(b"pro\xffject"));

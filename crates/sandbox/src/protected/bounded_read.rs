@@ -1,5 +1,5 @@
-//! Reads of files that a command may have made: never one that waits, as for a writer of a FIFO, nor
-//! one without an end. For the rest of this folder, which reads no file otherwise.
+//! Bounded reads of files that a command may have made: no read blocks, as on a FIFO without a
+//! writer, and none is endless. `protected/` reads files by these functions only.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ pub(super) const POINTER: u64 = 4096;
 /// No person writes more settings of a repository than this.
 pub(super) const SETTINGS: u64 = 256 * 1024;
 
-/// Whether a link in the place of the file is followed.
+/// How to treat a symbolic link in place of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symlinks {
     Follow,
@@ -23,7 +23,7 @@ pub(super) enum Symlinks {
 pub(super) enum ReadFailure {
     /// Nothing is there.
     Absent,
-    /// No regular file, a larger one, or one that may not be read.
+    /// Not a regular file, too large, or not permitted.
     Unreadable,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn bytes(path: &Path, most: u64, links: Symlinks) -> Result<Vec<u8>, 
         Some(libc::ENOENT | libc::ENOTDIR) => ReadFailure::Absent,
         _ => ReadFailure::Unreadable,
     };
-    // A device may do something when it is opened; what is there may still change until then.
+    // Opening a device may have an effect. The file may still be replaced before it is opened.
     let found = match links {
         Symlinks::Follow => path.metadata(),
         Symlinks::Refuse => path.symlink_metadata(),
@@ -58,7 +58,7 @@ pub(super) fn bytes(path: &Path, most: u64, links: Symlinks) -> Result<Vec<u8>, 
     if whole { Ok(bytes) } else { Err(ReadFailure::Unreadable) }
 }
 
-/// The same as text; what is no text is not readable.
+/// The same as text. Invalid UTF-8 counts as unreadable.
 pub(super) fn text(path: &Path, most: u64, links: Symlinks) -> Result<String, ReadFailure> {
     String::from_utf8(bytes(path, most, links)?).map_err(|_| ReadFailure::Unreadable)
 }

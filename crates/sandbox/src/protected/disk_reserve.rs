@@ -1,5 +1,5 @@
-//! Room on the project's disk, kept while a command runs, so that a command which fills it does not
-//! keep its changes from being put right. For `mend`.
+//! Space reserved on the project's disk while a command runs: if the command fills the disk,
+//! protected files can still be restored.
 
 use super::persist::Persist;
 use nix::errno::Errno;

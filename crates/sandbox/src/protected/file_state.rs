@@ -1,5 +1,4 @@
-//! What was at a protected name before the command, as far as it takes to notice a change and to
-//! put it back.
+//! Recorded state of a protected path: enough to notice a change and to undo it.
 
 use super::bounded_read::{self, Symlinks};
 use super::persist::persist;
@@ -9,20 +8,21 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes of one file, of one call, and most names: what is protected is small in any project.
+/// Most bytes of one file and of one call, and most names. Protected files are small in any
+/// project.
 pub(super) const FILE_BYTES: u64 = 256 * 1024;
 const ALL_BYTES: u64 = 4 * 1024 * 1024;
 const ALL_NAMES: usize = 20_000;
 const DEEP: usize = 16;
-/// Bytes of a block of a disk, as usual, and as much again for what it notes about the file.
+/// Bytes of a usual disk block. Each file counts one more for its metadata.
 const BLOCK: u64 = 4096;
 
-/// What may still be kept.
+/// Remaining limits of a recording.
 #[derive(Debug)]
 pub(super) struct CaptureBudget {
     bytes: u64,
     names: usize,
-    /// Taken on a disk by what was kept.
+    /// Disk blocks that the recorded files take.
     blocks: u64,
     /// Something was left out.
     exhausted: bool,
@@ -33,25 +33,25 @@ impl CaptureBudget {
         Self { bytes: ALL_BYTES, names: ALL_NAMES, blocks: 0, exhausted: false }
     }
 
-    /// Room on a disk for what was kept, in bytes.
+    /// Disk space of the recorded files, in bytes.
     pub(super) fn disk_bytes(&self) -> u64 {
         self.blocks * BLOCK
     }
 
-    /// Whether something found no room.
+    /// True if a file exceeded a limit.
     pub(super) fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 }
 
-/// What was there.
+/// State of a path.
 #[derive(Debug)]
 pub(super) enum FileState {
     File {
         stamp: InodeStamp,
         bytes: Option<Vec<u8>>,
     },
-    /// Without git's examples of hooks, which nobody runs.
+    /// Without git's sample hooks, which are never run.
     Folder {
         mode: u32,
         names: BTreeMap<OsString, FileState>,
@@ -66,8 +66,8 @@ pub(super) enum FileState {
     Unrecorded,
 }
 
-/// What changes with every change of a file, but for what is written through a mapping on tmpfs. The
-/// last change is the kernel's own note of it: no program without privileges sets it back.
+/// Metadata that every change of a file alters, except writes through a memory mapping on tmpfs.
+/// The change time is set by the kernel: no unprivileged program can set it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InodeStamp {
     device: u64,
@@ -90,7 +90,7 @@ impl InodeStamp {
 }
 
 impl FileState {
-    /// Whether it holds the same, wherever it lies and whenever it was made.
+    /// True if both have the same content, regardless of path and time.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { bytes: Some(one), .. }, Self::File { bytes: Some(two), .. }) => {
@@ -115,7 +115,7 @@ impl FileState {
     }
 }
 
-/// Looks at a name; `None` where there is nothing.
+/// Records the state of a path; `None` if it does not exist.
 pub(super) fn capture(path: &Path, room: &mut CaptureBudget) -> Option<FileState> {
     capture_within(path, room, DEEP)
 }
@@ -163,7 +163,7 @@ fn capture_within(path: &Path, room: &mut CaptureBudget, deep: usize) -> Option<
     Some(FileState::Folder { mode: found.mode() & 0o7777, names })
 }
 
-/// Where what is there differs from what was.
+/// Paths that differ from their recorded state.
 pub(super) fn changed_paths(path: &Path, seen: Option<&FileState>) -> Vec<PathBuf> {
     changed_paths_between(path, seen, capture(path, &mut CaptureBudget::new()).as_ref())
 }
@@ -189,8 +189,8 @@ fn changed_paths_between(
             Some(FileState::File { stamp, bytes }),
             Some(FileState::File { stamp: now, bytes: there }),
         ) => {
-            // Touched and not changed is no change, where that can be known. What is written through
-            // a mapping of a file in memory leaves no trace in its times.
+            // A touched file with the same bytes counts as unchanged, if its bytes were recorded. A
+            // write through a memory mapping on tmpfs leaves no trace in the times.
             match bytes {
                 Some(_) => bytes != there || stamp.mode != now.mode,
                 None => stamp != now,
@@ -202,19 +202,19 @@ fn changed_paths_between(
             Some(FileState::Special { device: its_device, number: its_number }),
         ) => (device, number) != (its_device, its_number),
         (None, None) => false,
-        // Another kind of thing, or more than could be looked at.
+        // Another file type, or a file that exceeded the limits.
         (Some(_) | None, _) => true,
     };
     if differs { vec![path.to_owned()] } else { Vec::new() }
 }
 
-/// Git's examples of hooks. A folder of that name is none, as one of instructions for a program is
-/// read by any name.
+/// True for git's sample hooks. A folder of that name does not count: an instruction folder is read
+/// by any name.
 pub(super) fn is_sample(path: &Path) -> bool {
     is_sample_by_name(path) && path.symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
-/// What would be one, whether it is there or not.
+/// The same by the name alone, for a path that may not exist.
 pub(super) fn is_sample_by_name(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "sample")
         && path.parent().is_some_and(|folder| folder.ends_with("hooks"))

@@ -16,7 +16,7 @@ struct ConfigEntry {
     /// In lower case.
     key: Vec<u8>,
     value: Vec<u8>,
-    /// Whether there is no `=`, by which a switch is on.
+    /// True for a key without `=`, which switches an option on.
     bare: bool,
 }
 
@@ -25,7 +25,7 @@ struct ConfigEntry {
 pub struct GitSetting {
     /// In lower case.
     pub section: String,
-    /// What stands in quotes behind the section.
+    /// The name in quotes after the section.
     pub name: Option<Vec<u8>>,
     /// In lower case.
     pub key: String,
@@ -33,17 +33,17 @@ pub struct GitSetting {
     pub value: Option<Vec<u8>>,
 }
 
-/// What stands between brackets.
+/// A section header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ConfigSection {
     /// In lower case.
     kind: Vec<u8>,
-    /// What stands in quotes; `[section "name"]` is another section than `[section]`.
+    /// The name in quotes. `[section "name"]` and `[section]` are different sections.
     name: Option<Vec<u8>>,
 }
 
 impl GitConfig {
-    /// Reads them. What git would refuse ends the reading, as it ends git's.
+    /// Parses settings up to the first syntax error, where git stops too.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut text = ConfigReader { bytes, at: 0 };
@@ -75,7 +75,7 @@ impl GitConfig {
         Self(found)
     }
 
-    /// All values of a key: which of them holds depends on files that are not looked at.
+    /// All values of a key. Other files, which are not read, decide which of them git uses.
     pub(super) fn values(&self, section: &str, key: &str) -> Vec<&[u8]> {
         let wanted = |entry: &&ConfigEntry| {
             let ConfigSection { kind, name } = &entry.section;
@@ -84,8 +84,8 @@ impl GitConfig {
         self.0.iter().filter(wanted).map(|entry| entry.value.as_slice()).collect()
     }
 
-    /// Those of which this is not so: said of a key in lower case, with a `*` for a name in quotes, as
-    /// by the old way to write one, and of its value.
+    /// Drops the settings that match. The key is in lower case, with a `*` for a name in quotes or
+    /// in the old notation.
     pub(super) fn without(mut self, so: impl Fn(&str, &[u8]) -> bool) -> Self {
         self.0.retain(|entry| !so(&entry.full_key(), &entry.value));
         self
@@ -121,7 +121,7 @@ impl GitConfig {
         self.0.iter().filter(has).filter_map(|entry| name(&entry.section)).collect()
     }
 
-    /// Other files that are to be read too, some of them under conditions.
+    /// Included files, some of them conditional.
     pub(super) fn included(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().filter(|entry| entry.includes()).map(|entry| entry.value.as_slice())
     }
@@ -144,7 +144,7 @@ impl ConfigEntry {
     }
 }
 
-/// What git takes for space.
+/// Git's whitespace.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -219,7 +219,7 @@ impl ConfigReader<'_> {
     /// A value without quotes, without space around it and without the comment behind it.
     fn value(&mut self) -> Option<Vec<u8>> {
         let mut value = Vec::new();
-        // How much of it stays where nothing but space follows.
+        // Length of the value without trailing space.
         let mut solid = 0;
         let mut quoted = false;
         loop {
@@ -253,7 +253,7 @@ impl ConfigReader<'_> {
     }
 }
 
-/// The path that an include names; `None` where only git knows what it means.
+/// The path of an include; `None` if only git can resolve it.
 pub(super) fn included_path(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let path = |bytes| Path::new(OsStr::from_bytes(bytes));
     // Git's word for a path that need not exist.

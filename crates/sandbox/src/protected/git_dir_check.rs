@@ -1,5 +1,6 @@
-//! Whether a git folder that a command made may stay: its settings hold only keys that name no
-//! program and no other folder, its hooks are samples. Settings are judged from their text.
+//! Decides if a git directory that a command made may stay: its settings may contain only keys that
+//! name no program and no other folder, and its hooks must be samples. Settings are judged from
+//! their text.
 
 use super::git_config::GitConfig;
 use std::collections::BTreeSet;
@@ -60,9 +61,9 @@ const HARMLESS_KEYS: [&str; 49] = [
     "submodule.*.active",
 ];
 
-/// Whether every line of these settings is known, read as plain lines and read as git reads them.
-/// `is_worktree` answers for `core.worktree`, by which a submodule's folder says where its files are,
-/// `inside` for addresses that are paths.
+/// True if every setting is harmless, both in a plain reading of the lines and in git's reading.
+/// `is_worktree` judges `core.worktree`, by which a submodule's git directory names its working
+/// tree. `inside` judges addresses that are paths.
 pub(super) fn are_harmless(
     settings: &str,
     is_worktree: impl Fn(&str) -> bool,
@@ -76,8 +77,8 @@ pub(super) fn are_harmless(
         .is_some_and(|(plain, of_git)| plain.is_empty() && of_git.is_empty())
 }
 
-/// Whether what changed from the first settings to the second is known: every other line is in both,
-/// in the same order. What the person signs stays signed. `inside` answers for addresses that are paths.
+/// True if only harmless settings changed: all other lines are in both texts, in the same order.
+/// Settings for signing commits may not change. `inside` judges addresses that are paths.
 pub(crate) fn changes_harmlessly(before: &str, now: &str, inside: impl Fn(&str) -> bool) -> bool {
     let known = |known: &SettingCheck<'_>, key: &str, value: &str| {
         known.is_harmless(key, value) && !key.ends_with(".gpgsign")
@@ -86,16 +87,16 @@ pub(crate) fn changes_harmlessly(before: &str, now: &str, inside: impl Fn(&str) 
     before.is_some() && before == suspicious_lines(now, &inside, known)
 }
 
-/// By what a setting is known.
+/// Context for judging one setting.
 struct SettingCheck<'a> {
     /// The names of remotes that these settings say the address of.
     remotes: Vec<Vec<u8>>,
-    /// Whether a path leads to a repository that is looked at after each command.
+    /// True if a path leads to a repository that is checked after each command.
     inside: &'a dyn Fn(&str) -> bool,
 }
 
 impl SettingCheck<'_> {
-    /// Whether this setting runs nothing and leads nowhere else.
+    /// True if this setting starts no program and names no other folder.
     fn is_harmless(&self, key: &str, value: &str) -> bool {
         match key {
             "remote.*.url" | "remote.*.pushurl" | "submodule.*.url" => self.is_address(value),
@@ -108,9 +109,9 @@ impl SettingCheck<'_> {
         }
     }
 
-    /// Whether git asks a server there, or a repository in the project. One elsewhere on this machine may be
-    /// a command's own, and its hooks would be run by the person's next push. `ext::` and its like run
-    /// programs, a dash is an option of one.
+    /// True for an address of a server or of a repository in the project. A repository elsewhere on
+    /// this machine may belong to a command, and the user's next push would run its hooks. `ext::`
+    /// and similar prefixes run programs; a leading dash is an option of a program.
     fn is_address(&self, value: &str) -> bool {
         const SCHEMES: [&str; 6] =
             ["https://", "http://", "ssh://", "git://", "git+ssh://", "ssh+git://"];
@@ -130,7 +131,8 @@ impl SettingCheck<'_> {
     }
 }
 
-/// Whether a path in the settings of this git folder leads to a directory in one of the roots, by no link.
+/// True if a path in this git directory's settings leads to a directory in one of the roots,
+/// without a link.
 pub(crate) fn leads_inside(git: &Path, path: &str, roots: &[PathBuf]) -> bool {
     let base = if git.ends_with(".git") { git.parent().unwrap_or(git) } else { git };
     let mut named = PathBuf::new();
@@ -145,8 +147,8 @@ pub(crate) fn leads_inside(git: &Path, path: &str, roots: &[PathBuf]) -> bool {
         && named.canonicalize().is_ok_and(|real| real == named && real.is_dir())
 }
 
-/// The lines that are not known, as plain lines and as git reads them; `None` where the plain reading
-/// believes none of them.
+/// The settings that are not harmless, in a plain reading and in git's reading; `None` if the plain
+/// reading finds an ambiguity.
 fn suspicious_lines(
     settings: &str,
     inside: &dyn Fn(&str) -> bool,
@@ -171,8 +173,8 @@ pub(super) fn value(settings: &str, section: &str, key: &str) -> Option<String> 
     entries(settings)?.into_iter().rev().find(|(key, _)| *key == wanted).map(|(_, value)| value)
 }
 
-/// Keys in lower case with a `*` for a name in quotes, and values; `None` where the text has
-/// anything that git reads differently from this: then nobody should rely on it.
+/// Keys in lower case, with a `*` for a name in quotes, and values. `None` if git could read the
+/// text differently: the result would be unreliable.
 fn entries(settings: &str) -> Option<Vec<(String, String)>> {
     let mut entries = Vec::new();
     let mut section = String::new();
@@ -200,7 +202,7 @@ fn entries(settings: &str) -> Option<Vec<(String, String)>> {
     Some(entries)
 }
 
-/// What stands in quotes and nothing else, with the quote behind it.
+/// True for a single name in quotes, with the closing quote.
 fn is_one_name(name: &str) -> bool {
     name.strip_suffix('"').is_some_and(|name| !name.contains(['"', '\\', '[', ']']))
 }
@@ -208,7 +210,7 @@ fn is_one_name(name: &str) -> bool {
 /// Ways to merge that are git's own; by any other name git starts a program.
 const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
-/// What git would run, by this file of a rebase, a cherry-pick or a merge under way.
+/// Programs that git would run by this file of a rebase, cherry-pick or merge in progress.
 pub(super) fn programs_in(file: &Path, bytes: &[u8]) -> BTreeSet<Vec<u8>> {
     let other = |name: &[u8]| !STRATEGIES.iter().any(|known| known.as_bytes() == name);
     match file.file_name().and_then(|name| name.to_str()) {
@@ -225,8 +227,8 @@ pub(super) fn programs_in(file: &Path, bytes: &[u8]) -> BTreeSet<Vec<u8>> {
     }
 }
 
-/// Whether all files of conflicts that git remembers (`MERGE_RR`) lie in this working tree, without a
-/// link on the way: git writes to them.
+/// True if all recorded conflict files (`MERGE_RR`) lie in this working tree, without a link on the
+/// way. Git writes to these files.
 pub(super) fn stays_in(remembered: &[u8], tree: &Path) -> bool {
     let entries = remembered.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     entries.into_iter().all(|entry| {

@@ -1,8 +1,8 @@
 //! The filters that git's settings name, found without running anything. For `tools`, which makes
 //! them empty where git shall run no program.
 //!
-//! More may be found than git would use: which file an `includeIf` takes hangs on things that are
-//! not looked at. What a repository's settings hide from this is an error, never a filter less.
+//! The result may contain more filters than git uses, because the conditions of `includeIf` are not
+//! evaluated. A file that cannot be read as git reads it is an error: no filter is missed.
 
 use super::bounded_read::{self, ReadFailure, Symlinks};
 use super::git_config::{GitConfig, included_path};
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 /// Most files of settings that are read; each may include others.
 const FILES: usize = 100;
-/// By each of these a filter changes what git takes for a file's content.
+/// Keys by which a filter changes file contents.
 const KEYS: [&str; 4] = ["clean", "smudge", "process", "required"];
 /// Where the settings of this machine lie, by where git was installed.
 const OF_MACHINE: [&str; 3] =
     ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/home/linuxbrew/.linuxbrew/etc/gitconfig"];
 
-/// What was found.
+/// Filters by the origin of their settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GitFilters {
     /// By settings of repositories that the directory lies in.
@@ -48,13 +48,13 @@ pub fn find_git_filters(
         (None, None) => Vec::new(),
     };
     let person = person.into_iter().chain(OF_MACHINE.map(PathBuf::from)).collect();
-    // Nobody hides anything in these.
+    // Commands cannot write these files, so an unreadable one hides no attack.
     let (of_person, _) = read_all(person, home);
     Ok(GitFilters { of_repository: own, of_person })
 }
 
-/// What settings of the repositories that a directory lies in lead to: files that they include and
-/// folders of hooks that they name, there or not. What only git could find is left out.
+/// Included files and hook folders that the settings of the surrounding repositories name, whether
+/// they exist or not. Names that only git can resolve are left out.
 #[must_use]
 pub fn paths_named_by_git_config(project: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     let mut led = BTreeSet::new();
@@ -104,7 +104,7 @@ fn settings_of(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The names in these files and in those that they include, and a file that may have more.
+/// Filter names in these files and their includes, and a file that may hide more.
 fn read_all(mut files: Vec<PathBuf>, home: Option<&Path>) -> (BTreeSet<String>, Option<PathBuf>) {
     let (mut names, mut hidden) = (BTreeSet::new(), None);
     let mut seen = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The repositories that git enters by what its index names (gitlinks), wherever they lie: read where the
-//! search by names came to no end. For `places` only.
+//! Repositories that a git index names (gitlinks). The index is read if the search by names did not
+//! reach all folders.
 //!
 //! The format: `gitformat-index(5)`, versions 2 to 4, SHA-1 and SHA-256.
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const INDEX: u64 = 64 << 20;
 /// Most parts of an index that lie beside it (`sharedindex.*`).
 const SHARED: usize = 8;
-/// Most gitlinks that are looked at, and most bytes of a name: `PATH_MAX`.
+/// Most gitlinks that are followed, and longest name (`PATH_MAX`).
 const MOST: usize = 10_000;
 const LONGEST: usize = 4096;
 /// The mode of an entry that is another repository.
@@ -38,13 +38,13 @@ pub(super) fn gitlinks(git: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for file in files {
         let Ok(bytes) = bounded_read::bytes(&file, INDEX, Symlinks::Refuse) else { continue };
-        // Read by the wrong length it names what is not there, if anything.
+        // With the wrong hash length the parser finds paths that do not exist, if any.
         found.extend(NAMES.iter().filter_map(|length| in_index(&bytes, *length)).flatten());
     }
     found
 }
 
-/// The gitlinks of one index; `None` where it is none with names of this length.
+/// The gitlinks of one index; `None` if it is no index with hashes of this length.
 fn in_index(bytes: &[u8], length: usize) -> Option<Vec<PathBuf>> {
     let number = |at: usize| -> Option<u32> {
         Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))

@@ -8,21 +8,21 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What a `.git` file names.
+/// The path in a `.git` file.
 pub(super) fn gitfile_target(pointer: &Path) -> Option<PathBuf> {
     let bytes = bounded_read::bytes(pointer, bounded_read::POINTER, Symlinks::Refuse).ok()?;
     let named = bytes.strip_prefix(b"gitdir:")?.trim_ascii();
     Some(PathBuf::from(OsStr::from_bytes(named)))
 }
 
-/// What a `commondir` or a `gitdir` names.
+/// The path in a `commondir` or `gitdir` file.
 pub(super) fn read_dir_pointer(file: &Path) -> Result<PathBuf, ReadFailure> {
     let bytes = bounded_read::bytes(file, bounded_read::POINTER, Symlinks::Follow)?;
     Ok(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }
 
-/// The git folder that a `.git` leads to which is none itself, by a link or by what it says; of a
-/// worktree, the folder of its repository, where what it says about the worktree lies too.
+/// The git directory that a `.git` link or file leads to. For a worktree it is the repository's,
+/// which also holds the worktree's own files.
 pub(super) fn git_dir_of(pointer: &Path) -> Option<PathBuf> {
     git_dirs_of(pointer).map(|(_, common)| common)
 }
@@ -40,12 +40,12 @@ pub(super) fn git_dirs_of(pointer: &Path) -> Option<(PathBuf, PathBuf)> {
     exists(&common.join("HEAD")).then_some((folder, common))
 }
 
-/// Git folders among places, each with what is known of it.
+/// The git directories of these paths.
 pub(super) fn git_dirs_among(places: &[ProtectedPath]) -> HashSet<&Path> {
     places.iter().filter_map(|place| place.git_dir.as_deref()).collect()
 }
 
-/// Whether a new `.git` file leads to one of these, or to what one of them keeps for it.
+/// True if a new `.git` file leads to one of these git directories or to a worktree folder in them.
 pub(super) fn points_to_known_git_dir(pointer: &Path, gits: &HashSet<&Path>) -> bool {
     let folder = pointer.parent().zip(gitfile_target(pointer)).map(|(at, to)| at.join(to));
     let Some(folder) = folder.and_then(|folder| folder.canonicalize().ok()) else { return false };

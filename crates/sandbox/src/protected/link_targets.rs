@@ -1,6 +1,6 @@
-//! Where protected names lead: a link in place of one, on the way to one or beneath one, and the
-//! folder of hooks that git's settings name. Whoever may write what a name leads to has changed
-//! what is run by that name. For `grants`.
+//! Targets of protected names: symbolic links at a name, on the way to it or beneath it, and hook
+//! folders that git settings name. A command that can write a target changes the program behind the
+//! name.
 
 use super::bounded_read::{self, ReadFailure, Symlinks};
 use super::file_state::is_sample_by_name;
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 /// Most files of settings that are read; each may include others.
 const FILES: usize = 100;
-/// How many names beneath protected folders are looked at for links, and how far down.
+/// Most names beneath protected folders that are checked for links, and greatest depth.
 const ALL_NAMES: usize = 2000;
 const DEEP: usize = 16;
 
-/// Where a command may write, and what names are relative to.
+/// Paths that a command may write, and the home that `~` stands for.
 #[derive(Debug)]
 pub(crate) struct WriteScope {
     /// All that it may write, links resolved.
@@ -27,16 +27,16 @@ pub(crate) struct WriteScope {
     pub home: Option<PathBuf>,
 }
 
-/// What protected names lead to.
+/// Targets of the protected names.
 #[derive(Debug, Default)]
 pub(crate) struct LinkTargets {
     /// Places to be protected as if they were named themselves.
     pub paths: Vec<ProtectedPath>,
-    /// What is not protected by them, a sentence each.
+    /// Targets that are not protected, a sentence each.
     pub limits: Vec<String>,
 }
 
-/// Said where protected folders hold more names than are looked at.
+/// Limit in the record: protected folders hold too many names.
 const TOO_MANY: &str = "More lies beneath the protected names than is looked at for links: beyond 2,000 names, what a link leads to is not protected.";
 /// Said where only git knows which file settings of a repository in the project include.
 const INCLUDES: &str = "Settings of a repository around or in the project include a file by a name that only git knows (`~name/`, `%(prefix)/`), or more than 100 files: what those say, and where they lie, is not protected.";
@@ -45,8 +45,8 @@ const UNREADABLE: &str = "Settings of a repository around or in the project coul
 /// Said where they name another user's home.
 const ANOTHERS: &str = "Settings of a repository around or in the project name a folder of hooks by somebody's name (`~name/`), which is not looked up: what is there is not protected.";
 
-/// What the protected names among `places` and what is outside of the grants lead to, as far as a
-/// command may write there.
+/// Finds the targets of protected names in `places` and outside of the grants, as far as a command
+/// may write them.
 pub(crate) fn find_link_targets(
     places: &[ProtectedPath],
     outside: &[ProtectedPath],
@@ -65,7 +65,7 @@ pub(crate) fn find_link_targets(
     found.add_hook_dirs(&all);
     let TargetFinder { targets: LinkTargets { paths: led, mut limits }, .. } = found;
     let led = merged_by_path(led);
-    // What is protected already, by its own name or with the folder that it lies in.
+    // Paths that are protected already, by their own name or with their folder.
     let folders = places.iter().chain(&led).filter(|place| is_real_dir(&place.path));
     let folders: BTreeMap<PathBuf, OwnerDir> =
         folders.map(|place| (place.path.clone(), place.owner.clone())).collect();
@@ -88,15 +88,15 @@ pub(crate) fn find_link_targets(
 
 struct TargetFinder<'a> {
     ground: &'a WriteScope,
-    /// Git folders, which hold more than what is protected in them.
+    /// Git directories, in which only some names are protected.
     gits: BTreeSet<PathBuf>,
-    /// How many names may still be looked at.
+    /// Names that may still be checked.
     names: usize,
     targets: LinkTargets,
 }
 
 impl TargetFinder<'_> {
-    /// What a name leads to, and the names beneath it.
+    /// Adds the target of a path and the targets beneath it.
     fn from(&mut self, place: &ProtectedPath, deep: usize) {
         let Ok(found) = place.path.symlink_metadata() else { return };
         let Some(deeper) = deep.checked_sub(1) else { return };
@@ -176,7 +176,7 @@ impl TargetFinder<'_> {
             }
             let included = self.included_files(&file, &trees);
             for path in &included {
-                // What is included is settings too, wherever it lies.
+                // An included file is a settings file too, wherever it lies.
                 let from = ProtectedPath {
                     kind: ProtectedKind::GitConfig,
                     ..plain_path(path.clone(), &file.owner)
@@ -236,7 +236,7 @@ impl TargetFinder<'_> {
         }
     }
 
-    /// Whether a command could change what is by this name.
+    /// True if a command could change the file at this path.
     fn is_writable(&self, path: &Path) -> bool {
         self.ground.writable.iter().any(|root| path.starts_with(root))
     }

@@ -1,6 +1,6 @@
-//! The git folder of a project that is a linked worktree or a submodule: it lies elsewhere, and
-//! git needs it. A `.git` file alone is no proof, since anybody who wrote the project could point
-//! it anywhere; the folder it names must point back.
+//! The git directory of a linked worktree or a submodule, which lies outside the project and which
+//! git needs. A `.git` file alone proves nothing, since any author of the project could point it
+//! anywhere. The directory must point back.
 
 use super::bounded_read::{self, ReadFailure, Symlinks};
 use super::git_dir_check;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 pub(crate) struct LinkedGitDir {
     /// Of this worktree or submodule alone.
     pub folder: PathBuf,
-    /// What it shares with other worktrees; the same folder for a submodule.
+    /// Shared with other worktrees; the same directory for a submodule.
     pub common: PathBuf,
 }
 
 impl LinkedGitDir {
-    /// Of a project whose `.git` is a file, and where what it names points back.
+    /// For a project whose `.git` is a file, if the directory that it names points back.
     pub(crate) fn of(project: &Path, home: Option<&Path>) -> Option<Self> {
         let pointer = project.join(".git");
         let named = gitfile_target(&pointer)?;
@@ -46,8 +46,8 @@ impl LinkedGitDir {
         (back && whole).then_some(Self { folder, common })
     }
 
-    /// What tier B lets be written: all but settings and hooks of a worktree's repository. A
-    /// submodule keeps everything in one folder, of which Landlock takes nothing out.
+    /// Paths that tier B makes writable: all but settings and hooks of a worktree's repository. A
+    /// submodule has a single directory, and Landlock cannot exclude a part of it.
     pub(crate) fn writable(&self) -> Vec<PathBuf> {
         if self.common == self.folder {
             return vec![self.folder.clone()];

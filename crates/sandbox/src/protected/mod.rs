@@ -1,10 +1,9 @@
-//! Names in the project that somebody's own programs run or believe later. For `grants`, `runner`
-//! and `caged`.
+//! Protected files: names in the project that the user's own programs later run or trust.
 //!
-//! Tier A keeps those that exist read-only. What a mount cannot hold is looked at before the
-//! command and put right when nothing of it is left: in tier B every change, in both tiers names
-//! that are new and links. What a link leads to is protected like the name. Nothing is thrown away:
-//! what the command made is moved aside.
+//! In tier A mounts keep existing protected files read-only. The rest is recorded before the
+//! command and restored after it, when none of its processes is left: in tier B every change, in
+//! both tiers new names and links. The target of a link is protected like the name. Nothing is
+//! deleted: files that the command made are moved aside.
 
 mod baseline;
 mod baseline_file;

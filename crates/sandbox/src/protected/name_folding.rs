@@ -1,10 +1,9 @@
-//! Whether a file system may take one name for another. For `tools`, which refuses protected names
-//! by every spelling.
+//! Tells if a file system may treat two names as equal. The tools refuse protected names in every
+//! spelling.
 //!
-//! Pure, and the same everywhere: a project may lie on vfat, exFAT, NTFS, HFS+, SMB or ext4 with
-//! folding directories, and each of them has spellings of its own. A name counts as the same where
-//! any of them says so. So a few names are refused on other file systems too that would be harmless
-//! there.
+//! Pure, and the same on every host. A project may lie on vfat, exFAT, NTFS, HFS+, SMB or ext4 with
+//! case folding, each with spellings of its own. Names count as equal if any of these file systems
+//! treats them so. On others a few harmless names are therefore refused too.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -36,7 +35,7 @@ const IGNORED: [(u32, u32); 17] = [
 const SHORT: usize = 8;
 const KEPT: usize = 6;
 
-/// What is no ASCII and folds to it. The dotted and the dotless i do so on some servers only.
+/// Characters that fold to ASCII. The dotted and the dotless i do so on some servers only.
 const FOLDED: [(char, &str); 13] = [
     ('\u{212A}', "k"),
     ('ſ', "s"),
@@ -64,14 +63,14 @@ pub fn name_parts(path: &Path) -> Vec<&OsStr> {
         .collect()
 }
 
-/// Whether these parts lie at or beneath a protected name, which may have slashes.
+/// True if these parts lie at or beneath a protected name, which may contain slashes.
 #[must_use]
 pub fn lies_at(parts: &[&OsStr], protected: &str) -> bool {
     let mut parts = parts.iter();
     protected.split('/').all(|name| parts.next().is_some_and(|part| is_same_name(part, name)))
 }
 
-/// Whether a name, one part of a path, is that of an ASCII name on some file system.
+/// True if one part of a path is a spelling of an ASCII name on some file system.
 #[must_use]
 pub fn is_same_name(name: &OsStr, protected: &str) -> bool {
     let name = folded(name);
@@ -79,8 +78,8 @@ pub fn is_same_name(name: &OsStr, protected: &str) -> bool {
     name == protected || is_short_of(&name, &protected)
 }
 
-/// A name without what file systems leave out: letter case, ignored code points, a stream's name
-/// behind a colon, dots and spaces at the end.
+/// Removes the differences that file systems ignore: letter case, ignored code points, a stream
+/// name after a colon, trailing dots and spaces.
 fn folded(name: &OsStr) -> String {
     let text = name.to_string_lossy();
     let mut folded = String::with_capacity(text.len());
@@ -99,7 +98,7 @@ fn is_ignored(c: char) -> bool {
     IGNORED.iter().any(|(first, last)| (*first..=*last).contains(&point))
 }
 
-/// Whether it is a short name (`git~1`) that FAT, exFAT's drivers or NTFS give a long one.
+/// True for a short name (`git~1`) that FAT, exFAT drivers or NTFS give a long name.
 fn is_short_of(name: &str, long: &str) -> bool {
     let Some((base, extension)) = short(long) else { return false };
     let (stem, behind) = name.split_once('.').unwrap_or((name, ""));
@@ -109,7 +108,7 @@ fn is_short_of(name: &str, long: &str) -> bool {
         return false;
     }
     let kept = base.len().min(SHORT - 1 - number.len());
-    // From the fifth (NTFS) or the tenth (FAT) on, four digits of a checksum stand in the middle.
+    // From the fifth (NTFS) or tenth (FAT) short name on, four digits of a checksum are inserted.
     let summed = |sum: &str| sum.len() == 4 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
     let by_sum = |kept| base.get(..kept).and_then(|kept| prefix.strip_prefix(kept));
     base.get(..kept) == Some(prefix) || [1, 2].into_iter().filter_map(by_sum).any(summed)

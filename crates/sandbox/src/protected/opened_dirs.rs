@@ -5,7 +5,7 @@ use super::path_checks::is_real_dir;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the owner needs to list a folder and to change names in it.
+/// Rights that the owner needs to list a folder and to change names in it.
 const OPEN: u32 = 0o700;
 
 /// Folders that were opened, with the modes that they had.
@@ -13,8 +13,8 @@ const OPEN: u32 = 0o700;
 pub(super) struct OpenedDirs(Vec<(PathBuf, u32)>);
 
 impl OpenedDirs {
-    /// Lets the owner into this folder. One of somebody else stays as it is: what is tried in it then
-    /// fails, and says why.
+    /// Gives the owner access to this folder. Another user's folder stays as it is; later
+    /// operations in it fail and report why.
     pub(super) fn open(&mut self, folder: &Path) {
         let Ok(found) = folder.symlink_metadata() else { return };
         let mode = found.permissions().mode() & 0o7777;
@@ -47,7 +47,7 @@ impl OpenedDirs {
         set_mode(folder, mode)
     }
 
-    /// Gives each its mode back, but for those that are gone. What was opened last is closed first.
+    /// Restores the modes in reverse order, except of folders that were removed.
     pub(super) fn close(self) {
         for (folder, mode) in self.0.into_iter().rev() {
             if is_real_dir(&folder) {

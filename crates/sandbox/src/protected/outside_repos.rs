@@ -1,21 +1,21 @@
-//! Repositories whose git folder lies outside of what a command may write, while their hooks may lie
-//! in it: the project is a folder of one, or its `.git` leads out. Nothing of them is protected
-//! here; only what they lead to is. For `grants`.
+//! Repositories whose git directory a command cannot write, while their hooks may be writable: the
+//! project is a folder of one, or its `.git` leads out. Only the targets of their names are
+//! protected.
 
 use super::git_pointers::git_dirs_of;
 use super::path_checks::{exists, lies_in};
 use super::protected_path::{OwnerDir, ProtectedKind, ProtectedPath};
 use std::path::PathBuf;
 
-/// What of a git folder leads to programs by links or by what it says.
+/// Names in a git directory that lead to programs, by links or by their content.
 const LEADING: [(&str, ProtectedKind); 3] = [
     ("hooks", ProtectedKind::Hooks),
     ("config", ProtectedKind::GitConfig),
     ("config.worktree", ProtectedKind::GitConfig),
 ];
 
-/// Hooks and settings of repositories around `roots`, and of those that a `.git` among `places`
-/// leads out to.
+/// Hooks and settings of repositories around `roots`, and of repositories outside that a `.git`
+/// among `places` leads to.
 pub(crate) fn outside_repos(roots: &[PathBuf], places: &[ProtectedPath]) -> Vec<ProtectedPath> {
     let around = roots.iter().flat_map(|root| root.ancestors().skip(1));
     let around = around.map(|folder| folder.join(".git")).filter(|git| exists(git));

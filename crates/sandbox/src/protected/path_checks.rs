@@ -7,12 +7,12 @@ pub(super) fn is_real_dir(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
-/// Whether there is anything by that name, a dangling link too.
+/// True if the path exists; a dangling link counts.
 pub(super) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Whether it is beneath one of these.
+/// True if the path lies beneath one of these.
 pub(super) fn lies_in(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path != root && path.starts_with(root))
 }

@@ -1,4 +1,4 @@
-//! Which names of a project are protected, whether they exist or not.
+//! Finds the protected paths of a project, including those that do not exist.
 
 use super::git_index;
 use super::git_pointers::git_dir_of;
@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 
 /// How far down submodules are looked for: deeper names than any that are in use.
 const MODULES_DEEP: usize = 32;
-/// Most repositories that are looked at for being named by an index.
+/// Most repositories that are searched because an index names them.
 const MOST_ENTERED: usize = 10_000;
-/// What of a git folder is run or believed later.
+/// Names in a git directory that git later runs or trusts.
 const OF_GIT: [&str; 5] = ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
 /// Where git looked for the addresses of remotes before it had settings, and still does.
 const ADDRESSES: [&str; 2] = ["remotes", "branches"];
-/// The same of what a repository keeps about a linked worktree.
+/// The same in a linked worktree's folder in the repository.
 const OF_WORKTREE: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
-/// What is still to be done of a rebase, a cherry-pick or a merge under way, in either.
+/// Pending steps of a rebase, cherry-pick or merge in progress, in either.
 const STEPS: [&str; 4] =
     ["rebase-merge/git-rebase-todo", "rebase-merge/strategy", "sequencer/opts", "MERGE_RR"];
-/// What of a git folder git writes without a new file of its own, so that a link there would lead its
-/// writes elsewhere: what lies right in it, and in these.
+/// Folders of a git directory in which git writes files in place, as it does in the directory
+/// itself. A link there would redirect git's writes.
 const WRITTEN: [&str; 6] =
     ["logs", "rr-cache", "rebase-merge", "rebase-apply", "sequencer", "worktrees"];
-/// Most names that are looked at in them, and how far down.
+/// Most names that are checked in them, and greatest depth.
 const WRITTEN_NAMES: usize = 20_000;
 const WRITTEN_DEEP: usize = 8;
 
@@ -43,7 +43,7 @@ pub(crate) struct ProtectedPaths {
     pub entered_repos: Vec<PathBuf>,
 }
 
-/// The protected names as the kernel comes to them: those beneath a link are that link.
+/// The protected paths as the kernel resolves them: a path beneath a link is replaced by the link.
 pub(crate) fn find_protected(
     roots: &[PathBuf],
     linked: Option<&LinkedGitDir>,
@@ -65,8 +65,8 @@ pub(super) fn find_all(
 ) -> ProtectedPaths {
     let mut found =
         PathFinder { owner: OwnerDir::Project, done_git_dirs: BTreeSet::new(), places: Vec::new() };
-    // The project's own first: a git folder that is reached by several ways is where it lies itself,
-    // whichever `.git` leads there.
+    // The project's own first: a git directory that several `.git` lead to counts where it lies
+    // itself.
     let mut pointers: Vec<PathBuf> =
         roots.iter().filter_map(|root| found.add_folder(root, names)).collect();
     let own = pointers.iter().filter_map(|pointer| git_dir_of(pointer));
@@ -110,7 +110,7 @@ pub(super) fn find_all(
 /// The folder of a repository in its working tree.
 const GIT: &str = ".git";
 
-/// What lies right in a folder of a protected name.
+/// First part of a protected name.
 fn first_part(name: &ProtectedName) -> &'static str {
     name.name.split('/').next().unwrap_or(name.name)
 }
@@ -129,7 +129,8 @@ struct PathFinder {
 }
 
 impl PathFinder {
-    /// The names of a folder and of its git folder; its `.git`, where that is none itself.
+    /// Adds the names of a folder and of its git directory. Returns its `.git` if that is not a
+    /// directory.
     fn add_folder(&mut self, folder: &Path, names: &'static [ProtectedName]) -> Option<PathBuf> {
         for name in names.iter().filter(|name| !name.name.starts_with(".git/")) {
             self.add(folder.join(name.name), None, ProtectedKind::Plain);
@@ -153,8 +154,8 @@ impl PathFinder {
         });
     }
 
-    /// A git folder, what it keeps about linked worktrees, and its submodules: by names that may
-    /// have slashes (`vendor/lib`), and with submodules of their own.
+    /// Adds a git directory, its folders of linked worktrees, and its submodules, whose names may
+    /// have slashes (`vendor/lib`) and which may have submodules of their own.
     fn add_git_dir(&mut self, git: &Path, deep: usize) {
         if !self.done_git_dirs.insert(git.to_owned()) {
             return;
@@ -211,7 +212,7 @@ impl PathFinder {
         }
     }
 
-    /// The folders that git enters by an index, and by the index of what lies there.
+    /// Adds the repositories that an index names, and those that their indices name.
     fn add_entered_repos(
         &mut self,
         names: &'static [ProtectedName],

@@ -1,15 +1,15 @@
-//! Encoding of a baseline's types as bytes. The build that wrote a file is the only one that reads it, so each
-//! type is its fields one after the other, in the order of its `persist!` line.
+//! Encoding of a baseline's types as bytes. Only the build that wrote a file reads it. A type is
+//! encoded as its fields in the order of its `persist!` line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// What can be saved.
+/// A type that can be encoded.
 pub(super) trait Persist: Sized {
     fn save(&self, to: &mut Vec<u8>);
-    /// Takes it from the front of the bytes; `None` where they are none of it.
+    /// Decodes a value from the front of the bytes; `None` for invalid bytes.
     fn load(from: &mut &[u8]) -> Option<Self>;
 }
 

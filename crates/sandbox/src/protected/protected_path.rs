@@ -5,7 +5,7 @@ use super::persist::persist;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a place holds, where it matters to whether it may be new.
+/// Kind of a protected path, which decides if a new one may stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProtectedKind {
     /// A name that no new one of is believed.
@@ -18,10 +18,9 @@ pub(crate) enum ProtectedKind {
     WorktreeFile,
     /// A `.git` that is no directory.
     GitFile,
-    /// What is still to be done of a rebase or its like: git runs programs by it when the person goes
-    /// on with it.
+    /// Pending steps of a rebase or the like. Git runs programs by them when the user continues it.
     SequencerFile,
-    /// A link in a git folder, which leads what git writes elsewhere.
+    /// A link in a git directory, which redirects git's writes.
     LinkInGitDir,
 }
 
@@ -30,8 +29,8 @@ pub(crate) enum ProtectedKind {
 pub(crate) enum OwnerDir {
     /// In a granted directory's own project.
     Project,
-    /// In this folder deeper in it. Builds make and remove such, so nothing of it is held in its
-    /// place; what changed is put right afterwards.
+    /// In this folder deeper in the project. Builds create and remove such folders, so no mount
+    /// protects them; changes are undone after the command.
     Nested(PathBuf),
 }
 
@@ -59,9 +58,9 @@ pub(crate) struct ProtectedPath {
 }
 
 impl ProtectedPath {
-    /// Whether tier A keeps it as it is while the command runs, given that it exists.
+    /// True if tier A mounts it read-only while the command runs, provided that it exists.
     pub(crate) fn is_mounted_read_only(&self) -> bool {
-        // Git removes what it keeps about worktrees together with their folder, and each step.
+        // Git removes a worktree's files together with their folder, and each pending step.
         let gits = matches!(
             self.kind,
             ProtectedKind::WorktreeFile
@@ -72,8 +71,7 @@ impl ProtectedPath {
         !goes && self.path.symlink_metadata().is_ok_and(|found| !found.is_symlink())
     }
 
-    /// Whether it is what git itself is told by a person: settings or hooks of a repository that
-    /// lies in one of these.
+    /// True for settings or hooks of a repository that lies in one of these folders.
     pub(crate) fn is_git_config_in(&self, folders: &[PathBuf]) -> bool {
         let gits = match self.kind {
             ProtectedKind::GitConfig | ProtectedKind::Hooks | ProtectedKind::SequencerFile => true,
@@ -105,7 +103,7 @@ pub(super) fn merged_by_path(
     once
 }
 
-/// A name as the kernel comes to it first: the outermost link on the way to a place, if there is one.
+/// The outermost link on the way to a path, which the kernel reaches first, or the path itself.
 pub(super) fn outermost_link(place: &ProtectedPath, roots: &[PathBuf]) -> ProtectedPath {
     let root = roots.iter().filter(|root| place.path.starts_with(root));
     let root = root.max_by_key(|root| root.components().count());
@@ -118,7 +116,7 @@ pub(super) fn outermost_link(place: &ProtectedPath, roots: &[PathBuf]) -> Protec
     }
 }
 
-/// Those that do not exist, which the command may make.
+/// The paths that do not exist, so that the command may create them.
 pub(super) fn absent_paths(places: &[ProtectedPath]) -> Vec<ProtectedPath> {
     places.iter().filter(|place| !exists(&place.path)).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Puts single names right and tells what was done: for `mend`, which decides what.
+//! Repairs single protected files and records each remedy. `restore` decides which remedy applies.
 
 use super::bounded_read::{self, Symlinks};
 use super::file_state::{FILE_BYTES, FileState, InodeStamp, changed_paths, is_sample};
@@ -13,19 +13,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is moved aside gets this behind its name.
+/// Suffix of a file that was moved aside.
 const ASIDE: &str = "quarantined";
 /// Most names and bytes of a folder that is moved by copying it; a larger one stays beside its place.
 const COPIED_NAMES: usize = 10_000;
 const COPIED_BYTES: u64 = 64 << 20;
-/// Most bytes of a name that are kept in the one that it gets; the kernel takes 255 of a name.
+/// Most bytes that are kept of a name before the suffix; the kernel allows 255 in all.
 const LONGEST_STEM: usize = 200;
 
-/// What was done, as it is done.
+/// The remedies so far.
 pub(super) struct Remedies {
     pub(super) roots: Vec<PathBuf>,
     pub(super) list: Vec<TamperedFile>,
-    /// What was moved aside, which is no new name.
+    /// Files that were moved aside, which do not count as new names.
     moved_aside: HashSet<PathBuf>,
 }
 
@@ -51,7 +51,7 @@ impl Remedies {
         self.list.push(TamperedFile { path, remedy });
     }
 
-    /// What the command changed by a right that it was given stays.
+    /// Records changes that the command was permitted to make; they stay.
     pub(super) fn granted(&mut self, path: &Path, seen: Option<&FileState>) {
         for changed in changed_paths(path, seen) {
             self.record(&changed, TamperRemedy::Granted);
@@ -77,8 +77,9 @@ impl Remedies {
         }
     }
 
-    /// Where it was kept. In a protected place a folder may be believed by any name, as one of
-    /// instructions for a program is: what is no file leaves that place.
+    /// Moves a file aside and returns its new path. Programs may trust a folder in a protected
+    /// place by any name, as instruction folders. So anything but a file is moved out of that
+    /// place.
     fn move_aside(&mut self, place: &Path, path: &Path) -> io::Result<PathBuf> {
         let file = path.symlink_metadata().is_ok_and(|found| found.is_file());
         let out = place.parent().filter(|_| !file && path != place);
@@ -137,8 +138,8 @@ impl Remedies {
                 let now = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
                 let now = now.map(|now| InodeStamp::of(&now));
                 match bytes {
-                    // Also where its times are as they were: what is written through a mapping of a
-                    // file in memory leaves no trace in them.
+                    // The bytes are compared even if the times are unchanged: a write through a
+                    // memory mapping on tmpfs leaves no trace in them.
                     Some(bytes)
                         if now.is_some_and(|now| now.mode == stamp.mode)
                             && bounded_read::bytes(path, FILE_BYTES, Symlinks::Refuse).as_ref()
@@ -187,15 +188,15 @@ impl Remedies {
             return;
         }
         match doors.keep_mode(path, *mode) {
-            // A folder that was made anew was told already.
+            // A folder that was created anew is recorded already.
             Ok(()) if self.list.iter().any(|told| told.path == self.shown(path)) => {}
             Ok(()) => self.record(path, TamperRemedy::Restored { kept: None }),
             Err(error) => self.failed(path, &error),
         }
     }
 
-    /// Moves what is there aside and makes it anew. Where the disk has no room for both, the person's
-    /// own comes first.
+    /// Moves the present file aside and creates the recorded one. If the disk is too full for both,
+    /// the recorded one is kept.
     fn replace(&mut self, place: &Path, path: &Path, make: impl Fn() -> io::Result<()>) {
         let kept = match exists(path).then(|| self.move_aside(place, path)).transpose() {
             Ok(kept) => kept,
@@ -238,8 +239,8 @@ fn move_to_free_name(path: &Path, folder: &Path) -> io::Result<PathBuf> {
     Ok(free)
 }
 
-/// A name that nothing has. A command may have taken any number of them, and may have made the first
-/// part as long as the kernel lets it be.
+/// An unused name. A command may have taken any number of names, and may have made the first part
+/// as long as the kernel allows.
 fn free_name(path: &Path, folder: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let stem = OsStr::from_bytes(name.get(..LONGEST_STEM).unwrap_or(name));
@@ -256,7 +257,7 @@ fn free_name(path: &Path, folder: &Path) -> PathBuf {
     })
 }
 
-/// Moves a link or a folder by copying it. What is neither folder, link nor file is not kept.
+/// Moves a link or a folder by copying. Only folders, links and files are kept.
 fn move_by_copy(path: &Path, to: &Path) -> io::Result<()> {
     copy(path, to).inspect_err(|_| {
         // A half would be taken for the whole.

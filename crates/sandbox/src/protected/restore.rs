@@ -1,6 +1,6 @@
-//! From what was at the protected names before a command to what is there after it: changes are
-//! undone, new names moved aside, and each is told. Runs when no process of the command is left;
-//! the runner's own layer lets it write no further than the command could.
+//! Restores the protected paths after a command: changes are undone, new names moved aside, and
+//! each remedy is recorded. It runs when no process of the command is left. The runner's own
+//! Landlock rules let it write only where the command could.
 
 use super::baseline::Baseline;
 use super::bounded_read::{self, Symlinks};
@@ -24,7 +24,7 @@ const CUT_BEFORE: &str = "the search for protected names reached its bound here 
 const CUT_AFTER: &str = "the search for protected names reached its bound here after the command: of what it made from here on, only repositories that git enters were put right";
 
 impl Baseline {
-    /// Puts right what the command changed, and says what that was.
+    /// Undoes the command's changes and returns the remedies.
     pub(crate) fn restore(mut self) -> Vec<TamperedFile> {
         let mut told = Remedies::new(std::mem::take(&mut self.roots));
         self.reserve.release();
@@ -79,14 +79,16 @@ impl Baseline {
         let lies_in = |path: &Path, folders: &[PathBuf]| {
             folders.iter().any(|folder| path.starts_with(folder))
         };
-        // Of what nobody knew before, what git enters by itself is judged all the same.
+        // Paths in unsearched folders are left alone, except in repositories that git enters by
+        // itself.
         let unknown = |path: &Path| lies_in(path, &self.unsearched) && !lies_in(path, &entered);
         let new = places.iter().filter(|place| exists(&place.path));
-        // A link that was made on the way to what did not exist is what is new, not what it leads to.
+        // If a new link lies on the way to an absent path, the link is the new file, not its
+        // target.
         let new = new.chain(&self.absent).map(|place| outermost_link(place, &told.roots));
         let mut new: Vec<ProtectedPath> =
             new.filter(|place| !before.contains(&place.path) && !unknown(&place.path)).collect();
-        // The deepest first: a folder that is moved aside takes what is in it along.
+        // The deepest first: a folder that is moved aside takes its content along.
         new.sort_by_key(|place| std::cmp::Reverse(place.path.components().count()));
         let gits = git_dirs_among(&places);
         for place in &new {
@@ -135,8 +137,8 @@ impl Baseline {
 }
 
 impl Baseline {
-    /// Whether a name in a folder holds what one like it held before, wherever that was: folders are
-    /// moved, and what is copied as it was tells nobody anything new.
+    /// True if a path of the same name held the same content before, anywhere in the project.
+    /// Folders get moved, and an unchanged copy adds nothing that programs did not trust before.
     fn was_moved(&self, place: &ProtectedPath) -> bool {
         let Some(now) = capture(&place.path, &mut CaptureBudget::new()) else { return false };
         let like = |known: &ProtectedPath| {
@@ -144,7 +146,7 @@ impl Baseline {
         };
         let known = self.recorded.iter().filter(|(known, _)| like(known));
         known.into_iter().any(|(known, seen)| match seen {
-            // Held by a mount, it is what it was.
+            // A mount kept it unchanged.
             FileState::Unrecorded => {
                 capture(&known.path, &mut CaptureBudget::new()).is_some_and(|it| it.is_same(&now))
             }
@@ -156,11 +158,11 @@ impl Baseline {
     }
 }
 
-/// Most changes that are told one by one, and most bytes of them: a result holds them all.
+/// Most changes that a result lists one by one, and most bytes of them.
 const MOST_REPORTED: usize = 500;
 const REPORT_BYTES: usize = 256 << 10;
 
-/// The changes that could not be undone first; the last line counts what is left out.
+/// Lists changes that could not be undone first; the last line counts the omitted ones.
 fn within_report_limits(mut list: Vec<TamperedFile>) -> Vec<TamperedFile> {
     list.sort_by_key(|told| !matches!(told.remedy, TamperRemedy::Left { .. }));
     let mut bytes = 0;
@@ -179,14 +181,14 @@ fn within_report_limits(mut list: Vec<TamperedFile>) -> Vec<TamperedFile> {
     list
 }
 
-/// Whether one of these repositories keeps this about a worktree, which may be new.
+/// True if one of these repositories holds this file of a worktree, which may be new.
 fn keeps_worktree(repositories: &BTreeSet<PathBuf>, place: &ProtectedPath) -> bool {
     let of = place.git_dir.as_ref().filter(|_| place.kind == ProtectedKind::WorktreeFile);
     let repository = of.and_then(|folder| folder.ancestors().nth(2));
     repository.is_some_and(|repository| repositories.contains(repository))
 }
 
-/// Whether new settings of a new git folder name no programs.
+/// True if new settings of a new git directory name no programs.
 fn has_harmless_config(place: &ProtectedPath, roots: &[PathBuf]) -> bool {
     let regular = place.path.symlink_metadata().is_ok_and(|found| found.is_file());
     let Some(git) = place.git_dir.as_ref().filter(|_| regular) else { return false };
@@ -201,8 +203,8 @@ fn has_harmless_config(place: &ProtectedPath, roots: &[PathBuf]) -> bool {
     text.is_ok_and(|text| git_dir_check::are_harmless(&text, is_worktree, inside))
 }
 
-/// Whether settings that were there name no program or folder that they did not name before. A file
-/// of a second name could be changed by that one in a later call.
+/// True if changed settings name no program or folder that they did not name before. A file with a
+/// second hard link does not count: a later call could change it by that link.
 fn changed_harmlessly(place: &ProtectedPath, before: &FileState, roots: &[PathBuf]) -> bool {
     let FileState::File { stamp, bytes: Some(bytes) } = before else { return false };
     let same = |now: Metadata| {
@@ -220,8 +222,7 @@ fn changed_harmlessly(place: &ProtectedPath, before: &FileState, roots: &[PathBu
         .is_some_and(|(now, before)| git_dir_check::changes_harmlessly(before, &now, inside))
 }
 
-/// Whether what is under way names no program that it did not name before, and no file outside of
-/// the working tree.
+/// True if the pending steps name no new program and no file outside of the working tree.
 fn runs_nothing_new(place: &ProtectedPath, before: Option<&FileState>, roots: &[PathBuf]) -> bool {
     let Ok(now) = bounded_read::bytes(&place.path, bounded_read::SETTINGS, Symlinks::Refuse) else {
         // Done, or given up.
@@ -241,7 +242,7 @@ fn runs_nothing_new(place: &ProtectedPath, before: Option<&FileState>, roots: &[
     git_dir_check::programs_in(&place.path, &now).is_subset(&known)
 }
 
-/// Whether a new file about a new linked worktree says what git writes there.
+/// True if a new file of a new linked worktree has the content that git writes there.
 fn is_expected_worktree_file(place: &ProtectedPath) -> bool {
     let text = |most| bounded_read::text(&place.path, most, Symlinks::Refuse);
     match place.path.file_name().and_then(|name| name.to_str()) {

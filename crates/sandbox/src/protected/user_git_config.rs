@@ -17,7 +17,7 @@ pub fn small_file(file: &Path) -> Option<Vec<u8>> {
     bounded_read::bytes(file, bounded_read::SETTINGS, Symlinks::Follow).ok()
 }
 
-/// The path that a setting of the file `by` names; `None` where only git knows what it means.
+/// The path of a setting in the file `by`; `None` if only git can resolve it.
 #[must_use]
 pub fn git_path(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
     included_path(named, by, home)

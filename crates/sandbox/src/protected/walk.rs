@@ -1,8 +1,8 @@
-//! Where in a granted directory protected names lie, by the names of its folders alone: at any depth,
-//! for a bounded time. A command may have made what is read here. For `places` only.
+//! Searches a granted directory for protected names, at any depth and for a bounded time. A command
+//! may have made the folders that it reads.
 //!
-//! A folder whose full name is longer than the kernel takes is not entered: no program can be told of
-//! one there by its name, and git and direnv ask for it.
+//! A folder whose path is longer than the kernel allows is skipped: git and direnv open files there
+//! by full path, which fails.
 
 use super::name_folding::is_same_name;
 use super::opened_dirs::OpenedDirs;
@@ -21,10 +21,10 @@ const WAITING: usize = 32 << 20;
 const MOST: usize = 20_000;
 /// Longest name of a file that the kernel takes, in bytes (`PATH_MAX`, with the zero behind it).
 const LONGEST: usize = 4095;
-/// Folders of dependencies and of builds, which are full of other people's names: nobody opens a
-/// folder there to work in it, but git enters a repository wherever it lies.
+/// Folders of dependencies and builds, full of names of other projects. No user works in a folder
+/// there, but git enters a repository wherever it lies.
 const OF_OTHERS: [&str; 2] = ["node_modules", "target"];
-/// What a folder has in it that git takes for a repository without a `.git`.
+/// Names by which git recognizes a repository without a `.git`.
 pub const GIT_BARE: [&str; 3] = ["HEAD", "objects", "refs"];
 /// A file beside `HEAD` that says where the other two are.
 const ELSEWHERE: &str = "commondir";
@@ -37,7 +37,7 @@ pub(super) enum SearchPhase<'a> {
     After(&'a mut OpenedDirs),
 }
 
-/// A folder with protected names in it, or what could be one.
+/// A folder with protected names, or with names that could be protected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FoundDir {
     pub folder: PathBuf,
@@ -46,7 +46,7 @@ pub(super) struct FoundDir {
     pub shape: DirShape,
 }
 
-/// What git takes a folder for.
+/// How git treats a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DirShape {
     /// Without regard to its `.git`.
@@ -55,11 +55,11 @@ pub(super) enum DirShape {
     Bare,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Debug, Default)]
 pub(super) struct WalkOutcome {
     pub found: Vec<FoundDir>,
-    /// What was not looked into when a bound was reached.
+    /// Folders that were not searched when a limit was reached.
     pub unsearched: Vec<PathBuf>,
 }
 
@@ -114,7 +114,7 @@ struct DirWalker<'a> {
 }
 
 impl DirWalker<'_> {
-    /// Looks at the names in one folder.
+    /// Checks the names in one folder.
     fn visit(&mut self, folder: &Path, among: DirOrigin) -> WalkStep {
         if self.is_over() {
             return WalkStep::OutOfBounds;
@@ -156,7 +156,7 @@ impl DirWalker<'_> {
             here.retain(|name| *name == ".git");
         }
         if !here.is_empty() || shape == DirShape::Bare {
-            // One that can be listed and not entered shows its names and nothing of them.
+            // In a folder without search permission the names are visible, but their files are not.
             if let Some(doors) = &mut self.doors {
                 doors.open(folder);
             }
@@ -181,14 +181,14 @@ impl DirWalker<'_> {
     }
 }
 
-/// Whether a closer look is due: protected names begin with a dot, and other spellings of them with
-/// what is no ASCII, or have a number behind a tilde.
+/// Cheap first test: protected names begin with a dot; other spellings contain non-ASCII characters
+/// or a tilde with a number.
 fn may_be_protected(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.starts_with(b".") || !name.is_ascii() || name.contains(&b'~')
 }
 
-/// Whether a name is this one on a file system that folds case too: there it is the same file.
+/// True if the name equals this one on a case-insensitive file system.
 fn eq_ignoring_case(name: &OsStr, known: &str) -> bool {
     name.as_bytes().eq_ignore_ascii_case(known.as_bytes())
 }
