@@ -6,8 +6,8 @@ mod sample;
 
 use journal::{
     Audit, AuditError, AuditFault, AuditFaultKind, AuditRecord, CallFilter, ChainAnchor, ChainHead,
-    DecidedRecord, DecisionRecord, EndedRecord, Journal, JournalRecord, LineFault, WithRefusals,
-    anchors, calls, entries, script, verify,
+    ConnectionRecord, DecidedRecord, DecisionRecord, EndedRecord, Journal, JournalRecord,
+    LineFault, PassageRecord, WithRefusals, anchors, calls, entries, script, verify,
 };
 use proptest::prelude::*;
 use sample::{decided, ended, header, refusal};
@@ -450,6 +450,23 @@ fn calls_are_listed_by_what_is_asked_for() {
     let since = |time| CallFilter { since: Some(time), ..CallFilter::default() };
     assert_eq!(listed(since(0)), all);
     assert_eq!(listed(since(u64::MAX)), []);
+}
+
+#[test]
+fn a_call_that_only_the_proxy_refused_something_is_listed_among_the_refused() {
+    let dir = tempdir().unwrap();
+    let mut audit = Audit::open(dir.path()).unwrap();
+    for (call, decision) in [(1, PassageRecord::Made), (2, PassageRecord::Refused)] {
+        let AuditRecord::Ended(mut end) = ended("aa1", call, vec![]) else { panic!("an end") };
+        let (place, detail) = ("example.test:443".to_owned(), String::new());
+        end.connections =
+            vec![ConnectionRecord { place, decision, detail, count: 1, sent: 0, received: 0 }];
+        audit.append(&decided("aa1", call, DecisionRecord::Allowed)).unwrap();
+        audit.append(&AuditRecord::Ended(end)).unwrap();
+    }
+    let denied = CallFilter { which: WithRefusals::Denied, ..CallFilter::default() };
+    let listed: Vec<_> = calls(dir.path(), &denied).unwrap().iter().map(|it| it.call).collect();
+    assert_eq!(listed, [2]);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use super::retention::tells_of;
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
 use crate::{
-    AuditEntry, AuditRecord, ChainHead, DecisionRecord, Digest, LineFault, OutcomeRecord, spill,
+    AuditEntry, AuditRecord, ChainHead, DecisionRecord, Digest, LineFault, OutcomeRecord,
+    PassageRecord, spill,
 };
 use memchr::memmem;
 use serde_json::Value;
@@ -263,7 +264,7 @@ impl AuditedCall {
         })
     }
 
-    /// True if it was denied, or the kernel refused it something.
+    /// True if it was denied, or if the kernel or the proxy of an allow-list refused it something.
     #[must_use]
     pub fn refused(&self) -> bool {
         self.entries.iter().any(|entry| match &entry.record {
@@ -272,6 +273,7 @@ impl AuditedCall {
                 !ended.refusals.is_empty()
                     || ended.refusals_uncounted > 0
                     || !ended.tampered.is_empty()
+                    || ended.connections.iter().any(|it| it.decision == PassageRecord::Refused)
                     || matches!(
                         ended.outcome,
                         OutcomeRecord::Denied
