@@ -20,17 +20,17 @@ pub struct ProxyConnection {
 /// The result of a connection attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ConnectionOutcome {
-    /// It was, to this address.
+    /// The connection was made, to this address.
     Made {
         /// The address that was judged and dialed; the proxy resolves a name once.
         address: String,
     },
-    /// It was allowed and could not be made.
+    /// It was allowed, and failed.
     Failed {
         /// In plain words.
         why: String,
     },
-    /// It was not allowed.
+    /// The allow-list does not permit it.
     Refused {
         /// In plain words.
         why: String,

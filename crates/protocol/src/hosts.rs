@@ -334,7 +334,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// The loopback address that replaces the host's real one.
+/// The address, if the text is a numeric address in place of a host name.
 fn number(text: &str) -> Option<IpAddr> {
     match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         Some(six) => six.parse::<Ipv6Addr>().ok().map(IpAddr::V6),

@@ -108,7 +108,7 @@ pub struct RuleSet {
     pub rules: Vec<Rule>,
     /// For calls that match no rule.
     pub mode: PermissionMode,
-    /// True if a person can answer questions.
+    /// The person who can answer questions, if any.
     pub audience: Audience,
     /// The project directory, to which path patterns are relative.
     pub project: String,

@@ -125,7 +125,7 @@ impl std::fmt::Debug for TlsIdentity {
     }
 }
 
-/// The result of `Errand::Certify`. The authority's own key is gone.
+/// The result of `RunnerJob::Certify`. The authority's own key is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct CertifiedSession {
     /// The authority's certificate as PEM, for commands to trust.
@@ -240,11 +240,11 @@ pub enum FromTool {
         /// Control codes neutralised.
         text: String,
     },
-    /// The answer to `Errand::Probe`.
+    /// The answer to `RunnerJob::Probe`.
     Probed(Result<ProbeReport, String>),
-    /// The answer to `Errand::Run`; the runner ends.
+    /// The answer to `RunnerJob::Run`; the runner ends.
     Done(RunReport),
-    /// Of an `Errand::Proxy`: all that was decided so far. The last one answers `Cancel`; the proxy
+    /// Of an `RunnerJob::Proxy`: all that was decided so far. The last one answers `Cancel`; the proxy
     /// ends.
     Proxied {
         /// Equal ones are one, the first in order.
@@ -264,6 +264,6 @@ pub enum FromTool {
     /// Before `Done`: a process of the cage died before the program began, for this reason. Nothing
     /// was run; the runner ends.
     Lost(String),
-    /// The answer to `Errand::Certify`, or the reason for having none. The process exits.
+    /// The answer to `RunnerJob::Certify`, or the reason for having none. The process exits.
     Certified(Result<CertifiedSession, String>),
 }

@@ -56,7 +56,7 @@ pub struct WebSettings {
 pub struct RedirectScope {
     /// The session's rules, by which each page is judged.
     pub rules: RuleSet,
-    /// True if the host needs a rule.
+    /// The right by which the call may reach this host.
     pub host: HostRight,
 }
 

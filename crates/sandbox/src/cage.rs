@@ -49,7 +49,7 @@ impl Cage {
     /// the disk has it. Writes nothing if the policy protects no files.
     ///
     /// # Errors
-    /// `Step::Saved`: nothing was run, and the command must not begin.
+    /// `CageStep::Saved`: nothing was run, and the command must not begin.
     pub fn save_baseline(&self, file: &mut File) -> Result<(), CageError> {
         let Some(before) = &self.baseline else { return Ok(()) };
         before.save(file).map_err(|error| {
@@ -127,7 +127,7 @@ impl Cage {
     /// Lets the waiting process become `program`. Returns once it has, or could not.
     ///
     /// # Errors
-    /// `Step::Program` in plain words where it could not be executed, `Step::Lost` where a process
+    /// `CageStep::Program` in plain words where it could not be executed, `CageStep::Lost` where a process
     /// of the cage died before it was: nothing was run, and the cage is gone.
     pub fn spawn(mut self, program: Program) -> Result<RunningCommand, CageError> {
         if let (Some(listener), Some(path)) = (&self.listener, program.path()) {

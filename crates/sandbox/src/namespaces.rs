@@ -1,4 +1,4 @@
-//! Leaving the host's namespaces. For `runner` only, while the process has one thread.
+//! Leaving the host's namespaces. For `launch` only, while the process has one thread.
 
 use crate::error::{CageError, CageStep};
 use crate::privileges;
@@ -30,7 +30,7 @@ pub(crate) enum UserNs {
 /// left its own by `unshare` can make no thread any more (EINVAL), and the runner needs some.
 ///
 /// # Errors
-/// `Step::Maps` where the user namespace was made but not set up: this process must end.
+/// `CageStep::Maps` where the user namespace was made but not set up: this process must end.
 pub(crate) fn enter_user_ns() -> Result<UserNs, CageError> {
     if privileges::may_administer() {
         return Ok(UserNs::NotNeeded);
@@ -56,7 +56,7 @@ pub(crate) fn enter_user_ns() -> Result<UserNs, CageError> {
 /// root. Returns lost guarantees.
 ///
 /// # Errors
-/// `Step::Namespaces`.
+/// `CageStep::Namespaces`.
 pub(crate) fn leave_network_and_ipc(network: Network) -> Result<Vec<String>, CageError> {
     let flags = match network {
         Network::Off | Network::Listed => CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET,
@@ -78,7 +78,7 @@ pub(crate) fn leave_network_and_ipc(network: Network) -> Result<Vec<String>, Cag
 /// why there are no redirect sockets.
 ///
 /// # Errors
-/// `Step::Namespaces`: without the first nothing could be reached.
+/// `CageStep::Namespaces`: without the first nothing could be reached.
 pub(crate) fn bind_proxy_listeners(
     network: Network,
     redirects: &[LoopbackRedirect],

@@ -42,7 +42,7 @@ pub fn remove_tree(at: &Path) -> io::Result<()> {
 /// that and still allow the renames: nothing is restricted then.
 ///
 /// # Errors
-/// `Step::Layer` where the kernel refuses.
+/// `CageStep::Layer` where the kernel refuses.
 pub fn restrict_to_removal_in(roots: &[PathBuf]) -> Result<bool, CageError> {
     if !ruleset::abi().is_ok_and(|abi| abi >= ruleset::REFER_ABI) {
         return Ok(false);

@@ -25,7 +25,7 @@ pub fn worker_confinement(mut wanted: Confinement) -> Confinement {
 /// Gives privileges away, and tries the rest of the lock.
 ///
 /// # Errors
-/// `Step::Privileges`.
+/// `CageStep::Privileges`.
 pub(crate) fn enter(
     wanted: &Confinement,
     policy: &ConfinementPolicy,

@@ -14,9 +14,12 @@
 //!    record the read set, on which cached results depend.
 //! 2. **Row**: `NAME::Type,` in the table of `src/tool/mod.rs`, in the order in which models see the
 //!    tools. Schema, validation, permission rules, help and the runner's lookup follow from this row.
-//! 3. **Test**: a table test in `tests/tools/NAME.rs`: the normal case, each error by its code, each
-//!    limit with its marker. Add each file tool to the lists in `tests/tools/scope.rs` and
-//!    `tests/tools/inputs.rs`.
+//! 3. **Tests**, in this crate: `tests/tools/NAME.rs`, named in `tests/tools/main.rs`: the normal case,
+//!    each error by its code, each limit with the line that reports it. A file tool also gets a column in
+//!    the table of `tests/tools/inputs.rs` and a case in `tests/tools/scope.rs`. In the workspace: a row in
+//!    `tests/tools/every_tool.rs`, and for a cacheable tool one in `tests/tools/cached_results.rs`.
+//! 4. **Documents**: a row in this crate's README and in `workers/agentd/help/tools.md`; the number of
+//!    tools in the workspace's README.
 //!
 //! Only if users can configure it: a line in `config/default.toml` with its reason, and one in the
 //! schema of the crate `config`.

@@ -53,7 +53,7 @@ pub struct ToolDeclaration {
     pub runner: RunnerProgram,
     /// True if the files that it names must be unchanged since the model read them.
     pub requires_read: bool,
-    /// For how long its answer holds.
+    /// True if its result may be reused while every file that it read is unchanged.
     pub cacheable: bool,
     /// Who calls it.
     pub caller: Caller,
@@ -136,7 +136,7 @@ pub(crate) trait Tool {
     /// True if the files that it names must be unchanged since the model read them.
     const REQUIRES_READ: bool = false;
 
-    /// For how long its answer holds.
+    /// True if its result may be reused while every file that it read is unchanged.
     const CACHEABLE: bool = false;
 
     /// Who calls it.

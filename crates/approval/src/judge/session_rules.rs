@@ -195,7 +195,7 @@ impl SessionRules {
         self.by_mode(case, target)
     }
 
-    /// The first rule on the shelf that concerns any part of the call, and that part.
+    /// The first rule of the index that matches any part of the call, and that part.
     pub(crate) fn first_match(
         &self,
         rule_index: &RuleIndex,

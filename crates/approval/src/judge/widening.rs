@@ -1,4 +1,4 @@
-//! Rights beyond the session's: one by one, and in plain words. For `digest`, `rights` and `wording`; each
+//! Rights beyond the session's: one by one, and in plain words. For `digest`, `rights` and `messages`; each
 //! is in a question and in the digest that an answer binds to.
 
 use protocol::hidden::visible;

@@ -60,7 +60,7 @@ impl TargetRules for RuleTarget {
 pub(crate) struct AppliedRules {
     /// Its name.
     pub tool: &'static str,
-    /// RuleDepth of these rules below the path that a call names, if the call itself reaches below it.
+    /// How far these rules apply below the path that a call names, if the call itself reaches below it.
     pub depth: RuleDepth,
 }
 

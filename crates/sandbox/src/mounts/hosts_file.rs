@@ -1,5 +1,5 @@
 //! The names that a command finds in `/etc/hosts` where its network is an allow-list: hosts of the list lead to
-//! the addresses at which the proxy listens for programs that take none. For `runner`; `root` mounts it.
+//! the addresses at which the proxy listens for programs that take none. For `launch`; `mounts` mounts it.
 
 use protocol::hosts::LoopbackRedirect;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! | Phase | Input | Effects | Next phase |
 //! |---|---|---|---|
 //! | New | Begin; undo by Restore | FetchRestore; without a store: Conclude `store_unavailable` | FetchingRestore, Over |
-//! | New | Begin; undo by Snapshot | PrepareSnapshot, then as the next row but one | Probing, Judging |
+//! | New | Begin; undo by Snapshot | PrepareSnapshot, then as the plain Begin below | Probing, Judging |
 //! | New | Begin; result may be cached, and there is a store | CacheGet | CacheLookup |
 //! | New | Begin | Probe, if the call needs one; else Judge | Probing, Judging |
 //! | CacheLookup | CacheAnswer with a result | Judge, by the paths in the result | Judging |
@@ -24,10 +24,10 @@
 //! | Judging | Expired, with a pending question | ForgetQuestion, AuditDecided, Record, Conclude | Over |
 //! | Judging | BrokerBack | Judge again; with a cached result: Probe or Judge without it | Judging, Probing |
 //! | Judging | BrokerFailed | as Deny; in an earlier phase it is noted, and denies on Judging | Over |
-//! | Starting | Caged | Go, Show | Running |
+//! | Starting | Caged, unless cancelled; with a proxy, once it listens | Go, Show | Running |
 //! | Probing, Starting | Uncaged | Conclude `sandbox_unavailable` or `not_granted` | Over |
 //! | Starting, Running | CageLost | none: the end of the runner follows | Starting |
-//! | Probing, Starting | RunnerEnded | Probe or Start, once; then Conclude `runner_lost` | same, Over |
+//! | Probing, Starting | RunnerEnded | Probe or Start, once; then Conclude `runner_lost` | unchanged, Over |
 //! | Running | Done | none | Reported |
 //! | Running | RunnerEnded; a query | Start, once; then as the rows below | Starting |
 //! | Running | RunnerEnded; it protects files | Repair | Repairing |
@@ -35,17 +35,17 @@
 //! | Repairing | Repaired | Conclude `interrupted: may have run` | Over |
 //! | Reported | RunnerEnded | Conclude with the report | Over |
 //! | AtStore | Stored | Conclude | Over |
-//! | AtStore, FetchingRestore | StoreLost, the first | none: StoreBack follows | same |
+//! | AtStore, FetchingRestore | StoreLost, the first | none: StoreBack follows | unchanged |
 //! | AtStore | StoreLost, the second or last | Conclude `store_unavailable`; a mutation `may have run` | Over |
 //! | FetchingRestore | StoreLost, the second or last | Conclude `store_unavailable` | Over |
-//! | AtStore, FetchingRestore | StoreBack | AskStore or FetchRestore again | same |
+//! | AtStore, FetchingRestore | StoreBack | AskStore or FetchRestore again | unchanged |
 //! | New, CacheLookup, FetchingRestore, Judging | Cancel | ForgetQuestion, Conclude `never started` | Over |
-//! | Probing, Starting | Cancel | KillRunner; RunnerEnded concludes `never started` | same |
+//! | Probing, Starting | Cancel | KillRunner; RunnerEnded or Probed concludes: `never started`, or `probe_failed` | unchanged |
 //! | Running | Cancel | CancelRunner | Running |
 //! | AtStore | Cancel, after StoreLost | as StoreLost, the last | Over |
-//! | Probing, Starting, Running, Reported | Overdue | KillRunner | same |
-//! | any | Output | Show | same |
-//! | Probing, Running | WrongGrant | KillRunner, Conclude `wrong_grant` | Over |
+//! | Probing, Starting, Running, Reported | Overdue | KillRunner | unchanged |
+//! | any | Output | Show | unchanged |
+//! | any | WrongGrant | KillRunner, Conclude `wrong_grant` | Over |
 //! | any | DiskFailed | KillRunner, Conclude `disk` | Over |
 //!
 //! Every other pair changes nothing. Before Conclude, the store is sent CachePut or Invalidate as the

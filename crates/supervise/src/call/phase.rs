@@ -16,7 +16,7 @@ pub(super) enum CallPhase {
     Judging,
     /// A runner builds its cage.
     Starting,
-    /// `Go` was sent.
+    /// The cage is complete. `Go` follows once START and the backup are durable, or was sent.
     Running,
     /// The store executes the call.
     AtStore,
