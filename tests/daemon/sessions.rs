@@ -412,7 +412,7 @@ fn failure_14_a_session_that_is_live_is_joined_and_never_opened_twice() {
     });
     assert_eq!(conversations, 1);
     let headless = SessionRequest {
-        audience: Audience::Nobody,
+        audience: Audience::NonInteractive,
         ..resume(&opening, &session, OpenTurn::Waits)
     };
     assert_eq!(wire.opened(&headless).0, session, "a script joins it too");
@@ -432,7 +432,7 @@ fn failure_49_a_script_never_waits_for_the_person_of_a_session_it_joins() {
     let mut person = Wire::to(&desk.door());
     let session = person.open(&opening);
     let headless = SessionRequest {
-        audience: Audience::Nobody,
+        audience: Audience::NonInteractive,
         ..resume(&opening, &session, OpenTurn::Waits)
     };
     let mut script = Wire::to(&desk.door());

@@ -163,7 +163,7 @@ impl Terminal {
         server: &Server,
         start: SessionStart,
     ) -> Result<SessionId, String> {
-        self.opened(desk, server, start, (PermissionMode::Auto, Audience::Nobody))
+        self.opened(desk, server, start, (PermissionMode::Auto, Audience::NonInteractive))
     }
 
     /// Opens a session in which nobody is asked, and sees what comes from there on.
@@ -175,7 +175,8 @@ impl Terminal {
         start: SessionStart,
         from: BacklogFrom,
     ) {
-        let session = self.begun(desk, server, start, (PermissionMode::Auto, Audience::Nobody));
+        let session =
+            self.begun(desk, server, start, (PermissionMode::Auto, Audience::NonInteractive));
         self.attach(&session.expect("a session"), from);
     }
 

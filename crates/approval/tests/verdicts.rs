@@ -374,7 +374,7 @@ fn the_first_rule_of_an_effect_is_the_one_named() {
 #[test]
 fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
     let mut set = rule_set(PermissionMode::Ask, &[], &["bash:make *"], &[]);
-    set.audience = Audience::Nobody;
+    set.audience = Audience::NonInteractive;
     let judge = SessionRules::new(&set).unwrap();
     let rows: [(JudgedCall, &[&str]); 7] = [
         (
@@ -457,9 +457,9 @@ fn the_digest_changes_with_all_that_an_answer_is_about() {
         changed(|case| case.probe.as_mut().unwrap().paths.truncate(1)),
         changed(|case| case.probe.as_mut().unwrap().paths.swap(0, 1)),
         changed(|case| case.confinement.push('x')),
-        changed(|case| case.widens.push(ExtraRight::Network)),
-        changed(|case| case.widens.push(ExtraRight::GitAdmin)),
-        changed(|case| case.widens.push(ExtraRight::GitSign)),
+        changed(|case| case.extra_rights.push(ExtraRight::Network)),
+        changed(|case| case.extra_rights.push(ExtraRight::GitAdmin)),
+        changed(|case| case.extra_rights.push(ExtraRight::GitSign)),
     ];
     for (at, other) in others.iter().enumerate() {
         assert_ne!(*other, digest(&base), "change {at}");
@@ -605,7 +605,7 @@ fn no_rule_is_offered_for_a_file_that_calls_can_write() {
 fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
     let widened = |widening| {
         let mut case = command("cargo fetch");
-        case.widens.push(widening);
+        case.extra_rights.push(widening);
         case
     };
     for widening in [
@@ -631,7 +631,7 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
         let judge = rules(PermissionMode::Auto, &["bash:*"], &[], &["bash:cargo *"]);
         assert_eq!(outcome(&judge, &case), Outcome::Denied);
         let mut set = rule_set(PermissionMode::Auto, &["bash:*"], &[], &[]);
-        set.audience = Audience::Nobody;
+        set.audience = Audience::NonInteractive;
         let judge = SessionRules::new(&set).unwrap();
         assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
         let told = refusal(&judge, &case);
@@ -647,7 +647,7 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
 fn a_right_is_given_by_its_own_name_alone() {
     let widened = |widening: &ExtraRight, text: &str| {
         let mut case = command(text);
-        case.widens.push(widening.clone());
+        case.extra_rights.push(widening.clone());
         case
     };
     let text = "git remote add here /srv/x";
@@ -698,7 +698,7 @@ fn a_right_is_given_by_its_own_name_alone() {
         }
         // Both rights or none, each by a rule of its own.
         let mut two = case.clone();
-        two.widens.insert(0, ExtraRight::Directory("/other".into()));
+        two.extra_rights.insert(0, ExtraRight::Directory("/other".into()));
         match rules(PermissionMode::Auto, &[name, "directory:/other"], &[], &[]).judge(&two) {
             Verdict::Allow(Basis::Rights(by)) => {
                 let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
@@ -711,7 +711,7 @@ fn a_right_is_given_by_its_own_name_alone() {
             }
         }
         let mut both = case.clone();
-        both.widens.push(ExtraRight::Directory("/other".into()));
+        both.extra_rights.push(ExtraRight::Directory("/other".into()));
         assert_eq!(
             outcome(&rules(PermissionMode::Auto, &["bash:*", name], &[], &[]), &both),
             match name {
@@ -736,7 +736,7 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
     let asking = |hosts: &[&str]| {
         let mut case = command("cargo fetch");
         let hosts = hosts.iter().map(|host| host.parse().unwrap()).collect();
-        case.widens.push(ExtraRight::Hosts(hosts));
+        case.extra_rights.push(ExtraRight::Hosts(hosts));
         case
     };
     use Outcome::{Allowed, Asked, Denied};
@@ -790,18 +790,18 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
         Verdict::Allow(Basis::Rights(by)) => {
             let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
             assert_eq!(texts, ["host:crates.io", "host:example.org:22"], "one for each");
-            assert!(approval::grants_all(&by, ("bash", None), &two.widens));
-            assert!(!approval::grants_all(&by[..1], ("bash", None), &two.widens));
+            assert!(approval::grants_all(&by, ("bash", None), &two.extra_rights));
+            assert!(!approval::grants_all(&by[..1], ("bash", None), &two.extra_rights));
             let swapped = [by[1].clone(), by[0].clone()];
             assert!(
-                !approval::grants_all(&swapped, ("bash", None), &two.widens),
+                !approval::grants_all(&swapped, ("bash", None), &two.extra_rights),
                 "each for its own"
             );
         }
         other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => panic!("{other:?}"),
     }
     // What the supervisor looks at once more: the right's own name, and that it is given.
-    let one = asking(&["crates.io"]).widens;
+    let one = asking(&["crates.io"]).extra_rights;
     let rule = |effect, text: &str| protocol::judgement::Rule {
         effect,
         ..approval::remembered_rule(text)
@@ -852,7 +852,7 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
 fn a_denied_directory_is_not_given_nor_what_is_around_or_within_it() {
     let ask = |dir: &str| {
         let mut case = command("ls");
-        case.widens.push(ExtraRight::Directory(dir.into()));
+        case.extra_rights.push(ExtraRight::Directory(dir.into()));
         case
     };
     let above = std::path::Path::new(PROJECT).parent().unwrap().to_str().unwrap();
@@ -979,8 +979,10 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
             let rules = rules(mode, &["bash:cargo *"], ask, deny);
             assert_eq!(outcome(&rules, &case), wanted, "{mode:?} {ask:?} {deny:?}");
         }
-        let nobody =
-            RuleSet { audience: Audience::Nobody, ..rule_set(PermissionMode::Ask, &[], ask, deny) };
+        let nobody = RuleSet {
+            audience: Audience::NonInteractive,
+            ..rule_set(PermissionMode::Ask, &[], ask, deny)
+        };
         // By the rule: a run that nobody is asked in has not failed for want of an approval.
         let wanted = if wanted == Outcome::Asked { Outcome::Denied } else { wanted };
         assert_eq!(
@@ -1033,7 +1035,7 @@ fn a_command_is_asked_about_where_protected_names_are_not_as_they_were() {
     assert!(passes(&look));
     // Where nobody can be asked it is refused, and says why and the way on.
     let mut set = rule_set(PermissionMode::Auto, &[], &[], &[]);
-    set.audience = Audience::Nobody;
+    set.audience = Audience::NonInteractive;
     let Verdict::Deny(Basis::NobodyToAsk(why), text) =
         SessionRules::new(&set).unwrap().judge(&knowing("ls"))
     else {

@@ -209,8 +209,11 @@ fn rules_of_all_layers_add_up_with_their_places() {
     );
     assert_eq!(config.permissions.rules[5].file, "flag");
     assert!(config.permissions.rules[3].file.ends_with("user.toml"));
-    let set = config.rule_set(Path::new("/p"), Audience::Nobody);
-    assert_eq!((set.rules.len(), set.project.as_str(), set.audience), (6, "/p", Audience::Nobody));
+    let set = config.rule_set(Path::new("/p"), Audience::NonInteractive);
+    assert_eq!(
+        (set.rules.len(), set.project.as_str(), set.audience),
+        (6, "/p", Audience::NonInteractive)
+    );
 }
 
 #[test]

@@ -120,7 +120,7 @@ pub enum Audience {
     /// A person can answer.
     Person,
     /// Non-interactive: a call that would need an approval is refused with the reason.
-    Nobody,
+    NonInteractive,
 }
 
 /// A call put to the broker.
@@ -141,7 +141,7 @@ pub struct JudgedCall {
     pub confinement: String,
     /// Rights beyond the session's that it asks for. A person gives them, or a rule that names the
     /// right; no rule for the command and no mode does.
-    pub widens: Vec<ExtraRight>,
+    pub extra_rights: Vec<ExtraRight>,
     /// The hook that runs it after edits, for calls that no model requested. The hook allows the
     /// call unless a rule asks or denies.
     pub configured: Option<Rule>,

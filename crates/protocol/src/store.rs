@@ -1,14 +1,14 @@
 //! The wire to `agentd-store`: data that a session and its project keep besides the conversation.
 //!
-//! `Begin` → `Ready` and `Foreword` (instructions) → any number of `Do`, each answered by one
+//! `Begin` → `Ready` and `Instructions` (instructions) → any number of `Do`, each answered by one
 //! `Answered`. The supervisor may repeat an unanswered `Do` to a restarted store with the same call
-//! ID; the store does it once. Undo of file tools: `Keep` (answered by `Kept`) before the call and
-//! `Ended` (answered by `Settled`) after it; `Fetch` returns the copies needed to restore. Undo of
-//! commands, which may change any file of the project: `Prepare` (no answer) when the command is
-//! requested, `KeepAll` (answered by `Kept`) before it runs, `Ran` (answered by `Settled`) after
-//! it; `Running` (no answer), once after `Begin`, lists the commands that still run. Result cache:
-//! `Recall` (answered by `Recalled`) gets a result if its files are unchanged, `Remember` puts one,
-//! `Outdate` invalidates.
+//! ID; the store does it once. Undo of file tools: `BackUp` (answered by `BackedUp`) before the call and
+//! `CallEnded` (answered by `ChangesRecorded`) after it; `FetchBackups` returns the copies needed to restore. Undo of
+//! commands, which may change any file of the project: `PrepareSnapshot` (no answer) when the command is
+//! requested, `TakeSnapshot` (answered by `BackedUp`) before it runs, `CommandEnded` (answered by `ChangesRecorded`) after
+//! it; `RunningCommands` (no answer), once after `Begin`, lists the commands that still run. Result cache:
+//! `CacheGet` (answered by `CacheAnswer`) gets a result if its files are unchanged, `CachePut` puts one,
+//! `Invalidate` invalidates.
 
 use crate::call::{Call, FileEffect, FileVersion, ProbeReport, RunReport, ToolResult};
 use crate::confinement::{Confinement, FilePath};
@@ -49,7 +49,7 @@ pub enum ToStore {
     /// An allowed call of one of the store's tools.
     Do(Call),
     /// This call will change the files at these real paths: back them up.
-    Keep {
+    BackUp {
         /// The call.
         call: CallId,
         /// Its tool, for the list.
@@ -58,21 +58,21 @@ pub enum ToStore {
         paths: Vec<String>,
     },
     /// A call for which something was kept is over, however it ended.
-    Ended {
+    CallEnded {
         /// The call.
         call: CallId,
         /// The changes that the call reported; absent where it reported none. The store then
         /// compares the files.
         did: Option<FileChanges>,
     },
-    /// A command was requested: prepare the snapshot for `KeepAll` while the broker judges the
+    /// A command was requested: prepare the snapshot for `TakeSnapshot` while the broker judges the
     /// call.
-    Prepare,
+    PrepareSnapshot,
     /// This command will run: record the state of the project, so that its changes can be found
     /// afterwards.
-    KeepAll(StoreCommand),
+    TakeSnapshot(StoreCommand),
     /// A command is over, however it ended.
-    Ran {
+    CommandEnded {
         /// The command.
         command: StoreCommand,
         /// End of the command, in nanoseconds of Unix time. Later changes are not attributed to it.
@@ -80,22 +80,22 @@ pub enum ToStore {
         /// Completeness of the snapshot before it.
         before: SnapshotBefore,
     },
-    /// Commands whose `Ran` is still to come. All other commands begun by an earlier store process
+    /// Commands whose `CommandEnded` is still to come. All other commands begun by an earlier store process
     /// have ended unobserved.
-    Running(Vec<u32>),
+    RunningCommands(Vec<u32>),
     /// A call of `undo_restore`: fetch the copies to restore.
-    Fetch(Call),
+    FetchBackups(Call),
     /// A query: is its answer known?
-    Recall(CacheKey),
+    CacheGet(CacheKey),
     /// The answer of a query, with its evidence.
-    Remember {
+    CachePut {
         /// The query.
         asked: CacheKey,
         /// The result.
         report: RunReport,
     },
     /// This is not as it was. No answer.
-    Outdate(MayHaveChanged),
+    Invalidate(MayHaveChanged),
     /// Answered by `Pong` with the same number.
     Ping(u64),
 }
@@ -200,7 +200,7 @@ pub enum FromStore {
     Ready,
     /// Text that follows the system prompt: the project's instructions and the list of skills. May
     /// be empty.
-    Foreword(String),
+    Instructions(String),
     /// The answer to `Do`; its effects are durable.
     Answered {
         /// The call.
@@ -208,19 +208,19 @@ pub enum FromStore {
         /// The result.
         result: ToolResult,
     },
-    /// The answer to `Keep`.
-    Kept(CallId),
-    /// The answer to `Ended`.
-    Settled(CallId),
-    /// The answer to `Fetch`: all copies, or the call's result in their place.
-    Fetched {
+    /// The answer to `BackUp`.
+    BackedUp(CallId),
+    /// The answer to `CallEnded`.
+    ChangesRecorded(CallId),
+    /// The answer to `FetchBackups`: all copies, or the call's result in their place.
+    BackupsFetched {
         /// The call.
         call: CallId,
         /// The copies.
         files: Result<Vec<FileBackup>, ToolResult>,
     },
-    /// The answer to `Recall`.
-    Recalled {
+    /// The answer to `CacheGet`.
+    CacheAnswer {
         /// The call.
         call: CallId,
         /// Absent where nothing is known, or it is not proven fresh.

@@ -1,9 +1,9 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Sign`? → `Confine` → `Keeper`? → `Mounted`* →
-//! `Door`* → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done` (or `Lost`, the end). The
+//! `SessionLock` → `SaveProtected`? → `Overlays`? → `Mounted`? → `Sign`? → `Confine` → `Keeper`? → `Mounted`* →
+//! `ProxyListener`* → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done` (or `Lost`, the end). The
 //! runner receives its job only with `Go`, after its cage is complete and START is durable. After a
-//! runner's death, another one repairs: `Hold` → `Repair` → `Repaired` (or `Uncaged`).
+//! runner's death, another one repairs: `SessionLock` → `Repair` → `Repaired` (or `Uncaged`).
 
 use crate::call::{ProbeReport, RunReport, TamperedFile};
 use crate::confinement::{Confinement, Enforced, ProxyConnection};
@@ -148,9 +148,9 @@ pub struct JudgedPath {
 pub enum ToTool {
     /// A descriptor rides behind this: keep it as long as anything of the call lives. It carries
     /// the session's lock, so that the session does not go on elsewhere before this call is over.
-    Hold,
+    SessionLock,
     /// An empty file follows: save the protected files' content in it before `Caged`.
-    Save,
+    SaveProtected,
     /// A descriptor follows: keep it open until every process of the call has ended. It holds the
     /// lock on the project's overlays.
     Overlays,
@@ -160,7 +160,7 @@ pub enum ToTool {
     /// Once: build this cage.
     Confine(Confinement),
     /// Once, in place of `Confine`: confine yourself as a runner of this confinement, and restore
-    /// the protected files that the call changed. The file that its runner saved with `Save`
+    /// the protected files that the call changed. The file that its runner saved with `SaveProtected`
     /// follows. No process of that call is alive.
     Repair(Confinement),
     /// Once, after `Caged`.
@@ -220,7 +220,7 @@ pub enum FromTool {
     /// A descriptor rides behind this: a socket, inside the command's network, at which our proxy
     /// is to be found; the first is for programs that take a proxy, the others are those of
     /// [`redirects`](crate::hosts::redirects). Before `Caged`, where the network is an allow-list.
-    Door,
+    ProxyListener,
     /// A descriptor rides behind this: the overlays as they are mounted, for another call. Before
     /// `Caged`.
     Mounted,

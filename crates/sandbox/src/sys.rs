@@ -89,23 +89,22 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
     group: Option<BorrowedFd<'_>>,
     body: F,
 ) -> Result<Pid, Errno> {
-    extern "C" fn go<F: FnOnce() -> i32>(errand: *mut libc::c_void) -> libc::c_int {
+    extern "C" fn go<F: FnOnce() -> i32>(job: *mut libc::c_void) -> libc::c_int {
         // SAFETY: `fork_in` passes its own `Errand<F>` and stands still until we are gone.
-        let errand = unsafe { &mut *errand.cast::<ForkRequest<'_, F>>() };
-        let body = &mut errand.body;
-        errand.outcome = setns(errand.namespace, CloneFlags::CLONE_NEWPID).and_then(|()| {
+        let job = unsafe { &mut *job.cast::<ForkRequest<'_, F>>() };
+        let body = &mut job.body;
+        job.outcome = setns(job.namespace, CloneFlags::CLONE_NEWPID).and_then(|()| {
             // The body must stay where it is. If it were dropped here, its descriptors would be
             // closed in our table and stay open in that of `fork_in`.
             let body = || body.take().map_or(70, |body| body());
-            match errand.group {
+            match job.group {
                 Some(group) => cgroup::fork_within(CloneFlags::CLONE_PARENT, group, body),
                 None => fork_into(CloneFlags::CLONE_PARENT, body),
             }
         });
         0
     }
-    let mut errand =
-        ForkRequest { namespace, group, body: Some(body), outcome: Err(Errno::ECHILD) };
+    let mut job = ForkRequest { namespace, group, body: Some(body), outcome: Err(Errno::ECHILD) };
     let mut stack: Vec<u128> = vec![0; STACK / size_of::<u128>()];
     // SAFETY: the function gets the structure of its type; stack and structure live until the
     // call is over, since CLONE_VFORK holds us until the go-between has ended; the stack's end is
@@ -115,11 +114,11 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
             go::<F>,
             stack.as_mut_ptr_range().end.cast(),
             libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
-            (&raw mut errand).cast(),
+            (&raw mut job).cast(),
         )
     })?;
     waitpid(Pid::from_raw(between), None)?;
-    errand.outcome
+    job.outcome
 }
 
 /// A pidfd of the process `pid`: readable once it has ended.

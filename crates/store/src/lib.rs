@@ -78,7 +78,7 @@ impl Store {
         troubles.extend(others);
         let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
         let text = search_terms::visible(&parts.join("\n"));
-        troubles.into_iter().map(warn).chain([FromStore::Foreword(text)]).collect()
+        troubles.into_iter().map(warn).chain([FromStore::Instructions(text)]).collect()
     }
 
     /// Takes a word and answers it.
@@ -86,54 +86,54 @@ impl Store {
         match word {
             ToStore::Begin(_) => vec![warn("a second Begin was ignored".to_owned())],
             ToStore::Do(call) => self.answer(&call),
-            ToStore::Keep { call, tool, paths } => {
+            ToStore::BackUp { call, tool, paths } => {
                 let kept = self.undo.keep(&call, &tool, &paths);
-                self.said(kept, FromStore::Kept(call))
+                self.said(kept, FromStore::BackedUp(call))
             }
-            ToStore::Ended { call, did } => {
+            ToStore::CallEnded { call, did } => {
                 let ended = self.undo.ended(&call, did.as_ref());
-                self.said(ended, FromStore::Settled(call))
+                self.said(ended, FromStore::ChangesRecorded(call))
             }
-            ToStore::Prepare => {
+            ToStore::PrepareSnapshot => {
                 let ready = self.commands.prepare();
                 self.followed(ready, None)
             }
-            ToStore::KeepAll(command) => {
+            ToStore::TakeSnapshot(command) => {
                 let kept = self.commands.before(&command);
-                self.followed(kept, Some(FromStore::Kept(command.call)))
+                self.followed(kept, Some(FromStore::BackedUp(command.call)))
             }
-            ToStore::Ran { command, ended, before } => {
+            ToStore::CommandEnded { command, ended, before } => {
                 let found = self.commands.after(&mut self.undo, &command, ended, before);
-                self.followed(found, Some(FromStore::Settled(command.call)))
+                self.followed(found, Some(FromStore::ChangesRecorded(command.call)))
             }
-            ToStore::Running(calls) => {
+            ToStore::RunningCommands(calls) => {
                 let settled = self.commands.running(&mut self.undo, &calls);
                 self.followed(settled, None)
             }
-            ToStore::Fetch(call) => {
+            ToStore::FetchBackups(call) => {
                 let cover = self.commands.cover();
                 let files =
                     self.undo.fetch(&call, &cover).map_err(|why| result(&call.tool, Err(why)));
-                vec![FromStore::Fetched { call: call.id, files }]
+                vec![FromStore::BackupsFetched { call: call.id, files }]
             }
-            ToStore::Recall(asked) => {
+            ToStore::CacheGet(asked) => {
                 let found = self.cache.recall(&asked);
                 let call = asked.call.id;
                 match found {
                     Ok(found) => {
                         let found = found.map(Box::new);
-                        self.noted(Ok(()), Some(FromStore::Recalled { call, found }))
+                        self.noted(Ok(()), Some(FromStore::CacheAnswer { call, found }))
                     }
                     Err(why) => {
-                        self.noted(Err(why), Some(FromStore::Recalled { call, found: None }))
+                        self.noted(Err(why), Some(FromStore::CacheAnswer { call, found: None }))
                     }
                 }
             }
-            ToStore::Remember { asked, report } => {
+            ToStore::CachePut { asked, report } => {
                 let kept = self.cache.remember(&asked, report);
                 self.noted(kept, None)
             }
-            ToStore::Outdate(changed) => {
+            ToStore::Invalidate(changed) => {
                 let outdated = self.cache.outdate(&changed);
                 self.noted(outdated, None)
             }

@@ -63,12 +63,12 @@ fn answer(text: &str, looked_at: &[&Path]) -> RunReport {
 }
 
 fn remember(store: &mut Kept, asked: CacheKey, report: RunReport) {
-    assert_eq!(store.say(ToStore::Remember { asked, report }), [], "nobody waits for it");
+    assert_eq!(store.say(ToStore::CachePut { asked, report }), [], "nobody waits for it");
 }
 
 fn recall(store: &mut Kept, asked: CacheKey) -> Option<CachedResult> {
-    match store.say(ToStore::Recall(asked)).pop() {
-        Some(FromStore::Recalled { found, .. }) => found.map(|found| *found),
+    match store.say(ToStore::CacheGet(asked)).pop() {
+        Some(FromStore::CacheAnswer { found, .. }) => found.map(|found| *found),
         other => panic!("no answer: {other:?}"),
     }
 }
@@ -271,7 +271,7 @@ fn who_changes_something_outdates_what_it_is_in_and_what_is_in_it() {
             let real = project.join(named).canonicalize().unwrap();
             remember(&mut store, question(named), answer("x", &[&real]));
         }
-        assert_eq!(store.say(ToStore::Outdate(changed)), []);
+        assert_eq!(store.say(ToStore::Invalidate(changed)), []);
         // The files are as they were: only what was said makes a difference.
         let in_memory: Vec<&str> =
             all.into_iter().filter(|named| knows(&mut store, named)).collect();
@@ -314,12 +314,12 @@ fn a_damaged_file_of_answers_is_begun_anew() {
     let file = shelf.project_store("p").join("sessions/s/cache.db");
     fs::write(&file, "no database, but long enough to look like one to a careless reader").unwrap();
     let mut store = shelf.store("p", "s");
-    let said = store.say(ToStore::Recall(asked(2, "read", r#"{"path":"a"}"#)));
+    let said = store.say(ToStore::CacheGet(asked(2, "read", r#"{"path":"a"}"#)));
     assert!(
         matches!(&said[0], FromStore::Log(line) if line.text.contains("was damaged")),
         "{said:?}"
     );
-    assert!(matches!(said[1], FromStore::Recalled { found: None, .. }), "{said:?}");
+    assert!(matches!(said[1], FromStore::CacheAnswer { found: None, .. }), "{said:?}");
     let a = shelf.project("p").join("a");
     remember(&mut store, asked(3, "read", r#"{"path":"a"}"#), answer("one", &[&a]));
     drop(store);

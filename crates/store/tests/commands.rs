@@ -27,23 +27,24 @@ fn now() -> i64 {
 }
 
 fn begin(store: &mut Kept, number: u32) {
-    let said = store.say(ToStore::KeepAll(command(number)));
-    assert_eq!(said, [FromStore::Kept(command(number).call)]);
+    let said = store.say(ToStore::TakeSnapshot(command(number)));
+    assert_eq!(said, [FromStore::BackedUp(command(number).call)]);
 }
 
 fn end(store: &mut Kept, number: u32) {
     let command = command(number);
     let call = command.call.clone();
-    let said = store.say(ToStore::Ran { command, ended: now(), before: SnapshotBefore::Looked });
-    assert_eq!(said, [FromStore::Settled(call)]);
+    let said =
+        store.say(ToStore::CommandEnded { command, ended: now(), before: SnapshotBefore::Looked });
+    assert_eq!(said, [FromStore::ChangesRecorded(call)]);
 }
 
 fn fetch(store: &mut Kept, number: u32) -> Result<Vec<FileBackup>, ToolResult> {
     let input = json!({"id": number}).to_string();
     let id = command(number).call;
     let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
-    match store.say(ToStore::Fetch(fetch)).as_slice() {
-        [FromStore::Fetched { files, .. }] => files.clone(),
+    match store.say(ToStore::FetchBackups(fetch)).as_slice() {
+        [FromStore::BackupsFetched { files, .. }] => files.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -252,7 +253,7 @@ fn what_somebody_changed_after_the_command_is_a_conflict() {
     std::thread::sleep(Duration::from_millis(30));
     // The store was slow, and a person was not.
     fs::write(project.join("a"), "a person's").unwrap();
-    store.say(ToStore::Ran { command: command(1), ended, before: SnapshotBefore::Looked });
+    store.say(ToStore::CommandEnded { command: command(1), ended, before: SnapshotBefore::Looked });
     let kept = fetch(&mut store, 1).unwrap();
     assert_eq!(kept[0].after.as_deref(), Some("changed since"), "no file has such a digest");
 }
@@ -266,7 +267,7 @@ fn a_store_that_died_meanwhile_finds_it_all_the_same() {
     drop(store);
     fs::write(project.join("a"), "after").unwrap();
     let mut store = shelf.store("a", "s");
-    assert_eq!(store.say(ToStore::Running(vec![1])), []);
+    assert_eq!(store.say(ToStore::RunningCommands(vec![1])), []);
     end(&mut store, 1);
     let kept = fetch(&mut store, 1).unwrap();
     assert_eq!(kept[0].before, PriorContent::File { bytes: b"before".to_vec(), mode: 0o100_644 });
@@ -275,7 +276,7 @@ fn a_store_that_died_meanwhile_finds_it_all_the_same() {
     fs::write(project.join("a"), "cut short").unwrap();
     drop(store);
     let mut store = shelf.store("a", "s");
-    store.say(ToStore::Running(Vec::new()));
+    store.say(ToStore::RunningCommands(Vec::new()));
     let refused = fetch(&mut store, 2).unwrap_err();
     assert_eq!(refused.code.as_deref(), Some("not_covered"), "{refused:?}");
     let shown = list(&mut store);
@@ -288,7 +289,11 @@ fn one_that_could_not_be_followed_is_on_the_list_with_the_reason() {
     let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
     fs::write(project.join("a"), "before").unwrap();
     begin(&mut store, 1);
-    store.say(ToStore::Ran { command: command(1), ended: now(), before: SnapshotBefore::Late });
+    store.say(ToStore::CommandEnded {
+        command: command(1),
+        ended: now(),
+        before: SnapshotBefore::Late,
+    });
     // Nobody looked before this one.
     end(&mut store, 2);
     let shown = list(&mut store);
@@ -324,7 +329,7 @@ fn a_damaged_snapshot_is_set_aside_and_begun_anew() {
     }
     fs::write(project.join("a"), "after").unwrap();
     let mut store = shelf.store("a", "s");
-    let said = store.say(ToStore::Ran {
+    let said = store.say(ToStore::CommandEnded {
         command: command(1),
         ended: now(),
         before: SnapshotBefore::Looked,
@@ -347,7 +352,7 @@ fn copies_are_bounded_and_what_finds_no_room_is_said() {
     fs::write(project.join("z"), "before").unwrap();
     // What was just written is read twice.
     std::thread::sleep(Duration::from_millis(50));
-    store.say(ToStore::Prepare);
+    store.say(ToStore::PrepareSnapshot);
     store.works();
     let kept = undo(&mut store, 1, || {
         fs::write(project.join("f000"), "after").unwrap();
@@ -380,7 +385,7 @@ fn a_session_that_ends_leaves_no_snapshot_but_for_a_command_that_runs() {
     store.ends();
     assert!(file.exists());
     let mut store = shelf.store("a", "s");
-    store.say(ToStore::Running(vec![1]));
+    store.say(ToStore::RunningCommands(vec![1]));
     end(&mut store, 1);
     store.ends();
     assert!(!file.exists());
@@ -431,8 +436,8 @@ fn a_store_that_comes_back_while_a_command_runs_does_not_look_anew() {
     drop(store);
     fs::write(project.join("a"), "after").unwrap();
     let mut store = shelf.store("a", "s");
-    store.say(ToStore::Running(vec![1]));
-    store.say(ToStore::Prepare);
+    store.say(ToStore::RunningCommands(vec![1]));
+    store.say(ToStore::PrepareSnapshot);
     store.works();
     end(&mut store, 1);
     let kept = fetch(&mut store, 1).unwrap();
@@ -478,7 +483,7 @@ fn what_could_not_be_read_once_is_read_before_the_next_command() {
     fs::create_dir(project.join("d")).unwrap();
     fs::write(project.join("d/x"), "before").unwrap();
     std::thread::sleep(Duration::from_millis(50));
-    store.say(ToStore::Prepare);
+    store.say(ToStore::PrepareSnapshot);
     fs::rename(project.join("d"), project.join("away")).unwrap();
     store.works();
     fs::rename(project.join("away"), project.join("d")).unwrap();
@@ -500,12 +505,12 @@ fn a_list_that_takes_no_rows_shows_a_command_all_the_same_whenever_that_is_found
     let other = rusqlite::Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut store = shelf.store("a", "s");
-    store.say(ToStore::Running(Vec::new()));
+    store.say(ToStore::RunningCommands(Vec::new()));
     let shown = list(&mut store);
     assert!(shown.contains("2 bash `do it`: not covered"), "{shown}");
     // Once it takes rows again, what was before is still known.
     other.execute_batch("ROLLBACK").unwrap();
-    store.say(ToStore::Running(Vec::new()));
+    store.say(ToStore::RunningCommands(Vec::new()));
     let shown = list(&mut store);
     assert!(shown.contains("2 bash `do it`, ") && shown.contains("a ("), "{shown}");
 }

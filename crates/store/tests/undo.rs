@@ -22,15 +22,15 @@ fn undo(
 ) -> Result<Vec<FileBackup>, ToolResult> {
     let id = CallId { session: SessionId("s".to_owned()), number };
     let paths = vec![path.to_str().unwrap().to_owned()];
-    let keep = ToStore::Keep { call: id.clone(), tool: "delete".to_owned(), paths };
-    assert_eq!(store.say(keep), [FromStore::Kept(id.clone())]);
+    let keep = ToStore::BackUp { call: id.clone(), tool: "delete".to_owned(), paths };
+    assert_eq!(store.say(keep), [FromStore::BackedUp(id.clone())]);
     call();
-    let ended = ToStore::Ended { call: id.clone(), did: None };
-    assert_eq!(store.say(ended), [FromStore::Settled(id.clone())]);
+    let ended = ToStore::CallEnded { call: id.clone(), did: None };
+    assert_eq!(store.say(ended), [FromStore::ChangesRecorded(id.clone())]);
     let input = json!({"id": number}).to_string();
     let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
-    match store.say(ToStore::Fetch(fetch)).as_slice() {
-        [FromStore::Fetched { files, .. }] => files.clone(),
+    match store.say(ToStore::FetchBackups(fetch)).as_slice() {
+        [FromStore::BackupsFetched { files, .. }] => files.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -91,7 +91,7 @@ fn what_somebody_else_changes_before_the_store_looks_is_not_the_call_s() {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let id = CallId { session: SessionId("s".to_owned()), number: 1 };
     let paths = files.iter().map(|file| text(file)).collect();
-    store.say(ToStore::Keep { call: id.clone(), tool: "write".to_owned(), paths });
+    store.say(ToStore::BackUp { call: id.clone(), tool: "write".to_owned(), paths });
     // The store was stopped, and by the time it hears of the end all of them are another's.
     for file in &files {
         fs::write(file, "another's").unwrap();
@@ -104,11 +104,13 @@ fn what_somebody_else_changes_before_the_store_looks_is_not_the_call_s() {
         ],
         left: vec![FileVersion { path: text(&files[0]), digest: digest.clone() }],
     };
-    store.say(ToStore::Ended { call: id.clone(), did: Some(did) });
+    store.say(ToStore::CallEnded { call: id.clone(), did: Some(did) });
     let input = json!({"id": 1}).to_string();
     let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
-    let said = store.say(ToStore::Fetch(fetch));
-    let [FromStore::Fetched { files: Ok(kept), .. }] = said.as_slice() else { panic!("{said:?}") };
+    let said = store.say(ToStore::FetchBackups(fetch));
+    let [FromStore::BackupsFetched { files: Ok(kept), .. }] = said.as_slice() else {
+        panic!("{said:?}")
+    };
     let kept: Vec<_> = kept.iter().map(|file| (file.path.clone(), file.after.clone())).collect();
     // What the call left is told from what is there, so that putting back finds the conflict.
     assert_eq!(kept, [(text(&files[1]), None), (text(&files[0]), Some(digest))]);
@@ -154,24 +156,24 @@ fn damaged_copies_are_set_aside_and_what_is_not_covered_is_said() {
         let mut store = shelf.store("a", "s");
         let id = CallId { session: SessionId("s".to_owned()), number: 10 };
         let paths = vec![file.to_str().unwrap().to_owned()];
-        let keep = ToStore::Keep { call: id.clone(), tool: "write".to_owned(), paths };
+        let keep = ToStore::BackUp { call: id.clone(), tool: "write".to_owned(), paths };
         let said = store.say(keep);
-        let [FromStore::Log(line), FromStore::Kept(kept)] = said.as_slice() else {
+        let [FromStore::Log(line), FromStore::BackedUp(kept)] = said.as_slice() else {
             panic!("{how}: {said:?}")
         };
         assert_eq!(*kept, id);
         assert!(line.text.contains("what could be undone was damaged ("), "{how}: {line:?}");
         fs::write(&file, "after").unwrap();
         assert_eq!(
-            store.say(ToStore::Ended { call: id.clone(), did: None }),
-            [FromStore::Settled(id)]
+            store.say(ToStore::CallEnded { call: id.clone(), did: None }),
+            [FromStore::ChangesRecorded(id)]
         );
         let mut fetch = |number: u32| {
             let id = CallId { session: SessionId("s".to_owned()), number: 100 + number };
             let (use_id, tool) = ("toolu".to_owned(), "undo_restore".to_owned());
             let input = json!({"id": number}).to_string();
-            match store.say(ToStore::Fetch(Call { id, use_id, tool, input })).as_slice() {
-                [FromStore::Fetched { files, .. }] => files.clone(),
+            match store.say(ToStore::FetchBackups(Call { id, use_id, tool, input })).as_slice() {
+                [FromStore::BackupsFetched { files, .. }] => files.clone(),
                 other => panic!("{other:?}"),
             }
         };
@@ -197,14 +199,14 @@ fn a_call_whose_copy_is_damaged_before_its_end_is_not_covered() {
     let file = project.join("file");
     let id = CallId { session: SessionId("s".to_owned()), number: 1 };
     let paths = vec![file.to_str().unwrap().to_owned()];
-    store.say(ToStore::Keep { call: id.clone(), tool: "write".to_owned(), paths });
+    store.say(ToStore::BackUp { call: id.clone(), tool: "write".to_owned(), paths });
     drop(store);
     spoil(&shelf, "garbage");
     fs::write(&file, "made").unwrap();
     let mut store = shelf.store("a", "s");
-    let said = store.say(ToStore::Ended { call: id.clone(), did: None });
+    let said = store.say(ToStore::CallEnded { call: id.clone(), did: None });
     assert!(
-        matches!(&said[..], [FromStore::Log(_), FromStore::Settled(of)] if *of == id),
+        matches!(&said[..], [FromStore::Log(_), FromStore::ChangesRecorded(of)] if *of == id),
         "{said:?}"
     );
     let list = store.call("undo_list", json!({})).text;

@@ -66,7 +66,7 @@ impl Actor for CallActor {
             backed_up: None,
             audited: Audited::Nothing,
             ran: RunFacts::default(),
-            emptied: CageCleanup::Done,
+            cage_cleanup: CageCleanup::Done,
             overlay_turn: None,
             next_fd: ExpectedFd::ProxyListener,
         })
@@ -110,7 +110,7 @@ impl Actor for CallActor {
             }
             CallMsg::CageEnded(generation, ..) if generation != state.generation => None,
             CallMsg::CageEnded(_, cause, emptied) => {
-                state.emptied = emptied;
+                state.cage_cleanup = emptied;
                 let cause =
                     if emptied == CageCleanup::Done { cause } else { ExitCause::Unkillable };
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
@@ -177,7 +177,7 @@ impl CallState {
             | CallInput::Expired
             | CallInput::BrokerBack
             | CallInput::BrokerFailed(_)
-            | CallInput::Uncaged { .. }
+            | CallInput::CageFailed { .. }
             | CallInput::Output(_)
             | CallInput::Cancel
             | CallInput::Overdue
@@ -210,9 +210,9 @@ impl CallState {
         effect: CallEffect,
     ) -> Result<(), CallInput> {
         match effect {
-            CallEffect::Probe(errand) => {
+            CallEffect::Probe(job) => {
                 let grant = Grant::probe(&self.args.facts.call, &self.args.confinement);
-                self.start(myself, grant, RunnerPhase::CagingProbe(errand)).await?;
+                self.start(myself, grant, RunnerPhase::CagingProbe(job)).await?;
                 ipc::step!("supervisor: probe spawned", after sent().await);
                 Ok(())
             }
@@ -232,12 +232,12 @@ impl CallState {
                 let _ = self.args.session.send_message(CallToSession::Asked(question).into());
                 Ok(())
             }
-            CallEffect::AuditDecided(verdict) => {
+            CallEffect::AuditDecision(verdict) => {
                 ipc::step!("supervisor: verdict in");
                 self.audit_decided(&verdict);
                 Ok(())
             }
-            CallEffect::Start(verdict) => {
+            CallEffect::StartRunner(verdict) => {
                 let mut confinement = self.args.confinement.clone();
                 confinement.overlays = self.overlays().await;
                 match Grant::of(&self.args.facts.call, &verdict, confinement) {
@@ -250,7 +250,7 @@ impl CallState {
                 Ok(())
             }
             CallEffect::PrepareSnapshot => {
-                self.args.store.send(ToStore::Prepare);
+                self.args.store.send(ToStore::PrepareSnapshot);
                 Ok(())
             }
             CallEffect::TakeSnapshot(command) => {
@@ -258,26 +258,26 @@ impl CallState {
                 Ok(())
             }
             CallEffect::CacheGet(call) => {
-                self.args.store.send(ToStore::Recall(self.cache_key(call)));
+                self.args.store.send(ToStore::CacheGet(self.cache_key(call)));
                 let unknown = || CallMsg::Input(CallInput::CacheAnswer(None));
                 self.timers.push(myself.send_after(CACHE_LOOKUP, unknown));
                 Ok(())
             }
             CallEffect::CachePut(report) => {
                 let asked = self.cache_key(self.args.facts.call.clone());
-                self.args.store.send(ToStore::Remember { asked, report: *report });
+                self.args.store.send(ToStore::CachePut { asked, report: *report });
                 Ok(())
             }
             CallEffect::Invalidate(changed) => {
-                self.args.store.send(ToStore::Outdate(changed));
+                self.args.store.send(ToStore::Invalidate(changed));
                 Ok(())
             }
             CallEffect::FetchRestore(call) => {
-                self.args.store.send(ToStore::Fetch(call));
+                self.args.store.send(ToStore::FetchBackups(call));
                 Ok(())
             }
             CallEffect::AskStore(call) => self.ask_store(call).await,
-            CallEffect::Go(errand) => self.go(myself, errand).await,
+            CallEffect::Go(job) => self.go(myself, job).await,
             CallEffect::CancelRunner => {
                 self.send_runner(&ToTool::Cancel);
                 if let Some(runner) = &mut self.runner {
@@ -330,7 +330,7 @@ impl CallState {
     }
 
     /// START is on disk: its record was an earlier effect. The decision must be in the audit log, too.
-    async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: RunnerJob) -> Result<(), CallInput> {
+    async fn go(&mut self, myself: &ActorRef<CallMsg>, job: RunnerJob) -> Result<(), CallInput> {
         self.wait_for_decision().await?;
         if let Some(backed_up) = self.backed_up.take() {
             // Undo is a convenience: a store that is away or slow delays no call for long.
@@ -338,7 +338,7 @@ impl CallState {
         }
         ipc::step!("supervisor: start durable");
         self.ran.started = Some(now_ms());
-        self.send_go(errand)?;
+        self.send_go(job)?;
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
         self.timers.push(myself.send_after(OVERDUE, overdue));
@@ -367,7 +367,7 @@ impl CallState {
 /// Fails the call. The effects after the start, its record above all, are not carried out, so the start
 /// must not be retried.
 fn not_started(error: &dyn std::error::Error) -> CallInput {
-    CallInput::Uncaged { step: "start".to_owned(), reason: error.to_string() }
+    CallInput::CageFailed { step: "start".to_owned(), reason: error.to_string() }
 }
 
 /// Lets queued messages go out before a test stops this process.

@@ -27,13 +27,13 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         cache: CachePolicy::Unused,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
-        judged_as: kind,
+        kind_for_verdict: kind,
         page: None,
         web: None,
         command: Some("true".into()),
         needs_probe: probed,
         confinement: "may write: this project; network: off".into(),
-        widens: Vec::new(),
+        extra_rights: Vec::new(),
         signing: None,
         env: Vec::new(),
         timeout_ms: 1000,
@@ -104,7 +104,7 @@ fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
     let effects = machine.step(allow());
-    let [CallEffect::AuditDecided(_), CallEffect::Start(_), CallEffect::Record(facts)] =
+    let [CallEffect::AuditDecision(_), CallEffect::StartRunner(_), CallEffect::Record(facts)] =
         &effects[..]
     else {
         panic!("{effects:?}")
@@ -158,7 +158,10 @@ fn a_command_that_was_never_let_go_has_nothing_to_put_right() {
     let mut machine = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
     machine.step(CallInput::Begin);
     machine.step(allow());
-    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]), "it is started again");
+    assert!(
+        matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]),
+        "it is started again"
+    );
     machine.step(CallInput::Cancel);
     assert!(matches!(conclusion(&machine.step(ended())).cut, Cut::BeforeGo { .. }));
 }
@@ -182,7 +185,7 @@ fn a_query_lost_after_go_runs_once_more_and_no_more() {
     machine.step(CallInput::Begin);
     machine.step(allow());
     machine.step(caged());
-    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+    assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
     assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), _]));
     assert!(matches!(machine.step(ended())[..], [CallEffect::Conclude(_)]));
 }
@@ -192,7 +195,7 @@ fn a_runner_lost_before_go_is_tried_once_more_silently() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     machine.step(CallInput::Begin);
     machine.step(allow());
-    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+    assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
     let effects = machine.step(ended());
     assert_eq!(conclusion(&effects).result.outcome, Outcome::Crashed);
     assert_eq!(conclusion(&effects).cut, Cut::No, "it never ran, and nobody is told it may have");
@@ -207,7 +210,7 @@ fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_
         machine.step(allow());
         machine.step(caged());
         assert!(machine.step(lost()).is_empty(), "its runner has not ended");
-        assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+        assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
         assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), _]));
         machine.step(lost());
         let effects = machine.step(ended());
@@ -222,7 +225,7 @@ fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_
     machine.step(CallInput::Begin);
     machine.step(allow());
     machine.step(lost());
-    assert!(matches!(machine.step(ended())[..], [CallEffect::Start(_)]));
+    assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
     machine.step(caged());
     machine.step(CallInput::Cancel);
     machine.step(lost());
@@ -236,7 +239,7 @@ fn a_denied_call_starts_nothing() {
     machine.step(CallInput::Begin);
     let deny = Verdict::Deny(Basis::NobodyToAsk("mode ask".into()), "not now".into());
     let effects = machine.step(CallInput::Verdict(deny));
-    assert!(!effects.iter().any(|effect| matches!(effect, CallEffect::Start(_))));
+    assert!(!effects.iter().any(|effect| matches!(effect, CallEffect::StartRunner(_))));
     let conclusion = conclusion(&effects);
     assert_eq!(conclusion.result.code.as_deref(), Some("nobody_to_ask"));
     assert_eq!(conclusion.result.text, "Error [nobody_to_ask] bash: not now");
@@ -299,7 +302,7 @@ fn a_cage_that_cannot_be_made_refuses_the_call() {
     machine.step(CallInput::Begin);
     machine.step(allow());
     let effects =
-        machine.step(CallInput::Uncaged { step: "landlock".into(), reason: "off".into() });
+        machine.step(CallInput::CageFailed { step: "landlock".into(), reason: "off".into() });
     let conclusion = conclusion(&effects);
     assert_eq!(conclusion.result.outcome, Outcome::Confined { what: "landlock".into() });
     assert_eq!(conclusion.result.code.as_deref(), Some("sandbox_unavailable"));
@@ -314,7 +317,7 @@ fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
     machine.step(allow());
     let (step, reason) =
         (sandbox::CageStep::Grants.name().to_owned(), "/p reaches /p/state; move it");
-    let effects = machine.step(CallInput::Uncaged { step, reason: reason.into() });
+    let effects = machine.step(CallInput::CageFailed { step, reason: reason.into() });
     let result = &conclusion(&effects).result;
     assert_eq!(result.outcome, Outcome::Confined { what: "grants".into() });
     assert_eq!((result.code.as_deref(), result.is_error), (Some("not_granted"), true));
@@ -405,15 +408,17 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
 fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
     let widened = |basis| {
         let widens = vec![ExtraRight::Network];
-        let mut machine =
-            CallMachine::new(CallFacts { widens, ..facts(ToolKind::Mutation, NeedsProbe::No) });
+        let mut machine = CallMachine::new(CallFacts {
+            extra_rights: widens,
+            ..facts(ToolKind::Mutation, NeedsProbe::No)
+        });
         let put = machine.step(CallInput::Begin);
         assert!(
-            matches!(&put[..], [CallEffect::Judge(case)] if case.widens == [ExtraRight::Network]),
+            matches!(&put[..], [CallEffect::Judge(case)] if case.extra_rights == [ExtraRight::Network]),
             "{put:?}"
         );
         let effects = machine.step(CallInput::Verdict(Verdict::Allow(basis)));
-        effects.iter().any(|effect| matches!(effect, CallEffect::Start(_)))
+        effects.iter().any(|effect| matches!(effect, CallEffect::StartRunner(_)))
     };
     assert!(widened(Basis::Person("pts/1".into())));
     assert!(!widened(Basis::Mode(PermissionMode::Auto)));
@@ -445,7 +450,7 @@ fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
     assert!(
         matches!(
             &effects[..],
-            [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::Conclude(_)]
+            [CallEffect::AuditDecision(_), CallEffect::Record(facts), CallEffect::Conclude(_)]
                 if matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start])
         ),
         "{effects:?}"
@@ -460,7 +465,7 @@ fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
 fn at_store(kind: ToolKind) -> CallMachine {
     let facts = CallFacts {
         executor: Executor::Store,
-        judged_as: ToolKind::Query,
+        kind_for_verdict: ToolKind::Query,
         ..facts(kind, NeedsProbe::No)
     };
     let mut machine = CallMachine::new(facts);
@@ -478,7 +483,7 @@ fn lost(will_restart: WillRestart) -> CallInput {
 fn a_call_of_the_store_is_on_disk_before_it_is_asked_for() {
     let mut machine = at_store(ToolKind::Mutation);
     let effects = machine.step(allow());
-    let [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::AskStore(_)] =
+    let [CallEffect::AuditDecision(_), CallEffect::Record(facts), CallEffect::AskStore(_)] =
         &effects[..]
     else {
         panic!("{effects:?}")
@@ -515,8 +520,8 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::Judge(_)
             | CallEffect::ForgetQuestion
             | CallEffect::Ask(_)
-            | CallEffect::AuditDecided(_)
-            | CallEffect::Start(_)
+            | CallEffect::AuditDecision(_)
+            | CallEffect::StartRunner(_)
             | CallEffect::BackUp(_)
             | CallEffect::PrepareSnapshot
             | CallEffect::TakeSnapshot(_)
@@ -583,9 +588,9 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
     assert_eq!(case.kind, ToolKind::Mutation, "it is judged as a change");
     let effects = machine.step(allow());
     let [
-        CallEffect::AuditDecided(_),
+        CallEffect::AuditDecision(_),
         CallEffect::BackUp(paths),
-        CallEffect::Start(_),
+        CallEffect::StartRunner(_),
         CallEffect::Record(_),
     ] = &effects[..]
     else {
@@ -636,9 +641,9 @@ fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_jud
     );
     let effects = machine.step(allow());
     let [
-        CallEffect::AuditDecided(_),
+        CallEffect::AuditDecision(_),
         CallEffect::TakeSnapshot(command),
-        CallEffect::Start(_),
+        CallEffect::StartRunner(_),
         CallEffect::Record(_),
     ] = &effects[..]
     else {
@@ -687,7 +692,7 @@ fn a_known_answer_is_judged_and_then_given_without_a_process() {
     let looked = case.probe.as_ref().map(|probe| probe.paths[0].real.as_str());
     assert_eq!(looked, Some("/p/a"), "judged by where it leads");
     let effects = machine.step(allow());
-    let [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::Conclude(_)] =
+    let [CallEffect::AuditDecision(_), CallEffect::Record(facts), CallEffect::Conclude(_)] =
         &effects[..]
     else {
         panic!("{effects:?}")
@@ -733,7 +738,9 @@ fn a_known_answer_does_not_outlive_a_wait() {
     let effects = machine.step(CallInput::BrokerBack);
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.probe, None);
-    assert!(machine.step(allow()).iter().any(|effect| matches!(effect, CallEffect::Start(_))));
+    assert!(
+        machine.step(allow()).iter().any(|effect| matches!(effect, CallEffect::StartRunner(_)))
+    );
 
     let mut machine = asked_before(NeedsProbe::Yes);
     machine.step(CallInput::Begin);

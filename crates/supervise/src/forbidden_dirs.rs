@@ -232,7 +232,7 @@ mod tests {
                 page: None,
                 probe: None,
                 confinement: String::new(),
-                widens: vec![ExtraRight::Directory(FilePath::from(dir))],
+                extra_rights: vec![ExtraRight::Directory(FilePath::from(dir))],
                 configured: None,
                 tampered: Box::default(),
             });

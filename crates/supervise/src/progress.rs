@@ -61,12 +61,12 @@ impl MessageProgress for FromStore {
         match self {
             Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready
-            | Self::Foreword(_)
+            | Self::Instructions(_)
             | Self::Answered { .. }
-            | Self::Kept(_)
-            | Self::Settled(_)
-            | Self::Fetched { .. }
-            | Self::Recalled { .. }
+            | Self::BackedUp(_)
+            | Self::ChangesRecorded(_)
+            | Self::BackupsFetched { .. }
+            | Self::CacheAnswer { .. }
             | Self::Pong(_) => WorkerProgress::Progressed,
         }
     }

@@ -265,7 +265,7 @@ impl ProtectedRestorer {
         let process = process.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
         let lock_copy = self.lock.share(process.pid);
         let lock_copy = lock_copy.map_err(|error| RestoreFailure::Ended(error.to_string()))?;
-        process.send(&ToTool::Hold);
+        process.send(&ToTool::SessionLock);
         process.send_descriptor(lock_copy);
         process.send(&grant.begin());
         process.send_descriptor(names);

@@ -208,7 +208,7 @@ impl<S> ProxyMachine<S> {
         match std::mem::replace(&mut self.phase, ProxyPhase::Over) {
             ProxyPhase::Gathering => {
                 let reason = format!("the proxy of its allow-list {cause}");
-                vec![to_call(CallInput::Uncaged { step: "network".to_owned(), reason })]
+                vec![to_call(CallInput::CageFailed { step: "network".to_owned(), reason })]
             }
             ProxyPhase::Serving => {
                 self.phase = ProxyPhase::Lost;
@@ -374,7 +374,7 @@ mod tests {
             proxy.step(ProxyInput::RunnerCaged(enforced()));
             let effects = proxy.step(end);
             let [ProxyEffect::ToCall(input)] = &effects[..] else { panic!("{effects:?}") };
-            let CallInput::Uncaged { step, reason } = &**input else { panic!("{input:?}") };
+            let CallInput::CageFailed { step, reason } = &**input else { panic!("{input:?}") };
             assert_eq!(step, "network");
             assert!(reason.contains("has no cage"), "{reason}");
         }

@@ -52,7 +52,7 @@ use journal::JournalRecord;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
 use protocol::provider::{ProviderLink, ToProvider};
-use protocol::session::{SessionEvent, SessionLink, ToSession, WorkerDeaths};
+use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use state::{

@@ -189,7 +189,7 @@ pub(crate) fn build_session_spec(
 fn cage_level(config: &Config, audience: Audience, uncaged: Unsandboxed) -> Level {
     match (uncaged, audience) {
         (Unsandboxed::Accepted, _) => Level::Uncaged,
-        (Unsandboxed::Refused, Audience::Nobody) => Level::Required,
+        (Unsandboxed::Refused, Audience::NonInteractive) => Level::Required,
         (Unsandboxed::Refused, Audience::Person) => config.sandbox.level,
     }
 }

@@ -127,12 +127,12 @@ async fn certify(
     });
     let process = process.map_err(|error| error.to_string())?;
     process.send(&grant.begin());
-    let mut errand = Some(RunnerJob::Certify(hosts));
+    let mut job = Some(RunnerJob::Certify(hosts));
     let answer = async {
         while let Some(event) = events.recv().await {
             match event {
                 ProcessEvent::Message { message: FromTool::Caged(_), permit: _ } => {
-                    errand.take().into_iter().for_each(|errand| process.send(&ToTool::Go(errand)));
+                    job.take().into_iter().for_each(|job| process.send(&ToTool::Go(job)));
                 }
                 ProcessEvent::Message { message: FromTool::Certified(certified), permit: _ } => {
                     return certified;

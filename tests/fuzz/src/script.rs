@@ -19,7 +19,8 @@ static RULES: LazyLock<SessionRules> = LazyLock::new(|| {
         rule(RuleEffect::Allow, "bash:find *"),
     ];
     let (rules, project) = (rules.into(), "/project".into());
-    let set = RuleSet { rules, mode: PermissionMode::Ask, audience: Audience::Nobody, project };
+    let set =
+        RuleSet { rules, mode: PermissionMode::Ask, audience: Audience::NonInteractive, project };
     SessionRules::new(&set).expect("these are rules")
 });
 
@@ -50,7 +51,7 @@ fn judged(text: &str) -> Verdict {
         page: None,
         probe: None,
         confinement: String::new(),
-        widens: Vec::new(),
+        extra_rights: Vec::new(),
         configured: None,
         tampered: Box::default(),
     })

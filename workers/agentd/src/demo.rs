@@ -187,7 +187,7 @@ fn task(
         mode: Some(PermissionMode::Auto),
         network: Some(Network::Off),
         trust: ProjectTrust::AsRecorded,
-        audience: Audience::Nobody,
+        audience: Audience::NonInteractive,
         papers: vec![PassedFd::Replay],
         uncaged: Unsandboxed::Refused,
     };

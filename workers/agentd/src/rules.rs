@@ -106,7 +106,7 @@ impl CheckedCall {
             page: page.map(Box::new),
             probe,
             confinement: String::new(),
-            widens,
+            extra_rights: widens,
             configured,
             tampered: Box::default(),
         };

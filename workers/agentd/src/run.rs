@@ -120,7 +120,7 @@ fn view(format: OutputFormat) -> Box<dyn RunView> {
 fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Result<Task, CliError> {
     let start = start(context, flags)?;
     let (opening, papers) =
-        open_request(context, &flags.session, start, Audience::Nobody, KeyNeed::Always)?;
+        open_request(context, &flags.session, start, Audience::NonInteractive, KeyNeed::Always)?;
     let (prompt, more) = match prompt {
         Some(prompt) => (prompt, Prompts::One),
         None => prompt::first_of_stream()?,

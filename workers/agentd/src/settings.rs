@@ -45,7 +45,7 @@ fn load(project: &Path) -> Result<Config, CliError> {
 /// Loads and checks the configuration of a project, rules included.
 pub(crate) fn sound(project: &Path) -> Result<Config, CliError> {
     let config = CliContext::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
-    approval::SessionRules::new(&config.rule_set(project, Audience::Nobody))
+    approval::SessionRules::new(&config.rule_set(project, Audience::NonInteractive))
         .map_err(|error| CliError::config(chain(&error)))?;
     approval::try_examples(&config.permissions.examples)
         .map_err(|error| CliError::config(chain(&error)))?;

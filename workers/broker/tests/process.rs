@@ -130,7 +130,7 @@ fn it_judges() {
     let rules = RuleSet {
         rules: vec![deny.clone()],
         mode: PermissionMode::Auto,
-        audience: Audience::Nobody,
+        audience: Audience::NonInteractive,
         project: "/p".into(),
     };
     broker.say(&ToBroker::Rules { session: session(), rules });
@@ -148,7 +148,7 @@ fn it_judges() {
             page: None,
             probe: None,
             confinement: String::new(),
-            widens: Vec::new(),
+            extra_rights: Vec::new(),
             configured: None,
             tampered: Box::default(),
         }));

@@ -48,7 +48,7 @@ fn case(number: u32, command: &str) -> JudgedCall {
         page: None,
         probe: None,
         confinement: "network: off".into(),
-        widens: Vec::new(),
+        extra_rights: Vec::new(),
         configured: None,
         tampered: Box::default(),
     }

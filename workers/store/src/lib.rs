@@ -39,16 +39,16 @@ fn run() -> anyhow::Result<()> {
             Ok(ToStore::Ping(number)) => say.send(&FromStore::Pong(number))?,
             Ok(
                 ToStore::Do(_)
-                | ToStore::Keep { .. }
-                | ToStore::Ended { .. }
-                | ToStore::Prepare
-                | ToStore::KeepAll(_)
-                | ToStore::Ran { .. }
-                | ToStore::Running(_)
-                | ToStore::Fetch(_)
-                | ToStore::Recall(_)
-                | ToStore::Remember { .. }
-                | ToStore::Outdate(_),
+                | ToStore::BackUp { .. }
+                | ToStore::CallEnded { .. }
+                | ToStore::PrepareSnapshot
+                | ToStore::TakeSnapshot(_)
+                | ToStore::CommandEnded { .. }
+                | ToStore::RunningCommands(_)
+                | ToStore::FetchBackups(_)
+                | ToStore::CacheGet(_)
+                | ToStore::CachePut { .. }
+                | ToStore::Invalidate(_),
             ) => {
                 bail!("a message came before Begin")
             }
@@ -99,15 +99,17 @@ fn note(said: &FromStore) {
         FromStore::Answered { call, result } => {
             tracing::info!(%call, is_error = result.is_error, "answered");
         }
-        FromStore::Recalled { call, found: Some(found) } => {
+        FromStore::CacheAnswer { call, found: Some(found) } => {
             tracing::info!(%call, by = found.by, "answered from the cache");
         }
-        FromStore::Fetched { call, files: Err(_) } => tracing::info!(%call, "no copies to restore"),
-        FromStore::Kept(call) => tracing::debug!(%call, "copies kept"),
-        FromStore::Foreword(_)
-        | FromStore::Settled(_)
-        | FromStore::Fetched { .. }
-        | FromStore::Recalled { found: None, .. }
+        FromStore::BackupsFetched { call, files: Err(_) } => {
+            tracing::info!(%call, "no copies to restore")
+        }
+        FromStore::BackedUp(call) => tracing::debug!(%call, "copies kept"),
+        FromStore::Instructions(_)
+        | FromStore::ChangesRecorded(_)
+        | FromStore::BackupsFetched { .. }
+        | FromStore::CacheAnswer { found: None, .. }
         | FromStore::Pong(_)
         | FromStore::Log(_) => {}
     }

@@ -53,11 +53,11 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let mut agent = None;
     let confinement = loop {
         match words.recv() {
-            Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
+            Ok(ToTool::SessionLock) => held = Some(words.recv_fd()?),
             Ok(ToTool::Overlays) => overlays = Some(words.recv_fd()?),
             Ok(ToTool::Mounted) => mounted = Some(words.recv_fd()?),
             Ok(ToTool::Sign(keys)) => agent = Some((words.recv_fd()?, keys)),
-            Ok(ToTool::Save) => saved = Some(File::from(words.recv_fd()?)),
+            Ok(ToTool::SaveProtected) => saved = Some(File::from(words.recv_fd()?)),
             Ok(ToTool::Repair(confinement)) => {
                 let file = File::from(words.recv_fd()?);
                 return Ok(say.send(&repair(&confinement, file))?);
@@ -99,15 +99,15 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             return Ok(());
         }
     };
-    let errand = loop {
+    let job = loop {
         match words.recv() {
-            Ok(ToTool::Go(errand)) => break errand,
+            Ok(ToTool::Go(job)) => break job,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             // Nothing was started: dropping the cage ends its waiting processes.
             Ok(ToTool::Cancel) => return Ok(()),
             Ok(
-                ToTool::Hold
-                | ToTool::Save
+                ToTool::SessionLock
+                | ToTool::SaveProtected
                 | ToTool::Overlays
                 | ToTool::Mounted
                 | ToTool::Sign(_)
@@ -120,7 +120,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone(), say.clone());
-    let answer = answer(errand, (&confinement, engine), (cage, proxy, agent), &cancel, &say);
+    let answer = answer(job, (&confinement, engine), (cage, proxy, agent), &cancel, &say);
     record_restored(&answer, saved);
     // Nothing of the call lives any more.
     drop((held, overlays));
@@ -164,7 +164,7 @@ fn pass_listeners(
 ) -> Result<Option<SocketAddr>, ChannelError> {
     let doors = doors.unwrap_or_default();
     for (socket, _) in &doors {
-        say.send(&FromTool::Door)?;
+        say.send(&FromTool::ProxyListener)?;
         say.send_fd(socket.as_fd())?;
     }
     Ok(doors.first().map(|(_, address)| *address))
@@ -240,7 +240,7 @@ fn repair(confinement: &Confinement, mut file: File) -> FromTool {
 }
 
 fn answer(
-    errand: RunnerJob,
+    job: RunnerJob,
     (confinement, engine): (&Confinement, Engine<'_>),
     (cage, proxy, agent): (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>),
     cancel: &Cancel,
@@ -249,7 +249,7 @@ fn answer(
     let place = CallScope::from(confinement);
     #[cfg(agentd_hooks)]
     let place = everywhere_if_asked(place);
-    match (errand, confinement.profile) {
+    match (job, confinement.profile) {
         (RunnerJob::Probe { tool, input }, Profile::Probe | Profile::Query) => {
             FromTool::Probed(tools::probe(&tool, &input, &place, cancel, engine))
         }

@@ -19,10 +19,10 @@ pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Supervisor
                 // Should this fail, the channel's end comes in as the next word.
                 Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
                 Ok(
-                    ToTool::Hold
+                    ToTool::SessionLock
                     | ToTool::Overlays
                     | ToTool::Mounted
-                    | ToTool::Save
+                    | ToTool::SaveProtected
                     | ToTool::Sign(_)
                     | ToTool::Confine(_)
                     | ToTool::Repair(_)

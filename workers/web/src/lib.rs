@@ -43,11 +43,11 @@ fn run() -> anyhow::Result<()> {
     let mut held = None;
     let confinement = loop {
         match words.recv() {
-            Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
+            Ok(ToTool::SessionLock) => held = Some(words.recv_fd()?),
             Ok(ToTool::Confine(confinement)) => break confinement,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(
-                ToTool::Save
+                ToTool::SaveProtected
                 | ToTool::Sign(_)
                 | ToTool::Overlays
                 | ToTool::Mounted
@@ -69,14 +69,14 @@ fn run() -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    let errand = loop {
+    let job = loop {
         match words.recv() {
-            Ok(ToTool::Go(errand)) => break errand,
+            Ok(ToTool::Go(job)) => break job,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(ToTool::Cancel) => return Ok(()),
             Ok(
-                ToTool::Hold
-                | ToTool::Save
+                ToTool::SessionLock
+                | ToTool::SaveProtected
                 | ToTool::Sign(_)
                 | ToTool::Overlays
                 | ToTool::Mounted
@@ -86,7 +86,7 @@ fn run() -> anyhow::Result<()> {
             Err(error) => return ignore_closed(error),
         }
     };
-    let done = match errand {
+    let done = match job {
         RunnerJob::Proxy { doors, hosts, denied, sign_in } => {
             let sockets = (0..doors).map(|_| words.recv_fd()).collect::<Result<_, _>>()?;
             let credentials =

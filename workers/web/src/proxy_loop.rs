@@ -73,10 +73,10 @@ fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
             // If this fails, the next receive sees the closed channel.
             Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
             Ok(
-                ToTool::Hold
+                ToTool::SessionLock
                 | ToTool::Overlays
                 | ToTool::Mounted
-                | ToTool::Save
+                | ToTool::SaveProtected
                 | ToTool::Sign(_)
                 | ToTool::Confine(_)
                 | ToTool::Repair(_)

@@ -20,7 +20,7 @@ pub(crate) fn digest(case: &JudgedCall) -> String {
         field(path.digest.as_deref().unwrap_or("none").as_bytes());
     }
     field(case.confinement.as_bytes());
-    for right in &case.widens {
+    for right in &case.extra_rights {
         field(widening::describe(right).as_bytes());
         // Beside the words, in which two paths could look the same.
         if let ExtraRight::Directory(dir) = right {

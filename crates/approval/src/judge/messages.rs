@@ -149,7 +149,7 @@ pub(crate) fn outside_project(case: &JudgedCall) -> String {
 
 /// Why a call that asks for more than the session has is a person's to decide.
 pub(crate) fn exceeds_session(case: &JudgedCall) -> String {
-    let asked: Vec<_> = case.widens.iter().map(widening::describe).collect();
+    let asked: Vec<_> = case.extra_rights.iter().map(widening::describe).collect();
     format!("it requests rights that this session lacks ({})", asked.join(", "))
 }
 
@@ -162,7 +162,7 @@ fn remedy_for_rights(case: &JudgedCall, project: &Path) -> String {
         );
     }
     let mut text = "No permission mode grants that, and no rule for the command itself.".to_owned();
-    for widening in &widening::split_rights(&case.widens) {
+    for widening in &widening::split_rights(&case.extra_rights) {
         let (field, flag) = match widening {
             ExtraRight::Network => ("network", ", or start agentd with `--net on`"),
             ExtraRight::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),

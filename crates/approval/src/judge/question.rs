@@ -151,7 +151,7 @@ impl SessionRules {
             }
             (
                 PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto,
-                Audience::Nobody,
+                Audience::NonInteractive,
             ) => {
                 let text = format!(
                     "{} {}",
@@ -170,7 +170,7 @@ impl SessionRules {
                 preview: preview(case),
                 confinement: case.confinement.clone(),
                 reason,
-                widens: case.widens.clone(),
+                widens: case.extra_rights.clone(),
                 offers,
                 deadline: 0,
                 digest: digest(case),

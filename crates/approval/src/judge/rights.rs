@@ -69,7 +69,7 @@ pub fn may_follow_redirect(onward: &RedirectScope, tool: &str, page: &WebAddress
         page: Some(Box::new(page.clone())),
         probe: None,
         confinement: String::new(),
-        widens,
+        extra_rights: widens,
         configured: None,
         tampered: Box::default(),
     };
@@ -162,7 +162,7 @@ impl SessionRules {
         case: &JudgedCall,
         of_call: &MatchTarget,
     ) -> Result<Vec<Rule>, Box<Verdict>> {
-        let rights = split_rights(&case.widens);
+        let rights = split_rights(&case.extra_rights);
         let targets = rights.iter().map(match_target).collect::<Result<Vec<_>, String>>();
         let targets = targets.map_err(|why| {
             let text = messages::unjudgeable(&why);

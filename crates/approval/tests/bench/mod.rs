@@ -55,7 +55,7 @@ fn case(tool: &str, kind: ToolKind) -> JudgedCall {
         page: None,
         probe: None,
         confinement: "may write: this project; network: off".into(),
-        widens: Vec::new(),
+        extra_rights: Vec::new(),
         configured: None,
         tampered: Box::default(),
     }

@@ -201,30 +201,30 @@ goldens! {
     store::ToStore {
         Begin => ToStore::Begin(store_setup()),
         Do => ToStore::Do(call()),
-        Keep => ToStore::Keep {
+        BackUp => ToStore::BackUp {
             call: call_id(),
             tool: text("write"),
             paths: vec![text("/p/a")],
         },
-        Ended => ToStore::Ended {
+        CallEnded => ToStore::CallEnded {
             call: call_id(),
             did: Some(protocol::store::FileChanges {
                 effects: report().effects,
                 left: report().seen,
             }),
         },
-        Prepare => ToStore::Prepare,
-        KeepAll => ToStore::KeepAll(command()),
-        Ran => ToStore::Ran {
+        PrepareSnapshot => ToStore::PrepareSnapshot,
+        TakeSnapshot => ToStore::TakeSnapshot(command()),
+        CommandEnded => ToStore::CommandEnded {
             command: command(),
             ended: 1_700_000_000_000_000_000,
             before: protocol::store::SnapshotBefore::Late,
         },
-        Running => ToStore::Running(vec![7]),
-        Fetch => ToStore::Fetch(call()),
-        Recall => ToStore::Recall(asked()),
-        Remember => ToStore::Remember { asked: asked(), report: report() },
-        Outdate => ToStore::Outdate(MayHaveChanged::Anything),
+        RunningCommands => ToStore::RunningCommands(vec![7]),
+        FetchBackups => ToStore::FetchBackups(call()),
+        CacheGet => ToStore::CacheGet(asked()),
+        CachePut => ToStore::CachePut { asked: asked(), report: report() },
+        Invalidate => ToStore::Invalidate(MayHaveChanged::Anything),
         Ping => ToStore::Ping(7),
     }
     store::MayHaveChanged {
@@ -243,12 +243,12 @@ goldens! {
     }
     store::FromStore {
         Ready => FromStore::Ready,
-        Foreword => FromStore::Foreword(text("Use tabs.")),
+        Instructions => FromStore::Instructions(text("Use tabs.")),
         Answered => FromStore::Answered { call: call_id(), result: result() },
-        Kept => FromStore::Kept(call_id()),
-        Settled => FromStore::Settled(call_id()),
-        Fetched => FromStore::Fetched { call: call_id(), files: Ok(vec![kept_file()]) },
-        Recalled => FromStore::Recalled {
+        BackedUp => FromStore::BackedUp(call_id()),
+        ChangesRecorded => FromStore::ChangesRecorded(call_id()),
+        BackupsFetched => FromStore::BackupsFetched { call: call_id(), files: Ok(vec![kept_file()]) },
+        CacheAnswer => FromStore::CacheAnswer {
             call: call_id(),
             found: Some(Box::new(CachedResult { probe: probe(), by: 3, report: report() })),
         },
@@ -326,10 +326,10 @@ goldens! {
         Reached => PrivateNetworks::Reached,
     }
     tool::ToTool {
-        Hold => ToTool::Hold,
+        SessionLock => ToTool::SessionLock,
         Overlays => ToTool::Overlays,
         Mounted => ToTool::Mounted,
-        Save => ToTool::Save,
+        SaveProtected => ToTool::SaveProtected,
         Confine => ToTool::Confine(confinement()),
         Repair => ToTool::Repair(confinement()),
         Go => ToTool::Go(protocol::tool::RunnerJob::Probe { tool: text("t"), input: text("{}") }),
@@ -345,7 +345,7 @@ goldens! {
         Err => OutputStream::Err,
     }
     tool::FromTool {
-        Door => FromTool::Door,
+        ProxyListener => FromTool::ProxyListener,
         Mounted => FromTool::Mounted,
         Caged => FromTool::Caged(enforced()),
         Uncaged => FromTool::Uncaged { step: text("landlock"), reason: text("off") },
@@ -687,7 +687,7 @@ goldens! {
     }
     judgement::Audience {
         Person => Audience::Person,
-        Nobody => Audience::Nobody,
+        NonInteractive => Audience::NonInteractive,
     }
     judgement::Basis {
         Rule => Basis::Rule(rule()),
@@ -852,7 +852,7 @@ fn rules() -> RuleSet {
     RuleSet {
         rules: vec![rule()],
         mode: protocol::judgement::PermissionMode::Ask,
-        audience: protocol::judgement::Audience::Nobody,
+        audience: protocol::judgement::Audience::NonInteractive,
         project: text("/p"),
     }
 }
@@ -875,7 +875,7 @@ fn case() -> JudgedCall {
         page: Some(Box::new(page())),
         probe: Some(probe()),
         confinement: text("no network"),
-        widens: vec![protocol::judgement::ExtraRight::Network],
+        extra_rights: vec![protocol::judgement::ExtraRight::Network],
         configured: Some(rule()),
         tampered: [text(".envrc")].into(),
     }

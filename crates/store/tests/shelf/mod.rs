@@ -101,11 +101,11 @@ impl Kept {
                 }
                 FromStore::Log(line) => self.logged.push(line.text),
                 FromStore::Ready
-                | FromStore::Foreword(_)
-                | FromStore::Kept(_)
-                | FromStore::Settled(_)
-                | FromStore::Fetched { .. }
-                | FromStore::Recalled { .. }
+                | FromStore::Instructions(_)
+                | FromStore::BackedUp(_)
+                | FromStore::ChangesRecorded(_)
+                | FromStore::BackupsFetched { .. }
+                | FromStore::CacheAnswer { .. }
                 | FromStore::Pong(_) => {}
             }
         }
@@ -136,14 +136,14 @@ impl Kept {
         let (mut told, mut troubles) = (String::new(), Vec::new());
         for said in self.store.foreword() {
             match said {
-                FromStore::Foreword(text) => told = text,
+                FromStore::Instructions(text) => told = text,
                 FromStore::Log(line) => troubles.push(line.text),
                 FromStore::Ready
                 | FromStore::Answered { .. }
-                | FromStore::Kept(_)
-                | FromStore::Settled(_)
-                | FromStore::Fetched { .. }
-                | FromStore::Recalled { .. }
+                | FromStore::BackedUp(_)
+                | FromStore::ChangesRecorded(_)
+                | FromStore::BackupsFetched { .. }
+                | FromStore::CacheAnswer { .. }
                 | FromStore::Pong(_) => {}
             }
         }

@@ -26,9 +26,9 @@ pub(crate) enum CallEffect {
     /// Put this question to people until its deadline.
     Ask(Question),
     /// Write the decision to the audit log, while the next effects are carried out.
-    AuditDecided(Verdict),
+    AuditDecision(Verdict),
     /// Make the grant from this verdict and start the runner.
-    Start(Verdict),
+    StartRunner(Verdict),
     /// Have the store copy these files, while the runner starts.
     BackUp(Vec<String>),
     /// Have the store prepare for a snapshot that may come.

@@ -12,7 +12,7 @@ pub(crate) struct CallFacts {
     pub(crate) call: Call,
     pub(crate) kind: ToolKind,
     /// The kind that the rules apply to it.
-    pub(crate) judged_as: ToolKind,
+    pub(crate) kind_for_verdict: ToolKind,
     /// The text of the command, for tools that run one.
     pub(crate) command: Option<String>,
     /// The web page that it requests, for tools that do.
@@ -21,7 +21,7 @@ pub(crate) struct CallFacts {
     /// Its confinement in plain words.
     pub(crate) confinement: String,
     /// Rights beyond the session's: a person must approve them, or a rule that names them.
-    pub(crate) widens: Vec<ExtraRight>,
+    pub(crate) extra_rights: Vec<ExtraRight>,
     pub(crate) env: Vec<(String, String)>,
     /// Access to the ssh agent, where it asks for signed commits and tags.
     pub(crate) signing: Option<AgentGrant>,

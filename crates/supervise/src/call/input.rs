@@ -22,7 +22,7 @@ pub(crate) enum CallInput {
     /// The runner's cage is complete.
     Caged(Enforced),
     /// The runner could not build its cage.
-    Uncaged {
+    CageFailed {
         step: String,
         reason: String,
     },

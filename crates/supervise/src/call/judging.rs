@@ -73,12 +73,12 @@ impl CallMachine {
     fn case(&self) -> JudgedCall {
         JudgedCall {
             call: self.facts.call.clone(),
-            kind: self.facts.judged_as,
+            kind: self.facts.kind_for_verdict,
             command: self.facts.command.clone(),
             page: self.facts.page.clone().map(Box::new),
             probe: self.probe.clone(),
             confinement: self.facts.confinement.clone(),
-            widens: self.facts.widens.clone(),
+            extra_rights: self.facts.extra_rights.clone(),
             configured: self.facts.configured.clone(),
             tampered: self.facts.tampered.as_slice().into(),
         }
@@ -127,7 +127,7 @@ impl CallMachine {
 
     fn on_allow(&mut self, basis: Basis) -> Vec<CallEffect> {
         let verdict = Verdict::Allow(basis.clone());
-        let decided = CallEffect::AuditDecided(verdict.clone());
+        let decided = CallEffect::AuditDecision(verdict.clone());
         let approved = CallEffect::Record(vec![CallRecord::Approved(basis.clone())]);
         let started = CallEffect::Record(vec![CallRecord::Approved(basis), CallRecord::Start]);
         if let Some(found) = self.cached.take() {
@@ -141,7 +141,7 @@ impl CallMachine {
                 self.verdict = Some(verdict.clone());
                 let mut effects = vec![decided];
                 effects.extend(self.backup_effect());
-                effects.extend([CallEffect::Start(verdict), started]);
+                effects.extend([CallEffect::StartRunner(verdict), started]);
                 effects
             }
             (Executor::Conversation(result), _) => {
@@ -164,7 +164,7 @@ impl CallMachine {
     fn on_deny(&mut self, basis: Basis, text: String) -> Vec<CallEffect> {
         let result = denial(&self.facts.call.tool, &basis, text.clone());
         let mut effects = vec![
-            CallEffect::AuditDecided(Verdict::Deny(basis.clone(), text.clone())),
+            CallEffect::AuditDecision(Verdict::Deny(basis.clone(), text.clone())),
             CallEffect::Record(vec![CallRecord::Denied(basis, text)]),
         ];
         effects.extend(self.conclude(result, Cut::No));
@@ -197,7 +197,7 @@ impl CallMachine {
         let basis = Basis::NobodyToAsk("nobody answered in time".to_owned());
         let mut effects = vec![
             CallEffect::ForgetQuestion,
-            CallEffect::AuditDecided(Verdict::Deny(basis, EXPIRED.to_owned())),
+            CallEffect::AuditDecision(Verdict::Deny(basis, EXPIRED.to_owned())),
             CallEffect::Record(vec![CallRecord::Expired]),
         ];
         effects.extend(self.conclude(
@@ -227,7 +227,7 @@ impl CallMachine {
 
 /// True if this basis covers the rights beyond the session's that the call asks for.
 fn gives_rights(basis: &Basis, facts: &CallFacts) -> bool {
-    let CallFacts { call, page, widens, .. } = facts;
+    let CallFacts { call, page, extra_rights: widens, .. } = facts;
     match basis {
         Basis::Person(_) => true,
         Basis::Rights(rules) => approval::grants_all(rules, (&call.tool, page.as_ref()), widens),

@@ -13,23 +13,23 @@
 //! | Probing | Probed | Judge | Judging |
 //! | Probing | Probed; a file changed since the model read it | Invalidate, Conclude `stale` | Over |
 //! | Probing | Probed with an error | Conclude `probe_failed` | Over |
-//! | Judging | Verdict Allow; runner | AuditDecided, BackUp or TakeSnapshot, Start, Record | Starting |
-//! | Judging | Verdict Allow; result cached | AuditDecided, Record, Conclude | Over |
-//! | Judging | Verdict Allow; conversation | AuditDecided, Record, Conclude | Over |
-//! | Judging | Verdict Allow; store | AuditDecided, Record, AskStore; without a store: Conclude | AtStore, Over |
+//! | Judging | Verdict Allow; runner | AuditDecision, BackUp or TakeSnapshot, StartRunner, Record | Starting |
+//! | Judging | Verdict Allow; result cached | AuditDecision, Record, Conclude | Over |
+//! | Judging | Verdict Allow; conversation | AuditDecision, Record, Conclude | Over |
+//! | Judging | Verdict Allow; store | AuditDecision, Record, AskStore; without a store: Conclude | AtStore, Over |
 //! | Judging | Verdict Allow without the rights it asks for | as Deny | Over |
-//! | Judging | Verdict Deny | AuditDecided, Record, Conclude | Over |
+//! | Judging | Verdict Deny | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Ask | Record, if the question is new; Ask | Judging |
 //! | Judging | Verdict Ask; result cached | ForgetQuestion, then Probe or Judge without the result | Probing, Judging |
-//! | Judging | Expired, with a pending question | ForgetQuestion, AuditDecided, Record, Conclude | Over |
+//! | Judging | Expired, with a pending question | ForgetQuestion, AuditDecision, Record, Conclude | Over |
 //! | Judging | BrokerBack | Judge again; with a cached result: Probe or Judge without it | Judging, Probing |
 //! | Judging | BrokerFailed | as Deny; in an earlier phase it is noted, and denies on Judging | Over |
 //! | Starting | Caged, unless cancelled; with a proxy, once it listens | Go, Show | Running |
-//! | Probing, Starting | Uncaged | Conclude `sandbox_unavailable` or `not_granted` | Over |
+//! | Probing, Starting | CageFailed | Conclude `sandbox_unavailable` or `not_granted` | Over |
 //! | Starting, Running | CageLost | none: the end of the runner follows | Starting |
-//! | Probing, Starting | RunnerEnded | Probe or Start, once; then Conclude `runner_lost` | unchanged, Over |
+//! | Probing, Starting | RunnerEnded | Probe or StartRunner, once; then Conclude `runner_lost` | unchanged, Over |
 //! | Running | Done | none | Reported |
-//! | Running | RunnerEnded; a query | Start, once; then as the rows below | Starting |
+//! | Running | RunnerEnded; a query | StartRunner, once; then as the rows below | Starting |
 //! | Running | RunnerEnded; it protects files | Repair | Repairing |
 //! | Running | RunnerEnded | Conclude `interrupted: may have run` | Over |
 //! | Repairing | Repaired | Conclude `interrupted: may have run` | Over |
@@ -129,7 +129,7 @@ impl CallMachine {
             CallInput::BrokerBack => self.on_broker_back(),
             CallInput::BrokerFailed(why) => self.on_broker_failed(why),
             CallInput::Caged(enforced) => self.on_caged(enforced),
-            CallInput::Uncaged { step, reason } => self.on_uncaged(&step, &reason),
+            CallInput::CageFailed { step, reason } => self.on_uncaged(&step, &reason),
             CallInput::CageLost { why } => self.on_cage_lost(&why),
             CallInput::Output(text) => {
                 let call = self.facts.call.id.clone();

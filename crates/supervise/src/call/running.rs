@@ -38,7 +38,7 @@ impl CallMachine {
         if let Some((settings, rules)) = self.facts.web.clone() {
             let host = match &self.verdict {
                 Some(Verdict::Allow(Basis::Person(_))) => HostRight::Given,
-                _ if self.facts.widens.is_empty() => HostRight::Given,
+                _ if self.facts.extra_rights.is_empty() => HostRight::Given,
                 _ => HostRight::ByRule,
             };
             let onward = RedirectScope { rules, host };
@@ -138,7 +138,7 @@ impl CallMachine {
 
     fn start_again(&mut self) -> Vec<CallEffect> {
         self.phase = CallPhase::Starting;
-        self.verdict.clone().map(CallEffect::Start).into_iter().collect()
+        self.verdict.clone().map(CallEffect::StartRunner).into_iter().collect()
     }
 
     /// No process of the call is left, and the protected files that it changed were restored where

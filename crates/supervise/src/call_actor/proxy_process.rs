@@ -37,7 +37,7 @@ impl CallState {
         .map_err(|error| not_started(&error))?;
         // The session resumes only when the proxy has ended, too.
         let lock = self.args.lock.share(process.pid).map_err(|error| not_started(&error))?;
-        process.send(&ToTool::Hold);
+        process.send(&ToTool::SessionLock);
         process.send_descriptor(lock);
         process.send(&grant.begin());
         let attempt = std::mem::replace(&mut self.proxy_attempt, ProxyAttempt::Last);
@@ -92,7 +92,7 @@ impl CallState {
                 return;
             }
             FromTool::Pong(_) => return,
-            FromTool::Door
+            FromTool::ProxyListener
             | FromTool::Mounted
             | FromTool::Output { .. }
             | FromTool::Probed(_)

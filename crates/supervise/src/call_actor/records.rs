@@ -38,7 +38,7 @@ impl CallState {
             self.args.place,
             verdict,
             &self.args.confinement,
-            &facts.widens,
+            &facts.extra_rights,
         );
         let Some(decided) = decided else { return };
         let (done, written) = oneshot::channel();

@@ -45,7 +45,7 @@ impl CallState {
         msg: FromTool,
     ) -> Option<CallInput> {
         let runner = self.runner.as_mut()?;
-        runner.pulse.on_message();
+        runner.heartbeat.on_message();
         match (msg, &mut runner.phase) {
             (FromTool::Pong(_), _) => None,
             (FromTool::Log(line), _) => {
@@ -54,10 +54,10 @@ impl CallState {
                 None
             }
             (FromTool::Caged(_), phase @ RunnerPhase::CagingProbe(_)) => {
-                if let RunnerPhase::CagingProbe(errand) =
+                if let RunnerPhase::CagingProbe(job) =
                     std::mem::replace(phase, RunnerPhase::Probing)
                 {
-                    if let Err(input) = self.send_go(errand) {
+                    if let Err(input) = self.send_go(job) {
                         return Some(input);
                     }
                     self.start_limit(myself, RunnerLimit::Probe);
@@ -72,7 +72,7 @@ impl CallState {
             (
                 FromTool::Uncaged { step, reason },
                 RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall,
-            ) => Some(CallInput::Uncaged { step, reason }),
+            ) => Some(CallInput::CageFailed { step, reason }),
             (FromTool::Probed(probe), RunnerPhase::Probing) => {
                 // Closing its channel ends it; nothing waits for that.
                 self.forget_runner();
@@ -103,13 +103,13 @@ impl CallState {
                 Some(CallInput::CageLost { why })
             }
             // The descriptor follows.
-            (FromTool::Door, RunnerPhase::CagingCall) if self.proxy.is_some() => None,
+            (FromTool::ProxyListener, RunnerPhase::CagingCall) if self.proxy.is_some() => None,
             (FromTool::Mounted, RunnerPhase::CagingCall) if self.overlay_turn.is_some() => {
                 self.next_fd = ExpectedFd::Mount;
                 None
             }
             (
-                FromTool::Door
+                FromTool::ProxyListener
                 | FromTool::Mounted
                 | FromTool::Proxied { .. }
                 | FromTool::Caged(_)
@@ -139,7 +139,7 @@ impl CallState {
     ) -> Option<CallInput> {
         let cage = self.runner.take().map(|runner| runner.cage).unwrap_or_default();
         // A process that the kernel cannot end still holds its resources.
-        self.emptied = if cause == ExitCause::Unkillable {
+        self.cage_cleanup = if cause == ExitCause::Unkillable {
             CageCleanup::Unkillable
         } else {
             CageCleanup::Done
@@ -183,7 +183,7 @@ impl CallState {
     /// Pings the runner. It is killed if it has not answered the last ping.
     pub(super) fn ping_runner(&mut self, myself: &ActorRef<CallMsg>) {
         let Some(runner) = &mut self.runner else { return };
-        match runner.pulse.next_action(runner.born.elapsed(), self.args.ping) {
+        match runner.heartbeat.next_action(runner.started_at.elapsed(), self.args.ping) {
             PingAction::Send => runner.process.send(&ToTool::Ping(0)),
             PingAction::Wait => {}
             PingAction::Unresponsive => return runner.process.kill_unresponsive(),
@@ -248,10 +248,10 @@ impl CallState {
         })
         .map_err(|error| not_started(&error))?;
         let lock = self.args.lock.share(process.pid).map_err(|error| not_started(&error))?;
-        process.send(&ToTool::Hold);
+        process.send(&ToTool::SessionLock);
         process.send_descriptor(lock);
         if let Some(file) = saved {
-            process.send(&ToTool::Save);
+            process.send(&ToTool::SaveProtected);
             process.send_descriptor(file);
         }
         if let Some(turn) = &mut self.overlay_turn {
@@ -277,7 +277,14 @@ impl CallState {
             && grant.confinement().network == Network::Listed;
         let proxy = proxied.then(|| grant.proxy());
         let (pulse, born) = (Heartbeat::default(), Instant::now());
-        self.runner = Some(RunnerProcess { process, grant, cage: Vec::new(), phase, pulse, born });
+        self.runner = Some(RunnerProcess {
+            process,
+            grant,
+            cage: Vec::new(),
+            phase,
+            heartbeat: pulse,
+            started_at: born,
+        });
         self.start_limit(myself, RunnerLimit::Cage);
         self.ping_later(myself);
         self.proxy = None;
@@ -336,7 +343,7 @@ impl CallState {
         let call = self.args.facts.call.id.number;
         let made = tokio::task::spawn_blocking(move || saved.begin(call, &cage)).await;
         let made = made.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-        made.map(Some).map_err(|error| CallInput::Uncaged {
+        made.map(Some).map_err(|error| CallInput::CageFailed {
             step: sandbox::CageStep::Saved.name().to_owned(),
             reason: error.to_string(),
         })
@@ -349,7 +356,7 @@ impl CallState {
         let (spawner, lock, copies) = (spawner.clone(), lock.clone(), saved.clone());
         let repairer = ProtectedRestorer { spawner, lock, copies, hello: *hello };
         let (call, cage) = (self.args.facts.call.id.clone(), self.args.confinement.clone());
-        let (myself, emptied) = (myself.clone(), self.emptied);
+        let (myself, emptied) = (myself.clone(), self.cage_cleanup);
         tokio::spawn(async move {
             let names = match emptied {
                 CageCleanup::Done => repairer.restore(&call, &cage).await,

@@ -81,8 +81,8 @@ pub(super) struct RunnerProcess {
     /// The processes of its cage, as it reported them.
     pub(super) cage: Vec<RecordedProcess>,
     pub(super) phase: RunnerPhase,
-    pub(super) pulse: Heartbeat,
-    pub(super) born: Instant,
+    pub(super) heartbeat: Heartbeat,
+    pub(super) started_at: Instant,
 }
 
 /// The proxy of the present runner's command.
@@ -116,7 +116,7 @@ pub(crate) struct CallState {
     pub(super) audited: Audited,
     pub(super) ran: RunFacts,
     /// All processes of the last runner have ended.
-    pub(super) emptied: CageCleanup,
+    pub(super) cage_cleanup: CageCleanup,
     /// Its turn with the overlays, while its cage is built.
     pub(super) overlay_turn: Option<OverlayTurn>,
     /// The meaning of the runner's next descriptor.

@@ -8,7 +8,7 @@ use protocol::call::{Call, Outcome};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
-use protocol::judgement::{Basis, ExtraRight, Rule, RuleEffect, ToolKind};
+use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind};
 use protocol::provider::ProviderFailure;
 use protocol::session::{CallSpan, SessionEvent, TurnEnd};
 

@@ -106,7 +106,7 @@ impl Peer {
             mode: Some(PermissionMode::Auto),
             network: None,
             trust: ProjectTrust::AsRecorded,
-            audience: Audience::Nobody,
+            audience: Audience::NonInteractive,
             papers: Vec::new(),
             uncaged: Unsandboxed::Refused,
         }))

@@ -77,7 +77,7 @@ impl SessionOpener {
         let mut model = None;
         for change in &changes {
             // A script has no person to ask: its flags override recorded changes.
-            let script = opening.audience == Audience::Nobody;
+            let script = opening.audience == Audience::NonInteractive;
             let by_flag = match change {
                 SettingChange::Network(_) | SettingChange::Host(_) => {
                     script && opening.network.is_some()

@@ -170,12 +170,12 @@ impl SessionActorState {
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
             kind: found.spec.kind,
-            judged_as: found.spec.judged_as(),
+            kind_for_verdict: found.spec.judged_as(),
             command: found.command,
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
             confinement: describe_confinement(&confinement),
-            widens,
+            extra_rights: widens,
             env: rights::env(&self.spec, signing.as_ref()),
             signing,
             timeout_ms: self

@@ -131,7 +131,7 @@ impl SessionActorState {
             return;
         }
         match (request.opening.audience, self.spec.rules.audience) {
-            (Audience::Nobody, Audience::Person) if self.is_used() => {
+            (Audience::NonInteractive, Audience::Person) if self.is_used() => {
                 let message = format!(
                     "session {id} is open in a terminal: a script in it would wait for that \
                      person's answers. Detach the terminal first, or work in a copy: \
@@ -141,11 +141,11 @@ impl SessionActorState {
                 let _ = request.reply.send(Err(OpenFailure::new(RequestFailure::Held, message)));
                 return;
             }
-            (Audience::Person, Audience::Nobody) if self.turn.router.must_queue() => {
+            (Audience::Person, Audience::NonInteractive) if self.turn.router.must_queue() => {
                 self.turn.next_audience = Some(Audience::Person);
             }
             (audience, before) if audience != before => self.set_audience(audience),
-            (Audience::Nobody | Audience::Person, _) => {}
+            (Audience::NonInteractive | Audience::Person, _) => {}
         }
         for (paper, descriptor) in request.passed_fds {
             self.resources.passed_fds.retain(|(kind, _)| *kind != paper);

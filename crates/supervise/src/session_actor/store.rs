@@ -91,7 +91,7 @@ impl SessionActorState {
         }
         match message {
             FromStore::Ready | FromStore::Pong(_) => {}
-            FromStore::Foreword(text) => {
+            FromStore::Instructions(text) => {
                 if text != self.spec.instructions {
                     self.spec.set_instructions(text);
                     // A conversation that has not begun gets it with its first message.
@@ -104,21 +104,21 @@ impl SessionActorState {
             FromStore::Answered { call, result } => {
                 self.send_call(&call, CallInput::Stored(result));
             }
-            FromStore::Recalled { call, found } => {
+            FromStore::CacheAnswer { call, found } => {
                 self.send_call(&call, CallInput::CacheAnswer(found));
             }
-            FromStore::Kept(call) => {
+            FromStore::BackedUp(call) => {
                 if let Some((_, done)) = self.store.requested.remove(&call)
                     && done.send(()).is_err()
                 {
                     self.discard_backup(&call);
                 }
             }
-            FromStore::Settled(call) => {
+            FromStore::ChangesRecorded(call) => {
                 self.store.copies.remove(&call);
                 self.store.commands.remove(&call);
             }
-            FromStore::Fetched { call, files } => {
+            FromStore::BackupsFetched { call, files } => {
                 self.send_call(&call, CallInput::RestoreFetched(files));
             }
             FromStore::Log(line) => {
@@ -141,7 +141,7 @@ impl SessionActorState {
         let message = match what {
             BackupOf::Paths(paths) => {
                 self.store.copies.insert(call.clone(), BackupState::Running);
-                ToStore::Keep { call: call.clone(), tool, paths }
+                ToStore::BackUp { call: call.clone(), tool, paths }
             }
             BackupOf::Project { command: text } => {
                 let command = StoreCommand { call: call.clone(), tool, text };
@@ -149,7 +149,7 @@ impl SessionActorState {
                     call.clone(),
                     (command.clone(), CommandState::Running(SnapshotBefore::Looked)),
                 );
-                ToStore::KeepAll(command)
+                ToStore::TakeSnapshot(command)
             }
         };
         self.store.requested.insert(call, (message.clone(), done));
@@ -172,7 +172,7 @@ impl SessionActorState {
         }
         if let Some(seen) = self.store.copies.get_mut(call) {
             *seen = BackupState::Ended;
-            let message = ToStore::Ended { call: call.clone(), did };
+            let message = ToStore::CallEnded { call: call.clone(), did };
             self.workers.store.send(message);
         }
     }
@@ -210,7 +210,7 @@ impl SessionActorState {
     fn send_commands(&self) {
         let running = self.store.commands.keys().map(|call| call.number).collect();
         let ended = self.store.commands.values().filter_map(|(command, run)| ran(command, *run));
-        for message in std::iter::once(ToStore::Running(running)).chain(ended) {
+        for message in std::iter::once(ToStore::RunningCommands(running)).chain(ended) {
             self.workers.store.send(message);
         }
     }
@@ -234,11 +234,13 @@ impl SessionActorState {
 fn serves_a_call(message: &FromStore) -> bool {
     match message {
         FromStore::Answered { .. }
-        | FromStore::Recalled { .. }
-        | FromStore::Kept(_)
-        | FromStore::Settled(_)
-        | FromStore::Fetched { .. } => true,
-        FromStore::Ready | FromStore::Pong(_) | FromStore::Foreword(_) | FromStore::Log(_) => false,
+        | FromStore::CacheAnswer { .. }
+        | FromStore::BackedUp(_)
+        | FromStore::ChangesRecorded(_)
+        | FromStore::BackupsFetched { .. } => true,
+        FromStore::Ready | FromStore::Pong(_) | FromStore::Instructions(_) | FromStore::Log(_) => {
+            false
+        }
     }
 }
 
@@ -247,7 +249,7 @@ fn ran(command: &StoreCommand, run: CommandState) -> Option<ToStore> {
     match run {
         CommandState::Running(_) => None,
         CommandState::Ended(before, ended) => {
-            Some(ToStore::Ran { command: command.clone(), ended, before })
+            Some(ToStore::CommandEnded { command: command.clone(), ended, before })
         }
     }
 }

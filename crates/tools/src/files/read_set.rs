@@ -56,7 +56,7 @@ impl ReadSet {
             {
                 self.add(path, None);
             }
-            Err(_) => self.forget(),
+            Err(_) => self.mark_incomplete(),
         }
         found
     }
@@ -82,7 +82,7 @@ impl ReadSet {
     }
 
     /// Gives up the set, because the answer depends on something that it cannot record.
-    pub fn forget(&self) {
+    pub fn mark_incomplete(&self) {
         if let Some(mut files) = self.files() {
             files.forget();
         }

@@ -41,7 +41,7 @@ pub(crate) fn open_to_read(real: &Path, read_set: &ReadSet) -> io::Result<(File,
     });
     match &opened {
         Ok((_, meta)) => read_set.record_as(real, meta),
-        Err(_) => read_set.forget(),
+        Err(_) => read_set.mark_incomplete(),
     }
     opened
 }

@@ -183,7 +183,7 @@ impl FileSearcher {
         let end = safe_open::open_to_read(path, &self.read_set)
             .and_then(|(file, meta)| self.search(file, Some(meta.len()), &mut lines));
         if end.is_err() {
-            self.read_set.forget();
+            self.read_set.mark_incomplete();
         }
         FileMatches { lines, end }
     }

@@ -157,7 +157,7 @@ impl DirWalk {
     pub fn finish(mut self) -> Vec<String> {
         if self.unread > 0 {
             self.notes.push(format!("[{} directories could not be read]", self.unread));
-            self.read_set.forget();
+            self.read_set.mark_incomplete();
         }
         if self.too_deep > 0 {
             self.notes.push(format!(
@@ -247,7 +247,7 @@ impl DirWalk {
             self.read_set.record(&path);
             if path.is_symlink() {
                 // The links on the way to its target are not recorded.
-                self.read_set.forget();
+                self.read_set.mark_incomplete();
             }
             match text_of(&path) {
                 Ok(Some(text)) => {

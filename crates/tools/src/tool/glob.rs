@@ -137,7 +137,7 @@ pub(super) fn files(
     notes.extend(remarks.into_iter().flatten());
     if notes.len() > before {
         // The read set does not contain ignored files.
-        ctx.extras.read_set.forget();
+        ctx.extras.read_set.mark_incomplete();
     }
     Ok((names, notes))
 }

@@ -261,7 +261,7 @@ fn in_another_case(
     };
     let found = sample_search(&expression, next, ctx)?;
     Ok(found.map(|SampleSearch { lines, first }| {
-        ctx.extras.read_set.forget();
+        ctx.extras.read_set.mark_incomplete();
         format!("[{lines} lines match with case_insensitive = true, the first: {first}]")
     }))
 }
@@ -393,7 +393,7 @@ impl GrepRun {
         let mut walk = DirWalk::through_ignored(ctx, &target.real, WalkDepth::All);
         let ignored = sample_search(expression, || next_file(&mut walk, wanted), ctx)?;
         if let Some(SampleSearch { lines, first }) = ignored {
-            ctx.extras.read_set.forget();
+            ctx.extras.read_set.mark_incomplete();
             remarks.push(format!(
                 "[{lines} lines in ignored files match, the first: {first}; give its path \
                     to search it]"

@@ -162,7 +162,7 @@ fn line(path: &Path, read_set: &ReadSet) -> String {
         Ok(meta) => format!("{} {} {name}", file_type::letter(meta.file_type()), meta.len()),
         // Removed since the directory was listed.
         Err(_) => {
-            read_set.forget();
+            read_set.mark_incomplete();
             format!("? ? {name}")
         }
     }

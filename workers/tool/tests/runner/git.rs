@@ -331,8 +331,8 @@ fn calls_of_git_that_are_none() {
     ] {
         let spec = tools::specs().iter().find(|spec| spec.name == tool).unwrap();
         let mut runner = crate::supervisor::Runner::caged(&project.confinement(spec.profile));
-        let errand = crate::supervisor::run(tool, &input.to_string());
-        runner.say(&protocol::tool::ToTool::Go(errand));
+        let job = crate::supervisor::run(tool, &input.to_string());
+        runner.say(&protocol::tool::ToTool::Go(job));
         let result = runner.done().result;
         assert_eq!(result.code.as_deref(), Some(code), "{tool} {input}: {}", result.text);
     }

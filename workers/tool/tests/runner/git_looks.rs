@@ -218,13 +218,13 @@ fn git_of_the_project_is_not_the_git_that_looks() {
     let with_path = |tool: &str, input: &str| {
         let spec = tools::specs().iter().find(|spec| spec.name == tool).unwrap();
         let mut runner = Runner::caged(&project.confinement(spec.profile));
-        let mut errand = run(tool, input);
-        if let RunnerJob::Run { env, .. } = &mut errand {
+        let mut job = run(tool, input);
+        if let RunnerJob::Run { env, .. } = &mut job {
             for (_, path) in env.iter_mut().filter(|(name, _)| name == "PATH") {
                 *path = format!("{bin}:{path}");
             }
         }
-        runner.say(&ToTool::Go(errand));
+        runner.say(&ToTool::Go(job));
         runner.done().result
     };
     let result = with_path("git_log", "{}");
@@ -246,12 +246,12 @@ fn git_says_which_filter_was_not_run() {
         let mut confinement = project.confinement(spec.profile);
         confinement.tool_homes = vec![("AGENTD_SETTINGS".to_owned(), (&home).into())];
         let mut runner = Runner::caged(&confinement);
-        let mut errand = run("git_diff", "{}");
-        if let RunnerJob::Run { env, .. } = &mut errand {
+        let mut job = run("git_diff", "{}");
+        if let RunnerJob::Run { env, .. } = &mut job {
             let settings = home.join("settings").display().to_string();
             env.push(("GIT_CONFIG_GLOBAL".to_owned(), settings));
         }
-        runner.say(&ToTool::Go(errand));
+        runner.say(&ToTool::Go(job));
         runner.done().result
     };
     let without = look();

@@ -23,7 +23,7 @@ pub const TESTS: &[crate::Test] = &[
 /// A runner of this command that saved the files and was started.
 fn keeping(project: &Project, file: &File, command: &str) -> Runner {
     let mut runner = Runner::start();
-    runner.say_with(&ToTool::Save, file);
+    runner.say_with(&ToTool::SaveProtected, file);
     runner.enforced(&project.confinement(Profile::Command));
     assert!(file.metadata().unwrap().len() > 0, "it is kept before the cage is announced");
     runner.say(&ToTool::Go(run("bash", &json!({ "command": command }).to_string())));
@@ -92,7 +92,7 @@ fn without_room_for_the_copy_nothing_runs() {
     let project = Project::new();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut runner = Runner::start();
-    runner.say_with(&ToTool::Save, &full);
+    runner.say_with(&ToTool::SaveProtected, &full);
     runner.say(&ToTool::Confine(project.confinement(Profile::Command)));
     match runner.hear() {
         Some(FromTool::Uncaged { step, reason }) => {
