@@ -444,7 +444,7 @@ fn what_does_not_trust_the_session_s_authority_is_told_and_recorded() {
         assert_eq!(registry.heads().len(), 1, "only the control arrives");
         let shown = &tried.shown;
         assert!(
-            shown.contains("registry.test:443: allowed, and failed: the command and the proxy"),
+            shown.contains("registry.test:443: allowed, and failed: the TLS handshake between the command and the proxy"),
             "{shown}"
         );
     });

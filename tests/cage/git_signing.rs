@@ -335,7 +335,7 @@ fn where_nothing_can_be_signed_the_call_is_told_why_and_does_not_run() {
     signing.settings("[commit]\ngpgSign = true\n[user]\nsigningKey = 3AA5C34371567BD2\n");
     refused(Some(&real), "gpg-agent signs any hash");
     signing.settings("[gpg]\nformat = ssh\n[user]\nsigningKey = ~/.ssh/none\n");
-    refused(Some(&real), "holds no public key");
+    refused(Some(&real), "contains no ssh public key");
     signing.settings("");
     refused(Some(&real), "Set gpg.format=ssh");
 }

@@ -218,7 +218,7 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
     std::os::unix::fs::symlink(&ssh, &link).unwrap();
     let refused = |ran: &Run, named: &str| {
         assert_eq!(ran.code, 2, "{named}: {}", ran.err);
-        for words in ["cannot be added", "keys", "copy what is needed into the project"] {
+        for words in ["cannot be added", "keys", "copy the files you need into the project"] {
             assert!(ran.err.contains(words), "{named} {words}: {}", ran.err);
         }
     };

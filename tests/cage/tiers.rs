@@ -341,7 +341,7 @@ fn a_person_without_a_cage_sees_it_on_the_screen_in_questions_and_in_the_list() 
     terminal.listens();
     terminal.shows("sandbox: NONE");
     terminal.enters(":mode auto");
-    terminal.shows("the mode auto allows what the cage holds");
+    terminal.shows("the mode auto relies on the cage");
     terminal.enters("do it");
     terminal.shows("without any sandbox");
     let listed = run(desk.agentd(&["ps"])).out;

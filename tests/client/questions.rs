@@ -95,7 +95,7 @@ fn an_answer_for_good_is_a_rule_in_the_persons_file_before_the_call_runs() {
     // Only what was offered, and that is nothing broad.
     for rule in ["bash:*", "bash:touch", "write:**"] {
         answer(&wire, &question, Said::Always(rule.into()));
-        assert!(rejected(&mut wire).contains("none of those"));
+        assert!(rejected(&mut wire).contains("does not offer the rule"));
     }
     assert!(!fs::read_to_string(&file).unwrap().contains("touch"));
     answer(&wire, &question, Said::Always(RULE.into()));
@@ -200,7 +200,7 @@ fn an_answer_counts_for_what_was_seen_and_for_nothing_else() {
         ..first.clone()
     };
     answer(&wire, &changed, Said::Once);
-    assert!(rejected(&mut wire).contains("another call than the one you saw"));
+    assert!(rejected(&mut wire).contains("no longer about the call that you saw"));
     answer(&wire, &first, Said::Once);
     wire.turn_ends();
     assert!(desk.project().join("one").exists(), "the positive control");
@@ -210,7 +210,7 @@ fn an_answer_counts_for_what_was_seen_and_for_nothing_else() {
     answer(&wire, &first, Said::Once);
     assert!(rejected(&mut wire).contains("answered first"));
     answer(&wire, &Question { call: second.call.clone(), ..first }, Said::Once);
-    assert!(rejected(&mut wire).contains("another call than the one you saw"));
+    assert!(rejected(&mut wire).contains("no longer about the call that you saw"));
     answer(&wire, &second, Said::Deny(String::new()));
     wire.turn_ends();
     assert!(!desk.project().join("two").exists());

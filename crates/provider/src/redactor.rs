@@ -24,7 +24,7 @@ struct HeldText {
 
 impl<'a> Redactor<'a> {
     pub(crate) fn new(secrets: &'a Secrets, emit: Emit<'a>) -> Self {
-        Self { secrets, held: BTreeMap::new(), emit: emit }
+        Self { secrets, held: BTreeMap::new(), emit }
     }
 
     pub(crate) fn emit(&mut self, word: FromProvider) {

@@ -338,7 +338,7 @@ impl CallState {
         }
         ipc::step!("supervisor: start durable");
         self.ran.started = Some(now_ms());
-        self.send_go(job)?;
+        self.send_go(job).map_err(|input| *input)?;
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
         self.timers.push(myself.send_after(OVERDUE, overdue));

@@ -207,7 +207,8 @@ impl RootState {
             FromBroker::Pong(_) => {}
             FromBroker::Verdict { call, verdict } => match self.sessions.get(&call.session) {
                 Some(session) => {
-                    let _ = session.send_message(BrokerToSession::Verdict(call, verdict).into());
+                    let _ = session
+                        .send_message(BrokerToSession::Verdict(call, Box::new(verdict)).into());
                 }
                 None => tracing::warn!(%call, "a verdict for a session that is not open"),
             },

@@ -251,7 +251,9 @@ impl Actor for SessionActor {
 impl SessionActorState {
     async fn on_broker_msg(&mut self, myself: &ActorRef<SessionMsg>, message: BrokerToSession) {
         match message {
-            BrokerToSession::Verdict(call, verdict) => self.on_verdict(myself, call, verdict).await,
+            BrokerToSession::Verdict(call, verdict) => {
+                self.on_verdict(myself, call, *verdict).await
+            }
             BrokerToSession::AnswerRejected(call, reason) => {
                 self.on_answer_rejected(&call, &reason);
             }

@@ -44,8 +44,7 @@ pub fn probe(
     let diff = if paths.iter().all(|path| path.in_scope) {
         let extras = ReportExtras::default();
         let (command, max_chars) = (None, 0);
-        let ctx =
-            ToolContext { scope: scope, judged: &[], cancel, command, max_chars, engine, extras };
+        let ctx = ToolContext { scope, judged: &[], cancel, command, max_chars, engine, extras };
         (works.preview)(&call.input, &ctx).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()

@@ -74,7 +74,7 @@ fn context<'a>(
 ) -> ToolContext<'a> {
     let max_chars = order.max_result_chars as usize;
     let extras = ReportExtras::default();
-    ToolContext { scope: scope, judged: order.judged, cancel, command, max_chars, engine, extras }
+    ToolContext { scope, judged: order.judged, cancel, command, max_chars, engine, extras }
 }
 
 fn run_at(order: &ToolRunRequest<'_>, ctx: &mut ToolContext<'_>) -> RunReport {

@@ -127,7 +127,7 @@ fn note(message: &FromProvider) {
             tracing::warn!(round, attempt, of, wait_ms, reason, "request broke off; tries again");
         }
         FromProvider::Ended { round, stop, usage, model } => {
-            tracing::info!(round, ?stop, ?usage, model, "answer is whole");
+            tracing::info!(round, ?stop, ?usage, model, "answer complete");
         }
         FromProvider::Failed { round, kind, message: _ } => {
             tracing::warn!(round, ?kind, "request failed");

@@ -29,10 +29,10 @@ const EXIT: Duration = Duration::from_secs(5);
 
 impl CallState {
     /// Sends the runner `Go` with this job, if its grant is for this call.
-    pub(super) fn send_go(&self, job: RunnerJob) -> Result<(), CallInput> {
+    pub(super) fn send_go(&self, job: RunnerJob) -> Result<(), Box<CallInput>> {
         let Some(runner) = &self.runner else { return Ok(()) };
         let go = runner.grant.go(&self.args.facts.call.id, job);
-        let go = go.map_err(|error| CallInput::WrongGrant(error.to_string()))?;
+        let go = go.map_err(|error| Box::new(CallInput::WrongGrant(error.to_string())))?;
         runner.process.send(&go);
         Ok(())
     }
@@ -58,7 +58,7 @@ impl CallState {
                     std::mem::replace(phase, RunnerPhase::Probing)
                 {
                     if let Err(input) = self.send_go(job) {
-                        return Some(input);
+                        return Some(*input);
                     }
                     self.start_limit(myself, RunnerLimit::Probe);
                 }

@@ -35,7 +35,7 @@ pub(crate) enum SessionMsg {
 
 /// From the broker, which judges the calls of every session; the supervisor actor passes it on.
 pub(crate) enum BrokerToSession {
-    Verdict(CallId, Verdict),
+    Verdict(CallId, Box<Verdict>),
     /// The broker did not accept the answer that was sent last for this call, and why.
     AnswerRejected(CallId, String),
     /// The broker restarted as this process, which knows nothing of this session.

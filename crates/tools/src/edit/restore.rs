@@ -81,7 +81,7 @@ fn context<'a>(
     cancel: &'a Cancel,
 ) -> ToolContext<'a> {
     ToolContext {
-        scope: scope,
+        scope,
         judged,
         cancel,
         command: None,
