@@ -446,7 +446,8 @@ fn a_supervisor_that_dies_while_it_opens_the_session_is_replaced_by_another() {
             0 => assert_eq!(ran.out, "on\n", "{}", ran.err),
             _ => {
                 let id = only_session(&desk);
-                for word in ["agentd-supervisor", "opened again", &format!("--resume {id}")] {
+                for word in ["agentd-supervisor", "session was reopened", &format!("--resume {id}")]
+                {
                     assert!(ran.err.contains(word), "{word}: {}", ran.err);
                 }
             }

@@ -78,7 +78,7 @@ fn each_failure_has_its_test() {
         let there = read(file).contains(&format!("fn {test}("));
         assert!(there, "failure {number}: {file} has no test {test}");
     }
-    let own = ["failures", "daemon_failures", "escapes", "bad_input"];
+    let own = ["crash/failures", "crash/daemon_failures", "cage/escapes", "daemon/bad_input"];
     let own = own.map(|file| read(&format!("tests/{file}.rs"))).concat();
     for number in (1..=22).chain(40..=53) {
         let shown = own.contains(&format!("\nfn failure_{number:02}_"))

@@ -205,7 +205,10 @@ fn what_cannot_be_put_right_is_said_and_a_person_is_asked_before_the_next_comman
         let ran = resume(&desk, &server, tier);
         assert_eq!(ran.result(), "so be it", "{ran:?}");
         let sent = &server.requests()[1].body["messages"].to_string();
-        assert!(sent.contains("is not as it was") && sent.contains("it is damaged"), "{sent}");
+        assert!(
+            sent.contains("was changed and not restored") && sent.contains("it is damaged"),
+            "{sent}"
+        );
         assert!(desk.ended(1)["tampered"].to_string().contains("it is damaged"));
         let refused = &server.requests()[2].body["messages"].to_string();
         assert!(refused.contains("could not restore"), "{refused}");
@@ -223,7 +226,7 @@ fn what_cannot_be_put_right_is_said_and_a_person_is_asked_before_the_next_comman
             .open(&SessionRequest { start, ..opening(&desk, &server, tier, PermissionMode::Auto) });
         wire.prompt(&session, "go on");
         let question = wire.question();
-        assert!(question.reason.contains("a protected name (.git/hooks"), "{question:?}");
+        assert!(question.reason.contains("a protected file (.git/hooks"), "{question:?}");
         assert!(question.reason.contains("it is damaged"), "{question:?}");
         let (call, digest) = (question.call.clone(), question.digest.clone());
         wire.say(FromClient::Answer { call, digest, answer: Said::Once });
@@ -297,7 +300,7 @@ fn a_command_does_not_begin_where_no_copy_can_be_kept() {
         fs::write(&place, "in its way").unwrap();
         assert_eq!(resume(&desk, &server, tier).result(), "refused");
         let told = last_request(&server);
-        assert!(told.contains("no copy of what the protected names hold can be kept"), "{told}");
+        assert!(told.contains("the protected files cannot be backed up"), "{told}");
         assert!(told.contains(place.to_str().unwrap()) && told.contains("free space"), "{told}");
         assert!(!is_there(&desk, "ran"), "tier {tier}");
         fs::remove_file(&place).unwrap();

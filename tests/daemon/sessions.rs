@@ -124,7 +124,7 @@ fn a_question_that_nobody_answers_expires() {
     assert!(!wire.event("a decision", is_decided));
     wire.turn_ends();
     let told = server.requests()[1].body["messages"].to_string();
-    assert!(told.contains("nobody answered in time"), "{told}");
+    assert!(told.contains("no one answered in time"), "{told}");
     assert!(!desk.project().join("effects").exists());
     answer(&wire, &question, Said::Once);
     wire.event("a refusal", |event| {

@@ -1,7 +1,7 @@
 //! Typed, capped, length-prefixed frames over a socket pair.
 //!
 //! Floor 0. Workers use [`worker`], which blocks; the supervisor, which must not, feeds the same
-//! [`Joiner`] and [`frames`] from its own event loop. [`codec`] is the only file that knows how a
+//! [`MessageJoiner`] and [`frames`] from its own event loop. [`codec`] is the only file that knows how a
 //! word becomes bytes, [`fd`] the only one with unsafe code.
 
 mod channel;

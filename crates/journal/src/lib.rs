@@ -19,7 +19,7 @@
 //! **Pages.** [`newest`] and [`page`] read from the end, or from before a record, and parse no more
 //! lines than they return. These lines pass the same checks.
 //!
-//! **Opening** checks every line and parses the beginning of most ([`Past`] is the resulting
+//! **Opening** checks every line and parses the beginning of most ([`ResumeState`] is the resulting
 //! state). It checks that separately stored texts exist, and reads them when they are needed. There
 //! is no index and no checkpoint that could be wrong. `cargo bench -p journal` measures it.
 //!

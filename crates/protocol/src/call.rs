@@ -188,7 +188,7 @@ impl std::fmt::Display for TamperedFile {
             TamperRemedy::Quarantined { kept } => {
                 write!(f, "{path} is new, and was moved to {kept} so that nothing believes it")
             }
-            TamperRemedy::Left { why } => write!(f, "{path} is not as it was: {why}"),
+            TamperRemedy::Left { why } => write!(f, "{path} was changed and not restored: {why}"),
             TamperRemedy::Granted => write!(f, "{path} was changed, as the call was allowed to"),
         }
     }

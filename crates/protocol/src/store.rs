@@ -166,7 +166,7 @@ pub struct FileBackup {
     /// The content before the call.
     pub before: PriorContent,
     /// The content after the call, as a digest: SHA-256 of a file's bytes; for a link,
-    /// [`KeptFile::LINK`] and its target; absent if nothing exists there.
+    /// [`FileBackup::LINK`] and its target; absent if nothing exists there.
     pub after: Option<String>,
 }
 

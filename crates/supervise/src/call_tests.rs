@@ -134,7 +134,11 @@ fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
     let effects = machine.step(CallInput::Repaired(vec![left.clone()]));
     let found = conclusion(&effects);
     assert_eq!(found.tampered(), [left]);
-    assert!(found.result.text.contains(".envrc is not as it was: no room"), "{:?}", found.result);
+    assert!(
+        found.result.text.contains(".envrc was changed and not restored: no room"),
+        "{:?}",
+        found.result
+    );
     assert!(matches!(found.cut, Cut::AfterGo { .. }) && found.result.is_error);
 }
 

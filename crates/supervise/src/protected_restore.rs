@@ -155,7 +155,7 @@ fn unusable(path: &Path, why: &str) -> String {
 
 /// Reported if nothing could be restored: the affected file is unknown.
 pub(crate) fn unrestored_unknown(why: &str) -> TamperedFile {
-    let names = "a protected file (.git/hooks, .envrc and the like), perhaps,".to_owned();
+    let names = "a protected file (.git/hooks, .envrc or a similar one) perhaps".to_owned();
     TamperedFile { path: names, remedy: TamperRemedy::Left { why: why.to_owned() } }
 }
 
