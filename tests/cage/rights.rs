@@ -70,7 +70,7 @@ fn gits_settings_change_only_where_a_rule_names_the_right() {
         let way_on = match tier {
             "A" => told.contains("git_settings") && told.contains("are read-only"),
             // Git could write there, and nothing failed.
-            _ => told.contains(".git/config was changed and put back"),
+            _ => told.contains(".git/config was changed and restored"),
         };
         assert!(way_on, "{tier}: {told}");
         // Asked for where nobody can say yes: the mode and rules for commands do not.

@@ -107,7 +107,7 @@ fn one_undo_takes_back_the_edit_and_what_a_formatter_made_of_it() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert_eq!(desk.read("a.txt"), "one\n", "{}", ran.out);
         assert_eq!(ran.out.contains("format (call"), command != "cat", "{}", ran.out);
-        assert!(!ran.out.contains("Not taken back"), "{}", ran.out);
+        assert!(!ran.out.contains("Not undone"), "{}", ran.out);
     }
 }
 

@@ -416,7 +416,8 @@ fn a_search_has_its_bounds_and_one_that_finds_nothing_says_so() {
             assert!(refused.contains("a query has 1 to 500 characters"), "{refused}");
         }
         assert!(
-            told[4].contains("[http_error]") && told[4].contains("no page of results"),
+            told[4].contains("[http_error]")
+                && told[4].contains("did not return a page of results"),
             "{}",
             told[4]
         );

@@ -149,7 +149,7 @@ fn what_is_not_covered_is_on_the_list_and_stays_as_it_is() {
         "{said:?}"
     );
     assert!(said[1].contains("ignored files") && !said[1].contains("built ("), "{said:?}");
-    assert!(said[2].contains("stays as it is: large: larger than 256 KiB"), "{said:?}");
+    assert!(said[2].contains("not restored: large: larger than 256 KiB"), "{said:?}");
     assert_eq!((desk.read("plain"), desk.read("large")), ("before".into(), "after\n".into()));
     assert_eq!(desk.read("built"), "after\n");
 }

@@ -241,7 +241,7 @@ fn copies_that_come_too_late_put_nothing_back() {
         .map(|request| request.body["messages"].as_array().unwrap().last().unwrap().to_string())
         .collect();
     assert!(!said[0].contains("Error"), "{said:?}");
-    assert!(said[1].contains("1 write") && said[1].contains("end was not seen"), "{said:?}");
+    assert!(said[1].contains("1 write") && said[1].contains("end was not observed"), "{said:?}");
     assert!(said[2].contains("[not_covered]"), "{said:?}");
     assert_eq!(desk.read("a"), "after");
 }
@@ -328,7 +328,7 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.enters(":mode plan");
     one.shows("mode plan");
     one.enters(":undo");
-    one.shows("Not taken back: write (call 2):");
+    one.shows("Not undone: write (call 2):");
     one.shows("ready");
     assert!(desk.project().join("first").exists());
     one.enters(":mode auto");
@@ -384,7 +384,7 @@ fn a_model_is_told_what_an_undoing_took_back_that_died_with_its_daemon() {
     let told = server.requests()[2].body["messages"].to_string();
     let back = "The undoing was cut short.\\nTaken back: write (call 2).";
     assert!(told.contains(back), "{told}");
-    assert!(told.contains("Not known to be taken back: write (call 1): interrupted"), "{told}");
+    assert!(told.contains("Possibly not undone: write (call 1): interrupted"), "{told}");
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn what_a_person_changed_since_does_not_hold_up_what_was_changed_before_it() {
     let server = Server::scripted([]);
     let undo = || run(desk.with_server(&server, &[&["-p", ":undo"], &resumed[..]].concat()));
     let ran = undo();
-    assert!(ran.out.starts_with("Not taken back: write (call 3)"), "{ran:?}");
+    assert!(ran.out.starts_with("Not undone: write (call 3)"), "{ran:?}");
     assert_eq!((ran.code, desk.read("b").as_str()), (1, "the model's"), "no success: {ran:?}");
     let ran = undo();
     assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: write (call 2).\n"), "{ran:?}");

@@ -206,7 +206,7 @@ fn a_damaged_memory_is_set_aside_and_the_model_and_the_log_are_told() {
         .unwrap()
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
         .collect();
-    assert!(log.contains("was set aside as"), "{log}");
+    assert!(log.contains("was moved to"), "{log}");
 }
 
 #[test]

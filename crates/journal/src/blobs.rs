@@ -19,7 +19,9 @@ pub enum BlobError {
         source: io::Error,
     },
     /// Its content does not match its digest.
-    #[error("{path} is not what was written: its bytes do not fit the digest in its name")]
+    #[error(
+        "{path} has changed since it was written: its content does not match the digest in its name"
+    )]
     Changed {
         /// Its file.
         path: PathBuf,

@@ -180,13 +180,13 @@ impl std::fmt::Display for TamperedFile {
         let path = &self.path;
         match &self.remedy {
             TamperRemedy::Restored { kept: Some(kept) } => {
-                write!(f, "{path} was changed and put back; the changed one is {kept}")
+                write!(f, "{path} was changed and restored; the changed version is {kept}")
             }
             TamperRemedy::Restored { kept: None } => {
-                write!(f, "{path} was changed or removed and put back")
+                write!(f, "{path} was changed or removed, and restored")
             }
             TamperRemedy::Quarantined { kept } => {
-                write!(f, "{path} is new, and was moved to {kept} so that nothing believes it")
+                write!(f, "{path} is new, and was moved to {kept} so that no program trusts it")
             }
             TamperRemedy::Left { why } => write!(f, "{path} was changed and not restored: {why}"),
             TamperRemedy::Granted => write!(f, "{path} was changed, as the call was allowed to"),

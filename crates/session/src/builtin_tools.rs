@@ -99,7 +99,7 @@ impl BuiltinTools {
     fn search(&self, input: &Map<String, Value>) -> Result<ChecklistView, Refusal> {
         let keyword = input.get("keyword").and_then(Value::as_str).unwrap_or_default().trim();
         if keyword.is_empty() {
-            let hint = "Say what to look for.".to_owned();
+            let hint = "Give the words to search for.".to_owned();
             return Err(("invalid_arguments", "keyword is empty".to_owned(), hint));
         }
         let wanted = keyword.to_lowercase();

@@ -87,7 +87,7 @@ impl Checklists {
                 return Err(invalid(text, "Put a step into a few words."));
             }
             if items[..at].contains(item) {
-                let text = format!("items[{at}] stands in the list twice");
+                let text = format!("items[{at}] occurs twice in the list");
                 return Err(invalid(text, "Give each step words of its own."));
             }
         }

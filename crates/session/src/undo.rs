@@ -269,7 +269,7 @@ impl Undoing {
         }
         for (change, why) in &self.failed {
             let why = why.trim_end_matches('.');
-            said.push(format!("Not taken back: {}: {why}.", name(change)));
+            said.push(format!("Not undone: {}: {why}.", name(change)));
         }
         if !self.back.is_empty() {
             let back: Vec<_> = self.back.iter().map(name).collect();
@@ -285,7 +285,7 @@ impl Undoing {
         }
         match said.is_empty() {
             true => "There is nothing to take back: no call is known to have changed a file here \
-                     that is not taken back already."
+                     that is not undone already."
                 .to_owned(),
             false => said.join("\n"),
         }

@@ -122,7 +122,7 @@ fn a_turn_whose_commands_changed_nothing_is_gone_past_and_one_that_failed_is_not
     turn(&mut talk, 8, &["bash"]);
     talk.prompt(":undo");
     let words = ends(&mut talk, 9, failed("not_covered", "the disk was full"));
-    assert_eq!(told(&words), "Not taken back: bash (call 8): the disk was full.");
+    assert_eq!(told(&words), "Not undone: bash (call 8): the disk was full.");
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn what_cannot_be_taken_back_stops_it_and_what_was_never_kept_does_not() {
     let words = ends(&mut talk, 5, failed("stale", "x was changed by somebody else"));
     assert_eq!(
         told(&words),
-        "Not taken back: edit (call 3): too large to keep.\n\
-         Not taken back: edit (call 2): x was changed by somebody else.\n\
+        "Not undone: edit (call 3): too large to keep.\n\
+         Not undone: edit (call 2): x was changed by somebody else.\n\
          Left as it is, since it came before: write (call 1)."
     );
     // What was never kept is not tried again, and what stood in the way is gone past.
@@ -156,7 +156,7 @@ fn what_somebody_changed_since_does_not_keep_older_turns_from_being_taken_back()
     assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "no success for a script");
     assert_eq!(restores(&talk.prompt(":undo")), Some((4, "{\"id\":2}".into())));
     let words = ends(&mut talk, 4, failed("stale", "x was changed by somebody else"));
-    assert!(told(&words).starts_with("Not taken back: edit (call 2)"), "{words:?}");
+    assert!(told(&words).starts_with("Not undone: edit (call 2)"), "{words:?}");
     assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "no success for a script");
     assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":1}".into())));
     ends(&mut talk, 5, done("put back"));
@@ -248,7 +248,7 @@ fn cut_short() -> Vec<SessionEvent> {
 }
 
 const CUT_SHORT: &str = "The undoing was cut short.\nTaken back: edit (call 2).\n\
-                         Not known to be taken back: write (call 1): interrupted: may have run.\n\
+                         Possibly not undone: write (call 1): interrupted: may have run.\n\
                          The next `:undo` goes on with the rest.";
 
 /// A conversation that died in the middle of it: what was taken back is known, nothing runs by

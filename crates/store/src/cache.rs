@@ -79,7 +79,7 @@ impl ResultCache {
             project,
             memory: HashMap::new(),
             clock: 0,
-            file: Database::at(path, SCHEMA, "what was read before", Durable::UnlessPowerFails),
+            file: Database::at(path, SCHEMA, "the result cache", Durable::UnlessPowerFails),
         }
     }
 

@@ -135,7 +135,7 @@ impl CommandChanges {
                         "the look at the project took too long".to_owned()
                     }
                     (SnapshotBefore::Looked, None) => {
-                        "what the project was before it is not known any more".to_owned()
+                        "the state of the project before it is no longer known".to_owned()
                     }
                 };
                 undo.not_followed(ran, &why)
@@ -173,7 +173,7 @@ impl CommandChanges {
         }
         if found.uncertain > 0 {
             notes.push(format!(
-                "not covered: {} new names that may have been there before, ignored or not looked at",
+                "not covered: {} new names that may have existed before, ignored or outside the snapshot",
                 found.uncertain
             ));
         }

@@ -288,7 +288,7 @@ impl Database {
         }
         self.lives += 1;
         self.damages.push(format!(
-            "{} was damaged ({why}); it was set aside as {} and a new one was begun",
+            "{} was damaged ({why}); it was moved to {} and a new one was started",
             self.what,
             kept.display()
         ));

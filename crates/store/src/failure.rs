@@ -103,6 +103,6 @@ impl From<rusqlite::Error> for StoreError {
                 (StoreErrorCode::Io, "Nothing was changed. Go on without it, and tell the person.")
             }
         };
-        Self::new(code, format!("what is kept could not be used: {error}"), hint)
+        Self::new(code, format!("stored data could not be used: {error}"), hint)
     }
 }

@@ -164,21 +164,21 @@ impl Store {
         done: Result<(), StoreError>,
         answer: Option<FromStore>,
     ) -> Vec<FromStore> {
-        let failed = done.err().map(|failure| format!("what commands change: {failure}"));
+        let failed = done.err().map(|failure| format!("changes of commands: {failure}"));
         let damages = self.commands.damages().into_iter().chain(self.undo.damages());
         damages.chain(failed).map(warn).chain(answer).collect()
     }
 
     /// The answer to a message that no call waits for; errors go to the log.
     fn said(&mut self, done: Result<(), StoreError>, answer: FromStore) -> Vec<FromStore> {
-        let failed = done.err().map(|failure| format!("what could be undone: {failure}"));
+        let failed = done.err().map(|failure| format!("undo: {failure}"));
         let said = self.undo.damages().into_iter().chain(failed).map(warn);
         said.chain([answer]).collect()
     }
 
     /// The same, of answers that are kept.
     fn noted(&mut self, done: Result<(), StoreError>, answer: Option<FromStore>) -> Vec<FromStore> {
-        let failed = done.err().map(|failure| format!("what was read before: {failure}"));
+        let failed = done.err().map(|failure| format!("the result cache: {failure}"));
         self.cache.damages().into_iter().chain(failed).map(warn).chain(answer).collect()
     }
 

@@ -144,7 +144,7 @@ impl Memory {
         let MemoryAdd { text, scope } = arguments(&call.input)?;
         let (text, scope) = (text.trim(), scope.unwrap_or(MemoryScope::Project));
         if text.is_empty() {
-            return Err(StoreError::invalid("text is empty", "Say what to remember."));
+            return Err(StoreError::invalid("text is empty", "Give the text to remember."));
         }
         let length = text.chars().count();
         if length > LONGEST {
@@ -161,7 +161,7 @@ impl Memory {
                 return Err(StoreError::new(
                     StoreErrorCode::TooLarge,
                     format!("the memory of this {} holds {MOST} texts", scope.name()),
-                    "Find with memory_search what is of no use any more, and remove it.",
+                    "Find texts that are no longer useful with memory_search, and remove them.",
                 ));
             }
             transaction.execute(
@@ -203,7 +203,10 @@ impl Memory {
     pub(crate) fn search(&mut self, call: &Call) -> Result<StoreResult, StoreError> {
         let MemorySearch { query: wanted, scope, limit } = arguments(&call.input)?;
         let Some(terms) = query(&wanted) else {
-            return Err(StoreError::invalid("query holds no word", "Say what to look for."));
+            return Err(StoreError::invalid(
+                "query holds no word",
+                "Give the words to search for.",
+            ));
         };
         let limit = limit.unwrap_or(FOUND).clamp(1, FOUND_MOST);
         let mut found: Vec<MemoryHit> = Vec::new();

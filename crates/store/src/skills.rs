@@ -200,7 +200,7 @@ fn read(whose: SkillOwner, directory: &Path) -> Result<Option<(String, Skill)>, 
         ));
     }
     let Some(description) = front.description.filter(|text| !text.trim().is_empty()) else {
-        return Err("it has no description, so that nobody knows what it is for".to_owned());
+        return Err("it has no description, so its purpose is unknown".to_owned());
     };
     let description = line(&description, DESCRIPTION);
     let (directory, body) = (directory.to_owned(), front.body.to_owned());

@@ -101,13 +101,13 @@ impl RunningCommand {
 
 impl Snapshot {
     pub(crate) fn of(directory: &Path, project: PathBuf) -> Self {
-        let what = "what the project was before the last command";
+        let what = "the snapshot before the last command";
         let file =
             Database::at(directory.join("snapshot.db"), SCHEMA, what, Durable::UnlessPowerFails);
         let device = match directory.starts_with(&project) {
             true => Err("agentd's own files lie in this project"),
             false => validate::filesystem(&project)
-                .ok_or("on this file system a change cannot be told by a file's times"),
+                .ok_or("on this file system, a file's times do not reveal a change"),
         };
         Self {
             file,
@@ -224,7 +224,7 @@ impl Snapshot {
         let listed = EntryKind::Directory(tree::ListingState::Not);
         let unlisted = known.index.values().filter(|entry| entry.seen.kind == listed).count();
         (unlisted > 0).then(|| match known.index.len() >= tree::ENTRIES / 2 {
-            true => format!("what lies beyond the first {} files", known.index.len()),
+            true => format!("files beyond the first {}", known.index.len()),
             false => format!(
                 "{unlisted} directories that lie too deep or could not be listed in time, or at all"
             ),

@@ -85,8 +85,7 @@ pub(crate) struct RanCommand<'a> {
 impl UndoStore {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let session = setup.project_store.to_path().join("sessions").join(&setup.session.0);
-        let file =
-            Database::at(session.join("undo.db"), SCHEMA, "what could be undone", Durable::Always);
+        let file = Database::at(session.join("undo.db"), SCHEMA, "the undo data", Durable::Always);
         Self { file, project: setup.confinement.project.to_path() }
     }
 
@@ -149,7 +148,7 @@ impl UndoStore {
             // A partial restore would be neither the old state nor the new one.
             false => {
                 let why =
-                    format!("it changed {} files, more than can be put back at once", files.len());
+                    format!("it changed {} files, more than one call can restore", files.len());
                 self.not_followed(ran, &why)
             }
         }
@@ -187,12 +186,11 @@ impl UndoStore {
             (false, Some((_, line)), _) => StoreError::new(StoreErrorCode::NotCovered, line, hint),
             (false, None, Some(why)) => {
                 let why =
-                    format!("there is no change {id}: what commands change is not covered: {why}");
+                    format!("there is no change {id}: changes of commands are not covered: {why}");
                 StoreError::new(StoreErrorCode::NotCovered, why, hint)
             }
             (false, None, None) => {
-                let why =
-                    format!("there is no change {id}: nothing is known of what that call did");
+                let why = format!("there is no change {id}: the changes of that call are unknown");
                 StoreError::new(StoreErrorCode::NotCovered, why, hint)
             }
         })
@@ -307,9 +305,11 @@ impl UndoStore {
         };
         if !ended {
             let message = match &command {
-                Some(why) => format!("change {id} cannot be put back: {why}"),
+                Some(why) => format!("change {id} cannot be restored: {why}"),
                 None => {
-                    format!("the end of change {id} was not seen, so nobody knows what it left")
+                    format!(
+                        "the end of change {id} was not observed, so its final state is unknown"
+                    )
                 }
             };
             return Err(StoreError::new(
@@ -334,20 +334,20 @@ impl UndoStore {
                 continue;
             }
             let Some(before) = before else {
-                let message = format!("no copy was kept of {path}, so nothing is put back");
+                let message = format!("there is no copy of {path}, so nothing is restored");
                 return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
             };
             if unknown {
                 let message = format!(
-                    "nobody knows what the call left at {path}: it is too large, or outside the \
-                     project; so nothing is put back"
+                    "the content that the call left at {path} is unknown: it is too large, or outside \
+                     the project; so nothing is restored"
                 );
                 return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
             }
             kept.push(FileBackup { path, before, after });
         }
         if kept.iter().all(|file| matches!(file.before, PriorContent::NotKept(_))) {
-            let message = format!("no file of change {id} is covered, so nothing is put back");
+            let message = format!("no file of change {id} is covered, so nothing is restored");
             return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
         }
         Ok(kept)

@@ -230,7 +230,7 @@ fn what_was_ignored_before_is_never_taken_for_new() {
     .unwrap();
     assert_eq!(names(&kept, &project), [".gitignore"]);
     let shown = list(&mut store);
-    assert!(shown.contains("2 new names that may have been there before"), "{shown}");
+    assert!(shown.contains("2 new names that may have existed before"), "{shown}");
     // Where the rules stay as they are, a directory with rules of its own is new with all in it.
     let kept = undo(&mut store, 2, || {
         fs::create_dir(project.join("crate")).unwrap();
@@ -304,7 +304,7 @@ fn one_that_could_not_be_followed_is_on_the_list_with_the_reason() {
         "{shown}"
     );
     assert!(
-        shown.contains("2 bash `do it`, 0 s ago: not covered: what the project was"),
+        shown.contains("2 bash `do it`, 0 s ago: not covered: the state of the project"),
         "{shown}"
     );
     for number in [1, 2] {
@@ -336,7 +336,7 @@ fn a_damaged_snapshot_is_set_aside_and_begun_anew() {
     });
     assert!(format!("{said:?}").contains("was damaged"), "{said:?}");
     let shown = list(&mut store);
-    assert!(shown.contains("1 bash") && shown.contains("not known any more"), "{shown}");
+    assert!(shown.contains("1 bash") && shown.contains("no longer known"), "{shown}");
     let kept = undo(&mut store, 2, || fs::write(project.join("a"), "third").unwrap()).unwrap();
     assert_eq!(kept[0].before, PriorContent::File { bytes: b"after".to_vec(), mode: 0o100_644 });
 }
@@ -372,7 +372,7 @@ fn copies_are_bounded_and_what_finds_no_room_is_said() {
         }
     });
     let refused = refused.unwrap_err();
-    assert!(refused.text.contains("59 files, more than can be put back at once"), "{refused:?}");
+    assert!(refused.text.contains("59 files, more than one call can restore"), "{refused:?}");
 }
 
 #[test]
@@ -469,7 +469,7 @@ fn a_directory_without_passage_hides_what_is_in_it_and_proves_nothing() {
     end(&mut store, 2);
     assert_eq!(fetch(&mut store, 2).unwrap_err().code.as_deref(), Some("not_covered"));
     let shown = list(&mut store);
-    assert!(shown.contains("d/x (not covered: what is there now could not be looked"), "{shown}");
+    assert!(shown.contains("d/x (not covered: the current content could not be read"), "{shown}");
     // The control: what can be seen is taken back.
     passage(0o700);
     let kept = undo(&mut store, 3, || fs::remove_file(project.join("d/x")).unwrap()).unwrap();

@@ -161,7 +161,7 @@ fn what_is_damaged_is_set_aside_and_a_new_one_begun_and_said_so() {
             said.text.starts_with("Note: this project's memory was damaged ("),
             "{spoil}: {said:?}"
         );
-        assert!(store.logged.iter().any(|line| line.contains("set aside as")), "{spoil}");
+        assert!(store.logged.iter().any(|line| line.contains("moved to")), "{spoil}");
         let kept: Vec<_> = fs::read_dir(shelf.project_store("a"))
             .unwrap()
             .map(|entry| entry.unwrap().path())

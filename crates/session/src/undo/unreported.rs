@@ -44,10 +44,9 @@ impl UnreportedUndo {
         if !self.back.is_empty() {
             said.push(format!("Taken back: {}.", self.back.join(", ")));
         }
-        let perhaps =
-            self.perhaps.iter().map(|what| format!("Not known to be taken back: {what}."));
-        let not = self.not.iter().map(|what| format!("Not taken back: {what}."));
-        let open = self.open.iter().map(|what| format!("Not taken back: {what}: never started."));
+        let perhaps = self.perhaps.iter().map(|what| format!("Possibly not undone: {what}."));
+        let not = self.not.iter().map(|what| format!("Not undone: {what}."));
+        let open = self.open.iter().map(|what| format!("Not undone: {what}: never started."));
         said.extend(perhaps.chain(not).chain(open));
         said.push("The next `:undo` goes on with the rest.".to_owned());
         said.join("\n")

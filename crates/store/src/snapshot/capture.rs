@@ -103,7 +103,7 @@ impl InspectedName<'_> {
     }
 
     pub(super) fn unseen(&self) -> ChangedFile {
-        self.not_covered("what is there now could not be looked at")
+        self.not_covered("the current content could not be read")
     }
 
     fn not_covered(&self, why: &str) -> ChangedFile {

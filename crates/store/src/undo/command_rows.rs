@@ -10,7 +10,7 @@ use rusqlite::{Transaction, params};
 /// The kind of a file whose permissions only were changed.
 pub(super) const MODE: &str = "mode";
 /// Why something is not put back of which a copy is kept.
-pub(super) const LEFT_UNKNOWN: &str = "what is there now is too large, or was not read in time";
+pub(super) const LEFT_UNKNOWN: &str = "the current content is too large, or was not read in time";
 
 /// True if one call can restore all of them.
 pub(super) fn fits(files: &[ChangedFile]) -> bool {

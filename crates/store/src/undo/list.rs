@@ -82,16 +82,16 @@ impl UndoStore {
             ));
         }
         if let_go == SOME_LET_GO {
-            text.push_str("Older changes were let go, to stay below 500 calls and 256 MiB.\n");
+            text.push_str("Older changes were removed to stay below 500 calls and 256 MiB.\n");
         }
         text.push_str(&match cover.unable {
-            Some(why) => format!("What commands changed is not covered: {why}.\n"),
+            Some(why) => format!("Changes of commands are not covered: {why}.\n"),
             None => {
-                let gap = cover.gap.as_ref().map(|gap| format!(", nor {gap}")).unwrap_or_default();
+                let gap = cover.gap.as_ref().map(|gap| format!(", nor in {gap}")).unwrap_or_default();
                 format!(
-                    "Of what commands change, ignored files, files larger than 256 KiB, `.git` and \
-                     whatever lies outside the project are not covered{gap}. What somebody else \
-                     changed while a command ran counts as the command's.\n"
+                    "Changes of commands are not covered in ignored files, in files larger than 256 KiB, \
+                     in `.git` and outside the project{gap}. Undo attributes every change made \
+                     during a command to that command.\n"
                 )
             }
         });
@@ -127,7 +127,7 @@ impl UndoStore {
                 return format!("{path} (not covered: {why})");
             }
             _ if kind == NOT_KEPT => "not covered: too large, no file, or outside the project",
-            _ if !row.ended && row.command.is_none() => "its end was not seen",
+            _ if !row.ended && row.command.is_none() => "its end was not observed",
             (_, Some(after)) if after == UNKNOWN => {
                 "not covered: too large now, or outside the project"
             }
