@@ -194,7 +194,7 @@ fn damaged_copies_hold_up_no_change_and_the_list_says_what_is_not_covered() {
         .unwrap()
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
         .collect();
-    assert!(log.contains("what could be undone was damaged"), "{log}");
+    assert!(log.contains("the undo data was damaged"), "{log}");
 }
 
 #[test]
