@@ -117,7 +117,7 @@ fn whatever_it_comes_to_the_edit_stands_and_the_reason_is_told() {
         ("no-such-program -q", "", "not found"),
         ("true", "", "the formatter printed nothing"),
         ("head -c 2000000 /dev/zero", "", "files up to 1048576 bytes are formatted"),
-        (r"printf '\377'", "", "no UTF-8"),
+        (r"printf '\377'", "", "is not UTF-8"),
         ("sleep 600", "timeout_ms = 300\n", "300 ms"),
         (
             "sh -c 'echo half; echo line 1 >&2; exit 3'",
