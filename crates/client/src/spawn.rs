@@ -63,7 +63,7 @@ pub fn key_of_command(line: &str) -> io::Result<OwnedFd> {
 }
 
 /// Shows a text that is longer than a terminal of `rows` rows in the user's pager: `$PAGER`, by default
-/// `less`. Returns false, with nothing shown, if the text fits or the pager cannot be started.
+/// `less`. Returns false if the text fits, or if the pager cannot be started or fails.
 #[must_use]
 pub fn page(text: &str, rows: u16) -> bool {
     let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
@@ -81,8 +81,9 @@ pub fn page(text: &str, rows: u16) -> bool {
         // A pager that is closed early has shown enough.
         let _ = input.write_all(text.as_bytes());
     }
-    // The shell reports a missing program with this code.
-    child.wait().is_ok_and(|status| status.code() != Some(127))
+    // A pager that failed may have shown nothing; the shell reports a missing one by 127. One that a
+    // signal ended was stopped by the user.
+    child.wait().is_ok_and(|status| status.success() || status.code().is_none())
 }
 
 /// Starts the daemon and waits until it can be connected to. It outlives this process.

@@ -261,8 +261,8 @@ fn allowed_hosts(
             origin: first.origin.clone(),
             key: "net.allow".into(),
             text: format!(
-                "has no effect: net.mode is \"off\" ({mode}), so commands reach no host. These \
-                 hosts need net.mode = \"allow\""
+                "has no effect while net.mode is \"off\" ({mode}). These hosts need \
+                 net.mode = \"allow\""
             ),
         });
     }

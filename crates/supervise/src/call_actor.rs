@@ -337,8 +337,8 @@ impl CallState {
             let _ = tokio::time::timeout(BACKUP, backed_up).await;
         }
         ipc::step!("supervisor: start durable");
-        self.ran.started = Some(now_ms());
         self.send_go(job).map_err(|input| *input)?;
+        self.ran.started = Some(now_ms());
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
         self.timers.push(myself.send_after(OVERDUE, overdue));

@@ -91,12 +91,12 @@ impl ToolDeclaration {
                 format!("`{name}:PATTERN` is matched with each path, written as in a .gitignore")
             }
         };
-        let which = |inherit: &Inherit| match inherit {
-            Inherit::All => "",
-            Inherit::DenyAndAsk | Inherit::DenyAndAskNamed => " that deny or ask",
-        };
-        let others = self.inherits.iter().map(|InheritedRules { tool, inherit }| {
-            format!("; rules{} for `{tool}` apply too", which(inherit))
+        let others = self.inherits.iter().map(|InheritedRules { tool, inherit }| match inherit {
+            Inherit::All => format!("; rules for `{tool}` apply too"),
+            Inherit::DenyAndAsk => format!("; rules that deny or ask for `{tool}` apply too"),
+            Inherit::DenyAndAskNamed => {
+                format!("; rules that deny `{tool}` apply to the paths that the call names")
+            }
         });
         own + &others.collect::<String>()
     }

@@ -15,7 +15,8 @@ pub(crate) use flags::{
 const MORE: &str = "\
 Topics: agentd help sessions | scripts | config | rules | sandbox | network |
   tools | undo | hooks | security | exit-codes
-Help of a command: agentd help COMMAND; manual pages: agentd man [NAME]";
+Help of a command: agentd help COMMAND; manual pages: agentd man [NAME]
+More flags of -p (--record, --replay): agentd run --help";
 
 /// Runs language-model agents on Linux; each tool call in its own sandboxed process.
 #[derive(Debug, Parser)]

@@ -74,7 +74,7 @@ impl CallState {
                 RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall,
             ) => Some(CallInput::CageFailed { step, reason }),
             (FromTool::Probed(probe), RunnerPhase::Probing) => {
-                // Closing its channel ends it; nothing waits for that.
+                // Closing its channel ends it; nothing waits for that, but it may not stay stopped.
                 self.forget_runner();
                 Some(CallInput::Probed(probe))
             }
@@ -376,7 +376,9 @@ impl CallState {
 
     /// Closes the channel of a runner whose end nothing waits for.
     pub(super) fn forget_runner(&mut self) {
-        self.runner = None;
+        if let Some(runner) = self.runner.take() {
+            runner.process.close_within(EXIT);
+        }
         self.generation = self.generation.next();
     }
 

@@ -217,6 +217,16 @@ impl<L: Link> WorkerProcess<L> {
         KillHandle(self.end)
     }
 
+    /// Closes the channel, and kills the process if it is alive after this time: a stopped process does
+    /// not notice that its channel was closed.
+    pub(crate) fn close_within(self, limit: Duration) {
+        let end = self.close();
+        tokio::spawn(async move {
+            tokio::time::sleep(limit).await;
+            end.kill();
+        });
+    }
+
     fn enqueue(&self, outgoing: OutgoingFrame) {
         if let Err(mpsc::error::TrySendError::Full(_)) = self.outbox.try_send(outgoing) {
             let _ = self.end.send(ExitCause::SendStalled);

@@ -81,6 +81,25 @@ async fn the_last_words_of_a_process_that_spoke_faster_than_it_was_heard_are_not
     assert_eq!(cause, ExitCause::Exited(0));
 }
 
+/// No timer of the call is left that would find a runner stopped right after its report.
+#[tokio::test]
+async fn a_stopped_process_does_not_outlive_its_closed_channel_for_long() {
+    let place = tempfile::tempdir().unwrap();
+    for (then, expected) in [("kill -STOP $$", "killed"), ("cat >/dev/null", "exited")] {
+        let script = script_of(place.path(), [(Generation(1), line(1))].into_iter());
+        let (process, mut said) = begin(&format!("{script}; {then}"));
+        let first = timeout(Duration::from_secs(30), said.recv()).await.unwrap().unwrap();
+        assert!(matches!(first, ProcessEvent::Message { .. }));
+        drop(first);
+        process.close_within(Duration::from_millis(500));
+        let (_, cause) = all(&mut said).await;
+        match expected {
+            "killed" => assert_eq!(cause, ExitCause::Killed),
+            _ => assert_eq!(cause, ExitCause::Exited(0), "the control ends by itself"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_word_of_an_earlier_life_is_dropped() {
     let place = tempfile::tempdir().unwrap();

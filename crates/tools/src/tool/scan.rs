@@ -160,6 +160,8 @@ fn beneath(
             Ok(text) => looked.file(&ctx.shown(found.path), &text, search.as_ref()),
             Err(source_text::SourceTextError::Binary(_)) => {}
             Err(why) => {
+                // Its stamp is recorded, but its content is not in the result.
+                ctx.extras.read_set.mark_incomplete();
                 let shown = ctx.shown(found.path);
                 looked.unread.push(why.failure(&shown).message);
             }
