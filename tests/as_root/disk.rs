@@ -255,7 +255,7 @@ fn a_full_disk_of_copies_holds_no_command_up_and_that_is_said() {
         .collect();
     assert_eq!(desk.read("a"), "y\n", "{said:?}");
     assert!(said[3].contains("1 bash") && said[3].contains("2 bash"), "{said:?}");
-    assert!(said[3].contains("not covered: what is kept could not be used"), "{said:?}");
+    assert!(said[3].contains("not covered: stored data could not be used"), "{said:?}");
     // What was changed since stands in the way, as ever: the copy itself is there.
     assert!(
         said[4].contains("nothing was restored, because these files have changed since: a"),

@@ -145,3 +145,14 @@ fn files_that_cannot_be_read_are_told() {
     project.cancel.request();
     project.fails("scan", json!({"patterns": ["go($A)"]}), "interrupted");
 }
+
+#[test]
+fn a_file_that_could_not_be_read_keeps_the_result_out_of_the_cache() {
+    let project = project(&[("a.rs", "fn a() { go(1) }\n")]);
+    let call = || project.run("scan", json!({"patterns": ["go($A)"]}));
+    assert!(call().evidence.is_some(), "the control");
+    project.put("b.rs", b"fn b() { go(\"\xff\") }\n");
+    let report = call();
+    assert!(report.result.text.contains("b.rs"), "{}", report.result.text);
+    assert!(report.evidence.is_none());
+}
