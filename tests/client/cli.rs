@@ -259,6 +259,16 @@ fn init_writes_once_and_its_rules_hold() {
     let again = run(desk.agentd(&["init"]));
     assert_ne!(again.code, 0);
     assert!(again.err.contains("config.toml"), "{}", again.err);
+    assert_eq!(desk.read(".agentd/config.toml"), text, "it was written once");
+    for (call, verdict) in [
+        ("bash:cargo build", "allow: "),
+        ("bash:sudo ls", "deny: "),
+        ("bash:rm -rf /", "deny: "),
+        ("bash:make", "ask: "),
+    ] {
+        let checked = run(desk.agentd(&["rules", "check", call]));
+        assert!(checked.out.contains(verdict), "{call}: {}{}", checked.out, checked.err);
+    }
 }
 
 #[test]

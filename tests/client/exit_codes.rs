@@ -3,7 +3,7 @@
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::terminal::Tmux;
-use crate::support::{Desk, run};
+use crate::support::{Desk, run, until};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ fn done_failed_and_wrong_usage() {
 #[test]
 fn detached_while_the_session_goes_on() {
     let desk = Desk::new();
-    let answer = Answer::text("slow").stalled_after(10, Duration::from_secs(30));
+    let answer = Answer::text("slow and whole").stalled_after(10, Duration::from_secs(5));
     let server = Server::scripted([answer]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
@@ -53,6 +53,12 @@ fn detached_while_the_session_goes_on() {
     one.shows("d detaches");
     one.press(&["d"]);
     assert_eq!(one.ends(), 3, "{}", one.screen());
+    // The turn goes on without a terminal, to its end.
+    until("the answer of the detached session", || {
+        let sessions = run(desk.agentd(&["ls"])).out;
+        let id = sessions.lines().nth(1).and_then(|row| row.split_whitespace().next());
+        id.is_some_and(|id| run(desk.agentd(&["show", id])).out.contains("slow and whole"))
+    });
 }
 
 #[test]

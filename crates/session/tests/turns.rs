@@ -661,9 +661,9 @@ fn a_blank_prompt_asks_nothing() {
 fn an_interrupt_while_the_model_speaks_drops_its_words() {
     let mut talk = Talk::ready(setup());
     talk.prompt("one");
-    for word in stream(1, &[Say::Text("half"), Say::Use("a", "bash", "{}")]) {
-        talk.tell(ToSession::Stream(word));
-    }
+    // The block is never closed, and no other one begins.
+    let delta = AnswerDelta::Text("half".into());
+    talk.tell(ToSession::Stream(FromProvider::Delta { round: 1, index: 0, delta }));
     let words = talk.tell(ToSession::Interrupt);
     assert_eq!(words[0], FromSession::CancelAsk);
     assert_eq!(ended(&words), Some(&TurnEnd::Interrupted));
@@ -673,6 +673,9 @@ fn an_interrupt_while_the_model_speaks_drops_its_words() {
     talk.prompt("two");
     assert_eq!(lawful(talk.request()), Ok(()));
     assert_eq!(talk.round(), 2);
+    let sent = format!("{:?}", talk.request());
+    assert!(sent.contains("one") && sent.contains("two"), "the control: {sent}");
+    assert!(!sent.contains("half"), "its text was not complete: {sent}");
 }
 
 #[test]
