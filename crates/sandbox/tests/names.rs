@@ -59,11 +59,11 @@ fn what_tier_b_cannot_prevent_is_put_back_and_told() {
          rm -r .claude; rm .envrc; echo evil > .envrc; chmod +x .git/hooks/pre-push.sample; echo done",
     );
     assert_eq!(told.in_tier("b").printed(), "done");
-    assert!(about(&told, ".git/config").contains("put back"));
+    assert!(about(&told, ".git/config").contains("restored"));
     assert!(about(&told, ".git/hooks/pre-commit").contains("is new"));
-    assert!(about(&told, ".agentd/config.toml").contains("put back"));
-    assert!(about(&told, ".claude").contains("removed and put back"));
-    assert!(about(&told, ".envrc").contains("put back"));
+    assert!(about(&told, ".agentd/config.toml").contains("restored"));
+    assert!(about(&told, ".claude").contains("removed, and restored"));
+    assert!(about(&told, ".envrc").contains("restored"));
     assert_eq!(std::fs::read(yard.project.join(".git/config")).unwrap(), settings);
     assert!(!yard.project.join(".git/hooks/pre-commit").exists());
     let text = |name: &str| std::fs::read_to_string(yard.project.join(name)).unwrap();
@@ -200,7 +200,7 @@ fn settings_that_run_nothing_may_change_in_tier_b() {
     ] {
         let told = yard.shell("b", &format!("{evil}; echo end"));
         assert!(told.in_tier("b").printed().ends_with("end"), "{evil}: {told:?}");
-        assert!(about(&told, ".git/config").contains("put back"), "{evil}: {told:?}");
+        assert!(about(&told, ".git/config").contains("restored"), "{evil}: {told:?}");
         assert_eq!(settings(), before, "{evil}");
         let _ = std::fs::remove_file(yard.project.join("second"));
     }

@@ -24,11 +24,11 @@ impl JournalWriter {
         let sync = move || {
             ipc::step!(
                 "supervisor: sync of a prompt",
-                if records.iter().any(|record| matches!(record, Record::Prompt { .. }))
+                if records.iter().any(|record| matches!(record, JournalRecord::Prompt { .. }))
             );
             ipc::step!(
                 "supervisor: sync of a result",
-                if records.iter().any(|record| matches!(record, Record::Result { .. }))
+                if records.iter().any(|record| matches!(record, JournalRecord::Result { .. }))
             );
             append(&journal, &records)
         };
