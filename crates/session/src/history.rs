@@ -147,7 +147,7 @@ impl History {
         }
     }
 
-    /// The next prompt reports to the model what it did not see.
+    /// Adds a note for the model to the next prompt, about an event that it has not seen.
     pub fn noted(&mut self, text: &str) {
         self.user_says(&format!("[{text}]"));
     }

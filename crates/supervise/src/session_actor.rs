@@ -220,7 +220,7 @@ impl Actor for SessionActor {
     ) -> Result<(), ActorProcessingErr> {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.spec.id, %error, "an actor of the session failed");
-            // Senders wait in vain for its answers. Opening the session again closes what is open.
+            // Senders wait in vain for its answers. Opening the session again closes its open calls.
             state.enter_read_only(format!("a part of it failed: {error}"));
         }
         Ok(())

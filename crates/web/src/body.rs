@@ -5,7 +5,7 @@ use encoding_rs::{Encoding, UTF_8};
 use flate2::read::{GzDecoder, ZlibDecoder};
 use std::io::Read;
 
-/// Limit of a page in bytes, compressed or not: fifty times what the model gets of it.
+/// Limit of a page in bytes, compressed or not: fifty times the part that the model receives.
 pub(crate) const MAX_BYTES: usize = 2 << 20;
 /// Length in which HTML declares its character set, by the standard.
 const PRESCAN: usize = 1024;

@@ -76,7 +76,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The word that ends a here-document, as written, and whether any part of it is quoted.
+    /// The delimiter of a here-document, as written. True if a part of it is quoted.
     pub(super) fn delimiter(&mut self) -> (String, bool) {
         let (mut end, mut quoted) = (String::new(), false);
         let mut quote = None;

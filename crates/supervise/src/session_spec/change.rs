@@ -19,7 +19,7 @@ impl SessionSpec {
         self.origin.dirs.user_file()
     }
 
-    /// Sets whether a person can be asked, and thereby whether a weaker cage is accepted.
+    /// Sets who can be asked. A non-interactive session requires the full cage, unless it accepted none.
     pub(crate) fn set_audience(&mut self, audience: Audience) {
         self.rules.audience = audience;
         let uncaged = self.origin.opening.uncaged;
