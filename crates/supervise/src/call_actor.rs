@@ -172,6 +172,7 @@ impl CallState {
             CallInput::Done(report) => ProxyInput::Reported(report),
             CallInput::RunnerEnded { cause } => ProxyInput::RunnerEnded(cause),
             input @ (CallInput::Begin
+            | CallInput::GoPrepared
             | CallInput::Probed(_)
             | CallInput::Verdict(_)
             | CallInput::Expired
@@ -277,6 +278,10 @@ impl CallState {
                 Ok(())
             }
             CallEffect::AskStore(call) => self.ask_store(call).await,
+            CallEffect::PrepareGo => {
+                self.prepare_go(myself);
+                Ok(())
+            }
             CallEffect::Go(job) => self.go(myself, job).await,
             CallEffect::CancelRunner => {
                 self.send_runner(&ToTool::Cancel);
@@ -322,20 +327,30 @@ impl CallState {
 
     /// START is on disk, as before `Go`. The decision must be in the audit log, too.
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
-        self.wait_for_decision().await?;
+        decision_durable(self.decision_written.take()).await?;
         self.ran.started = Some(now_ms());
         self.args.store.send(ToStore::Do(call));
         ipc::step!("supervisor: store asked", after sent().await);
         Ok(())
     }
 
-    /// START is on disk: its record was an earlier effect. The decision must be in the audit log, too.
+    /// Waits aside, so that a stop finds a call without `Go`. START is on disk: its record was an
+    /// earlier effect.
+    fn prepare_go(&mut self, myself: &ActorRef<CallMsg>) {
+        let (decision, backed_up) = (self.decision_written.take(), self.backed_up.take());
+        let call = myself.clone();
+        tokio::spawn(async move {
+            let durable = decision_durable(decision).await;
+            if let (Ok(()), Some(backed_up)) = (&durable, backed_up) {
+                // Undo is a convenience: a store that is away or slow delays no call for long.
+                let _ = tokio::time::timeout(BACKUP, backed_up).await;
+            }
+            let input = durable.map_or_else(|failed| failed, |()| CallInput::GoPrepared);
+            let _ = call.send_message(CallMsg::Input(input));
+        });
+    }
+
     async fn go(&mut self, myself: &ActorRef<CallMsg>, job: RunnerJob) -> Result<(), CallInput> {
-        self.wait_for_decision().await?;
-        if let Some(backed_up) = self.backed_up.take() {
-            // Undo is a convenience: a store that is away or slow delays no call for long.
-            let _ = tokio::time::timeout(BACKUP, backed_up).await;
-        }
         ipc::step!("supervisor: start durable");
         self.send_go(job).map_err(|input| *input)?;
         self.ran.started = Some(now_ms());
@@ -368,6 +383,15 @@ impl CallState {
 /// must not be retried.
 fn not_started(error: &dyn std::error::Error) -> CallInput {
     CallInput::CageFailed { step: "start".to_owned(), reason: error.to_string() }
+}
+
+/// Waits until the decision is in the audit log. Nothing is executed before.
+async fn decision_durable(
+    decision: Option<oneshot::Receiver<Result<(), String>>>,
+) -> Result<(), CallInput> {
+    let Some(decision) = decision else { return Ok(()) };
+    let written = decision.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
+    written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))
 }
 
 /// Lets queued messages go out before a test stops this process.

@@ -67,6 +67,12 @@ fn caged() -> CallInput {
     })
 }
 
+/// Reports the cage first and the records before `Go` second.
+fn let_go(machine: &mut CallMachine) -> Vec<CallEffect> {
+    let effects = machine.step(caged()).into_iter();
+    effects.chain(machine.step(CallInput::GoPrepared)).collect()
+}
+
 fn report(text: &str) -> RunReport {
     RunReport {
         result: ToolResult {
@@ -104,17 +110,58 @@ fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     assert!(matches!(machine.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
     let effects = machine.step(allow());
-    let [CallEffect::AuditDecision(_), CallEffect::StartRunner(_), CallEffect::Record(facts)] =
-        &effects[..]
+    let [
+        CallEffect::AuditDecision(_),
+        CallEffect::StartRunner(_),
+        CallEffect::Record(facts),
+        CallEffect::PrepareGo,
+    ] = &effects[..]
     else {
         panic!("{effects:?}")
     };
     assert!(matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start]));
-    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    assert!(matches!(let_go(&mut machine)[..], [CallEffect::Go(_), CallEffect::Show(_)]));
     assert!(machine.step(CallInput::Done(report("fine"))).is_empty(), "not final before its end");
     let effects = machine.step(CallInput::RunnerEnded { cause: "exited with code 0".into() });
     assert_eq!(conclusion(&effects).result.text, "fine");
     assert_eq!(conclusion(&effects).cut, Cut::No);
+}
+
+#[test]
+fn go_waits_for_the_cage_and_the_records_in_either_order() {
+    let started = || {
+        let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+        machine.step(CallInput::Begin);
+        machine.step(allow());
+        machine
+    };
+    for inputs in [[caged(), CallInput::GoPrepared], [CallInput::GoPrepared, caged()]] {
+        let mut machine = started();
+        let [first, second] = inputs;
+        assert_eq!(machine.step(first), [], "one of them is not enough");
+        assert!(matches!(machine.step(second)[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    }
+    // The cage of the runner that died is not that of the next one.
+    let mut machine = started();
+    machine.step(caged());
+    assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
+    assert_eq!(machine.step(CallInput::GoPrepared), []);
+    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+}
+
+/// The audit log or the copies may take seconds. A stop in that time finds no `Go` sent.
+#[test]
+fn a_stop_while_go_is_prepared_is_a_stop_before_go() {
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine.step(caged());
+    assert_eq!(machine.step(CallInput::Cancel), [CallEffect::KillRunner]);
+    assert_eq!(machine.step(CallInput::GoPrepared), []);
+    let effects = machine.step(ended());
+    let end = conclusion(&effects);
+    assert!(matches!(end.cut, Cut::BeforeGo { .. }), "{end:?}");
+    assert_eq!(end.enforced, None, "nothing ran in that cage");
 }
 
 #[test]
@@ -123,7 +170,7 @@ fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
     let mut machine = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
     machine.step(CallInput::Begin);
     machine.step(allow());
-    machine.step(caged());
+    let_go(&mut machine);
     assert_eq!(machine.step(ended()), [CallEffect::Repair]);
     for meanwhile in [CallInput::Cancel, CallInput::Overdue, ended()] {
         assert_eq!(machine.step(meanwhile), [], "the process for it goes on");
@@ -147,7 +194,7 @@ fn a_runner_with_the_grant_of_another_call_is_killed_and_nothing_has_run() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     machine.step(CallInput::Begin);
     machine.step(allow());
-    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    assert!(matches!(let_go(&mut machine)[..], [CallEffect::Go(_), CallEffect::Show(_)]));
     let effects = machine.step(CallInput::WrongGrant("its grant was made for call 7".into()));
     assert_eq!(effects.first(), Some(&CallEffect::KillRunner));
     let CallConclusion { result, cut, enforced, .. } = conclusion(&effects);
@@ -175,12 +222,12 @@ fn a_mutation_lost_after_go_is_interrupted_and_never_started_again() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     machine.step(CallInput::Begin);
     machine.step(allow());
-    machine.step(caged());
+    let_go(&mut machine);
     let effects = machine.step(ended());
     assert_eq!(effects.len(), 1);
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
     assert!(matches!(conclusion(&effects).cut, Cut::AfterGo { .. }));
-    assert!(machine.step(allow()).is_empty() && machine.step(caged()).is_empty());
+    assert!(machine.step(allow()).is_empty() && let_go(&mut machine).is_empty());
 }
 
 #[test]
@@ -188,9 +235,9 @@ fn a_query_lost_after_go_runs_once_more_and_no_more() {
     let mut machine = machine(ToolKind::Query, NeedsProbe::No);
     machine.step(CallInput::Begin);
     machine.step(allow());
-    machine.step(caged());
+    let_go(&mut machine);
     assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
-    assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), _]));
+    assert!(matches!(let_go(&mut machine)[..], [CallEffect::Go(_), _]));
     assert!(matches!(machine.step(ended())[..], [CallEffect::Conclude(_)]));
 }
 
@@ -212,10 +259,10 @@ fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_
         let mut machine = machine(kind, NeedsProbe::No);
         machine.step(CallInput::Begin);
         machine.step(allow());
-        machine.step(caged());
+        let_go(&mut machine);
         assert!(machine.step(lost()).is_empty(), "its runner has not ended");
         assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
-        assert!(matches!(machine.step(caged())[..], [CallEffect::Go(_), _]));
+        assert!(matches!(let_go(&mut machine)[..], [CallEffect::Go(_), _]));
         machine.step(lost());
         let effects = machine.step(ended());
         let CallConclusion { result, cut, enforced, .. } = conclusion(&effects);
@@ -230,7 +277,7 @@ fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_
     machine.step(allow());
     machine.step(lost());
     assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
-    machine.step(caged());
+    let_go(&mut machine);
     machine.step(CallInput::Cancel);
     machine.step(lost());
     let effects = machine.step(ended());
@@ -268,7 +315,7 @@ fn a_call_with_paths_is_judged_by_what_was_found_there() {
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.probe, Some(probe));
     machine.step(allow());
-    let effects = machine.step(caged());
+    let effects = let_go(&mut machine);
     let [CallEffect::Go(RunnerJob::Run { judged, .. }), _] = &effects[..] else {
         panic!("{effects:?}")
     };
@@ -356,7 +403,7 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
     caged_already.step(CallInput::Begin);
     caged_already.step(allow());
     assert_eq!(caged_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
-    assert_eq!(caged_already.step(caged()), [], "it is let go all the same");
+    assert_eq!(let_go(&mut caged_already), [], "it is let go all the same");
     assert!(matches!(conclusion(&caged_already.step(ended())).cut, Cut::BeforeGo { .. }));
 
     let mut looked_already = machine(ToolKind::Mutation, NeedsProbe::Yes);
@@ -370,7 +417,7 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
     let mut late = machine(ToolKind::Mutation, NeedsProbe::No);
     late.step(CallInput::Begin);
     late.step(allow());
-    late.step(caged());
+    let_go(&mut late);
     assert_eq!(late.step(CallInput::Cancel), [CallEffect::CancelRunner]);
     late.step(CallInput::Done(report("partial")));
     assert_eq!(conclusion(&late.step(ended())).result.text, "partial");
@@ -384,7 +431,7 @@ fn a_journal_that_fails_lets_nothing_start() {
     let effects = machine.step(CallInput::DiskFailed("no space".into()));
     assert_eq!(effects[0], CallEffect::KillRunner);
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("disk"));
-    assert!(machine.step(caged()).is_empty());
+    assert!(let_go(&mut machine).is_empty());
 }
 
 #[test]
@@ -403,7 +450,7 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
     let mut running = machine(ToolKind::Mutation, NeedsProbe::No);
     running.step(CallInput::Begin);
     running.step(allow());
-    running.step(caged());
+    let_go(&mut running);
     assert!(running.step(failed()).is_empty(), "what was allowed goes on");
 }
 
@@ -539,6 +586,7 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::CacheGet(_)
             | CallEffect::CachePut(_)
             | CallEffect::Invalidate(_)
+            | CallEffect::PrepareGo
             | CallEffect::Conclude(_) => false,
         };
         assert!(!effects.iter().any(started), "{effects:?}");
@@ -596,12 +644,13 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
         CallEffect::BackUp(paths),
         CallEffect::StartRunner(_),
         CallEffect::Record(_),
+        CallEffect::PrepareGo,
     ] = &effects[..]
     else {
         panic!("{effects:?}")
     };
     assert_eq!(paths, &["/p/a"]);
-    let effects = machine.step(caged());
+    let effects = let_go(&mut machine);
     let [CallEffect::Go(RunnerJob::Restore { files, judged, .. }), _] = &effects[..] else {
         panic!("{effects:?}")
     };
@@ -649,6 +698,7 @@ fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_jud
         CallEffect::TakeSnapshot(command),
         CallEffect::StartRunner(_),
         CallEffect::Record(_),
+        CallEffect::PrepareGo,
     ] = &effects[..]
     else {
         panic!("{effects:?}")
@@ -765,7 +815,7 @@ fn an_answer_with_evidence_is_kept_and_one_that_is_large_is_not() {
         machine.step(CallInput::Begin);
         machine.step(CallInput::CacheAnswer(None));
         machine.step(allow());
-        machine.step(caged());
+        let_go(&mut machine);
         machine.step(CallInput::Done(report));
         machine.step(ended())
     };
@@ -807,8 +857,9 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
     };
     let mut failed = report("it failed");
     failed.result.is_error = true;
-    let whole = || vec![allow(), caged(), CallInput::Done(failed.clone()), ended()];
-    let cut_short = || vec![allow(), caged(), ended()];
+    let whole =
+        || vec![allow(), CallInput::GoPrepared, caged(), CallInput::Done(failed.clone()), ended()];
+    let cut_short = || vec![allow(), CallInput::GoPrepared, caged(), ended()];
     let denied = Verdict::Deny(Basis::NobodyToAsk("x".into()), "no".into());
     let denied = vec![CallInput::Verdict(denied)];
     let paths = Some(MayHaveChanged::Paths(vec!["/p/a".into()]));

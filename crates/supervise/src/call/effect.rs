@@ -39,6 +39,8 @@ pub(crate) enum CallEffect {
     FetchRestore(Call),
     /// Have the store execute the call.
     AskStore(Call),
+    /// Wait for the audit log and the copies; GoPrepared follows.
+    PrepareGo,
     /// Let the caged runner begin.
     Go(RunnerJob),
     CancelRunner,

@@ -21,6 +21,8 @@ pub(crate) enum CallInput {
     BrokerFailed(String),
     /// The runner's cage is complete.
     Caged(Enforced),
+    /// The decision is in the audit log, and the copies for undo are made or late.
+    GoPrepared,
     /// The runner could not build its cage.
     CageFailed {
         step: String,

@@ -137,11 +137,11 @@ impl CallMachine {
         }
         match (self.facts.executor.clone(), self.store_failure.clone()) {
             (Executor::Runner, _) => {
-                self.phase = CallPhase::Starting;
+                self.phase = CallPhase::Starting { caged: None };
                 self.verdict = Some(verdict.clone());
                 let mut effects = vec![decided];
                 effects.extend(self.backup_effect());
-                effects.extend([CallEffect::StartRunner(verdict), started]);
+                effects.extend([CallEffect::StartRunner(verdict), started, CallEffect::PrepareGo]);
                 effects
             }
             (Executor::Conversation(result), _) => {

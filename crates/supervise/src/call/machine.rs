@@ -13,7 +13,7 @@
 //! | Probing | Probed | Judge | Judging |
 //! | Probing | Probed; a file changed since the model read it | Invalidate, Conclude `stale` | Over |
 //! | Probing | Probed with an error | Conclude `probe_failed` | Over |
-//! | Judging | Verdict Allow; runner | AuditDecision, BackUp or TakeSnapshot, StartRunner, Record | Starting |
+//! | Judging | Verdict Allow; runner | AuditDecision, BackUp or TakeSnapshot, StartRunner, Record, PrepareGo | Starting |
 //! | Judging | Verdict Allow; result cached | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; conversation | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; store | AuditDecision, Record, AskStore; without a store: Conclude | AtStore, Over |
@@ -24,7 +24,7 @@
 //! | Judging | Expired, with a pending question | ForgetQuestion, AuditDecision, Record, Conclude | Over |
 //! | Judging | BrokerBack | Judge again; with a cached result: Probe or Judge without it | Judging, Probing |
 //! | Judging | BrokerFailed | as Deny; in an earlier phase it is noted, and denies on Judging | Over |
-//! | Starting | Caged, unless cancelled; with a proxy, once it listens | Go, Show | Running |
+//! | Starting | Caged (with a proxy, once it listens) and GoPrepared, in any order, unless cancelled | Go, Show | Running |
 //! | Probing, Starting | CageFailed | Conclude `sandbox_unavailable` or `not_granted` | Over |
 //! | Starting, Running | CageLost | none: the end of the runner follows | Starting |
 //! | Probing, Starting | RunnerEnded | Probe or StartRunner, once; then Conclude `runner_lost` | unchanged, Over |
@@ -83,6 +83,8 @@ pub(crate) struct CallMachine {
     /// Why the store is not started again, if it is not.
     pub(super) store_failure: Option<String>,
     pub(super) retried: Retried,
+    /// The decision is in the audit log, and the copies for undo are made or are not awaited any longer.
+    pub(super) go_prepared: bool,
     pub(super) cancelled: bool,
     /// Protected files that were restored in place of its runner.
     pub(super) repaired: Vec<TamperedFile>,
@@ -114,6 +116,7 @@ impl CallMachine {
             cage_loss: None,
             store_failure: None,
             retried: Retried::default(),
+            go_prepared: false,
             cancelled: false,
             repaired: Vec::new(),
         }
@@ -129,6 +132,7 @@ impl CallMachine {
             CallInput::BrokerBack => self.on_broker_back(),
             CallInput::BrokerFailed(why) => self.on_broker_failed(why),
             CallInput::Caged(enforced) => self.on_caged(enforced),
+            CallInput::GoPrepared => self.on_go_prepared(),
             CallInput::CageFailed { step, reason } => self.on_uncaged(&step, &reason),
             CallInput::CageLost { why } => self.on_cage_lost(&why),
             CallInput::Output(text) => {

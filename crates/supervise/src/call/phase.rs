@@ -1,6 +1,7 @@
 //! The phases of a call.
 
 use protocol::call::RunReport;
+use protocol::confinement::Enforced;
 
 /// How far a call is.
 #[derive(Debug)]
@@ -14,9 +15,11 @@ pub(super) enum CallPhase {
     Probing,
     /// The broker judges the call, or a person is asked.
     Judging,
-    /// A runner builds its cage.
-    Starting,
-    /// The cage is complete. `Go` follows once START and the backup are durable, or was sent.
+    /// A runner builds its cage, or has built this one and waits for `Go`.
+    Starting {
+        caged: Option<Enforced>,
+    },
+    /// `Go` was sent.
     Running,
     /// The store executes the call.
     AtStore,
@@ -31,14 +34,14 @@ pub(super) enum CallPhase {
 }
 
 impl CallPhase {
-    /// A runner is building its cage: nothing of the call has happened.
+    /// A runner has no `Go`: nothing of the call has happened.
     pub(super) fn is_caging(&self) -> bool {
-        matches!(self, Self::Probing | Self::Starting)
+        matches!(self, Self::Probing | Self::Starting { .. })
     }
 
     /// A runner works for the call, or has reported and not ended.
     pub(super) fn has_runner(&self) -> bool {
-        matches!(self, Self::Probing | Self::Starting | Self::Running | Self::Reported(_))
+        matches!(self, Self::Probing | Self::Starting { .. } | Self::Running | Self::Reported(_))
     }
 
     /// No runner was started and no request to execute the call was sent.
@@ -63,7 +66,7 @@ impl CallPhase {
     }
 
     pub(super) fn is_starting(&self) -> bool {
-        matches!(self, Self::Starting)
+        matches!(self, Self::Starting { .. })
     }
 
     pub(super) fn is_running(&self) -> bool {

@@ -13,12 +13,27 @@ use protocol::tool::{JudgedPath, RunnerJob};
 use protocol::web::{HostRight, RedirectScope};
 
 impl CallMachine {
-    /// The cage is complete, and the earlier effects were carried out: START is on disk.
+    /// The cage is complete.
     pub(super) fn on_caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
+        if let CallPhase::Starting { caged } = &mut self.phase {
+            *caged = Some(enforced);
+        }
+        self.go_if_ready()
+    }
+
+    /// The records before `Go` are on disk: START by an earlier effect, the decision by now.
+    pub(super) fn on_go_prepared(&mut self) -> Vec<CallEffect> {
+        self.go_prepared = true;
+        self.go_if_ready()
+    }
+
+    fn go_if_ready(&mut self) -> Vec<CallEffect> {
+        let CallPhase::Starting { caged: Some(enforced) } = &self.phase else { return Vec::new() };
         // A runner that is being killed gets no `Go`, though its cage is complete.
-        if !self.phase.is_starting() || self.cancelled {
+        if self.cancelled || !self.go_prepared {
             return Vec::new();
         }
+        let enforced = enforced.clone();
         self.phase = CallPhase::Running;
         self.enforced = Some(enforced.clone());
         let call = self.facts.call.id.clone();
@@ -76,7 +91,7 @@ impl CallMachine {
     /// Nothing of the call has happened: the end of its runner is treated as one before `Go`.
     pub(super) fn on_cage_lost(&mut self, why: &str) -> Vec<CallEffect> {
         if self.phase.is_starting() || self.phase.is_running() {
-            self.phase = CallPhase::Starting;
+            self.phase = CallPhase::Starting { caged: None };
             self.enforced = None;
             self.cage_loss = Some(format!("lost a process of its cage ({why})"));
         }
@@ -87,7 +102,7 @@ impl CallMachine {
         let cause = self.cage_loss.take().unwrap_or(cause);
         let retried = &mut self.retried;
         match std::mem::replace(&mut self.phase, CallPhase::Over) {
-            CallPhase::Probing | CallPhase::Starting if self.cancelled => {
+            CallPhase::Probing | CallPhase::Starting { .. } if self.cancelled => {
                 self.conclude_never_started()
             }
             CallPhase::Probing if !std::mem::replace(&mut retried.probe, true) => {
@@ -95,7 +110,7 @@ impl CallMachine {
                 vec![self.probe_effect()]
             }
             // Before `Go` nothing of the call has happened: it is started again silently.
-            CallPhase::Starting if !std::mem::replace(&mut retried.start, true) => {
+            CallPhase::Starting { .. } if !std::mem::replace(&mut retried.start, true) => {
                 self.start_again()
             }
             // A query changes nothing: it may run again.
@@ -106,7 +121,7 @@ impl CallMachine {
             {
                 self.start_again()
             }
-            CallPhase::Probing | CallPhase::Starting => {
+            CallPhase::Probing | CallPhase::Starting { .. } => {
                 let text = format!("The call was not run: its process {cause} before it began.");
                 self.conclude(
                     failed(&self.facts.call.tool, Outcome::Crashed, "runner_lost", text),
@@ -137,7 +152,8 @@ impl CallMachine {
     }
 
     fn start_again(&mut self) -> Vec<CallEffect> {
-        self.phase = CallPhase::Starting;
+        self.phase = CallPhase::Starting { caged: None };
+        self.enforced = None;
         self.verdict.clone().map(CallEffect::StartRunner).into_iter().collect()
     }
 

@@ -29,7 +29,7 @@ impl CallState {
         }
     }
 
-    /// Asks for the audit record and does not wait; `go` does.
+    /// Asks for the audit record and does not wait; `PrepareGo` does.
     pub(super) fn audit_decided(&mut self, verdict: &Verdict) {
         let facts = &self.args.facts;
         let decided = audit::decision(
@@ -47,15 +47,6 @@ impl CallState {
         let _ = self.args.audit.send_message(message);
         self.decision_written = Some(written);
         self.audited = Audited::Proposal;
-    }
-
-    /// Waits until the decision is in the audit log. Nothing is executed before.
-    pub(super) async fn wait_for_decision(&mut self) -> Result<(), CallInput> {
-        if let Some(audited) = self.decision_written.take() {
-            let written = audited.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
-            written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))?;
-        }
-        Ok(())
     }
 
     pub(super) async fn conclude(
