@@ -377,37 +377,82 @@ fn journal_of(desk: &Desk, id: &str) -> String {
     std::fs::read_to_string(journal).unwrap()
 }
 
-/// A file that is pinned is read again by each supervisor, which is no progress.
+/// How many supervisors were started: the first line that each one logs is about cgroups.
+fn supervisor_starts(desk: &Desk) -> usize {
+    let log = std::fs::read_to_string(desk.state().join("log/supervisor.log")).unwrap();
+    let first = |line: &&str| line.contains(" supervisor_worker: ") && line.contains(" cgroup");
+    log.lines().filter(first).count()
+}
+
+/// The client starts another supervisor until the third in a row dies without progress. Each new one
+/// reads the pinned file again, which does not count as progress.
 #[test]
 fn a_supervisor_that_dies_each_time_is_given_up() {
-    let desk = Desk::new();
-    desk.write("notes", "remember\n");
+    /// Supervisors that one client may lose, `LOSSES` of the client.
+    const STARTS: usize = 3;
     for arguments in [&[][..], &["--context", "notes", "--output-format", "json"]] {
+        let desk = Desk::new();
+        desk.write("notes", "remember\n");
         let agentd: Arc<OnceLock<u32>> = Arc::default();
         let known = Arc::clone(&agentd);
-        let server = Server::answering(move |_, _| {
-            kill_now(child_of(*known.wait(), "agentd-supervisor").unwrap());
+        let (sender, killed) = std::sync::mpsc::channel();
+        let server = Server::answering(move |number, _| {
+            if number > STARTS {
+                return Answer::text("one supervisor too many");
+            }
+            let supervisor = child_of(*known.wait(), "agentd-supervisor").unwrap();
+            let family = processes().into_iter();
+            let family = family.filter(|it| it.pid == supervisor || it.parent == supervisor);
+            sender.send((supervisor, family.map(|it| it.pid).collect::<Vec<_>>())).unwrap();
+            kill_now(supervisor);
             Answer::text("never heard").stalled_after(1, Duration::from_secs(20))
         });
         let arguments: Vec<_> = ["-p", "do it"].iter().chain(arguments).copied().collect();
         let ran = run_known(desk.with_server(&server, &arguments), &agentd);
         let (out, err) = (&ran.out, &ran.err);
         assert_eq!(ran.code, 15, "{err}");
-        assert_eq!(server.requests().len(), 3, "{err}");
         let id = only_session(&desk);
         for word in ["agentd-supervisor", "signal 9", &format!("--resume {id}")] {
             assert!(err.contains(word), "{word}: {err}");
         }
-        if arguments.contains(&"json") {
+        let with_json = arguments.contains(&"json");
+        if with_json {
             let line: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
             assert_eq!(line["session_id"], id.as_str(), "{line}");
         }
+
+        // No process of the run is left: no further supervisor, and no worker of a killed one.
+        let (supervisors, family): (Vec<u32>, Vec<_>) = killed.try_iter().unzip();
+        let family: Vec<u32> = family.concat();
+        assert!(family.len() > 2 * STARTS, "each supervisor had workers: {family:?}");
+        let client = *agentd.wait();
+        let is_left =
+            |it: &crate::support::Process| it.session == client || family.contains(&it.pid);
+        crate::support::until("no process of the run is left", || !processes().iter().any(is_left));
+
+        // Exactly the allowed number of starts, and one request by each supervisor.
+        assert_eq!(supervisor_starts(&desk), STARTS, "{err}");
+        assert_eq!(supervisors.len(), STARTS, "each one was killed: {err}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), STARTS, "{err}");
+        for request in &requests {
+            let messages = request.body["messages"].to_string();
+            assert_eq!(messages.matches("do it").count(), 1, "{messages}");
+            assert_eq!(messages.matches("remember").count(), usize::from(with_json), "{messages}");
+        }
+        let count = |journal: &str, part: &str| journal.matches(part).count();
+        let (prompt, pinned) = (r#""kind":"PROMPT""#, r#""pinned":"notes""#);
+        let kept = journal_of(&desk, &id);
+        assert_eq!(count(&kept, prompt), 1, "{kept}");
+        assert_eq!(count(&kept, pinned), usize::from(with_json), "{kept}");
+
         let server = Server::scripted([Answer::text("on")]);
         let ran = desk.ask(&server, &["--resume", &id]);
         assert_eq!((ran.code, ran.result().as_str()), (0, "on"), "{ran:?}");
         let kept = journal_of(&desk, &id);
+        assert_eq!(count(&kept, prompt), 2, "the resuming prompt is the only other one: {kept}");
+        assert_eq!(count(&kept, pinned), usize::from(with_json), "{kept}");
         assert!(!kept.contains("interrupted"), "no person stopped anything: {kept}");
-        std::fs::remove_dir_all(desk.state().join("sessions").join(&id)).unwrap();
     }
 }
 
