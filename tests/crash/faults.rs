@@ -3,14 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call, text};
-use crate::support::{Desk, child_of, place, replace, run, send, until};
+use crate::support::wire::Supervisor;
+use crate::support::{Desk, child_of, place, precede, processes, replace, run, send, until};
 use nix::sys::signal::Signal;
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, RequestFailure,
-    ToClient,
+    SessionStart, ToClient,
 };
 use protocol::confinement::{Enforced, Tier};
 use protocol::ids::{Generation, SessionId};
+use protocol::session::TurnEnd;
 use protocol::tool::{FromTool, OutputStream};
 use serde_json::json;
 use std::fs;
@@ -37,7 +39,7 @@ fn bash(id: &str, command: &str) -> crate::support::anthropic::Say {
 fn nothing_left(child: &Child) {
     let session = child.id();
     until("nothing is left running", || {
-        !crate::support::processes().iter().any(|process| process.session == session)
+        !processes().iter().any(|process| process.session == session)
     });
 }
 
@@ -316,7 +318,7 @@ fn in_tier_b_too_nothing_outlives_a_client_that_was_killed() {
     nothing_left(&child);
     let project = desk.project();
     until("its grandchild is gone", || {
-        !crate::support::processes().iter().any(|process| {
+        !processes().iter().any(|process| {
             process.name == "sleep"
                 && fs::read_link(format!("/proc/{}/cwd", process.pid))
                     .is_ok_and(|cwd| cwd == project)
@@ -342,6 +344,44 @@ fn a_runner_that_never_builds_its_cage_is_given_up() {
     let ran = run(agentd(&place, &desk, &server, &arguments));
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(server.requests()[1].body.to_string().contains("The call was not run"));
+}
+
+/// The supervisor has no use for a probe after its report: it closes the channel, which a stopped
+/// process does not notice, and kills it five seconds later. The script runs the probe and stops in
+/// its place, with the channel open. A later runner is the real one.
+#[test]
+fn a_probe_that_is_stopped_right_after_its_report_is_killed_and_its_call_goes_on() {
+    let desk = Desk::new();
+    desk.write("notes", "one\n");
+    let place = place(&desk);
+    let (stopped, woken) = (desk.outside().join("stopped"), desk.outside().join("woken"));
+    let script = format!(
+        "[ ! -e {stopped} ] || exec $real\necho $$ > {stopped}; $real; kill -STOP $$; touch {woken}",
+        stopped = stopped.display(),
+        woken = woken.display()
+    );
+    precede(&place, "agentd-tool", &script);
+    let input = json!({ "path": "notes", "old_string": "one", "new_string": "two" }).to_string();
+    let server = Server::answering(move |n, _| match n {
+        1 => Answer::says([call("toolu_1", "edit", &input)]),
+        _ => Answer::text("done"),
+    });
+    let supervisor = Supervisor::of(&desk, &place.join("agentd-supervisor"));
+    let mut terminal = supervisor.terminal();
+    let session = terminal.open(&desk, &server, SessionStart::New);
+    terminal.prompt(&session, "x");
+    assert_eq!(terminal.turn_ends(), ClientEvent::TurnEnded { end: TurnEnd::Done });
+    assert_eq!(desk.read("notes"), "two\n", "the call ran after the probe");
+    assert_eq!(desk.ended(1)["outcome"]["how"], "done");
+
+    let probe: u32 = fs::read_to_string(&stopped).expect("the probe").trim().parse().unwrap();
+    until("the supervisor kills the stopped probe", || {
+        !processes().iter().any(|it| it.pid == probe)
+    });
+    assert!(!woken.exists(), "the probe was killed while it was stopped");
+    terminal.prompt(&session, "y");
+    assert_eq!(terminal.turn_ends(), ClientEvent::TurnEnded { end: TurnEnd::Done });
+    assert!(supervisor.end().success());
 }
 
 #[test]
