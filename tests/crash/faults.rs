@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call, text};
+use crate::support::daemon::observer;
 use crate::support::wire::Supervisor;
 use crate::support::{Desk, child_of, place, precede, processes, replace, run, send, until};
 use nix::sys::signal::Signal;
+use nix::sys::socket::{MsgFlags, recv};
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, RequestFailure,
     SessionStart, ToClient,
@@ -16,6 +18,7 @@ use protocol::session::TurnEnd;
 use protocol::tool::{FromTool, OutputStream};
 use serde_json::json;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -33,6 +36,9 @@ fn agentd(place: &Path, desk: &Desk, server: &Server, arguments: &[&str]) -> Com
 fn bash(id: &str, command: &str) -> crate::support::anthropic::Say {
     call(id, "bash", &json!({ "command": command }).to_string())
 }
+
+/// A command that says that it has begun, and ends once the test writes the file `go`.
+const UNTIL_GO: &str = "touch begun; while [ ! -e go ]; do sleep 0.05; done";
 
 /// Waits until no process of that run is left.
 #[track_caller]
@@ -208,7 +214,7 @@ fn a_conversation_killed_in_mid_stream_or_mid_call_goes_on_with_its_turn() {
         let stalled = Answer::text("half of it").stalled_after(300, Duration::from_secs(8));
         let first = match mid {
             "stream" => stalled,
-            _ => Answer::says([bash("toolu_1", "touch begun; sleep 2; echo x >> done")]),
+            _ => Answer::says([bash("toolu_1", &format!("{UNTIL_GO}; echo x >> done"))]),
         };
         let server = Server::scripted([first, Answer::text("second")]);
         let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
@@ -219,6 +225,7 @@ fn a_conversation_killed_in_mid_stream_or_mid_call_goes_on_with_its_turn() {
         }
         let supervisor = child_of(child.id(), "agentd-supervisor").unwrap();
         send(child_of(supervisor, "agentd-session").unwrap(), Signal::SIGKILL);
+        desk.write("go", "");
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "second\n");
@@ -260,17 +267,21 @@ fn runs_side_by_side_share_one_audit_log() {
 #[test]
 fn a_provider_killed_in_mid_stream_is_asked_again_and_its_half_is_not_run() {
     let desk = Desk::new();
-    let server = Server::scripted([
-        Answer::says([text("half"), bash("toolu_1", "echo x >> effects")])
-            .stalled_after(700, Duration::from_secs(20)),
-        Answer::says([text("whole"), bash("toolu_2", "echo x >> effects")]),
-        Answer::text("done"),
-    ]);
+    let (observe, (attached, observers)) = (observer(&desk), std::sync::mpsc::channel());
+    let server = Server::answering(move |n, _| match n {
+        1 => {
+            attached.send(observe()).unwrap();
+            Answer::says([text("half"), bash("toolu_1", "echo x >> effects")])
+                .stalled_after(700, Duration::from_secs(20))
+        }
+        2 => Answer::says([text("whole"), bash("toolu_2", "echo x >> effects")]),
+        _ => Answer::text("done"),
+    });
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("asked", || server.requests().len() == 1);
+    let mut client = observers.recv_timeout(Duration::from_secs(20)).expect("a request");
+    client.model_text("half");
     let supervisor = child_of(child.id(), "agentd-supervisor").unwrap();
-    std::thread::sleep(Duration::from_millis(200));
     send(child_of(supervisor, "agentd-provider").unwrap(), Signal::SIGKILL);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -283,10 +294,8 @@ fn garbage_and_crowds_at_the_door_disturb_nobody() {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
     let desk = Desk::new();
-    let server = Server::scripted([
-        Answer::says([bash("toolu_1", "touch begun; sleep 2")]),
-        Answer::text("done"),
-    ]);
+    let server =
+        Server::scripted([Answer::says([bash("toolu_1", UNTIL_GO)]), Answer::text("done")]);
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     let mut child = command.spawn().unwrap();
     until("the call runs", || desk.project().join("begun").exists());
@@ -299,6 +308,7 @@ fn garbage_and_crowds_at_the_door_disturb_nobody() {
             stream
         })
         .collect();
+    desk.write("go", "");
     assert_eq!(child.wait().unwrap().code(), Some(0));
     drop(crowd);
     nothing_left(&child);
@@ -427,7 +437,7 @@ fn a_damaged_journal_is_named_and_left_alone() {
 fn workers_that_are_stopped_do_not_hold_up_the_end_of_a_run() {
     for worker in ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"] {
         let desk = Desk::new();
-        let server = Server::scripted([Answer::says([bash("toolu_1", "touch begun; sleep 1")])]);
+        let server = Server::scripted([Answer::says([bash("toolu_1", "touch begun; sleep 50")])]);
         let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
         let mut child = command.spawn().unwrap();
         until("the call runs", || desk.project().join("begun").exists());
@@ -462,10 +472,8 @@ fn a_runner_s_executable_that_disappears_is_a_result() {
 fn a_call_s_end_that_the_audit_log_does_not_take_closes_the_session() {
     let desk = Desk::new();
     let log = desk.state().join("audit/log.jsonl");
-    let server = Server::scripted([
-        Answer::says([bash("toolu_1", "touch begun; while [ ! -e go ]; do sleep 0.05; done")]),
-        Answer::text("never asked"),
-    ]);
+    let server =
+        Server::scripted([Answer::says([bash("toolu_1", UNTIL_GO)]), Answer::text("never asked")]);
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("the call runs", || desk.project().join("begun").exists());
@@ -549,9 +557,8 @@ fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
 #[test]
 fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     let desk = Desk::new();
-    let wait = "touch begun; while [ ! -e go ]; do sleep 0.05; done";
     let server = Server::answering(move |n, _| match n {
-        19 => Answer::says([bash("toolu_last", wait)]),
+        19 => Answer::says([bash("toolu_last", UNTIL_GO)]),
         n if n % 2 == 1 => Answer::says((0..300).map(|k| call(&format!("t_{n}_{k}"), "no", "{}"))),
         _ => Answer::text("done"),
     });
@@ -565,6 +572,7 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     until("the call runs", || desk.project().join("begun").exists());
     let door = fs::read_dir(desk.run_dir().join("agentd")).unwrap().next().unwrap().unwrap().path();
     let socket = std::os::unix::net::UnixStream::connect(door.join("socket")).unwrap();
+    let peer = socket.try_clone().unwrap();
     let (mut words, say) = ipc::connect::<ClientLink>(socket).unwrap();
     let token = fs::read_to_string(door.join("token")).unwrap();
     say.send(&FromClient::Hello { token, build: protocol::BUILD_ID.into() }).unwrap();
@@ -582,8 +590,12 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     say.send(&attach(other)).unwrap();
     assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: RequestFailure::NotFound, .. })));
     say.send(&attach(session.clone())).unwrap();
-    // It looks elsewhere for a moment.
-    std::thread::sleep(Duration::from_secs(1));
+    // It reads nothing until the supervisor has filled its socket with the backlog.
+    let unread = || {
+        let mut bytes = vec![0; 1 << 20];
+        recv(peer.as_raw_fd(), &mut bytes, MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT).unwrap_or(0)
+    };
+    until("the backlog fills the socket", || unread() > 100_000);
     let mut ends = 0;
     let mut last = 0;
     while ends < 9 {

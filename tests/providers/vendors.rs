@@ -5,7 +5,7 @@
 
 use crate::support::anthropic::vendor::{Stop, VENDORS, Vendor};
 use crate::support::anthropic::{Answer, Say, Server, call, half_a_call, text, thinking};
-use crate::support::daemon::Wire;
+use crate::support::daemon::{Wire, observer};
 use crate::support::{Desk, KEY, Run, run, send};
 use nix::sys::signal::Signal;
 use protocol::client::{
@@ -656,15 +656,22 @@ fn a_stop_half_way_keeps_what_was_whole_and_goes_on_from_there() {
         let at = first.body().find("call_1").unwrap();
         let at = *event_ends(&first.body()).iter().find(|end| **end > at).unwrap();
         let stalled = first.stalled_after(at, Duration::from_secs(40));
-        let server = Server::of(vendor, [stalled, done(vendor)]);
         let desk = Desk::new();
+        let (observe, (attached, observers)) = (observer(&desk), std::sync::mpsc::channel());
+        let server = Server::vendor_answering(vendor, move |n, _| {
+            if n > 1 {
+                return done(vendor);
+            }
+            attached.send(observe()).unwrap();
+            stalled.clone()
+        });
         let arguments =
             ["-p", "do it", "--output-format", "stream-json", "--permission-mode", "auto"];
         let mut command = desk.with_vendor(vendor, &server, &arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        crate::support::until("the question is asked", || server.requests().len() == 1);
-        // What was sent has been taken in by then; nothing tells from outside.
-        std::thread::sleep(Duration::from_millis(700));
+        let mut client = observers.recv_timeout(Duration::from_secs(20)).expect("a request");
+        // The server sends the begin of the call in the same write as the text.
+        client.model_text("I look.");
         let begun = Instant::now();
         crate::support::send(child.id(), Signal::SIGINT);
         let ended = child.wait_with_output().unwrap();

@@ -277,11 +277,19 @@ impl Server {
     /// The same, speaking another vendor's interface.
     pub fn of(vendor: Vendor, answers: impl IntoIterator<Item = Answer>) -> Self {
         let answers: Vec<Answer> = answers.into_iter().collect();
-        let server = Self::answering(move |n, _| {
+        Self::vendor_answering(vendor, move |n, _| {
             answers.get(n - 1).cloned().unwrap_or_else(|| {
                 vendor.status(400, &format!("the test's script has no answer to request {n}"))
             })
-        });
+        })
+    }
+
+    /// [`Self::answering`] for a vendor.
+    pub fn vendor_answering(
+        vendor: Vendor,
+        script: impl FnMut(usize, &Value) -> Answer + Send + 'static,
+    ) -> Self {
+        let server = Self::answering(script);
         server.locked().vendor = vendor;
         server
     }

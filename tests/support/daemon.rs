@@ -123,6 +123,18 @@ impl Wire {
         });
     }
 
+    /// Waits until this text of the model arrives, in one or several pieces.
+    #[track_caller]
+    pub fn model_text(&mut self, wanted: &str) {
+        let mut text = String::new();
+        self.event(&format!("the model's text {wanted:?}"), |event| {
+            if let ClientEvent::TextDelta { text: more } = event {
+                text.push_str(more);
+            }
+            text.contains(wanted).then_some(())
+        });
+    }
+
     /// Opens a session with a key, and attaches to what comes from now on.
     #[track_caller]
     pub fn open(&mut self, opening: &SessionRequest) -> SessionId {
@@ -178,6 +190,20 @@ impl Wire {
     #[track_caller]
     pub fn prompt(&self, session: &SessionId, text: &str) {
         self.say(FromClient::Prompt { session: session.clone(), text: text.into() });
+    }
+}
+
+/// Connects to a script's own supervisor and attaches to its session, read-only. A client gets the text
+/// of an unfinished answer only while it is attached, so the model server calls this before it answers.
+pub fn observer(desk: &super::Desk) -> impl Fn() -> Wire + Send + use<> {
+    let (supervisors, sessions) = (desk.door(), desk.state().join("sessions"));
+    move || {
+        let first = |directory: &Path| std::fs::read_dir(directory).unwrap().next();
+        let only = |directory: &Path| first(directory).expect("a run").unwrap();
+        let mut wire = Wire::to(&only(&supervisors).path());
+        let session = only(&sessions).file_name().into_string().unwrap();
+        wire.attach(&SessionId(session), BacklogFrom::Seq(1), ClientRights::ReadOnly);
+        wire
     }
 }
 
