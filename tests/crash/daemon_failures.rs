@@ -1,5 +1,5 @@
-//! Ways that daemons fail which many clients share and which outlive them, each by its number: beside
-//! those in `tests/daemon/lifetime.rs` and `tests/daemon/sessions.rs`. The table of all is in `tests/crash/failures.rs`.
+//! Known failures of a daemon that many clients share, each by its number. More are in
+//! `tests/daemon/lifetime.rs` and `tests/daemon/sessions.rs`; the table is in `tests/crash/failures.rs`.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -16,7 +16,7 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// A call that nobody is asked about.
+/// An answer with one call of bash.
 fn bash(id: &str, command: &str) -> Answer {
     Answer::says([call(id, "bash", &json!({ "command": command }).to_string())])
 }
@@ -38,7 +38,7 @@ fn script(desk: &Desk, server: &Server) -> Child {
     child
 }
 
-/// The machine sleeps: the daemon, its workers and the client that asks it for signs of life.
+/// The machine sleeps: the daemon, its workers, and the client that pings the daemon.
 #[test]
 fn failure_05_sleep_and_wake_end_a_daemon_and_its_questions() {
     let desk = Desk::new();
@@ -54,7 +54,7 @@ fn failure_05_sleep_and_wake_end_a_daemon_and_its_questions() {
     let question = wire.question();
     let mut client = desk.with_server(&server, &["-p", "x"]).spawn().unwrap();
     until("the model is asked", || server.requests().len() == 2);
-    // The client's own question for a sign of life is on its way by then.
+    // The client pings the daemon after two seconds without a message.
     std::thread::sleep(Duration::from_millis(2100));
     let of_ours = |it: &crate::support::Process| {
         it.pid == daemon.pid || it.parent == daemon.pid || it.pid == client.id()
@@ -62,18 +62,19 @@ fn failure_05_sleep_and_wake_end_a_daemon_and_its_questions() {
     let before: Vec<u32> = processes().into_iter().filter(of_ours).map(|it| it.pid).collect();
     assert!(before.len() >= 7, "a daemon, a broker, two of each session, a client: {before:?}");
     before.iter().for_each(|pid| send(*pid, Signal::SIGSTOP));
+    // Longer than two intervals of pings: every pong is overdue when the processes continue.
     std::thread::sleep(Duration::from_millis(4500));
     before.iter().for_each(|pid| send(*pid, Signal::SIGCONT));
     assert!(client.wait().unwrap().success());
-    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "nobody took it for dead");
-    assert_eq!(server.requests().len(), 2, "and nobody asked again");
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it was not taken for dead");
+    assert_eq!(server.requests().len(), 2, "no request was repeated");
     let alive: Vec<u32> = processes().into_iter().map(|it| it.pid).collect();
     assert!(alive.contains(&wire_worker(&mut wire, &asking)), "the workers live on");
     let (call, digest) = (question.call, question.digest);
     let answer = protocol::judgement::PersonAnswer::Once;
     wire.say(FromClient::Answer { call, digest, answer });
     wire.turn_ends();
-    assert_eq!(desk.read("effects"), "x\n", "the question stood through it all");
+    assert_eq!(desk.read("effects"), "x\n", "the question stayed open");
 }
 
 fn wire_worker(wire: &mut Wire, session: &SessionId) -> u32 {
@@ -88,27 +89,28 @@ fn wire_worker(wire: &mut Wire, session: &SessionId) -> u32 {
     })
 }
 
-/// A daemon that gets the processor for a moment in every second and a half, as on a machine that is
-/// short of memory.
+/// A daemon that runs for a moment in every second and a half, as on a machine short of memory.
 #[test]
 fn failure_13_a_busy_daemon_is_taken_for_dead_and_replaced() {
     let desk = Desk::new();
     let slow = |seconds| Answer::text("slowly").stalled_after(100, Duration::from_secs(seconds));
-    let server = Server::answering(move |n, _| slow(if n == 1 { 12 } else { 1 }));
+    let server = Server::answering(move |n, _| slow(if n == 1 { 15 } else { 1 }));
     let daemon = desk.daemon();
     let mut client = script(&desk, &server);
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(11) {
+    // A client kills a daemon that was silent and stopped for twelve seconds: two pings, four checks.
+    while begun.elapsed() < Duration::from_secs(14) {
         send(daemon.pid, Signal::SIGSTOP);
         std::thread::sleep(Duration::from_millis(1500));
         send(daemon.pid, Signal::SIGCONT);
+        // Enough to answer a ping.
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(client.wait().unwrap().success());
     assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it was let live");
     assert_eq!(server.requests().len(), 1);
 
-    // The positive control: one that answers nothing any more is replaced.
+    // The positive control: a daemon that stays stopped is replaced.
     let mut client = desk.with_server(&server, &["-p", "y"]).spawn().unwrap();
     until("the model is asked again", || server.requests().len() == 2);
     send(daemon.pid, Signal::SIGSTOP);
@@ -116,7 +118,7 @@ fn failure_13_a_busy_daemon_is_taken_for_dead_and_replaced() {
     assert_ne!(Wire::to(&desk.door()).pid, daemon.pid);
 }
 
-/// Stopped for longer than a client waited, and woken again.
+/// The daemon is stopped until its client doubts it, and woken again.
 #[test]
 fn failure_13_a_daemon_that_pauses_is_taken_for_dead_and_replaced() {
     let desk = Desk::new();
@@ -126,6 +128,7 @@ fn failure_13_a_daemon_that_pauses_is_taken_for_dead_and_replaced() {
     let daemon = desk.daemon();
     let mut client = script(&desk, &server);
     send(daemon.pid, Signal::SIGSTOP);
+    // After six seconds the client checks the daemon; after twelve it would kill it.
     std::thread::sleep(Duration::from_secs(8));
     send(daemon.pid, Signal::SIGCONT);
     assert!(client.wait().unwrap().success());
@@ -133,8 +136,8 @@ fn failure_13_a_daemon_that_pauses_is_taken_for_dead_and_replaced() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// What a session was opened with holds for it, whatever its files say meanwhile; and a file that is
-/// half written opens nothing and says where it breaks off.
+/// A session keeps the settings that it was opened with when its files change. A half-written file
+/// opens no session; the error names the file.
 #[test]
 fn failure_16_configuration_is_read_again_half_way() {
     let desk = Desk::new();
@@ -187,7 +190,7 @@ fn failure_16_configuration_is_read_again_half_way() {
     assert!(more > 7000, "the positive control: a new session has the new limit, {more}");
 }
 
-/// A person at a terminal and a script in the middle of a turn: neither has to start anything.
+/// A person at a terminal and a script in the middle of a turn: neither has to start a daemon.
 #[test]
 fn failure_21_the_daemon_dies_and_nothing_starts_it_again() {
     let desk = Desk::new();
@@ -217,21 +220,21 @@ fn failure_21_the_daemon_dies_and_nothing_starts_it_again() {
     assert_eq!(Wire::to(&desk.door()).pid, second, "one for both");
     assert_eq!(server.requests().len(), 4, "and nothing was asked twice");
 
-    // With nobody attached nothing starts it; whoever comes next does.
+    // Without an attached client no process starts it. The next client does.
     person.press(&["C-\\"]);
     person.shows("d detaches");
     person.press(&["d"]);
     assert_eq!(person.ends(), 3);
     send(second, Signal::SIGKILL);
     until("it is gone", || !processes().iter().any(|it| it.pid == second));
-    assert_eq!(run(desk.agentd(&["daemon", "status"])).code, 15, "nobody answers");
+    assert_eq!(run(desk.agentd(&["daemon", "status"])).code, 15, "no daemon answers");
     let back = tmux.run("two", &desk.with_server(&server, &["attach"]), (90, 30));
     back.shows("And again.");
     assert_ne!(successor(&desk, second), first.pid);
 }
 
-/// A person stops a turn, and leaves: the daemon and its other sessions live on, and what the turn
-/// had begun does not.
+/// A person stops a turn and leaves. The turn's commands end; the daemon and its other sessions
+/// continue.
 #[test]
 fn failure_22_a_cancelled_turn_of_a_daemon_goes_on_writing() {
     let desk = Desk::new();
@@ -270,9 +273,9 @@ fn failure_22_a_cancelled_turn_of_a_daemon_goes_on_writing() {
     drop(wire);
     until("the other's goes on: the positive control", || length("other") > other + 20);
     assert_eq!(length("one"), before, "it writes on after its turn has ended");
-    assert_eq!(server.requests().len(), 2, "nobody asked the model what is next");
+    assert_eq!(server.requests().len(), 2, "the model was not asked again");
 
-    // Nor does it when somebody comes back to the session.
+    // Nor does it when a client attaches to the session again.
     let mut again = Wire::to(&desk.door());
     again.attach(&stopped, BacklogFrom::Seq(1), ClientRights::Full);
     assert!(again.silent_for(Duration::from_millis(300)));

@@ -1,9 +1,9 @@
-//! Ways that daemons like this one fail, each with the test that shows that this one does not: those
-//! of the life of processes, sessions and conversations. Tests are named by the failure's number;
-//! what other files show is in the table below.
+//! Known failures of daemons, and a test for each that agentd does not have it. This file tests
+//! processes, sessions and conversations. A test is named by the failure's number. The table below
+//! lists the tests in other files.
 #![allow(clippy::unwrap_used)]
 
-/// Failures whose tests stand elsewhere under names of their own.
+/// Failures whose tests are in other files under other names.
 const ELSEWHERE: [(u32, &str, &str); 23] = [
     (
         1,
@@ -110,7 +110,7 @@ fn resume(session: &SessionId) -> SessionStart {
     SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits }
 }
 
-/// Everything stops as in a machine that sleeps, with questions for a sign of life under way.
+/// Every process stops, as in a machine that sleeps, while the supervisor pings its workers.
 #[test]
 fn failure_05_sleep_and_wake_fire_every_timeout_at_once() {
     let desk = Desk::new();
@@ -122,13 +122,15 @@ fn failure_05_sleep_and_wake_fire_every_timeout_at_once() {
     terminal.prompt(&session, "x");
     until("asked", || server.requests().len() == 1);
     let before = terminal.processes();
+    // Longer than `ping_ms`: the supervisor pings the workers that a turn depends on by then.
     std::thread::sleep(Duration::from_millis(2100));
     let all: Vec<u32> = before.iter().map(|row| row.pid).collect();
     all.iter().for_each(|pid| send(*pid, Signal::SIGSTOP));
+    // Longer than two intervals of `ping_ms`, after which a silent worker is killed.
     std::thread::sleep(Duration::from_millis(4500));
     all.iter().for_each(|pid| send(*pid, Signal::SIGCONT));
     assert_eq!(terminal.turn_ends(), done());
-    assert_eq!(terminal.processes(), before, "nobody was taken for dead");
+    assert_eq!(terminal.processes(), before, "no process was taken for dead");
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -154,10 +156,10 @@ fn failure_07_a_killed_session_is_started_again_by_itself() {
     let new = terminal.open(&desk, &server, SessionStart::New);
     terminal.prompt(&new, "y");
     assert_eq!(terminal.turn_ends(), done());
-    assert!(temp.exists(), "what the next life of the session finds there");
+    assert!(temp.exists(), "the next supervisor of the session finds it");
     let sessions: Vec<_> = terminal.processes().into_iter().filter_map(|row| row.session).collect();
     assert!(sessions.iter().all(|session| *session == new), "{sessions:?}");
-    assert_eq!(server.requests().len(), 2, "nobody asked for the old one to go on");
+    assert_eq!(server.requests().len(), 2, "no client resumed the old session");
     assert_eq!(desk.read("effects"), "x\n");
     let mut again = next.terminal();
     again.open(&desk, &server, resume(&left));
@@ -197,7 +199,7 @@ fn failure_08_a_conversation_that_dies_on_its_journal_is_set_apart_and_the_other
     assert!(reason.contains("can be read"), "{reason}");
     assert_eq!(fs::read_to_string(&starts).unwrap(), "x\nx\nx\n", "three tries, no more");
 
-    // It takes nothing more and can be read; its neighbour does not notice.
+    // It refuses prompts and can be read. The other session is not affected.
     let asked = server.requests().len();
     one.prompt(&sick, "second");
     one.event(|event| matches!(event, ClientEvent::Degraded { .. }));
@@ -210,7 +212,7 @@ fn failure_08_a_conversation_that_dies_on_its_journal_is_set_apart_and_the_other
     assert_eq!(other.turn_ends(), ClientEvent::TurnEnded { end: TurnEnd::Done });
     assert_eq!(other.worker(&well, "agentd-session"), neighbour);
 
-    // A person lifts it; what kills it still does so again.
+    // A person restarts it. The same fault ends it again.
     let again = run(desk.agentd(&["restart", &sick.0[..6]]));
     assert_eq!(again.code, 0, "{again:?}");
     one.event(|event| matches!(event, ClientEvent::Degraded { .. }));
@@ -254,7 +256,7 @@ fn failure_17_a_call_without_a_result_stays_in_the_transcript() {
     let mut client = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     let mut client = client.spawn().unwrap();
     until("the first call runs", || desk.project().join("effects").exists());
-    // Nobody is left to write an end down, and nobody to go on.
+    // No process is left that could record an end or resume the turn.
     let supervisor = child_of(client.id(), "agentd-supervisor").unwrap();
     send(client.id(), Signal::SIGSTOP);
     send(supervisor, Signal::SIGKILL);
@@ -304,8 +306,8 @@ fn failure_18_the_cage_is_applied_to_the_supervisor() {
     assert!(status.contains("Seccomp:\t0"), "{status}");
 }
 
-/// The supervisor's own threads come and go with blocking work; one of them starts the workers and
-/// stays. And while there is nothing to do, nobody does anything.
+/// The supervisor's threads for blocking work end when they are idle. The thread that starts the
+/// workers stays, since a worker ends with its parent thread. An idle process must not wake up.
 #[test]
 fn failure_43_workers_die_with_a_thread_and_idle_processes_wake_up() {
     let desk = Desk::new();
@@ -317,17 +319,21 @@ fn failure_43_workers_die_with_a_thread_and_idle_processes_wake_up() {
     assert_eq!(terminal.turn_ends(), done());
     let before = terminal.processes();
     assert_eq!(before.len(), 5, "{before:?}");
-    // Threads for blocking work end after ten seconds without any.
-    std::thread::sleep(Duration::from_secs(11));
     let switches = || -> Vec<(String, u64)> {
         let of = |row: &protocol::client::ProcessRow| {
             (row.worker.clone(), crate::support::switches(row.pid))
         };
         before.iter().map(of).collect()
     };
-    let counted = switches();
-    std::thread::sleep(Duration::from_secs(4));
-    assert_eq!(switches(), counted, "somebody woke up with nothing to do");
+    // Threads for blocking work end after ten seconds without any. After that, two intervals of
+    // `ping_ms` pass without a wake-up.
+    let mut counted = switches();
+    until("idle processes sleep for four seconds", || {
+        let earlier = counted.clone();
+        std::thread::sleep(Duration::from_secs(4));
+        counted = switches();
+        counted == earlier
+    });
     assert_eq!(terminal.processes(), before);
     assert_ne!(switches(), counted, "the positive control: an answer takes a wake-up");
 }
@@ -342,7 +348,7 @@ fn failure_45_a_restarted_worker_overlaps_its_predecessor() {
     for name in ["agentd-session", "agentd-provider"] {
         let first = terminal.worker(&session, name);
         send(first, Signal::SIGKILL);
-        // Looks as often as it can; the name is cut by the kernel.
+        // The kernel keeps 15 characters of a name.
         let short = &name[..name.len().min(15)];
         until("another one lives", || {
             let own = processes().into_iter().filter(|it| it.parent == supervisor.pid());
@@ -435,7 +441,11 @@ fn restart_names_what_it_does_not_find() {
     assert_eq!(run(desk.agentd(&["restart", ""])).code, 2);
     let healthy = terminal.worker(&session, "agentd-session");
     assert_eq!(run(desk.agentd(&["restart", &session.0])).code, 0);
-    assert_eq!(terminal.worker(&session, "agentd-session"), healthy, "what lives is let live");
+    assert_eq!(
+        terminal.worker(&session, "agentd-session"),
+        healthy,
+        "a running worker is not restarted"
+    );
     terminal.say(&FromClient::Restart { session: protocol::ids::SessionId("0".repeat(12)) });
     while !matches!(terminal.hear(), ToClient::Failed { .. }) {}
 }
