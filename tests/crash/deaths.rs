@@ -1,5 +1,5 @@
-//! Anything may die: each process of a run is killed in the middle of its turn, and the run comes
-//! to its end all the same, with nothing lost and nothing done twice.
+//! Any process of a run may be killed in the middle of its turn. The run still ends, loses no data
+//! and repeats no effect.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call, text};
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// What a run came to whose worker was killed on the way.
+/// Outcome of a run in which a process was killed.
 struct Ended {
     code: Option<i32>,
     out: String,
@@ -475,7 +475,7 @@ fn a_supervisor_that_dies_while_it_opens_the_session_is_replaced_by_another() {
                 while left > 0 && std::path::Path::new(&format!("/proc/{agentd}")).exists() {
                     match child_of(agentd, "agentd-supervisor") {
                         Some(next) if next != last => {
-                            // It may have been told that its client is gone, and have ended.
+                            // It may have noticed the loss of its client and have ended.
                             let _ = kill(Pid::from_raw(next.cast_signed()), Signal::SIGKILL);
                             (last, left) = (next, left - 1);
                         }
@@ -500,7 +500,8 @@ fn a_supervisor_that_dies_while_it_opens_the_session_is_replaced_by_another() {
     }
 }
 
-/// What a run must say whose turn the deaths of this process ended: everywhere where people look.
+/// Checks the report of a run whose turn ended because this process died each time: output,
+/// journal, `show` and `ls`.
 fn says_what_died(desk: &Desk, name: &str, ran: &crate::support::Run) {
     assert_eq!(ran.code, 17, "{ran:?}");
     let id = only_session(desk);
@@ -547,7 +548,7 @@ fn killed_at_each_request(
     (ran, server)
 }
 
-/// Nobody is left to write an end down: what the records lack is said all the same.
+/// No process is left to record an end. `ls` and `show` report the cut all the same.
 #[test]
 fn what_a_kill_of_everything_cut_short_is_said_before_it_is_resumed() {
     let desk = Desk::new();
@@ -694,7 +695,7 @@ fn a_supervisor_that_is_stopped_is_found_and_replaced() {
     assert_eq!(desk.read("effects").matches("ran").count(), 1, "not run again");
 }
 
-/// Nobody looks on yet; whoever opened the session to go on with its turn is about to.
+/// No client is attached yet; the client that resumed the turn is about to attach.
 #[test]
 fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
     let desk = Desk::new();
@@ -719,7 +720,7 @@ fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
     let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
     let mut wire = Wire::to(&desk.door());
     wire.opened(&protocol::client::SessionRequest { start, ..opening });
-    // It has been told everything, and goes on.
+    // The conversation has its history and continues the turn.
     crate::support::until("it goes on", || server.requests().len() >= 3);
     let conversation = child_of(daemon.pid, "agentd-session").unwrap();
     kill_now(conversation);

@@ -1,5 +1,5 @@
-//! Faults of workers, disk and clients in the real executables: nothing is lost, nothing is done
-//! twice, nobody waits for ever, and nothing is left.
+//! Faults of workers, disk and clients in the real executables. No data is lost, no effect is
+//! repeated, no process waits forever or stays behind.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call, text};
@@ -173,7 +173,7 @@ fn a_runner_that_is_stopped_does_not_outlive_an_interrupted_run() {
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 
-/// Nobody reads before the turn has come to its end on disk; then all of it is there.
+/// The test reads no output until the end of the turn is on disk, and then finds all of it.
 #[test]
 fn a_reader_that_is_slow_holds_up_no_turn_and_loses_nothing() {
     use std::io::Read;
@@ -399,7 +399,7 @@ fn three_mebibytes_on_standard_input_are_a_prompt() {
     let desk = Desk::new();
     let config = desk.home().join(".config/agentd/config.toml");
     fs::create_dir_all(config.parent().unwrap()).unwrap();
-    // What a model's context holds no more is left out of what is sent.
+    // A larger prompt would be left out of the request to a model with a smaller context.
     fs::write(config, "[models.roomy]\nmodel = 'test-model'\ncontext = 4000000\n").unwrap();
     let file = desk.write("long", &"z ".repeat(3 << 19));
     let server = Server::scripted([Answer::text("long")]);
@@ -428,7 +428,7 @@ fn a_damaged_journal_is_named_and_left_alone() {
     assert_ne!(ran.code, 0);
     assert!(ran.err.contains("journal"), "{ran:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), whole.replacen("one", "eno", 1));
-    // Half a record at the end is what a crash leaves.
+    // A crash can leave half a record at the end.
     fs::write(&path, &whole[..whole.len() - 9]).unwrap();
     assert_eq!(desk.ask(&server, &["--resume", &id]).code, 0);
 }
@@ -621,13 +621,13 @@ fn a_session_that_never_began_is_no_gap_in_the_audit() {
     });
     assert_eq!(desk.ask(&server, &["--permission-mode", "auto"]).code, 0);
     let began = desk.state().join("sessions").join(only_session(&desk));
-    // What a supervisor leaves that dies between the directory and its first record.
+    // A supervisor that dies between making the directory and writing the first record leaves this.
     let never = began.with_file_name("0123456789ab");
     fs::create_dir(&never).unwrap();
     fs::write(never.join("journal.jsonl"), "").unwrap();
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
-    // One that the log knows of and that is emptied is a gap.
+    // An emptied journal of a session that the log names is a gap.
     fs::write(began.join("journal.jsonl"), "").unwrap();
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert_ne!(verified.code, 0, "{}", verified.out);

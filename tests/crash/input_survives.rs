@@ -1,6 +1,6 @@
-//! What people wish of a session while its processes are killed at random: a refusal, an answer to a
-//! question, a prompt that waits and a turn that is stopped all come out as without a death, word for
-//! word. `WISHES_SEED` repeats the choices, not the moments.
+//! User input survives while processes of the session are killed at random: a denial, an answer to
+//! a question, a queued prompt and a stopped turn. The journal reads as without a kill.
+//! `WISHES_SEED` repeats the choices, not the moments.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const WORKERS: [&str; 4] = ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"];
 
-/// Answers by what the conversation holds, so that asking again changes nothing.
+/// Answers by the content of the conversation, so that a repeated request gets the same answer.
 fn answer(body: &Value) -> Answer {
     let messages = body["messages"].to_string();
     let prompts = ["refused-1", "asked-2", "slow-3", "waiting-4", "stopped-5", "last-6"];
@@ -41,7 +41,8 @@ fn answer(body: &Value) -> Answer {
     }
 }
 
-/// A session of six prompts; what its journal tells. One process is killed in each turn, if any.
+/// Runs a session of six prompts and returns a summary of its journal. One process is killed in
+/// each turn, if any.
 fn told(mut dice: Option<Dice>) -> (Vec<String>, usize) {
     let desk = Desk::new();
     fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
@@ -80,7 +81,7 @@ fn told(mut dice: Option<Dice>) -> (Vec<String>, usize) {
     (transcript(&desk, &session), kills)
 }
 
-/// Waits for the end of a turn, and answers what is asked on the way, as often as it is.
+/// Waits for the end of a turn, and answers each question on the way, also a repeated one.
 fn ends(wire: &mut Wire) {
     loop {
         let ToClient::Event { event, .. } = wire.hear() else { continue };

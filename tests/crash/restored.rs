@@ -1,6 +1,6 @@
-//! What a command changed of the protected names is put right whoever dies: its runner, the runner
-//! with its supervisor, or both by a person's wish. Where it cannot be, it is said, and a person is
-//! asked before the next command.
+//! Protected files that a command changed are restored whichever process dies: the runner, the
+//! runner with its supervisor, or both because a person ended them. If a file cannot be restored,
+//! agentd reports it and asks a person before the next command.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -55,7 +55,7 @@ fn is_there(desk: &Desk, name: &str) -> bool {
     desk.project().join(name).symlink_metadata().is_ok()
 }
 
-/// Where the runners of the only session keep what they saw.
+/// Where the runners of the only session save their copies of protected files.
 fn kept(desk: &Desk) -> PathBuf {
     let sessions = fs::read_dir(desk.state().join("sessions")).unwrap();
     let only: Vec<_> = sessions.map(|entry| entry.unwrap().path()).collect();
@@ -67,7 +67,7 @@ fn id(desk: &Desk) -> SessionId {
     SessionId(kept(desk).parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned())
 }
 
-/// What must hold once the call of `WAITS` is concluded that could not put right itself.
+/// Checks the state after a call of `WAITS` that could not restore the files itself.
 fn is_put_right(desk: &Desk, told: &str, tier: &str) {
     assert!(!is_there(desk, ".envrc"), "tier {tier}");
     assert!(is_there(desk, ".envrc.quarantined"), "tier {tier}: nothing is thrown away");
@@ -104,7 +104,7 @@ fn a_killed_runner_is_followed_by_another_that_puts_right() {
     }
 }
 
-/// Kills the supervisor and the runner of a waiting command in one moment, and everybody else.
+/// Kills the supervisor, the runner of a waiting command and all other processes at the same time.
 fn killed_together(desk: &Desk, server: &Server, tier: &str) {
     let mut child = waiting(desk, server, tier);
     let supervisor = child_of(child.id(), "agentd-supervisor").unwrap();
@@ -184,7 +184,7 @@ fn opening(desk: &Desk, server: &Server, tier: &str, mode: PermissionMode) -> Se
     opening
 }
 
-/// What its runner kept was damaged: it is said, and the next command waits for a person.
+/// The runner's copies were damaged: agentd reports it, and the next command waits for a person.
 #[test]
 fn what_cannot_be_put_right_is_said_and_a_person_is_asked_before_the_next_command() {
     for tier in TIERS {
@@ -240,7 +240,7 @@ fn what_cannot_be_put_right_is_said_and_a_person_is_asked_before_the_next_comman
     }
 }
 
-/// A copy that is gone says nothing of the command: nobody knows what it left.
+/// Without the copy agentd cannot know if the command changed the file.
 #[test]
 fn a_copy_that_is_gone_is_no_command_that_never_began() {
     let (desk, server) = (desk(), asks_for(WAITS));

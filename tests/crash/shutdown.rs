@@ -1,5 +1,5 @@
-//! Every way to end a supervisor in order, also while its processes are killed: it ends within its
-//! bound, its clients are told, nothing is left, and the session goes on later.
+//! Each way to end a supervisor in order, also while its processes are killed. It ends within its
+//! time limit, notifies its clients, leaves no process, and the session can be resumed.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -37,7 +37,7 @@ fn busy() -> Busy {
     Busy { desk, server, supervisor, terminal, session }
 }
 
-/// What must hold after any end in order.
+/// Checks the state after any end in order.
 fn ended_in_order(busy: Busy, began: Instant) {
     let Busy { desk, server, supervisor, mut terminal, session } = busy;
     let mut told = false;
@@ -49,7 +49,7 @@ fn ended_in_order(busy: Busy, began: Instant) {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(fs::read_dir(desk.run_dir().join("agentd")).unwrap().count(), 0, "its door");
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
-    // Whoever comes next finds a session that goes on, and the model is told what became of the call.
+    // The next client can resume the session, and the model gets the outcome of the call.
     let ran = desk.ask(&server, &["--resume", &session.0]);
     assert_eq!((ran.code, ran.result().as_str()), (0, "on"), "{ran:?}");
     let body = server.requests().last().unwrap().body["messages"].to_string();
@@ -72,7 +72,7 @@ fn each_signal_ends_it_in_order() {
 fn a_client_s_word_ends_it_in_order() {
     let busy = busy();
     let began = Instant::now();
-    // Whoever asked knows; the other one is told.
+    // The client that asked for the end needs no message; the other client gets one.
     let asker = busy.supervisor.terminal();
     asker.say(&FromClient::Shutdown { unfinished: OnUnfinished::Interrupt });
     ended_in_order(busy, began);

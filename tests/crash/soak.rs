@@ -1,5 +1,5 @@
-//! The soak: processes of running sessions are killed at random, the supervisor and the client among
-//! them, and in the end nothing is lost, nothing was done twice and nothing is left running.
+//! The soak: processes of running sessions are killed at random, supervisor and client included. In
+//! the end no data is lost, no effect is repeated and no process is left.
 //!
 //! ```sh
 //! cargo test --test crash a_thousand_kills -- --ignored --nocapture
@@ -50,7 +50,7 @@ fn a_thousand_kills() {
     soak(1000);
 }
 
-/// What all projects add to.
+/// Figures over all projects.
 #[derive(Default)]
 struct Tally {
     /// Kills still to come.
@@ -261,7 +261,7 @@ impl Lane {
         processes().into_iter().filter(ours).collect()
     }
 
-    /// What still lives after the end of a run and a moment.
+    /// Processes that are still alive a moment after the end of a run.
     fn left(&self, leader: u32) -> Vec<Process> {
         let until = Instant::now() + Duration::from_secs(15);
         loop {
@@ -348,7 +348,8 @@ impl Lane {
                         OutcomeRecord::Exited { code: 0 } => (End::Well, &[]),
                         OutcomeRecord::Interrupted => (End::Cut, ENDERS),
                         OutcomeRecord::Signalled { .. } => (End::Cut, COMMAND_ENDERS),
-                        // The runner died twice, or a helper of it while it built the cage.
+                        // The runner died twice, or one of its helpers died while it built the
+                        // cage.
                         OutcomeRecord::Crashed | OutcomeRecord::Confined { .. } => {
                             (End::Never, &["agentd-tool"])
                         }
@@ -375,7 +376,7 @@ impl Lane {
             ));
         };
         let kills = self.kills.lock().unwrap();
-        // A call may be proposed while what was killed before it still comes to its end.
+        // A call may be proposed while processes that were killed before it still end.
         let matched = kills.iter().any(|kill| {
             (began.saturating_sub(ENDING_MS)..=over + 1).contains(&kill.at)
                 && by.iter().any(|name| kill.name == *name)
@@ -417,8 +418,8 @@ enum End {
     Never,
 }
 
-/// Says the next command of the turn that was asked for last, or that all are done: by what the
-/// conversation holds, so that asking again changes nothing.
+/// Answers with the next command of the newest turn, or with the end. The content of the
+/// conversation decides, so a repeated request gets the same answer.
 fn answer(body: &Value, mark: &str) -> Answer {
     let messages = body["messages"].to_string();
     let number = messages.matches("\"tool_result\"").count();
@@ -441,7 +442,7 @@ fn slowed(command: Command) -> Command {
     let longer: u32 = longer.to_str().unwrap().parse().expect("SOAK_SLOW_SYNC in milliseconds");
     needs("strace");
     let inject = format!("inject=fsync,fdatasync:delay_exit={}", longer * 1000);
-    // What it runs is of the terminal session that it is in, and so found.
+    // Its processes have its terminal session, by which they are found.
     let mut slowed = Command::new(command.get_program());
     slowed
         .args(["strace", "-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null"])
@@ -454,7 +455,7 @@ fn slowed(command: Command) -> Command {
     slowed
 }
 
-/// A client's end: its exit code, unless a signal ended it, and what it said.
+/// A client's end: its exit code, unless a signal ended it, and its output.
 type Ended = (Option<i32>, String, String);
 
 fn within(mut child: Child, limit: Duration) -> Result<Ended, String> {

@@ -1,6 +1,6 @@
-//! A local server that speaks Anthropic Messages, or another vendor's interface (see `vendor.rs`): it
-//! answers what the test wrote down, refuses what the real one refuses (see `anthropic_rules.rs`),
-//! and remembers what it was asked.
+//! A local server of Anthropic Messages, or of another vendor's interface (see `vendor.rs`). It
+//! sends the answers of the test, refuses requests that the real server refuses (see
+//! `anthropic_rules.rs`), and records all requests.
 //!
 //! Included with `#[path]` by the tests of `provider` and by the end-to-end tests. Std,
 //! `protocol` and `serde_json` only; one thread a connection; keeps connections alive; counts everything.
@@ -64,7 +64,7 @@ pub fn half_a_call(id: &str, tool: &str, input: &str) -> Say {
     Say::HalfACall(id.into(), tool.into(), input.into())
 }
 
-/// What is done about one request.
+/// Reaction to one request.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,
@@ -82,7 +82,7 @@ pub struct Answer {
     cut: Option<usize>,
     /// The body's end is not sent although nothing more comes.
     left_open: bool,
-    /// What must be echoed; counts once the answer was sent whole.
+    /// Blocks that the client must send back once the whole answer was sent.
     issued: Vec<Issued>,
 }
 
@@ -294,7 +294,7 @@ impl Server {
         server
     }
 
-    /// Answers accepted request number n, counted from 1, with what the closure makes of it.
+    /// Answers accepted request number n, counted from 1, with the result of the closure.
     pub fn answering(script: impl FnMut(usize, &Value) -> Answer + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback listener");
         let address = listener.local_addr().expect("its address");

@@ -1,4 +1,4 @@
-//! What the real Messages API refuses, in its words; pure. Used by `vendor.rs`.
+//! Refusals of the real Messages API, in its words. Pure; used by `vendor.rs`.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub struct Issued {
     /// Text and signature of each block.
     pub thought: Vec<(String, String)>,
-    /// The calls that came with it; a message with one of them begins with the thinking.
+    /// The calls of the same answer; a message with one of them begins with the thinking.
     pub calls: Vec<String>,
     /// The vendor's own loop paused: the answer comes back as the last message.
     pub paused: bool,
@@ -55,7 +55,7 @@ pub fn check(line: &str, headers: &[(String, String)], key: Option<&str>) -> Res
     Ok(())
 }
 
-/// The body, against itself and what was issued before.
+/// Checks the body in itself and against earlier answers.
 pub fn check_body(body: &Value, issued: &[Issued]) -> Result<(), Refusal> {
     const FIELDS: [&str; 15] = [
         "model",

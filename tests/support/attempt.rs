@@ -1,4 +1,4 @@
-//! A script as the only call of a run of the real product, and what came of it.
+//! Runs a script as the only call of the real product, and returns its outcome.
 
 use super::anthropic::{Answer, Server, call};
 use super::{Desk, child_of, needs, run};
@@ -7,23 +7,23 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 
-/// What a script may need to know about the run it is part of.
+/// Facts of the run, for the script.
 pub struct Live {
     pub supervisor: u32,
     pub socket: PathBuf,
 }
 
-/// What came of a script.
+/// Outcome of a script.
 pub struct Attempt {
-    /// What the model was told.
+    /// The result that the model got.
     pub words: String,
     /// The `ended` audit record.
     pub ended: Value,
     /// `agentd audit show` of the call.
     pub shown: String,
-    /// What the model was sent, a body a request.
+    /// The bodies of all requests to the model.
     pub sent: Vec<String>,
-    /// What the person was told on standard error.
+    /// Standard error of agentd.
     pub err: String,
 }
 
@@ -33,7 +33,7 @@ impl Attempt {
         refusals.iter().any(|refusal| refusal["syscall"] == syscall)
     }
 
-    /// Whether this call was refused, recorded and shown.
+    /// True if this call was refused, recorded and shown.
     pub fn shows(&self, syscall: &str) -> bool {
         self.refused(syscall) && self.shown.contains(syscall)
     }

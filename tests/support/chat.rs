@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions for tests: its stream, and what it refuses, in its words.
+//! OpenAI Chat Completions for tests: its stream, and its refusals in its own words.
 
 use super::rules::{Refusal, refuse};
 use super::{Say, halves, vendor::Stop};

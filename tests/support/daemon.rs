@@ -1,4 +1,4 @@
-//! A bare client of a supervisor, for tests that say and hear single words.
+//! A bare client of a supervisor, for tests that send and receive single messages.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use ipc::{ChannelError, Receiver, Sender};
@@ -52,7 +52,7 @@ impl Wire {
         self.say.send(&word).unwrap();
     }
 
-    /// The same, to one that may be gone.
+    /// The same, to a supervisor that may be gone.
     pub fn try_say(&self, word: FromClient) -> Result<(), ChannelError> {
         self.say.send(&word)
     }
@@ -66,12 +66,12 @@ impl Wire {
         self.words.recv()
     }
 
-    /// Hands a copy of the connection to whoever is at the other end of this socket.
+    /// Sends a copy of the connection over this socket.
     pub fn lend(&self, to: &UnixStream) {
         ipc::fd::send(to.as_fd(), b"x", self.socket.as_fd()).unwrap();
     }
 
-    /// Whether a word comes within this time; it is taken off and dropped.
+    /// True if no message comes within this time. A message that comes is dropped.
     pub fn silent_for(&mut self, time: Duration) -> bool {
         self.socket.set_read_timeout(Some(time)).unwrap();
         let silent = self.words.recv().is_err();
@@ -79,7 +79,7 @@ impl Wire {
         silent
     }
 
-    /// Hears until this makes something of a word.
+    /// Receives messages until this closure returns a value for one.
     #[track_caller]
     pub fn until<T>(&mut self, what: &str, mut wanted: impl FnMut(&ToClient) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
@@ -98,7 +98,7 @@ impl Wire {
         panic!("in vain: {what}; heard {heard:#?}")
     }
 
-    /// Hears until this makes something of an event.
+    /// Receives messages until this closure returns a value for an event.
     #[track_caller]
     pub fn event<T>(&mut self, what: &str, mut wanted: impl FnMut(&ClientEvent) -> Option<T>) -> T {
         self.until(what, |word| match word {
@@ -107,7 +107,7 @@ impl Wire {
         })
     }
 
-    /// Hears until somebody is asked.
+    /// Receives messages until a question comes.
     #[track_caller]
     pub fn question(&mut self) -> Question {
         self.event("a question", |event| match event {
@@ -135,7 +135,7 @@ impl Wire {
         });
     }
 
-    /// Opens a session with a key, and attaches to what comes from now on.
+    /// Opens a session with a key, and attaches to it without its backlog.
     #[track_caller]
     pub fn open(&mut self, opening: &SessionRequest) -> SessionId {
         let (session, next) = self.opened(opening);
@@ -169,7 +169,7 @@ impl Wire {
         }
     }
 
-    /// Attaches and hears until what was before is said.
+    /// Attaches, and returns the messages up to the end of the backlog.
     #[track_caller]
     pub fn attach(
         &mut self,
@@ -219,8 +219,8 @@ pub fn bytes_of(word: &FromClient) -> Vec<u8> {
     ipc::frames(Generation(0), 0, &ipc::codec::encode(word).unwrap())
 }
 
-/// A script that connects to a socket, says what a file holds, and prints how many bytes it was
-/// answered; it has its answer after more than a Hello, or at the end of the connection.
+/// A script that connects to a socket, sends the content of a file, and prints the number of bytes
+/// received. It stops after more bytes than a Hello has, or at the end of the connection.
 pub const PEER: &str = r#"import socket, sys
 peer = socket.socket(socket.AF_UNIX)
 peer.settimeout(10)

@@ -1,4 +1,4 @@
-//! Google Gemini for tests: its stream, and what it refuses, in its words.
+//! Google Gemini for tests: its stream, and its refusals in its own words.
 
 use super::rules::{Refusal, refuse};
 use super::{Issued, Say, halves, vendor::Stop};
@@ -36,7 +36,7 @@ pub fn events(said: &[Say], stop: Option<Stop>) -> Vec<Value> {
                 signature = Some(signed.clone());
             }
             Say::Call(id, tool, input) => {
-                // Arguments are objects here; what is none is a slip that ends the answer.
+                // Arguments are objects here. Other arguments end the answer with an error.
                 let Ok(args @ Value::Object(_)) = serde_json::from_str::<Value>(input) else {
                     let mut last = piece(Vec::new());
                     last["candidates"][0]["finishReason"] = json!("MALFORMED_FUNCTION_CALL");
@@ -49,7 +49,7 @@ pub fn events(said: &[Say], stop: Option<Stop>) -> Vec<Value> {
                 }
                 events.push(piece(vec![part]));
             }
-            // A call never comes in pieces: one that is cut does not come.
+            // A call never comes in pieces, so a cut call does not come at all.
             Say::HalfACall(..) => {}
         }
     }
@@ -165,8 +165,8 @@ fn check_part(part: &Value, at: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Calls and their responses stand in neighbouring contents, as many of the one as of the other,
-/// and what was signed is signed again.
+/// Calls and their responses are in neighbouring contents, in equal number, and each signature is
+/// sent back.
 fn check_turn(contents: &[Value], at: usize, issued: &[Issued]) -> Result<(), Refusal> {
     let names = |at: Option<usize>, kind: &str| -> Vec<String> {
         let parts = at.and_then(|at| contents.get(at)).and_then(|c| c["parts"].as_array());

@@ -1,6 +1,6 @@
-//! An internet of its own for a test: a network namespace whose loopback carries public and private
-//! addresses, a name server that says what the test wants, and servers that note who came. What is
-//! tested there is the real thing: the executables as they are, the system's resolver, real addresses.
+//! A private internet for a test: a network namespace whose loopback has public and private
+//! addresses, a name server with the test's answers, and servers that record their clients. The
+//! executables, the system's resolver and the addresses are the real ones.
 
 use super::{is_root, needs};
 use std::collections::HashMap;
@@ -28,8 +28,8 @@ pub const PUBLIC_V6: Ipv6Addr =
 /// One in a private network of IPv6; likewise.
 pub const PRIVATE_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 
-/// Runs the body of the test of this name in an internet of its own: in another process of this
-/// program, since a network namespace with what belongs to it is a process's.
+/// Runs the body of the test of this name in a private internet. It runs in another process of this
+/// program, since a process belongs to one network namespace.
 #[track_caller]
 pub fn within(test: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
@@ -180,7 +180,7 @@ impl Names {
 pub struct Site(Arc<Mutex<Vec<String>>>);
 
 impl Site {
-    /// Answers each request at this address with what `says` makes of its head.
+    /// Answers each request at this address with the result of `says` for its head.
     pub fn serve(
         address: impl Into<IpAddr>,
         port: u16,
@@ -191,7 +191,8 @@ impl Site {
         })
     }
 
-    /// Sends each request's head to `does`, and what that writes to whoever asked; one after the other.
+    /// Gives each request's head and connection to `does`, which writes the answer; one request
+    /// after the other.
     pub fn sends(
         address: impl Into<IpAddr>,
         port: u16,

@@ -1,4 +1,4 @@
-//! What end-to-end tests share: a project, a home, and `agentd` run in them as a person would.
+//! Shared by end-to-end tests: a project, a home, and `agentd` run in them as a person would.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::wildcard_enum_match_arm)]
 
 #[path = "anthropic.rs"]
@@ -262,7 +262,7 @@ pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
 }
 
 impl Drop for Desk {
-    /// What its sessions left in `/tmp` ends with it.
+    /// Removes the files of its sessions in `/tmp`.
     fn drop(&mut self) {
         for entry in fs::read_dir("/tmp").into_iter().flatten().flatten() {
             let session = fs::read_link(entry.path().join("session"));
@@ -274,7 +274,7 @@ impl Drop for Desk {
 }
 
 impl Drop for Daemon<'_> {
-    /// Ends whichever daemon of the desk runs by now, and whatever it had started.
+    /// Ends the daemon that the desk has by now, and all its processes.
     fn drop(&mut self) {
         let ended = self.desk.agentd(&["daemon", "stop", "--force"]).output();
         assert!(std::thread::panicking() || ended.is_ok_and(|ended| ended.status.success()));
@@ -323,12 +323,12 @@ impl Run {
     }
 }
 
-/// Runs it to its end, 60 s at most, and makes sure that nothing of it is left.
+/// Runs it to its end, at most 60 s, and checks that no process of it is left.
 pub fn run(command: Command) -> Run {
     run_within(command, Duration::from_secs(60))
 }
 
-/// The same, for what may take longer.
+/// The same with another time limit.
 pub fn run_within(mut command: Command, limit: Duration) -> Run {
     let begun = Instant::now();
     let child =
@@ -435,7 +435,7 @@ pub fn needs(program: &str) {
     assert!(found, "this test drives the program `{program}`, which is not in PATH; install it");
 }
 
-/// Where cargo or rustup of whoever runs this test keeps its things.
+/// The directory of cargo or rustup of the user who runs this test.
 pub fn tool_home(variable: &str, usual: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(
         || PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(usual),
@@ -443,7 +443,7 @@ pub fn tool_home(variable: &str, usual: &str) -> PathBuf {
     )
 }
 
-/// Whether this process may do everything.
+/// True if this process is root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }

@@ -1,4 +1,4 @@
-//! OpenAI Responses for tests: its stream, and what it refuses, in its words.
+//! OpenAI Responses for tests: its stream, and its refusals in its own words.
 
 use super::rules::{Refusal, refuse};
 use super::{Issued, Say, chat, halves, vendor::Stop};
@@ -246,7 +246,7 @@ fn check_input(input: &[Value], issued: &[Issued]) -> Result<(), Refusal> {
     }
 }
 
-/// A call that came with reasoning stands behind it.
+/// A call that came with reasoning follows it.
 fn check_reasoning_before(
     input: &[Value],
     at: usize,

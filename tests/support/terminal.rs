@@ -16,7 +16,7 @@ pub struct Tmux {
     dir: PathBuf,
 }
 
-/// One terminal of it.
+/// One terminal of tmux.
 pub struct Terminal<'a> {
     tmux: &'a Tmux,
     name: String,
@@ -96,25 +96,25 @@ impl Terminal<'_> {
         self.press(&["Enter"]);
     }
 
-    /// Pastes this as a terminal does that marks what is pasted.
+    /// Pastes this, with the marks of a bracketed paste.
     pub fn pastes(&self, text: &str) {
         self.tmux.say(&["set-buffer", "-b", "agentd-test", text]);
         self.tmux.say(&["paste-buffer", "-p", "-b", "agentd-test", "-t", &self.name]);
     }
 
-    /// What it shows, with the codes of its colours.
+    /// Its screen, with colour codes.
     pub fn coloured(&self) -> String {
         self.tmux.say(&["capture-pane", "-p", "-e", "-t", &self.name])
     }
 
-    /// What it shows, spaces at line ends left out.
+    /// Its screen, without spaces at line ends.
     pub fn screen(&self) -> String {
         let text = self.tmux.say(&["capture-pane", "-p", "-t", &self.name]);
         let lines: Vec<_> = text.lines().map(str::trim_end).collect();
         lines.join("\n").trim_end().to_owned() + "\n"
     }
 
-    /// The same with what has scrolled away.
+    /// The same with the lines that have scrolled away.
     pub fn scrollback(&self) -> String {
         self.tmux.say(&["capture-pane", "-p", "-S", "-", "-t", &self.name])
     }
@@ -125,8 +125,8 @@ impl Terminal<'_> {
         self.until(words, |screen| screen.contains(words))
     }
 
-    /// Waits until a session has told all that it had to tell and takes words; those typed before
-    /// stay in the line.
+    /// Waits until a session has shown its backlog and accepts input. Keys pressed before stay in
+    /// the line.
     #[track_caller]
     pub fn listens(&self) {
         let states = ["ready · session", "working · session"];
@@ -163,9 +163,9 @@ impl Terminal<'_> {
         pid.trim().parse().unwrap()
     }
 
-    /// Waits for the program's end; its exit code. On a busy machine tmux may miss the signal that
-    /// its child has ended, shows the pane dead without a status and never asks for it: it is sent
-    /// the signal again.
+    /// Waits for the program's end and returns its exit code. On a busy machine tmux may miss the
+    /// signal that its child has ended. It then shows the pane dead without a status and never asks
+    /// for it, so the signal is sent to it again.
     #[track_caller]
     pub fn ends(&self) -> i32 {
         let until = Instant::now() + PATIENCE;
@@ -216,7 +216,7 @@ fn mask(screen: &str, desk: &Desk) -> String {
         screen.push_str(if digits > 0 { "N" } else { "" });
         screen.push_str(&rest[digits..]);
     }
-    // Hosts differ in the cage they allow; what `doctor` says of this one is what a screen may say.
+    // Hosts differ in the cage that they allow. A screen may name the cage that `doctor` reports.
     let report = super::run(desk.agentd(&["doctor", "--json"])).json();
     let screen = match report["cage"]["tier"].as_str() {
         Some("B") => {

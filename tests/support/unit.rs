@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Names the directory in which tests may make them, and in which this process runs.
 const ROOM: &str = "AGENTD_TEST_CGROUP";
 
-/// A cgroup below the one that was delegated to the tests; removed with what is in it.
+/// A cgroup below the one that was delegated to the tests; removed with its content.
 pub struct Unit(pub PathBuf);
 
 impl Unit {
@@ -51,7 +51,7 @@ impl Unit {
         inside
     }
 
-    /// Once it is arranged it takes no process itself, and what is started there is started in the leaf.
+    /// Once its controllers are enabled it can hold no process, so programs start in the leaf.
     fn entrance(&self) -> PathBuf {
         let leaf = self.0.join("agentd-own");
         if leaf.exists() { leaf } else { self.0.clone() }

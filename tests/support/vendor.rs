@@ -1,4 +1,4 @@
-//! The four interfaces for tests: what each says, and what each refuses.
+//! The four interfaces for tests: the answers and the refusals of each.
 
 use super::rules::Refusal;
 use super::{Answer, Issued, Say, chat, gemini, responses};
@@ -17,7 +17,7 @@ pub enum Vendor {
 pub const VENDORS: [Vendor; 4] =
     [Vendor::Anthropic, Vendor::Responses, Vendor::Chat, Vendor::Gemini];
 
-/// How an answer ended, in words of no vendor.
+/// How an answer ended, independent of the vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     Done,
@@ -27,7 +27,7 @@ pub enum Stop {
 }
 
 impl Vendor {
-    /// As the provider is told of it.
+    /// The provider's type for this interface.
     pub fn api(self) -> Api {
         match self {
             Self::Anthropic => Api::Anthropic,
@@ -93,8 +93,8 @@ impl Vendor {
         let json = |text: &str| Value::from(text).to_string();
         self.text("@@").edited(|body| {
             let border = if body.contains("\r\n") { "\r\n\r\n" } else { "\n\n" };
-            // Some send a text in two halves: they become one piece, again and again. Where the whole
-            // is said behind them, so is this.
+            // Some interfaces send a text in two halves, which become one piece each time. An
+            // interface that repeats the whole text behind them does so here, too.
             let part = if body.contains(&json("@")) { json("@") } else { json("@@") };
             let mut begun = false;
             body.split_inclusive(border)

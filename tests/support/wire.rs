@@ -1,5 +1,5 @@
-//! A supervisor that a test starts by hand, and terminals that speak its wire: for what takes more
-//! than one session, or a session without a prompt.
+//! A supervisor that a test starts by hand, and terminals that use its protocol: for tests with
+//! more than one session, or with a session without a prompt.
 
 use super::{Desk, processes};
 use crate::support::anthropic::Server;
@@ -71,7 +71,7 @@ impl Supervisor {
         terminal
     }
 
-    /// Waits for its end, whatever was done to end it, and that nothing of it is left.
+    /// Waits for its end, however it was ended, and checks that no process of it is left.
     pub fn ended(mut self) -> ExitStatus {
         let status = self.wait();
         let session = self.child.id();
@@ -139,7 +139,7 @@ impl Terminal {
         self.words.recv().ok()
     }
 
-    /// Opens a session in which nobody is asked, and watches it with full rights.
+    /// Opens a non-interactive session and attaches with full rights.
     #[track_caller]
     pub fn open(&mut self, desk: &Desk, server: &Server, start: SessionStart) -> SessionId {
         match self.try_open(desk, server, start) {
@@ -155,7 +155,7 @@ impl Terminal {
             .expect("a session")
     }
 
-    /// Opens a session in which nobody is asked, or says why not.
+    /// Opens a non-interactive session, or returns the reason of the failure.
     #[track_caller]
     pub fn try_open(
         &mut self,
@@ -166,7 +166,7 @@ impl Terminal {
         self.opened(desk, server, start, (PermissionMode::Auto, Audience::NonInteractive))
     }
 
-    /// Opens a session in which nobody is asked, and sees what comes from there on.
+    /// Opens a non-interactive session and attaches from this event on.
     #[track_caller]
     pub fn open_from(
         &mut self,
@@ -246,7 +246,7 @@ impl Terminal {
         self.say(&FromClient::Prompt { session: session.clone(), text: text.to_owned() });
     }
 
-    /// The first event of that kind; what comes before it is passed over.
+    /// The first event of that kind; earlier events are dropped.
     #[track_caller]
     pub fn event(&mut self, kind: impl Fn(&ClientEvent) -> bool) -> ClientEvent {
         loop {

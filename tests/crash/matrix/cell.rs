@@ -1,4 +1,4 @@
-//! One cell: a run of two calls, one harm in the middle of it, and what must hold in the end.
+//! One cell: a run of two calls, one fault in the middle of it, and the checks at the end.
 
 use super::hooks::Hooks;
 use super::table::{Cell, Fault, Loss, Target};
@@ -17,19 +17,19 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_secs(10);
 /// The same where a proxy goes silent before it has a cage, which it has ten seconds for.
 const LONG_TURN: Duration = Duration::from_secs(20);
-/// For what takes milliseconds.
+/// Limit for steps that take milliseconds.
 const SOON: Duration = Duration::from_secs(10);
-/// A client that is stopped is woken again by whoever stopped it.
+/// How long a stopped client stays stopped.
 const STOPPED: Duration = Duration::from_secs(1);
 
-/// What a finished `agentd` said.
+/// Exit code and output of a finished `agentd`.
 struct Ended {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-/// Tries it; says what does not hold.
+/// Runs the cell. An error names the check that failed.
 pub fn run(cell: &Cell) -> Result<(), String> {
     let scene = Scene::new(cell);
     let hooks = Hooks::listen(&scene.hooks(), cell.step.name, cell.step.nth);
@@ -61,8 +61,8 @@ pub fn run(cell: &Cell) -> Result<(), String> {
     scene.holds(cell).map_err(|why| tell(format!("{why}; {}", scene.last_words())))
 }
 
-/// Kills the target while the supervisor waits for its disk, which lasts until another process stands
-/// in the target's place; says what does not hold of the run, or how many processes there were.
+/// Kills the target while the supervisor waits for its disk. The disk stays slow until the next
+/// process of the target runs. Returns the number of its processes, or the check that failed.
 pub fn killed_in_a_sync(cell: &Cell) -> Result<usize, String> {
     let scene = Scene::new(cell);
     let hooks = Hooks::listen(&scene.hooks(), cell.step.name, cell.step.nth);
@@ -84,7 +84,7 @@ pub fn killed_in_a_sync(cell: &Cell) -> Result<usize, String> {
     Ok(hooks.count(name))
 }
 
-/// Another client goes on with the session whose client is gone.
+/// Another client resumes the session whose client is gone.
 fn go_on(scene: &Scene) -> Result<(), String> {
     let arguments = match scene.session() {
         Some(session) => vec!["-p".into(), "go on".into(), "--resume".into(), session],
@@ -99,7 +99,7 @@ fn go_on(scene: &Scene) -> Result<(), String> {
     }
 }
 
-/// Waits until somebody is held at the step, does the harm, and lets the held one go on.
+/// Waits until a process is held at the step, injects the fault, and releases the held process.
 fn harm(cell: &Cell, scene: &Scene, hooks: &Hooks, leader: u32) -> Result<(), String> {
     hooks.held(SOON).ok_or("the step was not reached")?;
     let mut its_end = None;
@@ -134,7 +134,7 @@ fn harm(cell: &Cell, scene: &Scene, hooks: &Hooks, leader: u32) -> Result<(), St
     } else if let Some(order) = cell.fault.order() {
         let deadline = Instant::now() + SOON;
         let mut answer = hooks.order(target, order);
-        // One that is still coming up has said nothing yet that could be said again.
+        // A process that is still starting has sent no message that it could send again.
         while answer.as_deref() == Some("cannot") && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
             answer = hooks.order(target, order);
@@ -210,13 +210,13 @@ fn end_within(mut child: Child, limit: Duration) -> Result<Ended, String> {
     }
 }
 
-/// A project, a home, and a model that answers by what it is told.
+/// A project, a home, and a model server that answers by the content of the request.
 struct Scene {
     desk: Desk,
     server: Server,
     /// In the command's text, so that it is found among all processes.
     mark: String,
-    /// What more `agentd` is told.
+    /// Further arguments of `agentd`.
     flags: &'static [&'static str],
     /// The tier of its cages, where one is asked for.
     tier: Option<&'static str>,
@@ -236,7 +236,7 @@ impl Scene {
         // A stopped process is found by its silence; a shorter patience makes a shorter matrix.
         let text = "[daemon]\nping_ms = 1000\n[tools]\ntimeout_ms = 3000\n";
         fs::write(config.join("config.toml"), text).unwrap();
-        // What is not on the list is refused before anybody is asked for its address.
+        // The proxy refuses a host that is not on the list before it resolves the name.
         let (asks, flags): (_, &[_]) = match cell.target {
             Target::Proxy => {
                 needs("curl");
@@ -331,7 +331,7 @@ impl Scene {
         format!("its log:\n{}", lines[lines.len().saturating_sub(15)..].join("\n"))
     }
 
-    /// What must hold of disk and effects after any harm.
+    /// Checks disk and effects, which must be consistent after any fault.
     fn holds(&self, cell: &Cell) -> Result<(), String> {
         let session = self.session().ok_or("no session is on disk")?;
         let directory = self.desk.state().join("sessions").join(session);
@@ -361,7 +361,8 @@ impl Scene {
         ensure(!interrupted || cell.may_interrupt(), || format!("interrupted: {one:?} {two:?}"))
     }
 
-    /// What the record of the command says of its proxy: what it refused, or that it was lost.
+    /// Checks the record of the command for its proxy: a refused connection, or the loss of the
+    /// proxy.
     fn tells_of_the_proxy(&self, loss: Loss, fault: Fault) -> Result<(), String> {
         let ended = self.desk.ended(1);
         let connections: Vec<_> = ended["connections"].as_array().into_iter().flatten().collect();
@@ -372,7 +373,7 @@ impl Scene {
         let all = connections.len() == 1 && cut.is_none();
         let some = connections.len() <= 1 && cut.is_some();
         let told = match (loss, fault) {
-            // A word of an earlier life is dropped, and no harm.
+            // A message of an earlier generation is dropped and changes nothing.
             (_, Fault::Old) => all,
             (Loss::Replaced, _) => all,
             (Loss::Either, _) => all || some,
@@ -399,7 +400,7 @@ fn orphans() -> impl Iterator<Item = crate::support::Process> {
     all.into_iter().filter(move |it| it.name == "agentd-tool" && !ours.contains(&it.parent))
 }
 
-/// What the journal says of one call.
+/// The journal's records of one call, in short.
 #[derive(Debug)]
 struct Course {
     started: bool,
@@ -457,7 +458,8 @@ impl Course {
         matches!(self.end, End::CutShort | End::NeverStarted)
     }
 
-    /// The command ran once at most, wholly where its result says so, never where it was not begun.
+    /// True if the command ran at most once: to its end if the result is a success, and not at all
+    /// if the call was not started.
     fn fits(&self, effects: &str, cell: &Cell) -> bool {
         let harmed = cell.harms_the_command();
         match (effects, &self.end) {

@@ -1,5 +1,5 @@
-//! The test's end of the hooks: processes say the steps they reach, one of them is held there, and
-//! any of them can be told to harm itself.
+//! The test's side of the fault injection. Processes report the steps that they reach; one is held
+//! at a step; the test can order any of them to cause a fault in itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,7 +15,7 @@ struct Process {
     steps: Option<UnixStream>,
     orders: Option<UnixStream>,
     held: bool,
-    /// Answers to orders that nobody has taken.
+    /// Answers to orders that are not read yet.
     answers: Vec<String>,
     /// It has closed a connection, which it does only by its end.
     gone: bool,
@@ -75,11 +75,11 @@ impl Hooks {
         self.locked().processes.iter().map(|process| process.pid).collect()
     }
 
-    /// Tells a process to harm itself; what it answers, where it lives to.
+    /// Orders a process to cause a fault in itself. Returns its answer, if it survives.
     pub fn order(&self, pid: u32, order: &str) -> Option<String> {
         let mut state = self.locked();
         let process = state.processes.iter_mut().find(|process| process.pid == pid)?;
-        // One that is held listens there and nowhere else for certain.
+        // A held process reads orders on the connection of its steps only.
         let line = if process.held { &process.steps } else { &process.orders };
         writeln!(line.as_ref()?, "{order}").ok()?;
         drop(state);

@@ -1,15 +1,15 @@
 //! The fault matrix: every process, harmed in every way, at every step of a call's path.
 //!
-//! In each cell one process is held at a step, one process is harmed, and the turn must come to its
-//! end: within 10 s, with the answer it would have had, the command run once at most and wholly
-//! where its result says so, `interrupted` only where it may be and in the words of the journal,
-//! journal and audit log whole, and no process left. Beside a proxy that is harmed its command has an
-//! allow-list, and the record of the call holds what the proxy refused or says that it was lost; one
-//! that goes silent before it has a cage is given 20 s.
+//! In each cell one process is held at a step and one process is given a fault. The turn must end
+//! within 10 s with the answer that it would have had. The command runs at most once, and to its
+//! end if its result is a success. `interrupted` appears only where the fault allows it. Journal
+//! and audit log are valid, and no process is left. Where the proxy has the fault, the command has
+//! an allow-list, and the record of the call holds the refused connection or the loss of the proxy.
+//! A proxy that becomes silent before it has a cage gets 20 s.
 //!
-//! The first process of a cage is harmed in tier A and the guard of one in tier B. A first process that
-//! is killed takes the running command with it, and the result says so; before the program begins the
-//! call is tried again. A guard that is lost, and either where it is stopped, changes nothing.
+//! Faults of a cage's first process are tried in tier A, those of the guard in tier B. Killing a
+//! first process also kills the running command, and the result reports it; before the program
+//! starts, the call is retried. A lost guard, and a stop of either, changes nothing.
 //!
 //! The executables must have hooks:
 //!
@@ -52,7 +52,8 @@ fn every_cell() {
     assert_eq!(tried(cells, voids), 0, "cells failed");
 }
 
-/// What was meant for the dead process reaches the supervisor's slot when the next one lives already.
+/// A message for the dead process reaches the supervisor's worker actor when the next process
+/// already runs.
 #[test]
 #[cfg_attr(not(agentd_hooks), ignore = "needs executables with hooks; see the file's head")]
 fn one_kill_while_the_disk_is_slow_costs_one_life() {
@@ -62,7 +63,8 @@ fn one_kill_while_the_disk_is_slow_costs_one_life() {
     }
 }
 
-/// The mark by which `tests/repo/linkage.rs` tells that what is shipped has no hooks is in what has them.
+/// `tests/repo/linkage.rs` finds this mark in no shipped executable. Executables with hooks must
+/// have it.
 #[test]
 #[cfg_attr(not(agentd_hooks), ignore = "needs executables with hooks; see the file's head")]
 fn hooks_leave_their_mark() {
@@ -83,7 +85,7 @@ fn hooks_leave_their_mark() {
     }
 }
 
-/// What is void, by its reason, and what is to be tried.
+/// The void cells by their reason, and the cells to run.
 fn sorted() -> (BTreeMap<&'static str, Vec<String>>, Vec<Cell>) {
     if cfg!(not(agentd_hooks)) {
         panic!(

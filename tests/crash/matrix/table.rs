@@ -12,7 +12,7 @@ pub enum Target {
     Proxy,
     /// The first process of the cage's PID namespace, in tier A.
     FirstProcess,
-    /// What empties the cage's Landlock domain when the runner dies, in tier B.
+    /// The process that ends the cage's Landlock domain when the runner dies, in tier B.
     Guard,
     Command,
     Supervisor,
@@ -40,11 +40,11 @@ pub struct Step {
     pub name: &'static str,
     /// How often it is reached before it counts.
     pub nth: usize,
-    /// What lives then of the call itself.
+    /// The processes of the call that run at this step.
     pub lives: Lives,
 }
 
-/// What lives of a call at a step.
+/// The processes of a call at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lives {
     Nothing,
@@ -58,12 +58,12 @@ pub enum Lives {
     Leaving,
 }
 
-/// What a proxy that is lost means for its command.
+/// Effect of a lost proxy on its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// Nothing has happened: both are started again, once and silently.
     Replaced,
-    /// One or the other, by what is seen first.
+    /// Either, depending on which event the supervisor sees first.
     Either,
     /// The command goes on without, and its record says that something is missing.
     Told,
@@ -194,7 +194,7 @@ impl Cell {
         }
     }
 
-    /// Whether the cage of the command stands, and its first process or guard with it.
+    /// True if the command's cage exists, with its first process or guard.
     fn has_a_keeper(&self) -> bool {
         match self.step.lives {
             Lives::Command => true,
@@ -204,11 +204,11 @@ impl Cell {
         }
     }
 
-    /// Whether this harm may end the running command, or the time it has.
+    /// True if this fault may end the running command, or use up its time.
     pub fn harms_the_command(&self) -> bool {
         match (self.target, self.fault) {
             (Target::Command, _) => true,
-            // Nobody holds the runner back once `Go` is sent.
+            // The runner continues at once when `Go` is sent.
             (Target::FirstProcess, Fault::Kill) => {
                 self.step.lives == Lives::Command || self.step.name == "supervisor: go sent"
             }
@@ -216,7 +216,7 @@ impl Cell {
         }
     }
 
-    /// What a lost proxy means, where it is what is harmed.
+    /// Effect of a lost proxy, if the proxy is the target.
     pub fn of_proxy(&self) -> Option<Loss> {
         if self.target != Target::Proxy {
             return None;
@@ -236,7 +236,7 @@ impl Cell {
         }
     }
 
-    /// Whether this harm may cut the command short, so that it is reported as interrupted.
+    /// True if this fault may interrupt the command, so that its result is `interrupted`.
     pub fn may_interrupt(&self) -> bool {
         match (self.target, self.fault) {
             (_, Fault::Old) => false,
@@ -251,7 +251,8 @@ impl Cell {
         }
     }
 
-    /// Whether the one who waits for the answer is gone, so that another must go on.
+    /// True if the client that waits for the answer is gone, so that another must resume the
+    /// session.
     pub fn ends_the_client(&self) -> bool {
         self.target == Target::Client
             && matches!(self.fault, Fault::Kill | Fault::Abort | Fault::Exit)
@@ -259,7 +260,7 @@ impl Cell {
 }
 
 impl Fault {
-    /// As the process is told to do it itself; none for a signal.
+    /// The order to the process; none for a signal.
     pub fn order(self) -> Option<&'static str> {
         match self {
             Self::Kill | Self::Stop | Self::Abort => None,
