@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 const TIERS: [&str; 2] = ["A", "B"];
 
-/// What came of one command under bounds.
+/// Outcome of one command under bounds.
 struct Bounded {
     /// The outcome in the record.
     outcome: Value,
-    /// What the model was told.
+    /// The result that the model got.
     words: String,
 }
 

@@ -1,6 +1,6 @@
-//! A cgroup of its own for each command: what the kernel then holds, what leaves it, and what is left of
-//! it. It takes a machine with memory and pids in version 2 and a directory there for this user, in which
-//! this process runs: `tests/vm/run` starts one.
+//! One cgroup for each command: its limits in the kernel, attempts to leave it, and its removal.
+//! The tests need a machine with the controllers memory and pids in version 2, and a directory
+//! there for this user, in which this process runs: `tests/vm/run` starts one.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -16,10 +16,10 @@ const TIERS: [&str; 2] = ["A", "B"];
 /// The machine that has such a directory may be an emulated one.
 const LONG: Duration = Duration::from_secs(240);
 
-/// What came of one command in a cgroup.
+/// Outcome of one command in a cgroup.
 struct Held {
     ended: Value,
-    /// What the model was told.
+    /// The result that the model got.
     words: String,
     shown: String,
 }
@@ -175,7 +175,7 @@ fn a_fork_bomb_is_held_at_its_bound() {
 #[ignore = "takes a delegated cgroup: tests/vm/run"]
 fn processor_time_is_read_from_it() {
     for tier in TIERS {
-        // Its children are nobody's: no parent waits for them, so no count of processes finds their time.
+        // No parent waits for its children, so a count of processes does not find their time.
         let spin = "trap '' CHLD; while :; do sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'; done";
         let over = held(tier, "sandbox.limits.cpu_seconds = 2", spin);
         assert_eq!(over.outcome()["what"], "the CPU time limit", "{}", over.explain());
@@ -285,7 +285,8 @@ fn what_a_killed_supervisor_left_is_ended_and_nothing_else() {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let start = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
     let me = std::process::id();
-    // A runner that is gone: our number, another start. One that lives: ourselves. And a stranger.
+    // A runner that is gone: our process ID with another start time. A live one: this process. And
+    // a foreign line.
     let names =
         [format!("agentd-call-{me}-1"), format!("agentd-call-{me}-{start}"), "mine".to_owned()];
     let mut sleepers = names.clone().map(|name| {
@@ -354,7 +355,8 @@ fn doctor_and_the_record_say_what_is_held_and_what_is_not() {
     assert!(said.contains("other programs run in"), "{said}");
     assert!(said.contains("Delegate=yes"), "{said}");
 
-    // This user's, and nobody said that it may be arranged: bounds are watched, as on other machines.
+    // It belongs to this user, but was not delegated: bounds are enforced by watching, as on other
+    // machines.
     let unit = Unit::new();
     let said = doctor(&unit, "exec \"$@\"").out;
     assert!(said.contains("was not delegated; their memory and processes are counted"), "{said}");

@@ -1,5 +1,5 @@
-//! What a call is refused, tried from inside a real call of the real product, each with the same
-//! thing succeeding where it is allowed; and what the record says of it.
+//! Refusals of a call, tried in a real call of the real product. Each has a control that succeeds
+//! where it is allowed, and a check of the record.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -73,7 +73,7 @@ fn doctor_finds_a_cage_that_does_not_hold() {
     assert_eq!(run(plain).code, 0, "the positive control");
 }
 
-/// What holds in this session, and not in another; and beside a refusal, how more is given.
+/// The prompt names the rights of this session only; a refusal names the way to get more.
 #[test]
 fn the_model_is_told_what_its_cage_holds_back() {
     let script =
@@ -112,8 +112,8 @@ fn the_model_is_told_what_its_cage_holds_back() {
     assert!(result.contains(write) && !result.contains(open), "{result}");
 }
 
-/// In tier A the shared directories for temporary files are the session's own, for commands and for file
-/// tools, and kept over a turn and a run.
+/// In tier A the session has its own shared directories for temporary files, for commands and for
+/// file tools. They are kept over turns and runs.
 #[test]
 fn tmp_is_the_session_s_own_for_all_tools_and_kept_for_its_next_run() {
     let desk = Desk::new();
@@ -175,8 +175,8 @@ fn tmp_is_the_session_s_own_for_all_tools_and_kept_for_its_next_run() {
     assert!(body.contains("one\\nfive"), "{body}");
 }
 
-/// Wherever a path of the shared directories for temporary files is refused, which is in tier B, the model
-/// is told where its own is: in the prompt, with the tool, beside what was refused.
+/// Where a path of the shared temporary directories is refused (tier B), the model learns the path
+/// of its own: in the prompt, in the tool's description, and with the refusal.
 #[test]
 fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
     const PATHS: [&str; 2] = ["/tmp/agentd-canary/x", "/var/tmp/agentd-canary/x"];
@@ -207,7 +207,7 @@ fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
                 ("grep", json!({ "pattern": "x", "path": path }), true),
             ]);
         }
-        // The positive control: what is refused elsewhere, and what is not refused.
+        // The positive control: what is refused elsewhere succeeds here.
         calls.extend([
             ("bash", json!({ "command": "cat /etc/agentd-canary" }), false),
             ("bash", json!({ "command": "echo x > $TMPDIR/x && cat $TMPDIR/x" }), false),
@@ -259,8 +259,8 @@ fn nothing_is_written_outside_the_project() {
     }
 }
 
-/// Runs a script as the only call of a run whose project is the home directory, in which nothing of
-/// agentd's configuration is; the exit code and what the model was told.
+/// Runs a script as the only call of a run whose project is the home directory, without agentd's
+/// configuration in it. Returns the exit code and the result that the model got.
 fn at_home(desk: &Desk, tier: &str, script: &str) -> (i32, String) {
     let input = json!({ "command": script }).to_string();
     let server =
@@ -271,8 +271,8 @@ fn at_home(desk: &Desk, tier: &str, script: &str) -> (i32, String) {
     (done.code, server.requests()[1].body["messages"].to_string())
 }
 
-/// A script as the only call, in this tier, where something of the surroundings is odd; the exit code
-/// and what the model was told.
+/// Runs a script as the only call, in this tier, in unusual surroundings. Returns the exit code and
+/// the result that the model got.
 fn oddly(desk: &Desk, tier: &str, script: &str, odd: impl Fn(&mut Command)) -> (i32, String) {
     let input = json!({ "command": script }).to_string();
     let server =
@@ -298,7 +298,7 @@ fn without_a_home_calls_run_and_nothing_of_it_is_granted() {
         assert_eq!(code, 0, "{tier}: {words}");
         assert!(words.contains("home=unset") && !words.contains("hidden-words"), "{tier}: {words}");
         assert!(desk.project().join("made").exists(), "{tier}: {words}");
-        // Without a place for its state either it says what to set.
+        // Without a place for its state either, agentd names the variable to set.
         let (code, words) = oddly(&desk, tier, &script, |command| {
             command.env_remove("HOME").env_remove("XDG_STATE_HOME");
         });
@@ -368,7 +368,7 @@ fn a_secret_in_the_home_directory_is_not_read() {
         });
         assert!(!tried.words.contains("CANARY-7731"), "{}", tried.explain());
         assert!(tried.words.contains("CONTROL-1234"), "the positive control: {}", tried.explain());
-        // Reads that Landlock refuses cannot be seen cheaply; the record says so instead.
+        // Observing reads that Landlock refuses would be expensive; the record names this limit.
         let unseen = tried.shown.split("not seen").nth(1).unwrap_or_default();
         assert!(unseen.contains("refused reads of paths"), "{}", tried.shown);
     }
@@ -397,7 +397,7 @@ fn no_byte_reaches_a_listener_while_the_network_is_off() {
         let tried = attempt(&desk, tier, &[], move |_| client(port));
         assert_eq!(reached.load(Ordering::SeqCst), 0, "{}", tried.explain());
         assert!(tried.words.contains("refused"), "{}", tried.explain());
-        // Loopback inside is the command's own: the kernel answers as if nobody listened.
+        // The cage has its own loopback: the kernel answers as if no server listened.
         let stopped_at = if tier == "A" { "connect" } else { "socket" };
         assert!(tried.shows(stopped_at), "{}", tried.explain());
 
@@ -586,7 +586,7 @@ fn each_refused_system_call_and_write_outside_is_a_line_of_the_record() {
     }
 }
 
-/// What was looked for in vain in a folder of PATH is none of it: `env` asks the kernel for each.
+/// A failed lookup in a folder of PATH does not count as a refusal: `env` tries each folder.
 #[test]
 fn a_program_that_may_not_be_run_is_a_line_of_the_record_with_a_way_on() {
     for tier in TIERS {

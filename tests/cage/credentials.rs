@@ -52,7 +52,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A registry at this address: what it answers depends on how a request is signed.
+    /// A registry at this address: its answer depends on the request's credentials.
     fn serve(&self, (name, address, port): (&str, Ipv4Addr, u16), wanted: String) -> Registry {
         let key = KeyPair::generate().unwrap();
         let leaf = CertificateParams::new([name.to_owned()]).unwrap();
@@ -98,7 +98,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// What a server with TLS saw.
+/// The requests that a server with TLS received.
 #[derive(Clone, Default)]
 struct Registry {
     heads: Arc<Mutex<Vec<String>>>,
@@ -145,7 +145,7 @@ impl Registry {
                  set-cookie: session=1\r\n\r\n{body}"
             );
             let sent = stream.write_all(answer.as_bytes()).and_then(|()| stream.flush());
-            // Servers close connections that were idle, and do not always say so before.
+            // Servers close idle connections, and do not always announce it.
             if sent.is_err() || path == "/once" {
                 stream.conn.send_close_notify();
                 let _ = stream.flush();
@@ -158,7 +158,7 @@ impl Registry {
         self.heads.lock().unwrap().clone()
     }
 
-    /// The requests of this method, each with what it was signed with.
+    /// The requests of this method, each with its credentials.
     fn signed(&self, method: &str) -> Vec<String> {
         let heads = self.heads();
         let heads = heads.iter().filter(|head| head.starts_with(&format!("{method} ")));
@@ -485,7 +485,7 @@ fn a_key_that_cannot_be_had_is_said_before_anything_runs() {
     let server = Server::scripted([Answer::text("done")]);
     let ran = crate::support::run(desk.with_server(&server, &["-p", "do it", "--net", "off"]));
     assert_eq!(ran.code, 0, "{}", ran.err);
-    // A host that the list lacks is named where somebody asks whether all is sound.
+    // `config check` names a host of the settings that the list lacks.
     let config = desk.home().join(".config/agentd/config.toml");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("'registry.test', ", "")).unwrap();

@@ -28,8 +28,8 @@ fn survivors(mark: &str) -> Vec<String> {
     processes().into_iter().filter_map(|process| known(process.pid)).collect()
 }
 
-/// Leaves its session, forks twice, ignores TERM, holds the pipe, and forks as fast as it can, each
-/// generation ending at once so that no list of processes names the next.
+/// Leaves its session, forks twice, ignores TERM, holds the pipe and forks as fast as it can. Each
+/// generation ends at once, so a list of processes never has the next one.
 fn everything(mark: &str) -> String {
     crate::support::needs("python3");
     format!(
@@ -58,7 +58,7 @@ fn under(tier: &str) -> Under {
     run
 }
 
-/// As in a container whose first process waits for nobody that it did not start.
+/// As in a container whose first process waits only for children that it started.
 fn under_one_who_reaps_nothing(tier: &str) -> Under {
     let program = "import ctypes, subprocess, sys\n\
          assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n\
@@ -105,18 +105,18 @@ impl Under {
         child_of(self.supervisor(), "agentd-tool").expect("a runner")
     }
 
-    /// What ends all in the cage when the runner dies: in tier A the first process of its PID
+    /// The process that ends the cage when the runner dies: in tier A the first process of its PID
     /// namespace, in tier B the guard.
     fn keeper(&self) -> u32 {
         child_of(self.runner(), "agentd-tool").expect("a keeper")
     }
 
-    /// What lived of the command when the model was asked again.
+    /// Processes of the command that were alive when the model was asked again.
     fn left(&self) -> String {
         fs::read_to_string(self.desk.outside().join("left")).unwrap()
     }
 
-    /// Waits for the run's end; nothing of it is left then.
+    /// Waits for the run's end and checks that no process of it is left.
     fn ended(&mut self) -> i32 {
         let status = self.child.wait().unwrap();
         let mark = &self.mark;
@@ -128,7 +128,7 @@ impl Under {
         status.code().unwrap_or(-1)
     }
 
-    /// What the model was told of the call.
+    /// The result of the call that the model got.
     fn told(&self) -> String {
         self.server.requests()[1].body["messages"].to_string()
     }
@@ -164,7 +164,7 @@ fn failure_41_a_setsid_child_survives_the_end_of_its_call() {
         let server = Server::answering(move |n, _| match n {
             1 => Answer::says([call("toolu_1", "bash", &json!({ "command": script }).to_string())]),
             _ => {
-                // Before the model is told that the call is over.
+                // Before the model gets the end of the call.
                 fs::write(&seen, survivors(&known).join("\n")).unwrap();
                 Answer::text("done")
             }
@@ -198,8 +198,8 @@ fn failure_42_only_the_workers_of_a_killed_supervisor_end() {
     }
 }
 
-/// Nobody is left to end the rest but the namespace of tier A and the guard of tier B. A machine
-/// whose kernel lacks the signal scope has no guard; the record of a call names that.
+/// Only the namespace of tier A and the guard of tier B can end the rest. A machine whose kernel
+/// lacks the signal scope has no guard; the record of a call names that.
 #[test]
 fn failure_42_a_supervisor_and_its_runner_are_killed_in_the_same_instant() {
     for tier in TIERS {
@@ -239,8 +239,8 @@ fn failure_42_a_stopped_keeper_outlives_its_runner() {
     }
 }
 
-/// The next supervisor waits for what is in the cage, and ends it where nothing else does: a runner
-/// that is stopped too neither dies by its channel's end nor lets its keeper go.
+/// The next supervisor waits for the processes of the cage, and ends them if nothing else does. A
+/// stopped runner neither ends when its channel closes nor releases its keeper.
 #[test]
 fn failure_42_a_stopped_keeper_outlives_its_runner_and_its_supervisor() {
     for tier in TIERS {
@@ -258,8 +258,8 @@ fn failure_42_a_stopped_keeper_outlives_its_runner_and_its_supervisor() {
     }
 }
 
-/// The command's own process is never waited for there, and the first process of its PID namespace
-/// stays until it is: what counts is that nothing else lives.
+/// No process waits for the command's own process there, and the first process of its PID namespace
+/// stays until then. The test requires that no other process is alive.
 #[test]
 fn failure_42_a_killed_runner_in_a_container_whose_first_process_reaps_nothing() {
     for tier in TIERS {

@@ -1,5 +1,6 @@
-//! Signing git's commits by the person's ssh agent, as a right of one call: with the real agent, ssh-keygen
-//! and git, in both tiers. What the command may not ask of the agent is asked of it outside as a control.
+//! Signing git's commits with the person's ssh agent, as a right of one call: with the real agent,
+//! ssh-keygen and git, in both tiers. As a control, requests that the command may not send to the
+//! agent are sent to it from outside.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -13,7 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const TIERS: [&str; 2] = ["A", "B"];
-/// What lets a call sign whatever it runs.
+/// The right that lets a call sign with any program.
 const GIVEN: [&str; 4] = ["--permission-mode", "auto", "--allowed-tools", "git-sign"];
 
 /// A person with an agent of two keys, who signs commits with the first of them.
@@ -94,7 +95,7 @@ impl Signing {
         assert!(out.status.success(), "{program} {arguments:?}: {out:?}");
     }
 
-    /// How many commits there are, and whether the newest is signed by the person.
+    /// The number of commits, and true if the person signed the newest.
     fn commits(&self) -> (usize, bool) {
         let log = self.outside("git", &["log", "--format=%H"]);
         let count = String::from_utf8(log.stdout).unwrap().lines().count();
@@ -103,7 +104,7 @@ impl Signing {
         (count, verified.status.success())
     }
 
-    /// A run of these calls of `bash`, with the person's agent, and what the model was told of each.
+    /// Runs these calls of `bash` with the person's agent. Returns the results that the model got.
     fn calls(&self, tier: &str, inputs: &[Value], flags: &[&str]) -> (Run, Vec<String>) {
         self.calls_by(tier, ("bash", inputs), flags, Some(&self.socket()))
     }
@@ -226,14 +227,14 @@ fn without_the_right_nothing_is_signed_and_the_way_on_is_told() {
             signing.calls_by(tier, ("git_commit", &tool), &auto, Some(&signing.socket()));
         assert_eq!(signing.commits(), (2, false), "{tier}: {told:?}");
         assert!(hint(&told[0]), "{told:?}");
-        // A person who does not sign reads nothing of it.
+        // A person who does not sign commits gets no hint about signing.
         signing.settings("");
         let (_, told) = signing.calls(tier, &[json!({ "command": COMMIT })], &auto);
         assert!(told[0].contains("exit code: 0") && !told[0].contains("git-sign"), "{told:?}");
     }
 }
 
-/// Asks the agent behind `SSH_AUTH_SOCK` for what a command might want of it.
+/// Sends the agent behind `SSH_AUTH_SOCK` the requests that a command might try.
 const PROBE: &str = r#"
 import base64, os, socket, struct, sys
 def text(b): return struct.pack('>I', len(b)) + b
@@ -299,7 +300,7 @@ fn the_command_gets_signatures_of_git_s_by_that_key_and_nothing_else_of_the_agen
             assert!(!told.contains(words), "{tier} {words}: {told}");
         }
         assert!(told.contains("not a git commit or tag"), "{tier}: {told}");
-        // The controls: the agent itself does all of it.
+        // The controls: the agent itself answers all of them.
         let probed = signing.outside("python3", &["probe.py"]);
         let probed = String::from_utf8(probed.stdout).unwrap();
         for words in ["login=14", "file=14", "other=14", "long=14", "git=14"] {

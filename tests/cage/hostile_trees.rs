@@ -17,11 +17,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What one run of agentd may take: each of its calls has a bound of its own.
+/// Time limit of one run of agentd; each of its calls has its own limit.
 const LONGEST: Duration = Duration::from_secs(600);
-/// What a call may take. Git opens a FIFO of its files' names and waits until then.
+/// Time limit of a call. Git opens a FIFO with the name of one of its files, and waits until then.
 const OF_A_CALL: &str = "[tools]\ntimeout_ms = 10000\n";
-/// What one process of agentd may have in memory at once.
+/// Memory limit of one process of agentd.
 const MOST_KIB: u64 = 512 << 10;
 /// Shapes of one round, in the project and in TMPDIR each.
 const AT_ONCE: usize = 4;
@@ -50,7 +50,7 @@ const SHAPES: &[Shape] = &[
     ("fifos_of_git", 2),
 ];
 
-/// Those that take minutes: of the hour only.
+/// Trees that take minutes: only in the run of an hour.
 const LARGE: &[Shape] = &[("very_deep", 15_000), ("very_wide", 300_000)];
 
 /// Makes shapes below a folder: `make.py ROOT SEED NAME SIZE...`.
@@ -198,7 +198,7 @@ fn content(of: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Runs it while the memory of each process of its session is looked at.
+/// Runs it and samples the memory of each process of its session.
 fn watched(command: Command, step: &str, seed: &str) -> Run {
     let (over, most) = (AtomicBool::new(false), AtomicU64::new(0));
     let ran = std::thread::scope(|scope| {
@@ -306,7 +306,7 @@ fn round(seed: u64, shapes: &[Shape]) {
         .unwrap();
     assert!(ready.status.success(), "{said}: {}", String::from_utf8_lossy(&ready.stderr));
 
-    // A command makes the other tree; what the readers find afterwards, and an edit between.
+    // A command makes the other tree. Readers run afterwards, and an edit between them.
     desk.write("make.py", MAKE);
     let script = format!("python3 make.py \"$TMPDIR\" {seed} {}", temp.join(" "));
     let mut calls = reading();
@@ -330,13 +330,13 @@ fn round(seed: u64, shapes: &[Shape]) {
     let sessions = fs::read_dir(desk.state().join("sessions")).unwrap();
     let sessions: Vec<_> =
         sessions.map(|session| session.unwrap().file_name().into_string().unwrap()).collect();
-    // What lies there is recorded before its sessions go.
+    // The files there are recorded before their sessions are removed.
     let crashed = desk.audit().into_iter().find(|it| it["outcome"]["how"] == "crashed");
     assert!(crashed.is_none(), "{said}: {crashed:#?}");
     for session in &sessions {
         watched(desk.agentd(&["rm", session]), "rm", &said);
     }
-    // A supervisor that looks at what earlier ones left.
+    // A supervisor that inspects the directories of earlier ones.
     drop(desk.daemon());
     for session in &sessions {
         let temp = Path::new("/tmp").join(format!("agentd-{session}"));
@@ -345,8 +345,8 @@ fn round(seed: u64, shapes: &[Shape]) {
     assert_eq!(content(&theirs), before, "{said}: what lies outside is untouched");
 }
 
-/// Removes a round's trees, also where it failed: the desk's own removal calls itself for each folder, and may
-/// not enter all of them.
+/// Removes a round's trees, also if it failed. The desk's own removal is recursive and may not
+/// enter all folders.
 struct Cleared<'a>(&'a Desk);
 
 impl Drop for Cleared<'_> {
@@ -362,7 +362,7 @@ impl Drop for Cleared<'_> {
     }
 }
 
-/// The seeds of rounds: the one that is given, or new ones without an end.
+/// The seeds of rounds: the given one, or new ones without end.
 fn seeds() -> Box<dyn Iterator<Item = u64>> {
     needs("python3");
     needs("git");

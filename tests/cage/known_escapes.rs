@@ -38,7 +38,7 @@ fn the_survivor() {
     }
 }
 
-/// What a client says first, with this token.
+/// The first bytes of a client with this token.
 fn introduction(token: &str) -> Vec<u8> {
     let (client, mut daemon) = UnixStream::pair().unwrap();
     let token = token.to_owned();
@@ -54,7 +54,7 @@ fn introduction(token: &str) -> Vec<u8> {
     bytes
 }
 
-/// What the daemon answers to those bytes.
+/// The daemon's answer to those bytes.
 fn answer(mut daemon: UnixStream, bytes: &[u8]) -> String {
     daemon.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     daemon.write_all(bytes).unwrap();
@@ -195,7 +195,7 @@ fn moving_git_away() {
         assert_eq!(desk.read(".git/config"), settings, "{}", tried.explain());
         assert!(!desk.project().join(".git/hooks/pre-commit").exists(), "{}", tried.explain());
         assert_eq!(tried.shown.contains("tampered"), moved, "{}", tried.shown);
-        // What the command may move it may move; nothing of it is lost.
+        // The command may move its own files; none of them is lost.
         let kept = if moved { "away/HEAD" } else { ".git/HEAD" };
         assert!(desk.project().join(kept).exists(), "{}", tried.explain());
     }

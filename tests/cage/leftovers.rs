@@ -1,5 +1,6 @@
-//! What calls leave in their session's temporary directory, however deep or wide, holds up neither the
-//! session's next life nor the next start, and is gone in the end. In both cages.
+//! Files that calls leave in their session's temporary directory, however deep or wide, delay
+//! neither the next opening of the session nor the next start. They are removed in the end, in both
+//! cages.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -16,8 +17,8 @@ use std::time::{Duration, Instant};
 
 const TIERS: [&str; 2] = ["A", "B"];
 
-/// Folders one in the other, deeper than a path is long and than a recursive walk comes, the last of
-/// them shut; names that are no text; a FIFO; links in circles.
+/// Nested folders, deeper than a path is long and than a recursive walk comes, the last without
+/// rights; names that are not text; a FIFO; circular links.
 const TREE: &str = r#"
 import os
 os.chdir(os.environ["TMPDIR"])
@@ -62,7 +63,7 @@ fn leave(desk: &Desk, server: &Server) -> Run {
     run_within(desk.with_server(server, &arguments), Duration::from_secs(180))
 }
 
-/// What lies in `/tmp` of a session, by name.
+/// The names in `/tmp` of a session.
 fn of(session: &str) -> Vec<String> {
     let names = fs::read_dir("/tmp").unwrap().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -98,7 +99,7 @@ fn after_a_run_in_order_the_next_ones_begin_and_the_tree_is_gone_in_the_end() {
         assert_eq!((again.code, again.result().as_str()), (0, "done"), "{tier}: {again:?}");
         let removed = run(desk.agentd(&["rm", &session]));
         assert_eq!(removed.code, 0, "{tier}: {removed:?}");
-        // Each start takes up what the last one left.
+        // Each start removes the leftovers of the last one.
         let daemon = desk.daemon();
         in_the_end("nothing is left", || of(&session).is_empty());
         assert_eq!(removers(daemon.pid), 1);

@@ -19,7 +19,7 @@ use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// What names lead to here.
+/// The addresses of the names in this internet.
 fn addresses(name: &str, asked_before: usize) -> Vec<Ipv4Addr> {
     match name {
         "allowed.test" | "cdn.allowed.test" => vec![PUBLIC],
@@ -29,7 +29,7 @@ fn addresses(name: &str, asked_before: usize) -> Vec<Ipv4Addr> {
         "private.test" => vec![PRIVATE],
         "metadata.test" => vec![METADATA],
         "mixed.test" => vec![PUBLIC, PRIVATE],
-        // What a look-up judges is not what the next one says.
+        // The second look-up of this name gives another address than the first, which was judged.
         "rebinding.test" if asked_before == 0 => vec![PUBLIC],
         "rebinding.test" => vec![PRIVATE],
         _ => Vec::new(),
@@ -44,7 +44,7 @@ fn allowing(desk: &Desk, hosts: &[&str], script: &str) -> Attempt {
     attempt(desk, "A", &flags, move |_| script.clone())
 }
 
-/// The lines of `audit show` that say what was decided of connections.
+/// The lines of `audit show` with the decisions about connections.
 fn decided(tried: &Attempt) -> Vec<String> {
     let lines = tried.shown.lines().skip_while(|line| !line.starts_with("network "));
     let first = lines.clone().take(1).map(|line| line["network".len()..].trim().to_owned());
@@ -127,7 +127,8 @@ fn tls_asks_for_the_host_that_was_judged_and_for_no_other() {
     });
 }
 
-/// What a list names is reached by that name alone; what a rule denies is not, however wide the list.
+/// A listed host is reached by its listed name only. A denied host is not reached, however wide the
+/// list.
 #[test]
 fn a_list_leads_to_no_host_that_it_does_not_name_nor_to_one_that_a_rule_denies() {
     within("a_list_leads_to_no_host_that_it_does_not_name_nor_to_one_that_a_rule_denies", || {
@@ -349,8 +350,8 @@ fn a_program_that_takes_no_proxy_reaches_a_listed_host_by_its_name() {
     });
 }
 
-/// Whoever does not ask the proxy has a network with nothing in it but its own servers.
-/// Asks the machine's resolver as a library does that connects no socket, and says so.
+/// A program that does not use the proxy has a network with its own servers only. This one asks the
+/// machine's resolver as a library does that connects no socket, and prints the result.
 const UNCONNECTED: &str = "
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -467,7 +468,7 @@ fn a_person_opens_hosts_one_by_one() {
         assert!(told(1).contains("allowed page"), "{}", told(1));
         assert!(!told(1).contains("other page"), "{}", told(1));
         assert!(server.requests()[0].body["system"].to_string().contains("only allowed.test"));
-        // What was opened is on disk.
+        // The session's options are on disk.
         send(daemon.pid, Signal::SIGKILL);
         std::mem::forget(daemon);
         let _daemon = desk.daemon();
@@ -499,7 +500,7 @@ fn a_person_opens_hosts_one_by_one() {
     });
 }
 
-/// A proxy that dies takes the network with it, not the command; and the record says so.
+/// A proxy that dies ends the network access, not the command. The record names the loss.
 #[test]
 fn the_proxy_dies_and_the_command_goes_on_without_network() {
     within("the_proxy_dies_and_the_command_goes_on_without_network", || {
@@ -556,7 +557,7 @@ fn without_a_proxy_nothing_is_run() {
     );
 }
 
-/// Where nothing could keep a command from going around the list, there is none.
+/// Where a command could go around the list, it gets no network.
 #[test]
 fn without_namespaces_a_list_is_refused_and_says_why() {
     let desk = Desk::new();
@@ -568,7 +569,8 @@ fn without_namespaces_a_list_is_refused_and_says_why() {
     assert_eq!(ran.code, 11, "{}", ran.err);
     assert!(ran.err.contains("needs a network namespace (tier A)"), "{}", ran.err);
     assert!(server.requests().is_empty(), "nothing was asked");
-    // One call that asks for hosts is told so; nobody is asked for what cannot be had.
+    // A call that asks for hosts gets this reason. No person is asked for a right that cannot be
+    // given.
     let input = json!({ "command": "touch made", "hosts": ["allowed.test"] }).to_string();
     let server =
         Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);

@@ -1,4 +1,4 @@
-//! The result of a command names the refusals that matter and what it missed, and nothing else.
+//! The result of a command names the refusals that matter and their effect, and nothing else.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::Desk;
@@ -6,7 +6,7 @@ use crate::support::anthropic::{Answer, Server, call};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What the model reads of this script, and the refusals of the record.
+/// The result of this script for the model, and the refusals of the record.
 fn result(tier: &'static str, script: &str) -> (String, Vec<Value>) {
     let desk = Desk::new();
     let input = json!({ "command": script }).to_string();
@@ -51,7 +51,7 @@ fn a_failure_names_its_refusals_and_a_success_one_of_them_without_advice() {
     }
 }
 
-/// A script, and what the result says of it.
+/// A script, and the text that its result must have.
 const MISSED: [(&str, &str); 6] = [
     ("ls /var/cache", "[/var/cache exists on this machine, but this command has no access"),
     ("cat '/var/cache'", "[/var/cache exists on this machine, but this command has no access"),

@@ -1,5 +1,5 @@
-//! Programs that the person installed for themselves run in commands as on their own screen, with what
-//! belongs to them, and nothing that lies beside them is opened by that.
+//! Programs that the person installed run in commands as in the person's terminal, with the files
+//! that belong to them. Files beside them stay closed.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -7,7 +7,7 @@ use crate::support::{Desk, write_program};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What must be in no answer.
+/// A text that must be in no answer.
 const SECRET: &str = "fo1_4f1cTOKEN";
 
 fn file(path: &Path, text: &str) {
@@ -20,7 +20,7 @@ fn program(path: &Path, script: &str) {
     write_program(path, script);
 }
 
-/// What the model is told of one command of a person with this search path.
+/// The result for the model of one command, for a person with this search path.
 fn told(desk: &Desk, tier: &str, folders: &[&str], script: &str) -> String {
     answered(desk, tier, folders, ("bash", json!({ "command": script })))
 }

@@ -1,5 +1,5 @@
-//! The proxy of an allow-list at a command's end, and when it dies or is stopped: what was sent arrives,
-//! nothing hangs, and the record says what it does not hold.
+//! The proxy of an allow-list when its command ends, and when the proxy dies or is stopped. Sent
+//! bytes arrive, nothing hangs, and the record names its gaps.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -25,7 +25,7 @@ fn addresses(name: &str, _: usize) -> Vec<Ipv4Addr> {
     }
 }
 
-/// Whether a process of this number runs.
+/// True if a process with this ID runs.
 fn lives(pid: u32) -> bool {
     crate::support::processes().iter().any(|process| process.pid == pid)
 }
@@ -37,7 +37,7 @@ fn what_a_command_sends_before_its_end_arrives() {
         let tunnel = TcpListener::bind((PUBLIC, 443)).unwrap();
         let got = std::thread::spawn(move || {
             let (mut stream, _) = tunnel.accept().unwrap();
-            // Slow: when it begins to read, nobody is left who sent it.
+            // Slow: when it begins to read, the sender has ended.
             std::thread::sleep(Duration::from_millis(500));
             let mut bytes = Vec::new();
             stream.read_to_end(&mut bytes).unwrap();

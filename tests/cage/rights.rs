@@ -35,7 +35,7 @@ fn scripted(tool: &str, input: &Value) -> Server {
     Server::scripted([asked, Answer::text("done")])
 }
 
-/// A script's run with one call, and what the model was told of it.
+/// Runs a script as the one call. Returns the result that the model got.
 fn one(desk: &Desk, tier: &str, tool: &str, input: &Value, flags: &[&str]) -> (Run, String) {
     let server = scripted(tool, input);
     let mut arguments = vec!["-p", "do it", "--output-format", "json"];
@@ -64,7 +64,7 @@ fn gits_settings_change_only_where_a_rule_names_the_right() {
         let script = "git remote add here /nowhere; git branch -m second";
         let asks = json!({ "command": script, "git_settings": "write" });
         let before = settings(&desk);
-        // Not asked for: it runs, nothing changes, and that is told.
+        // Not requested: the call runs without the right, and its result names that.
         let (ran, told) = one(&desk, tier, "bash", &plain, &["--permission-mode", "auto"]);
         assert_eq!((ran.code, settings(&desk)), (0, before.clone()), "{tier}: {told}");
         let way_on = match tier {
@@ -73,7 +73,7 @@ fn gits_settings_change_only_where_a_rule_names_the_right() {
             _ => told.contains(".git/config was changed and restored"),
         };
         assert!(way_on, "{tier}: {told}");
-        // Asked for where nobody can say yes: the mode and rules for commands do not.
+        // Requested in a non-interactive run: neither the mode nor rules for commands grant it.
         let all = ["--permission-mode", "auto", "--allowed-tools", "bash"];
         let (ran, told) = one(&desk, tier, "bash", &asks, &all);
         assert_eq!((ran.code, settings(&desk)), (10, before.clone()), "{tier}: {told}");
@@ -97,7 +97,7 @@ fn gits_settings_change_only_where_a_rule_names_the_right() {
     }
 }
 
-/// The question about this call, answered; what the turn left behind is the caller's to look at.
+/// Answers the question about this call. The caller checks the effects of the turn.
 fn answered(desk: &Desk, input: &Value, answers: &[Said]) -> (Question, String) {
     let server = scripted("bash", input);
     let _daemon = desk.daemon();
@@ -168,7 +168,7 @@ fn one_more_directory_is_given_to_the_call_that_asks_and_no_other() {
         let (ran, told) = one(&desk, tier, "bash", &wide, &flags);
         assert_eq!((ran.code, made()), (0, (true, false)), "{tier}: {told}");
         assert_eq!(newest(&desk, "decided")["basis"]["text"], rule);
-        // What is no directory is said, and nothing is run.
+        // A path that is not a directory is reported, and nothing runs.
         let nowhere = json!({ "command": "touch ran", "directory": "/nonexistent" });
         let (_, told) = one(&desk, tier, "bash", &nowhere, &flags);
         assert!(told.contains("/nonexistent cannot be used"), "{told}");

@@ -1,12 +1,12 @@
-//! What programs of the person's are set to holds in commands and in git's tools, and what their
-//! settings hold in keys does not come in.
+//! Settings of the person's programs apply in commands and in git's tools. Keys in these settings
+//! do not enter the cage.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, Run, needs};
 use serde_json::{Value, json};
 
-/// What must be in no answer.
+/// A text that must be in no answer.
 const TOKEN: &str = "ghp_4f1cTOKEN";
 
 /// A file of the home.
@@ -16,7 +16,7 @@ fn at_home(desk: &Desk, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// What the model is told of these calls, and the run.
+/// The results of these calls for the model, and the run.
 fn told(desk: &Desk, tier: &str, calls: &[(&str, Value)]) -> (Vec<String>, Run) {
     let asked = calls.iter().enumerate().map(|(number, (tool, input))| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])

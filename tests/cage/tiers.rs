@@ -1,5 +1,5 @@
-//! What is said of the cage is what holds: the tier on every surface, and what becomes of a call
-//! whose cage is less than was said.
+//! The reported cage is the real one: the tier in every view, and the outcome of a call whose cage
+//! is weaker than reported.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Say, Server, call};
@@ -15,7 +15,7 @@ fn bash(id: &str, command: &str) -> Say {
     call(id, "bash", &json!({ "command": command }).to_string())
 }
 
-/// A model that runs this command and says so.
+/// A model that runs this command and then ends.
 fn one_command(command: &str) -> Server {
     Server::scripted([Answer::says([bash("toolu_1", command)]), Answer::text("It is done.")])
 }
@@ -77,7 +77,8 @@ fn a_forced_tier_is_the_one_that_is_shown() {
     }
 }
 
-/// A tool of ours takes no namespaces, whatever the session's tier: that is no fall to the lower one.
+/// agentd's own tools use no namespaces, whatever the session's tier. That does not count as a fall
+/// to the lower tier.
 #[test]
 fn the_record_tells_a_tools_own_cage_from_that_of_a_command() {
     for tier in ["A", "B"] {
@@ -353,7 +354,7 @@ fn a_person_without_a_cage_sees_it_on_the_screen_in_questions_and_in_the_list() 
     assert!(stopped.status.success());
 }
 
-/// Runs what leaves a daemon behind.
+/// Runs a command that leaves a daemon behind.
 fn run_and_leave(mut command: Command) -> Option<i32> {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     command.status().unwrap().code()

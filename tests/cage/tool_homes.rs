@@ -1,5 +1,5 @@
-//! What commands change of the person's tool homes is kept for the project: over calls, sessions and
-//! deaths, while several calls run at once, and seen by nobody else.
+//! Changes that commands make in the person's tool homes are kept for the project: over calls,
+//! sessions and crashes, while several calls run at once. No other project sees them.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the model is told of this command, in a session of its own in tier A.
+/// The result for the model of this command, in its own session in tier A.
 fn told(desk: &Desk, script: &str) -> String {
     told_in(desk, &desk.project(), script)
 }
@@ -101,14 +101,14 @@ fn a_command_holds_nothing_that_travels() {
                                 grep -c ' /[.]overlays' /proc/self/mountinfo; find / -name lock -path '*overlays*' 2>/dev/null; true",
         );
         let counts: Vec<&str> = said.lines().take(3).collect();
-        // Standard streams, and what bash itself holds: the script.
+        // Standard streams, and the descriptor of bash itself: the script.
         assert!(counts[0].parse::<u32>().unwrap() <= 4, "{said}");
         assert_eq!(counts[1..], ["0", "0"], "{said}");
         assert!(!said.contains("/lock"), "{said}");
     }
 }
 
-/// Without a daemon each run has a supervisor of its own, and one of them has the overlays.
+/// Without a daemon each run has its own supervisor, and one of them has the overlays.
 #[test]
 fn a_second_supervisor_leads_programs_to_caches_of_the_project() {
     let desk = Desk::new();
@@ -149,7 +149,7 @@ fn a_kill_of_a_runner_or_of_the_daemon_loses_nothing_of_it() {
         crate::support::send(pid, nix::sys::signal::Signal::SIGKILL);
         let _ = run.kill();
         run.wait().unwrap();
-        // Dropping the earlier handle ends whichever daemon runs, also one that was never killed.
+        // Dropping the earlier handle ends the daemon that runs, also one that was never killed.
         if victim == "agentd-supervisor" {
             daemon = desk.daemon();
         }
@@ -160,13 +160,13 @@ fn a_kill_of_a_runner_or_of_the_daemon_loses_nothing_of_it() {
             if said.starts_with("kept\n[]\n") {
                 break;
             }
-            // What was killed may hold the lock for a moment more.
+            // A killed process may hold the lock for a moment more.
             assert!(began.elapsed() < Duration::from_secs(20), "{said}");
         }
     }
 }
 
-/// A registry of npm, of pip and of cargo, each with one package; it notes what is asked for.
+/// A registry of npm, of pip and of cargo, each with one package; it records the requests.
 const REGISTRY: &str = r#"
 import base64, hashlib, http.server, io, json, sys, tarfile, zipfile
 def tar(files):

@@ -1,4 +1,4 @@
-//! `agentd audit verify` finds what was done to the log behind agentd's back, and names its place.
+//! `agentd audit verify` finds changes of the log from outside of agentd, and names their place.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -7,7 +7,7 @@ use journal::{Audit, AuditRecord, Retention, entries};
 use serde_json::json;
 use std::fs;
 
-/// A desk with four calls in its log, and the lines of it.
+/// A desk with four calls in its log, and the log's lines.
 fn four_calls() -> (Desk, Vec<String>) {
     let desk = Desk::new();
     let bash = |n: usize| {
@@ -34,7 +34,7 @@ fn log(desk: &Desk) -> std::path::PathBuf {
     desk.state().join("audit/log.jsonl")
 }
 
-/// What is said of a log of these lines; it is no whole one.
+/// The report about a log of these lines, which is not valid.
 #[track_caller]
 fn verified(desk: &Desk, lines: &[String]) -> String {
     fs::write(log(desk), lines.join("\n") + "\n").unwrap();
@@ -84,7 +84,7 @@ fn audit_verify_finds_that_the_tail_was_cut_off() {
     let (desk, lines) = four_calls();
     let session = fs::read_dir(desk.state().join("sessions")).unwrap().next().unwrap().unwrap();
     let session = session.file_name().into_string().unwrap();
-    // What is left is a whole chain; the session's journal saw more.
+    // The rest is a whole chain; the session's journal has later hashes.
     for left in [7, 4, 1] {
         let said = verified(&desk, &lines[..left]);
         let place = format!("line {}: the log was cut: session {session} saw record", left + 1);
@@ -169,7 +169,7 @@ fn a_log_of_several_files_is_read_as_one() {
     assert!(ran.out.contains("the log begins at record "), "{}", ran.out);
     assert!(ran.out.contains("were removed because it was full"), "{}", ran.out);
     assert!(ran.out.contains("as the log itself records and a session confirms"), "{}", ran.out);
-    // Without a session nobody can say so.
+    // Without a session no journal can show it.
     fs::remove_dir_all(desk.state().join("sessions")).unwrap();
     let ran = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(ran.code, 0, "{ran:?}");

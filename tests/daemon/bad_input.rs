@@ -1,5 +1,6 @@
-//! What a supervisor may find that it did not leave so: broken sessions, deserted sockets, numbers of
-//! processes that belong to somebody else. Each has its sentence, and none stops the others.
+//! A supervisor finds state that it did not leave so: broken sessions, deserted sockets, process
+//! IDs that belong to other processes. Each gets its own message, and none affects the other
+//! sessions.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -89,8 +90,8 @@ fn failure_06_one_corrupt_record_stops_the_recovery_of_all_sessions() {
     assert_eq!(terminal.turn_ends(), done());
 }
 
-/// A death while a session is made leaves a directory that holds nothing: no list shows it, and
-/// nothing complains of it.
+/// A crash while a session is created leaves an empty directory. No list shows it, and no command
+/// reports it.
 #[test]
 fn a_session_whose_making_was_cut_short_is_not_there() {
     let desk = Desk::new();
@@ -101,7 +102,7 @@ fn a_session_whose_making_was_cut_short_is_not_there() {
     fs::create_dir(sessions.join("aaaaaaaaaaaa")).unwrap();
     fs::create_dir(sessions.join("bbbbbbbbbbbb")).unwrap();
     fs::write(sessions.join("bbbbbbbbbbbb/journal.jsonl"), r#"{"seq":1,"ti"#).unwrap();
-    // The positive control: one that lost its journal.
+    // The positive control: a session that lost its journal.
     fs::create_dir_all(sessions.join("cccccccccccc/blobs")).unwrap();
     let names = |listed: &crate::support::Run| {
         let lines = listed.out.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -125,8 +126,8 @@ fn a_session_whose_making_was_cut_short_is_not_there() {
     assert!(!format!("{verified:?}").contains("bbbbbbbbbbbb"), "{verified:?}");
 }
 
-/// A supervisor that dies between the end of a call in the audit log and its result in the journal,
-/// and its successor that dies between the same two.
+/// A supervisor that dies after the end of a call is in the audit log and before its result is in
+/// the journal. Its successor dies at the same place.
 #[test]
 fn a_call_that_ended_in_one_log_only_ends_once_in_each() {
     let desk = Desk::new();
@@ -159,8 +160,8 @@ fn a_call_that_ended_in_one_log_only_ends_once_in_each() {
     assert_eq!(desk.read("effects"), "x\n");
 }
 
-/// A process number that was a runner's and is somebody else's by now, in a session whose lock is
-/// not free: whoever has the number is left alone, and the way on is said.
+/// The process ID of a former runner belongs to another process, in a session whose lock is held.
+/// The other process is left alone, and the message names a way on.
 #[test]
 fn a_process_number_that_belongs_to_somebody_else_is_left_alone() {
     let desk = Desk::new();
@@ -183,7 +184,7 @@ fn a_process_number_that_belongs_to_somebody_else_is_left_alone() {
     somebody.wait().unwrap();
 }
 
-/// The runner ends by no signal but one, and is found by what was noted of it.
+/// The runner ends by one signal only, and is found by its entry in the list of runners.
 #[test]
 fn a_runner_of_a_dead_supervisor_is_ended_before_its_session_goes_on() {
     let desk = Desk::new();
@@ -240,7 +241,7 @@ fn a_deserted_socket_and_other_things_at_the_door_are_in_nobody_s_way() {
     assert_eq!(listed.code, 0, "{listed:?}");
 }
 
-/// As somebody whom modes stop; root is stopped by none.
+/// As a user whom file modes stop; they do not stop root.
 #[test]
 fn a_session_without_permission_is_named_and_the_others_go_on() {
     let desk = Desk::new();
@@ -274,7 +275,7 @@ fn a_session_without_permission_is_named_and_the_others_go_on() {
     assert_eq!(resumed(&ids[0]).code, 0, "the positive control");
 }
 
-/// A project from elsewhere may hold such a file: what has to do with sessions needs no project.
+/// A foreign project may have such a file. Commands for sessions do not read it.
 #[test]
 fn a_faulty_project_file_keeps_no_session_from_being_seen_and_ended() {
     for fault in ["[permisions]\n", "\u{0}", "fifo"] {
@@ -302,7 +303,7 @@ fn a_faulty_project_file_keeps_no_session_from_being_seen_and_ended() {
         told(&["show", &stopped.0], 0);
         told(&["stop", &stopped.0], 0);
         told(&["kill", &killed.0], 0);
-        // All that doctor has to say, and what a run here would end with.
+        // The whole report of doctor, and the exit code of a run here.
         let page = told(&["doctor"], 16);
         for words in ["ok      state", "daemon", "MISSING configuration", "config.toml"] {
             assert!(page.contains(words), "{words}: {page}");

@@ -1,5 +1,5 @@
-//! Who may speak to the daemon: its user's own programs, each over the connection it opened itself.
-//! What a tool call can get hold of is turned away.
+//! Access to the daemon: its user's own programs, each over the connection that it opened itself. A
+//! connection that a tool call can get is refused.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -73,8 +73,8 @@ fn a_tool_call_does_not_reach_the_socket_and_its_user_does() {
     assert!(!told.contains(&token), "the token stays unread: {told}");
 }
 
-/// No cage stands between this program and the socket, and it knows the token: what turns it away
-/// is the daemon itself, by whom it was started.
+/// No cage separates this program from the socket, and it has the token. The daemon itself refuses
+/// it, because of its parent processes.
 #[test]
 fn failure_33_what_runs_in_a_calls_place_is_turned_away_by_the_daemon_itself() {
     let desk = Desk::new();
@@ -110,8 +110,8 @@ fn failure_33_what_runs_in_a_calls_place_is_turned_away_by_the_daemon_itself() {
     assert!(agentd(&["daemon", "stop"]).output().unwrap().status.success());
 }
 
-/// A helper outside of the cage hands its own greeted connection to a call. What the call says over
-/// it is said by nobody, and ends it.
+/// A helper outside of the cage passes its own greeted connection to a call. A message that the
+/// call sends over it is dropped and ends the connection.
 #[test]
 fn a_connection_that_gets_into_a_tool_call_says_nothing_there() {
     needs("python3");
@@ -146,14 +146,14 @@ fn a_connection_that_gets_into_a_tool_call_says_nothing_there() {
     assert_eq!(desk.read("end"), "the end\n", "the connection was ended");
     while lent.try_hear().is_ok() {}
     assert!(log(&desk).contains("another process wrote over"), "{}", log(&desk));
-    // The same bytes from the process that opened its connection are heard.
+    // The same bytes from the process that opened its connection are handled.
     own.say(says("said by its user"));
     own.turn_ends();
     let asked = server.requests().last().unwrap().body["messages"].to_string();
     assert!(asked.contains("said by its user") && !asked.contains("said by the call"), "{asked}");
 }
 
-/// A connection that its opener left to others when it ended is nobody's.
+/// A connection whose opener has ended is refused to the processes that inherited it.
 #[test]
 fn a_connection_ends_with_the_process_that_opened_it() {
     needs("python3");
@@ -163,7 +163,8 @@ fn a_connection_ends_with_the_process_that_opened_it() {
     for (name, bytes) in words {
         fs::write(desk.project().join(name), bytes).unwrap();
     }
-    // The opener leaves its connection to its child and ends; the child waits for the end of it.
+    // The opener leaves its connection to its child and ends; the child waits for the connection's
+    // end.
     let script = "import os, socket, sys\n\
         own = socket.socket(socket.AF_UNIX)\n\
         own.connect(sys.argv[1])\n\
@@ -182,8 +183,8 @@ fn a_connection_ends_with_the_process_that_opened_it() {
     assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "and the daemon goes on");
 }
 
-/// What the process that starts agentd has open, a connection to the daemon for example, is closed
-/// before a call runs.
+/// Open descriptors of the process that starts agentd, for example a connection to the daemon, are
+/// closed before a call runs.
 #[test]
 fn a_connection_open_in_the_starter_is_not_in_its_calls() {
     needs("python3");
@@ -221,7 +222,7 @@ fn a_connection_open_in_the_starter_is_not_in_its_calls() {
     assert!(!has_it(&desk.project().join("seen")), "{}", desk.read("seen"));
 }
 
-/// A prompt said and its connection closed at once is heard all the same.
+/// A prompt is handled also if its connection is closed right after it.
 #[test]
 fn last_words_of_a_client_that_ends_count() {
     let desk = Desk::new();
@@ -239,7 +240,7 @@ fn last_words_of_a_client_that_ends_count() {
     own.turn_ends();
 }
 
-/// They know the token, so what they say reaches the daemon's own readers.
+/// They have the token, so their messages reach the daemon's own readers.
 #[test]
 fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
     let desk = Desk::new();
@@ -267,7 +268,7 @@ fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
     let whole = bytes_of(&watch);
     let garbage: [Vec<u8>; 5] = [
         vec![0xff; 4096],
-        // A word of no kind, well framed.
+        // A message of an unknown kind in a valid frame.
         ipc::frames(protocol::ids::Generation(0), 0, &[0xfa; 64]),
         // A word, cut off.
         whole[..whole.len() - 1].to_vec(),
@@ -305,8 +306,8 @@ fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
     });
 }
 
-/// One that asks and asks and reads nothing is let go of: its connection ends when it reads on, and
-/// no ping is answered behind the answers that were not kept for it.
+/// A client that sends requests without reading is dropped. When it reads again its connection
+/// ends, and no ping is answered behind the discarded answers.
 #[test]
 fn a_client_that_asks_without_reading_is_let_go_of() {
     let desk = Desk::new();

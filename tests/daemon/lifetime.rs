@@ -87,7 +87,7 @@ fn a_killed_daemon_is_followed_by_another() {
     std::mem::forget(first);
 }
 
-/// Nobody there is one thing, and somebody who gives no answer is another.
+/// No daemon and a daemon that does not answer have different messages.
 #[test]
 fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
     let desk = Desk::new();
@@ -128,7 +128,7 @@ fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
     assert!(ps.out.contains(&own), "the other's are shown: {ps:?}");
     assert!(ls.err.contains("does not answer"), "{ls:?}");
     assert!(ls.out.contains(&session.0) && ls.out.contains("working"), "{ls:?}");
-    // What nobody can tell is not said.
+    // Unknown facts are left out.
     for unknown in [stopped, watched] {
         assert_eq!(unknown.code, 15, "{unknown:?}");
         assert!(unknown.err.contains("it is unknown if session"), "{unknown:?}");
@@ -239,7 +239,7 @@ fn a_wrong_token_lets_nobody_in_and_says_so() {
         let (mut words, say) = ipc::connect::<ClientLink>(socket).unwrap();
         let build = protocol::BUILD_ID.to_owned();
         let _ = say.send(&FromClient::Hello { token: wrong.clone(), build });
-        // What it says without a welcome is not heard.
+        // Its messages before a welcome are dropped.
         let _ = say.send(&FromClient::Shutdown { unfinished: OnUnfinished::Interrupt });
         let answer = words.recv().unwrap();
         let ToClient::Refused { reason, .. } = &answer else { panic!("{answer:?}") };
@@ -286,7 +286,7 @@ fn a_stop_names_what_runs_and_leaves_it_alone() {
     assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0, "there is none to stop");
 }
 
-/// Whatever the moment, the turn comes to its end before the daemon does, or has not begun.
+/// At any moment, the turn ends before the daemon does, or has not begun.
 #[test]
 fn a_prompt_and_a_stop_at_the_same_moment_interrupt_no_turn() {
     let desk = Desk::new();
@@ -378,7 +378,7 @@ fn a_provider_that_nobody_asks_ends_and_the_next_prompt_starts_another() {
     let mut wire = Wire::to(&desk.door());
     let session = wire.open(&desk.opening(&server));
     wire.prompt(&session, "go");
-    // One that is being asked stays, however long it takes.
+    // A session with an open question stays, however long it takes.
     wire.turn_ends();
     assert_eq!(server.requests().len(), 1, "it was asked once");
     crate::support::until("the provider has ended", || providers(daemon.pid) == 0);
@@ -439,7 +439,7 @@ fn certificates_and_the_persons_file_are_those_of_the_client_not_of_the_daemon()
     let provider = crate::support::child_of(daemon.pid, "agentd-provider").unwrap();
     match fs::read_to_string(format!("/proc/{provider}/environ")) {
         Ok(environ) => assert!(environ.contains("SSL_CERT_FILE=/of/the/client.pem"), "{environ}"),
-        // It lets nobody but root look.
+        // Only root may inspect it.
         Err(error) => assert!(!crate::support::is_root(), "{error}"),
     }
 }

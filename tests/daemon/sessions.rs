@@ -1,5 +1,5 @@
 //! Sessions of a daemon as its clients see them: questions, several clients at once, pages, lists,
-//! forks, and what is left of all that when something dies.
+//! forks, and their state after crashes.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -52,7 +52,7 @@ fn the_first_answer_counts_and_the_late_one_is_told() {
     let question = first.question();
     assert_eq!(second.question(), question, "both see the same question");
     assert!(question.deadline > 0);
-    // Whoever comes later is shown it too.
+    // A client that attaches later gets it too.
     let mut third = Wire::to(&desk.door());
     let shown = third.attach(&session, BacklogFrom::Newest(10), ClientRights::ReadOnly);
     assert!(shown.iter().any(|word| matches!(
@@ -157,7 +157,7 @@ fn a_run_without_a_person_never_waits() {
     assert_eq!(ran.code, 10, "{ran:?}");
 }
 
-/// The numbers of the kept events that were heard, up to this word; the last of each may come twice.
+/// The numbers of the kept events up to this message; the last of each may come twice.
 fn numbers_until(wire: &mut Wire, last: impl Fn(&ToClient) -> bool) -> Vec<u64> {
     let mut numbers = Vec::new();
     wire.until("all of it", |word| {
@@ -220,8 +220,8 @@ fn failure_12_and_20_fifty_clients_of_which_one_never_reads_slow_nobody() {
     for other in others {
         other.join().unwrap();
     }
-    // It reads at last: it was told what it could be, then that it is behind, and nothing after
-    // that; what it missed it has from the disk, without a gap.
+    // It reads at last: first the events that fitted, then `Behind`, and nothing after that. The
+    // skipped events come from disk without a gap.
     let attached = |word: &ToClient| matches!(word, ToClient::Attached { .. });
     let behind = |word: &ToClient| matches!(word, ToClient::Behind { .. });
     let mut heard = numbers_until(&mut deaf, behind);
@@ -394,7 +394,7 @@ fn failure_14_a_session_that_is_live_is_joined_and_never_opened_twice() {
     wire.turn_ends();
     let ending = SessionEnding::Stop;
     assert_eq!(done(&mut wire, FromClient::End { session: session.clone(), ending }), Ok(()));
-    // Many at once resume what is on disk: one opening, all in it.
+    // Many clients resume a session on disk at once: it is opened once, and all are attached.
     let joined: Vec<_> = (0..8)
         .map(|_| {
             let (door, again) = (desk.door(), resume(&opening, &session, OpenTurn::Waits));
@@ -442,7 +442,8 @@ fn failure_49_a_script_never_waits_for_the_person_of_a_session_it_joins() {
         _ => None,
     });
     assert!(refused.contains("is open in a terminal"), "{refused}");
-    // Left alone, the session is the script's, and what would be asked is refused at once.
+    // Without other clients the session is non-interactive, and a call that needs approval is
+    // refused at once.
     person.say(FromClient::Detach { session: session.clone() });
     let (same, next) = script.opened(&headless);
     assert_eq!(same, session);
@@ -657,12 +658,12 @@ fn a_script_s_session_ends_with_its_run_unless_somebody_looks_on() {
         all.iter().filter(|it| it.parent == daemon && it.name.starts_with("agentd-sessio")).count()
     };
     crate::support::until("no process of it is left", || conversations(daemon.pid) == 0);
-    // At once again and again: whoever comes while it ends has it opened anew.
+    // Repeated without a pause: a client that comes while the session ends opens it again.
     for _ in 0..6 {
         assert_eq!(script(&desk, &server, &["--resume", &first.0]), first);
     }
     assert_eq!(server.requests().len(), 7);
-    // Somebody looks on while the run ends: the session stays for them.
+    // Another client is attached when the run ends: the session stays for it.
     let slow = Server::scripted([Answer::text("slow").stalled_after(10, Duration::from_secs(1))]);
     let running = std::thread::scope(|scope| {
         let run = scope.spawn(|| script(&desk, &slow, &[]));

@@ -1,5 +1,5 @@
-//! What the model is sent of a conversation, through the real processes: room that a person makes,
-//! files that a person pins, and what the journal keeps of both.
+//! The model's context, through the real processes: compaction by a person, pinned files, and the
+//! journal's records of both.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::vendor::{VENDORS, Vendor};
@@ -115,7 +115,7 @@ fn room_is_made_by_those_alone_who_may_type() {
     });
 }
 
-/// Where the block stands in the last message, and its mark.
+/// The block's place in the last message, and its mark.
 fn block(vendor: Vendor, body: &Value) -> Option<(String, &'static str)> {
     let at = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let last = |list: &str| body[list].as_array().unwrap().len() - 1;
@@ -148,7 +148,7 @@ fn each_request_carries_a_changed_pinned_file_once_in_the_form_of_each_vendor() 
     for vendor in VENDORS {
         let desk = Desk::new();
         desk.write("notes.md", "as pinned\n");
-        // What they write stands in none of the commands, and could not stand in a digest.
+        // Their output is in none of the commands, and could not be in a digest.
         let write =
             |id: &str, command: &str| call(id, "bash", &json!({ "command": command }).to_string());
         let server = Server::of(
@@ -181,7 +181,7 @@ fn each_request_carries_a_changed_pinned_file_once_in_the_form_of_each_vendor() 
             assert_eq!(seen.raw.matches("omega42").count(), 1, "{vendor:?}");
             assert!(!seen.raw.contains("as pinned"), "{vendor:?}: {}", seen.raw);
         }
-        // A script is told of the calls that the model made, and of no others.
+        // A script's output has the calls of the model and no others.
         let results = ran.out.lines().filter(|line| line.contains("tool_result\"")).count();
         assert_eq!(results, 3, "{vendor:?}: {}", ran.out);
         // Each read is in the audit log; the journal has its digest. A file that was changed right
@@ -258,7 +258,7 @@ fn an_edit_by_a_person_while_the_model_only_looks_is_in_the_next_request() {
     }
 }
 
-/// Whichever process dies, the request that is made again carries the same, in the same place.
+/// After the death of any process the repeated request has the same content at the same place.
 #[test]
 fn a_death_leaves_the_pinned_files_of_a_request_as_they_were() {
     for victim in ["agentd-session", "agentd-provider", "agentd-store", "agentd-supervisor"] {
@@ -300,7 +300,7 @@ fn a_death_leaves_the_pinned_files_of_a_request_as_they_were() {
     }
 }
 
-/// What a flag pins belongs to the session: it is there when a person goes on with it.
+/// A file pinned by a flag belongs to the session: it is there when a person resumes the session.
 #[test]
 fn files_that_a_flag_pinned_stay_pinned_when_the_session_goes_on() {
     let desk = Desk::new();
@@ -324,7 +324,8 @@ fn files_that_a_flag_pinned_stay_pinned_when_the_session_goes_on() {
     assert!(seen.iter().all(|seen| seen.refused.is_none()));
 }
 
-/// What cannot be shown is refused as `read` refuses it, said to the model, and the rest goes on.
+/// An unreadable file is refused as `read` refuses it and reported to the model; the turn
+/// continues.
 #[test]
 fn a_file_that_may_not_or_cannot_be_shown_is_said_in_its_place() {
     let desk = Desk::new();

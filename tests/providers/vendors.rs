@@ -1,6 +1,6 @@
-//! Four interfaces and everything that can be wrong with an answer on them, through the real
-//! executables. Each row says what comes of it: the last words, how often the call really ran, how
-//! many requests were made, and the exit code. A call of a broken answer never runs.
+//! Four interfaces and faults of an answer on them, through the real executables. Each row has its
+//! outcome: the final text, how often the call really ran, the number of requests, and the exit
+//! code. A call of a broken answer never runs.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::vendor::{Stop, VENDORS, Vendor};
@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Came {
     words: String,
@@ -32,7 +32,7 @@ fn came(words: &str, effects: usize, requests: usize, code: i32) -> Came {
     Came { words: words.into(), effects, requests, code }
 }
 
-/// One thing that is wrong, or odd, and what must come of it.
+/// One fault or oddity, and its outcome.
 struct Row {
     what: &'static str,
     on: &'static [Vendor],
@@ -725,9 +725,9 @@ fn a_long_conversation_is_made_shorter_before_it_is_too_long_and_stays_legal() {
         let said = asked.last().unwrap().raw.clone();
         assert!(said.contains("the question, word for word"), "{vendor:?}");
         assert!(said.contains("left out to make room"), "{vendor:?}: {said}");
-        // The server counts few tokens whatever it is sent; sizes tell better.
+        // The server counts few tokens for any request; sizes are more exact.
         assert!(said.contains("turn 7") && !said.contains("turn 0\\n"), "{vendor:?}: {said}");
-        // The journal keeps all of it.
+        // The journal has all of it.
         let kept = conversation(&desk);
         let results = kept.iter().filter(|record| record["kind"] == "RESULT");
         assert_eq!(results.filter(|result| result["text"].to_string().contains("1999")).count(), 8);
@@ -756,8 +756,8 @@ fn a_run_says_what_it_used_what_it_cost_and_what_room_is_left() {
         let mut command = desk.with_vendor(vendor, &server, &arguments);
         command.args(["--model", "mine"]);
         let said = run(command).json();
-        // Two answers; what each server counts stands in its own file. Reading from the cache is
-        // part of the prompt with three of them, and beside it with one.
+        // Two answers; each server's token counts are in its own file. Three count tokens read from
+        // the cache as part of the prompt, and one counts them separately.
         let (input, output, read, write) = match vendor {
             Vendor::Anthropic => (20, 50, 14, Some(6)),
             Vendor::Responses | Vendor::Chat | Vendor::Gemini => (26, 50, 14, None),
@@ -773,7 +773,7 @@ fn a_run_says_what_it_used_what_it_cost_and_what_room_is_left() {
         let left = 50_000 - (input + output + read + write.unwrap_or(0)) / 2;
         assert_eq!(said["context_tokens_left"], left, "{vendor:?}: {said}");
 
-        // Of a model that nobody knows neither is said.
+        // For an unknown model neither is shown.
         let said = run(desk.with_vendor(vendor, &server, &arguments)).json();
         assert_eq!(said["result"], "done", "{vendor:?}: {said}");
         assert!(said.get("total_cost_usd").is_none(), "{vendor:?}: {said}");
@@ -781,7 +781,7 @@ fn a_run_says_what_it_used_what_it_cost_and_what_room_is_left() {
     });
 }
 
-/// A session has one key, and what it is for stays so.
+/// A session has one key, for one vendor, which does not change.
 #[test]
 fn a_person_changes_to_a_named_model_on_another_server_and_the_key_stays_behind() {
     let first = Server::answering(|_, _| Answer::text("of the first"));
@@ -836,7 +836,7 @@ fn a_person_changes_to_a_named_model_on_another_server_and_the_key_stays_behind(
     let asked = local.requests();
     assert_eq!(asked.len(), 2, "also after a restart");
     for seen in asked {
-        // This server wants a key like the vendor's own; what matters is that it was sent none.
+        // This server requires a key like the vendor's own; the test requires that it got none.
         assert_eq!(seen.refused.as_deref(), Some("You didn't provide an API key."));
         assert_eq!((&seen.body["model"], &seen.body["max_tokens"]), (&json!("qwen"), &json!(77)));
         let told = format!("{:?} {}", seen.headers, seen.raw);
@@ -940,7 +940,7 @@ fn ollama_needs_no_key_and_a_vendor_elsewhere_does() {
         run(command)
     };
     ask("ollama");
-    // This server wants a key like the vendor's own; what matters is that it was asked without one.
+    // This server requires a key like the vendor's own; the test requires a request without one.
     let requests = server.requests();
     let refused = requests[0].refused.as_deref();
     assert_eq!(refused, Some("You didn't provide an API key."));
@@ -952,7 +952,7 @@ fn ollama_needs_no_key_and_a_vendor_elsewhere_does() {
     assert_eq!(server.requests().len(), requests.len());
 }
 
-/// In the supervisor's place stands a script that writes down what it was given.
+/// A script in place of the supervisor records its input.
 #[test]
 fn the_supervisor_is_started_without_the_key_variable_of_any_vendor() {
     let desk = Desk::new();
@@ -1066,7 +1066,7 @@ fn a_call_without_arguments_runs_where_its_tool_needs_none() {
     });
 }
 
-/// What the journals hold of the conversation.
+/// The records of the conversation in the journals.
 fn conversation(desk: &Desk) -> Vec<serde_json::Value> {
     let spoken =
         |kind: &str| matches!(kind, "PROMPT" | "ANSWER" | "PROPOSED" | "RESULT" | "TURN_ENDED");
@@ -1148,7 +1148,7 @@ fn what_was_recorded_on_any_interface_is_played_back_without_a_server() {
         );
         assert_eq!(journal(&again), kept, "{vendor:?}");
 
-        // And a conversation that departs says so instead of going on.
+        // A replay that departs from the recording fails with a message.
         let other = Desk::new();
         let ran = run(other.agentd(&["-p", "do something else", "--replay", &file]));
         assert_ne!(ran.code, 0, "{vendor:?}");
@@ -1172,7 +1172,7 @@ fn a_recording_is_played_as_it_was_where_somebody_asks_for_it() {
         assert_eq!((ran.code, ran.out.as_str()), (0, "hi\n"), "{more:?}: {}", ran.err);
         ran.took
     };
-    // An hour, which nobody waits for.
+    // One hour, which agentd does not wait.
     play(3_600_000, &[]);
     play(3_600_000, &["--replay-speed", "full"]);
     let took = play(1_500, &["--replay-speed", "recorded"]);

@@ -1,4 +1,4 @@
-//! What commands changed and how it comes back: found by comparing the project with what it was before.
+//! Undo of commands: their changes are found by comparing the project with its state before.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 const AUTO: [&str; 2] = ["--permission-mode", "auto"];
 
-/// A run of these calls, one an answer; what each came to.
+/// Runs these calls, one an answer, and returns their results.
 fn calls(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
@@ -45,7 +45,7 @@ fn list() -> (&'static str, Value) {
     ("undo_list", json!({}))
 }
 
-/// What a person says of their own project.
+/// Runs git in the project, as the person would.
 fn git(desk: &Desk, arguments: &[&str]) {
     crate::support::needs("git");
     let mut git = Command::new("git");
@@ -80,7 +80,7 @@ fn what_a_command_did_to_files_is_taken_back_and_so_is_that() {
         assert!(shown.contains(line), "{line}: {shown}");
     }
     assert!(!shown.contains("2 bash") && !shown.contains("3 run"), "they changed nothing: {shown}");
-    // The turn's other commands changed nothing, and nothing is said of them.
+    // The turn's other commands changed nothing and are not mentioned.
     let server = Server::scripted([]);
     let ran = run(desk.with_server(&server, &[&["-p", ":undo"], &resumed()[..]].concat()));
     assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: bash (call 1).\n"), "{ran:?}");
@@ -91,7 +91,7 @@ fn what_a_command_did_to_files_is_taken_back_and_so_is_that() {
     for gone in ["e/moved", "new/made", "link"] {
         assert!(desk.project().join(gone).symlink_metadata().is_err(), "{gone}");
     }
-    // What took it back is a change like any.
+    // The undo can be undone, as any change.
     let shown = &calls(&desk, &resumed(), &[list()])[0];
     let last: String =
         shown.trim_start_matches('"').chars().take_while(char::is_ascii_digit).collect();
@@ -332,7 +332,7 @@ fn going_back_to_an_older_turn_is_said_first() {
         "{ran:?}"
     );
     assert_eq!(desk.read("a"), "before");
-    // Nobody knows of this one whether it changed anything.
+    // It is unknown if this command changed anything.
     let said = calls(&desk, &resumed(), &[undo(99)]);
     assert!(said[0].contains("[not_covered]"), "{said:?}");
 }

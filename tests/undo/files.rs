@@ -1,4 +1,4 @@
-//! What file tools changed and how it comes back: by the store's copies, in a cage like any change.
+//! Undo of file tools: by the store's copies, in a cage like any change.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 const AUTO: [&str; 2] = ["--permission-mode", "auto"];
 
-/// A run of these calls, one an answer; what each came to.
+/// Runs these calls, one an answer, and returns their results.
 fn calls(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
@@ -77,7 +77,7 @@ fn every_file_tool_can_be_undone_and_so_can_undoing() {
     assert_eq!(fs::read(desk.project().join("d/bytes")).unwrap(), [0, 0xff, 0xfe]);
     assert_eq!(fs::read_link(desk.project().join("link")).unwrap().to_str(), Some("a"));
     assert!(!desk.project().join("new/made").exists());
-    // The last of those that undid something, undone.
+    // Undoes the last undo.
     let list = calls(&desk, &[&AUTO[..], &["-c"]].concat(), &[("undo_list", json!({}))]);
     assert!(list[0].contains("undo_restore"), "{list:?}");
     let last: String =
@@ -225,7 +225,7 @@ fn copies_that_come_too_late_put_nothing_back() {
             says("write", json!({"path": "a", "content": "after"}))
         }
         2 => {
-            // Only now it looks at the file.
+            // It reads the file only now.
             send(store(), Signal::SIGCONT);
             says("undo_list", json!({}))
         }
@@ -310,7 +310,7 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.enters("and then");
     one.shows("Second.");
     one.shows("ready");
-    // It is asked about like any change: the mode holds for what a person begins too.
+    // It needs approval like any change: the mode also applies to a person's undo.
     one.enters(":mode ask");
     one.shows("mode ask");
     one.enters(":undo");
@@ -324,7 +324,7 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.shows("ready");
     assert_eq!(desk.read("a"), "one\n");
     assert!(desk.project().join("first").exists(), "that was an earlier turn's");
-    // What a mode refuses, it refuses a person's undoing too.
+    // A mode that refuses changes also refuses a person's undo.
     one.enters(":mode plan");
     one.shows("mode plan");
     one.enters(":undo");
@@ -395,7 +395,7 @@ fn a_script_takes_changes_back_too() {
     let server = Server::scripted([]);
     let undo =
         |flags: &[&str]| run(desk.with_server(&server, &[&["-p", ":undo", "-c"], flags].concat()));
-    // Nobody can be asked, so nothing is put back.
+    // The run is non-interactive, so nothing is restored.
     let ran = undo(&[]);
     assert_eq!((ran.code, desk.read("a").as_str()), (10, "after"), "{ran:?}");
     let ran = undo(&AUTO);
@@ -441,7 +441,7 @@ fn a_file_that_was_put_back_is_read_again_before_it_is_edited() {
     );
     assert!(!said[2].contains("Error"), "{said:?}");
     assert!(said[3].contains("Error [stale]"), "{said:?}");
-    // It is read anew, though it holds what the first read found.
+    // It is read again, although its content is that of the first read.
     assert!(said[4].contains("1\\tone"), "{said:?}");
     assert!(said[5].contains("edited a"), "{said:?}");
     assert_eq!(desk.read("a"), "one\nx\n");

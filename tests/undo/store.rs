@@ -1,5 +1,5 @@
-//! What a session and its project keep beside the conversation, from the model's words to the next
-//! session that finds it.
+//! Memory, checklist and skills of a session and its project, from the model's call to the next
+//! session that finds them.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -16,7 +16,7 @@ fn result(body: &Value) -> String {
     messages.last().unwrap()["content"][0]["content"].to_string()
 }
 
-/// A run of these calls, one an answer; what each came to.
+/// Runs these calls, one an answer, and returns their results.
 fn calls(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
@@ -38,7 +38,7 @@ fn project_store(desk: &Desk) -> PathBuf {
 #[test]
 fn another_session_knows_what_was_remembered_and_nobody_is_asked() {
     let desk = Desk::new();
-    // Nobody could be asked, and in this mode nothing may be changed.
+    // The run is non-interactive, and its mode allows no change.
     let flags = ["--permission-mode", "plan"];
     let said = calls(
         &desk,
@@ -147,7 +147,7 @@ fn a_store_that_is_killed_with_a_call_does_it_once_in_its_next_life() {
     assert_eq!(code, Some(0), "{said:?}");
     assert!(said[0].contains("remembered as p1"), "{said:?}");
     assert_eq!(said[1].matches("kept once").count(), 1, "{said:?}");
-    // One that is only stopped is found by its silence.
+    // A stopped store is found by its silence.
     let (_, said, code) = harmed(|pid| send(pid, Signal::SIGSTOP), "memory_add", add());
     assert_eq!(code, Some(0), "{said:?}");
     assert_eq!(said[1].matches("kept once").count(), 1, "{said:?}");
@@ -218,7 +218,7 @@ fn the_model_is_told_the_project_s_instructions_and_skills_from_its_first_reques
     let own = desk.home().join(".claude/skills/pack");
     fs::create_dir_all(&own).unwrap();
     fs::write(own.join("SKILL.md"), "---\ndescription: Packs a bag.\n---\nFold it.\n").unwrap();
-    // What a project says is for its own sessions; the cage of the store ends at the project.
+    // A project's entries are for its own sessions; the store's cage ends at the project.
     fs::write(desk.outside().join("secret"), "not for models").unwrap();
     std::os::unix::fs::symlink(desk.outside().join("secret"), desk.project().join("CLAUDE.md"))
         .unwrap();

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The outcomes of these jobs, in their order: those that are alone each at a desk of their own, the
-/// others in folders of one project.
+/// The outcomes of these jobs, in their order. A job that must be alone gets its own desk; the
+/// others get folders of one project.
 pub fn run(jobs: &[Job], place: Place, limit: Duration) -> Vec<Outcome> {
     let shared: Vec<&Job> = jobs.iter().filter(|job| !job.alone).collect();
     let mut of_shared = Bench { place, limit }.at_a_desk(&shared).into_iter();
@@ -57,7 +57,7 @@ impl Bench {
         outcomes
     }
 
-    /// What runs beside a job, in the folder that is made for it.
+    /// A process that runs beside a job, in the job's folder.
     fn start(self, desk: &Desk, job: &Job) -> Option<Beside> {
         job.needs.iter().for_each(|program| needs(program));
         std::fs::create_dir_all(folder(desk, job)).unwrap();

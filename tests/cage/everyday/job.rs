@@ -1,4 +1,4 @@
-//! A row of the table: a job, and what becomes of it in each tier.
+//! A row of the table: a job, and its outcome in each tier.
 
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ pub struct Job {
     #[serde(default)]
     pub beside: String,
     pub script: String,
-    /// All of these stand in the job's output.
+    /// Texts that the job's output must contain.
     #[serde(default)]
     pub expect: Vec<String>,
     #[serde(default)]
@@ -40,9 +40,9 @@ pub struct Job {
     pub tier_a: Wanted,
     #[serde(default)]
     pub tier_b: Wanted,
-    /// Why tier A does not do yet what is wanted.
+    /// Why tier A does not yet give the wanted outcome.
     pub known_a: Option<String>,
-    /// Why tier B does not do yet what is wanted.
+    /// Why tier B does not yet give the wanted outcome.
     pub known_b: Option<String>,
 }
 
@@ -57,13 +57,14 @@ pub enum User {
     Ordinary,
 }
 
-/// What should become of a job in a tier.
+/// The expected outcome of a job in a tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub enum Wanted {
     #[default]
     Works,
-    /// By policy: it reads a secret, changes the person's things, or reaches what was not granted.
+    /// Refused by policy: it reads a secret, changes the person's files, or needs a right that was
+    /// not granted.
     Refused,
     /// It harms no one, and this tier cannot have it, for this reason.
     Differs(String),
@@ -92,7 +93,7 @@ pub enum Place {
     TierB,
 }
 
-/// What a job printed, its exit code, and how many refusals its record lists.
+/// A job's output, its exit code, and the number of refusals in its record.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub code: Option<i64>,
@@ -140,7 +141,7 @@ impl Job {
             && self.expect.iter().all(|words| outcome.output.contains(words.as_str()))
     }
 
-    /// Why an outcome is not the one that the row says, if so.
+    /// The reason, if an outcome differs from the row.
     pub fn fault(&self, place: Place, outcome: &Outcome) -> Option<String> {
         let worked = self.worked(outcome);
         let wanted = *self.wanted(place) == Wanted::Works;

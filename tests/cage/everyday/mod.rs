@@ -1,4 +1,4 @@
-//! Ordinary work goes on inside the cage: what a cage breaks, people switch off.
+//! Ordinary work succeeds in the cage: people switch off a cage that breaks their work.
 #![allow(clippy::unwrap_used)]
 
 mod bench;
@@ -106,7 +106,7 @@ fn a_program_in_a_folder_that_the_cage_refuses_hides_none_further_on_in_the_path
     }
 }
 
-/// Person's variables that would change what bash reads or shows.
+/// Variables of the person that would change how bash reads or prints.
 const OF_A_PERSON: [(&str, &str); 12] = [
     ("TERM", "xterm-256color"),
     ("SHELL", "/usr/bin/fish"),
@@ -147,7 +147,7 @@ fn description(body: &Value) -> &str {
 #[test]
 fn scripts_are_bash_s_and_read_no_startup_file() {
     needs("bash");
-    // In dash each of them prints another word, or fails.
+    // In dash each of them prints another text, or fails.
     let script = "\
         no-such-program &>/dev/null && echo wrong-redirected\n\
         mkdir {a,b} && [[ -d a && -d b ]] && echo two-folders\n\

@@ -47,7 +47,7 @@ const FILES: [(&str, &str); 33] = [
     ("Documents/letter.txt", "secret-of-documents\n"),
 ];
 
-/// Programs of the home: where they lie, and what they print.
+/// Programs of the home: their paths and their output.
 const PROGRAMS: [(&str, &str); 7] = [
     (".local/bin/mytool", "cat \"${0%/bin/mytool}/share/mytool/lib/data\""),
     (".local/share/mise/shims/misetool", "echo by-mise"),
@@ -104,7 +104,7 @@ pub fn environment(desk: &Desk) -> Vec<(String, String)> {
     let mut path: Vec<String> = folders.map(|folder| format!("{home}/{folder}")).into();
     let own = std::env::var("HOME").unwrap_or_default();
     let machine = std::env::var("PATH").unwrap();
-    // Of whoever runs the tests, cargo's folder alone.
+    // Of the user who runs the tests, only cargo's folder.
     path.extend(
         machine
             .split(':')

@@ -1,4 +1,4 @@
-//! The table of what became of each job, and the counts.
+//! The table of all outcomes, and the counts.
 
 use super::job::{Job, Outcome, Place, Wanted};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ pub struct Column {
     pub outcomes: Vec<Outcome>,
 }
 
-/// The table, and how many outcomes are not what their rows say.
+/// The table, and the number of outcomes that differ from their rows.
 pub fn report(jobs: &[Job], columns: &[Column]) -> (String, usize) {
     let (mut text, mut notes, mut faults) = (String::new(), String::new(), 0);
     for (number, job) in jobs.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! What the model reads below a command's output: of a refusal that matters what, why and the way on; of a
-//! harmless one nothing. The tables are in `rows`; ROWS keeps those whose name holds it.
+//! The text below a command's output for the model. A refusal that matters is named with its reason
+//! and a way on; a harmless one is left out. The tables are in `rows`; ROWS selects rows by a part
+//! of their name.
 #![allow(clippy::unwrap_used)]
 
 use crate::everyday::person;
@@ -97,7 +98,7 @@ fn is_chosen(name: &str) -> bool {
     std::env::var("ROWS").map_or(true, |part| name.contains(&part))
 }
 
-/// A desk whose project is a repository, with what the person has and runs beside it.
+/// A desk whose project is a repository, with the person's files and processes.
 fn furnished(settings: Settings) -> (Desk, Beside) {
     needs("git");
     needs("python3");

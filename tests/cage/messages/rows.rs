@@ -1,7 +1,7 @@
 //! The two tables. In scripts `@HOME@` is the person's home and `@OUTSIDE@` the folder around home and project;
 //! `port` and `pid` in the project are of a process that the person runs.
 
-/// What of the person's settings a row needs.
+/// The settings of the person that a row needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settings {
     Usual,
@@ -39,7 +39,7 @@ pub struct Matters {
     pub settings: Settings,
     pub control: Control,
     pub script: &'static str,
-    /// What was refused, why, and the way on.
+    /// The refusal, its reason, and the way on.
     pub told: [&'static str; 3],
     /// Where tier B words it otherwise.
     pub in_b: Option<[&'static str; 3]>,
