@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the test executables that `cargo test` has built as an unprivileged user: all of them, or those
-# named behind the user (`tests/as-user.sh 65534 bounds cage`), with the arguments behind `--`. Run it as
+# Runs the test executables that `cargo test` has built as an unprivileged user: all, or those named
+# behind the user (`tests/as-user.sh 65534 bounds cage`), with the arguments behind `--`. Run it as
 # root, with the CARGO_TARGET_DIR of that build; the directory must be readable by all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,7 +22,7 @@ for line in sys.stdin:
     if message.get("executable") and message.get("profile", {}).get("test"):
         package = message["manifest_path"].rsplit("/", 1)[0]
         name = message["target"]["name"]
-        # Tests that need root stand in targets of their own.
+        # Tests that need root have targets of their own.
         if not name.endswith("as_root"):
             print(message["executable"], package)
 ' >"$list"

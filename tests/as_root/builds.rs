@@ -1,4 +1,4 @@
-//! Builds by the cargo of this machine with what it fetched before, which only root can read here.
+//! Builds by the cargo of this machine from packages fetched before, which only root can read here.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -154,7 +154,7 @@ fn rust_is_put_in_form_by_its_own_formatter() {
     };
     let told = round("fn  main( ) {let a=1;}\n");
     assert_eq!(desk.read("src/a.rs"), "fn main() {\n    let a = 1;\n}\n", "{told}");
-    // What it cannot read stays, and its first words are told.
+    // A file that the formatter cannot parse stays, and the result has the error's first words.
     let told = round("fn main( {\n");
     assert!(told.contains("the file was not formatted") && told.contains("error:"), "{told}");
     assert_eq!(desk.read("src/a.rs"), "fn main( {\n");

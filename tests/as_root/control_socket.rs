@@ -27,7 +27,7 @@ fn as_nobody(words: &[&str]) -> Command {
 #[test]
 fn another_user_is_turned_away_and_the_owner_comes_in() {
     assert!(crate::support::is_root(), "only root can be two users: run this test as root");
-    // Not one of the person's own home, where nobody else may go.
+    // Not in the person's home, which other users cannot enter.
     let python = "/usr/bin/python3";
     assert!(Path::new(python).exists(), "this test drives {python}; install it");
     needs("setpriv");
@@ -51,7 +51,7 @@ fn another_user_is_turned_away_and_the_owner_comes_in() {
     // The private directory is the first lock.
     let (heard, why) = answered(as_nobody(&peer));
     assert!(heard == 0 && why.contains("Permission denied"), "{heard} {why}");
-    // With all of it open, and the token known, the daemon itself is the second.
+    // With open directories and a known token, the daemon itself is the second barrier.
     for path in [desk.run_dir(), desk.door()] {
         open_to_all(&path, 0o755);
     }

@@ -79,7 +79,7 @@ fn a_full_disk_lets_no_mutation_start_and_says_so() {
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 
-/// What the daemon and `doctor` say of troubles.
+/// The problems that the daemon and `doctor` report.
 fn troubles(desk: &Desk) -> (String, String) {
     (run(desk.agentd(&["daemon", "status"])).out, run(desk.agentd(&["doctor"])).out)
 }
@@ -182,7 +182,8 @@ fn records_that_a_full_disk_refused_are_written_when_it_has_room() {
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 
-/// Another supervisor's records come between: they are not taken for the one that the disk refused.
+/// Records of another supervisor come between. They are not taken for the record that the disk
+/// refused.
 #[test]
 fn a_record_that_a_full_disk_refused_is_not_lost_behind_another_supervisors() {
     let desk = Desk::new();
@@ -194,7 +195,7 @@ fn a_record_that_a_full_disk_refused_is_not_lost_behind_another_supervisors() {
         Answer::says([call(&format!("toolu_{n}"), "bash", &input)])
     };
     let server = Server::answering(move |n, _| match n {
-        // Its record is longer than what is left of the log's last page.
+        // Its record is longer than the rest of the log's last page.
         1 => bash(
             n,
             "touch begun; until [ -e go ]; do sleep 0.1; done; \
@@ -220,7 +221,7 @@ fn a_record_that_a_full_disk_refused_is_not_lost_behind_another_supervisors() {
     assert_eq!((of("decided"), of("ended")), (3, 3), "{:#?}", desk.audit());
 }
 
-/// The command runs, the list says that it cannot be taken back, and what was kept before is whole.
+/// The command runs, the list marks it as not undoable, and earlier copies stay whole.
 #[test]
 fn a_full_disk_of_copies_holds_no_command_up_and_that_is_said() {
     let desk = Desk::new();
@@ -256,7 +257,7 @@ fn a_full_disk_of_copies_holds_no_command_up_and_that_is_said() {
     assert_eq!(desk.read("a"), "y\n", "{said:?}");
     assert!(said[3].contains("1 bash") && said[3].contains("2 bash"), "{said:?}");
     assert!(said[3].contains("not covered: stored data could not be used"), "{said:?}");
-    // What was changed since stands in the way, as ever: the copy itself is there.
+    // Later changes prevent the undo, as always; the copy itself is there.
     assert!(
         said[4].contains("nothing was restored, because these files have changed since: a"),
         "{said:?}"
@@ -298,7 +299,8 @@ impl Drop for Frozen {
     }
 }
 
-/// Of half records sixteen are kept. No room for one more, and none of them goes for it.
+/// agentd keeps the last sixteen torn ends of journals. Without room for another, none of them is
+/// removed for it.
 #[test]
 fn a_full_disk_costs_no_torn_end_that_was_kept() {
     let desk = Desk::new();
@@ -328,7 +330,7 @@ fn a_full_disk_costs_no_torn_end_that_was_kept() {
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 
-/// The end has a bound, and what the disk kept of the session is there when it answers again.
+/// The end has a time limit, and the session's records are there when the disk answers again.
 #[test]
 fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
     let desk = Desk::new();
@@ -358,7 +360,7 @@ fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
         own.count()
     };
     assert!(workers() > 2, "the positive control");
-    // Who asks for what runs is told of a session that waits for its disk, and does not wait with it.
+    // A list of running sessions names one that waits for its disk, and does not wait itself.
     terminal.prompt(&session, "this waits on a disk that does not answer");
     let ps = run(desk.agentd(&["ps"]));
     assert!(ps.code == 0 && ps.out.contains("agentd-broker"), "{ps:?}");
@@ -375,7 +377,7 @@ fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
     while let Some(word) = terminal.hear_if_any() {
         last = Some(word);
     }
-    // Its last thread waits for the disk, and all else of it has ended.
+    // Its last thread waits for the disk; its other threads have ended.
     crate::support::until("its workers are gone", || workers() == 0);
     assert!(last.is_some());
     drop(frozen);
@@ -387,8 +389,8 @@ fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
     drop(disk);
 }
 
-/// What is kept beside a conversation: what was said to be remembered is, what was refused is not, and
-/// files are changed and read as ever, with a word where nothing could be kept to undo it.
+/// The store on a full disk: stored entries stay, refused ones are absent, and file tools work as
+/// before. A change without a copy for undo is marked so.
 #[test]
 fn a_full_disk_loses_nothing_of_what_is_kept_and_keeps_no_call_from_its_work() {
     let desk = Desk::new();
@@ -444,7 +446,7 @@ fn a_full_disk_loses_nothing_of_what_is_kept_and_keeps_no_call_from_its_work() {
     for n in &refused {
         assert!(result(*n).contains("Error [disk_full]"), "{}", result(*n));
     }
-    // Both while it is full and after: all that was said to be kept, and nothing else.
+    // While the disk is full and afterwards: all confirmed entries, and nothing else.
     for (search, last) in [(17, TRIES), (19, 18)] {
         let found = result(search);
         for n in (1..=last).filter(|n| *n == 1 || (3..=TRIES).contains(n) || *n == 18) {
@@ -456,8 +458,8 @@ fn a_full_disk_loses_nothing_of_what_is_kept_and_keeps_no_call_from_its_work() {
     assert!(result(16).contains("Error [disk_full]"), "no copy, and that is said: {}", result(16));
 }
 
-/// A project on a disk that is full in the middle of a write: what was there stays whole, no file half
-/// written and no other name is left, and what needs no room works.
+/// A project on a disk that becomes full in the middle of a write. Old content stays whole, no
+/// half-written file and no other name is left, and calls that need no room work.
 #[test]
 fn a_disk_that_is_full_in_the_middle_of_a_write_leaves_the_project_as_it_was() {
     let desk = Desk::new();
@@ -542,7 +544,7 @@ fn a_disk_that_is_full_in_the_middle_of_a_write_leaves_the_project_as_it_was() {
     assert_eq!(last["small"], Some("newer\n".to_owned()));
 }
 
-/// Every name beneath a directory, with what files hold.
+/// All names beneath a directory, with the content of files.
 fn contents(directory: &Path, found: &mut BTreeMap<String, Option<String>>) {
     for entry in fs::read_dir(directory).unwrap().flatten() {
         let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());

@@ -15,7 +15,7 @@ fn key() -> String {
     ["sk", "memory", "scan", "0123456789abcdef"].join("-")
 }
 
-/// Whether the memory of a process holds these bytes.
+/// True if the memory of a process contains these bytes.
 fn holds(pid: u32, bytes: &[u8]) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mut memory = File::open(format!("/proc/{pid}/mem")).unwrap();
@@ -77,7 +77,7 @@ fn the_key_is_in_the_memory_of_the_provider_and_of_nothing_else_on_every_interfa
                 holders.push(process.name.as_str());
             }
         }
-        // The positive control: the one that needs it is found.
+        // The positive control: the process that needs the key has it.
         assert_eq!(holders, ["agentd-provider"], "{vendor:?}");
         fs::remove_file(desk.project().join("running")).unwrap();
         let ended = child.wait_with_output().unwrap();
@@ -130,7 +130,7 @@ fn the_key_for_a_host_is_in_the_memory_of_the_command_s_proxy_and_of_nothing_els
         let holding = ours.filter(|process| holds(process.pid, key.as_bytes()));
         holding.map(|process| process.name).collect::<Vec<_>>()
     };
-    // Its proxy is told how it signs in as the command is let go.
+    // Its proxy gets the credentials when the command is started.
     until("the proxy has its key", || !holders().is_empty());
     assert_eq!(holders(), ["agentd-web"]);
     let names: Vec<_> = of_session().into_iter().map(|process| process.name).collect();

@@ -1,4 +1,4 @@
-//! A project and a /proc that are mounted oddly, each with what is said and done then; takes root.
+//! A project and a /proc with unusual mounts, each with the messages and the outcome; takes root.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -72,7 +72,7 @@ fn without_proc_nothing_runs_and_the_reason_is_said() {
     }
 }
 
-/// As containers mask it: what a cage needs is still there.
+/// Masked as in containers: the files that a cage needs are still there.
 #[test]
 fn where_parts_of_proc_are_masked_calls_run_in_their_tier() {
     for tier in ["A", "B"] {

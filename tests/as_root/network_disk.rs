@@ -45,7 +45,7 @@ impl Drop for Served {
     }
 }
 
-/// What the model was told of each of these calls, one a round.
+/// The results of these calls that the model got, one a round.
 fn told(server: &Server) -> Vec<String> {
     let requests = server.requests();
     let results = requests[1..].iter().map(|request| {
@@ -91,8 +91,8 @@ fn it_works_as_any_other() {
     }
 }
 
-/// A call that waits for it before it begins is not run; one that began is over at its time. Then the turn
-/// goes on.
+/// A call that waits for the disk before it starts is not run. A call that has started ends at its
+/// time limit. Then the turn continues.
 #[test]
 fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
     let before = ("before it began", "read", json!({"path": "a"}));
@@ -145,7 +145,7 @@ fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
     }
 }
 
-/// A process that waits for an answer which the server has begun to give can be ended by nobody.
+/// No signal ends a process that waits for the rest of an answer which the server has begun.
 #[test]
 fn what_cannot_be_killed_holds_up_its_call_and_nothing_else() {
     for tier in ["A", "B"] {
@@ -199,7 +199,7 @@ fn a_write_that_cannot_be_killed_is_over_when_a_person_stops_it() {
     send(script.id(), Signal::SIGINT);
     until("the script has ended", || script.try_wait().unwrap().is_some());
     let audit = || {
-        // Not from within the project, which answers nobody.
+        // Not from within the project, whose disk does not answer.
         let mut command = desk.agentd(&["audit", "export"]);
         command.current_dir(desk.home());
         crate::support::run_within(command, Duration::from_secs(20)).out
@@ -216,7 +216,7 @@ fn waits_in_the_kernel(pid: u32) -> bool {
     place == "request_wait_answer"
 }
 
-/// A project on a disk that takes an hour for what a call writes, and nothing else meanwhile.
+/// A project on a disk that takes an hour for a call's write; other calls wait.
 fn slow(desk: &Desk) -> Served {
     Served::project(desk, &["--no-allow-other", "--write-rate=1"])
 }
@@ -311,7 +311,7 @@ fn a_server_that_is_gone_is_told() {
     }
     assert!(told[5].contains("remembered"), "{told:?}");
     assert_eq!(fs::read_to_string(desk.outside().join("elsewhere/a")).unwrap(), "one\n");
-    // Nobody can stand in it any more; who names it is told.
+    // No process can enter it any more; a call that names it gets an error.
     let project = desk.project().display().to_string();
     let mut again = desk.with_server(&server, &["-p", "x", "--project-dir", &project]);
     again.current_dir(desk.home());

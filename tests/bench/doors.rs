@@ -1,5 +1,5 @@
-//! What the daemon costs while nobody types, how soon a terminal shows a long session, and what many
-//! terminals on one session cost.
+//! Costs of an idle daemon, the time until a terminal shows a long session, and costs of many
+//! terminals on one session.
 
 use crate::support::anthropic::{Answer, Server, text};
 use crate::support::daemon::Wire;
@@ -99,7 +99,7 @@ fn long_session(desk: &Desk, records: usize, last: &str) -> SessionId {
     session
 }
 
-/// From the start of `agentd attach` to the newest words of a live session on its terminal.
+/// From the start of `agentd attach` to the newest text of a live session on its terminal.
 fn first_paint(events: usize, limit: f64) {
     const LAST: &str = "the-newest-words";
     let desk = Desk::new();
@@ -199,7 +199,7 @@ fn ran(task: &Path) -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// What it costs to write these frames to so many sockets that are read.
+/// The cost of writing these frames to so many sockets that are read.
 fn bare_writes(frames: &[Vec<u8>], clients: usize) -> Duration {
     let (mut writers, mut readers) = (Vec::new(), Vec::new());
     for _ in 0..clients {

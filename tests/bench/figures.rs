@@ -96,7 +96,7 @@ fn frames() {
     echoing.join().unwrap();
 
     let (ours, theirs) = UnixStream::pair().unwrap();
-    // One side says what the other hears, both with the wire's own types.
+    // One side sends and the other receives, with the protocol's own types.
     let echoing = std::thread::spawn(move || {
         let (mut rx, tx) = bench_ends(theirs);
         while let Ok(word) = rx.recv() {
@@ -163,7 +163,7 @@ fn spawn_as_supervisor() -> Duration {
     took
 }
 
-/// `sh -c true` as a plain child: what a call of `bash true` costs with no agent around it.
+/// `sh -c true` as a plain child: the cost of a call of `bash true` without an agent.
 fn bare_spawn() -> Duration {
     let once = || {
         let begun = Instant::now();
@@ -238,7 +238,7 @@ fn one_shot() {
     }
     let plain = format!("plain `sh -c true` {:.2} ms", micros(bare_spawn()) / 1e3);
     row("one-shot with one bash call, wall", micros(median(times)) / 1e3, "ms", 150.0, &plain);
-    // The workers let nobody but root read how much memory they use.
+    // Only root may read how much memory the workers use.
     if support::is_root() {
         let mebibytes = *memory.lock().unwrap() as f64 / 1024.0;
         row("one-shot, memory of all processes (PSS)", mebibytes, "MiB", 60.0, "none");

@@ -1,5 +1,5 @@
-//! What heavier jobs of developers cost in a cage, beside the same without one: a session's commands run
-//! the script by turns with plain ones, in the same directory. A job whose program is absent says so.
+//! Costs of heavier jobs of developers in a cage and without one: a session's commands and plain
+//! ones run the script in turns, in the same directory. A job whose program is absent is marked so.
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, run, tool_home};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Runs of each, after one that is not counted.
+/// Runs of each, after one that does not count.
 const RUNS: usize = 7;
 const TARGET: f64 = 1.15;
 
@@ -138,7 +138,7 @@ fn plain(script: &str, (project, home): (&Path, &Path)) -> Duration {
     begun.elapsed()
 }
 
-/// Where whoever runs this has cargo.
+/// The directory of cargo of the user who runs this.
 fn tool_homes() -> [(&'static str, PathBuf); 2] {
     [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")]
         .map(|(name, usual)| (name, tool_home(name, usual)))

@@ -1,5 +1,5 @@
-//! What a model's answer costs on its way from the network to a script, in processor time of all
-//! processes, and what memory its stream takes.
+//! Costs of a model's answer from the network to a script: processor time of all processes, and
+//! memory of the stream.
 
 use crate::support::anthropic::vendor::Vendor;
 use crate::support::anthropic::{Answer, Server};
@@ -46,8 +46,8 @@ fn processor(answer: Answer) -> Duration {
     took
 }
 
-/// What everything that was started and waited for from here has used; the workers are among it,
-/// since each process waits for those that it started.
+/// Processor time of all children that ended. It includes the workers, since each process waits for
+/// its own children.
 fn of_children() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
     let time = |time: nix::sys::time::TimeVal| {

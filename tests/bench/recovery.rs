@@ -11,8 +11,8 @@ use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::time::{Duration, Instant};
 
-/// Sessions that are attached to again: its name in the table, turns of three records, words of each,
-/// and what it may take, in milliseconds.
+/// Sessions to attach to again: the name in the table, turns of three records, words of each, and
+/// the limit in milliseconds.
 const SESSIONS: [(&str, usize, usize, f64); 2] =
     [("10,000 records", 3_333, 60, 150.0), ("1 GiB", 109_000, 1_000, 1000.0)];
 
@@ -22,7 +22,8 @@ pub(crate) fn rows() {
     idle();
 }
 
-/// From the kill of a conversation's process to the first word of its successor, a prompt on disk.
+/// From the kill of a conversation's process to the first message of its successor, a prompt on
+/// disk.
 fn worker() {
     let desk = Desk::new();
     let server = Server::answering(|_, _| Answer::text("here"));
@@ -54,7 +55,7 @@ fn worker() {
     row(figure, micros(median(times)) / 1e3, "ms", 10.0, &baseline);
 }
 
-/// From the kill of a supervisor to the words of its successor that a session is attached.
+/// From the kill of a supervisor to its successor's message that a session is attached.
 fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
     let desk = Desk::new();
     let server = Server::answering(|_, _| Answer::text("here"));

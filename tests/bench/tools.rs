@@ -1,5 +1,5 @@
-//! What searching and reading cost beside the programs that do nothing else: the same search by `rg`,
-//! the same pattern by `ast-grep`. Which of them was absent is said in its row.
+//! Costs of searching and reading, compared with plain programs: the same search by `rg`, the same
+//! pattern by `ast-grep`. The row of an absent program says so.
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, run};
@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 
 /// Calls of each figure, less than the 25 rounds that end a turn.
 const CALLS: usize = 12;
-/// Of those that read a gigabyte.
+/// Of tools that read a gigabyte.
 const LARGE_CALLS: usize = 5;
 /// Files of the searches.
 const FILES: usize = 50_000;
-/// One file in so many has what is looked for.
+/// One file in so many has a match.
 const RARE: usize = 500;
 /// Files of the pattern.
 const SCANNED: usize = 500;
 /// Lines of the large file, of a hundred bytes and more each: a gigabyte.
 const LINES: usize = 11_000_000;
 
-/// The name of no tool: a call of it is answered without a process.
+/// An unknown tool: its call is answered without a process.
 const NO_TOOL: &str = "no_such_tool";
 
 pub(crate) fn rows() {
@@ -79,12 +79,13 @@ fn plain(desk: &Desk, program: &str, words: impl Fn(usize) -> Vec<String>) -> Op
         assert!(!ran.stdout.is_empty(), "{program} finds nothing");
         Some(begun.elapsed())
     };
-    // The first finds what the others find in memory.
+    // The first run loads the files that the others find in memory.
     once(0)?;
     Some(median((1..=CALLS).filter_map(once).collect()))
 }
 
-/// A row against another program and the cost of a call, or what it took where that is absent.
+/// A row that compares another program and a call, or only the call's time if the program is
+/// absent.
 fn beside(
     figure: &str,
     took: Duration,
@@ -113,7 +114,7 @@ fn beside(
     }
 }
 
-/// What a call that looks costs where there is next to nothing to see.
+/// The cost of a read-only call in an almost empty project.
 fn one_call() -> Duration {
     let desk = Desk::new();
     cost_of(&desk, "grep", |number| json!({"pattern": format!("x{number}")}))

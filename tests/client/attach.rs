@@ -98,7 +98,7 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     one.enters("and the other");
     one.shows("Touched two.");
     assert!(desk.project().join("one").exists() && desk.project().join("two").exists());
-    // What the rule does not say is asked about as before.
+    // A call that the rule does not match is asked about as before.
     one.shows("ready");
     one.enters("and a directory");
     one.shows("y once");
@@ -149,7 +149,7 @@ fn what_a_tool_prints_moves_no_cursor_and_its_block_shows_what_was_refused() {
     let arguments = ["new", "--permission-mode", "auto", "print"];
     let one = tmux.run("one", &typed(&desk, &server, &arguments), SIZE);
     one.shows("It was refused.");
-    // Words of the kernel differ from host to host, so that no screen is kept.
+    // Error texts of the kernel differ between hosts, so this screen is not compared.
     let screen = one.shows("ready");
     for words in ["> print", "  ab\n", "  refused: ", "exit code: 3"] {
         assert!(screen.contains(words), "{words:?} is not in:\n{screen}");
@@ -548,7 +548,7 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     let after = one.shows("ready");
     assert!(after.contains("cheap-1") && after.contains("$0.0"), "both answers are paid: {after}");
     detach(&one);
-    // Who comes back with flags that do not hold there is told so.
+    // A client that returns with flags that do not apply there gets a note.
     desk.write("notes.md", "x");
     let flags = ["attach", "--model", "third", "--context", "notes.md", "--net", "on"];
     let two = tmux.run("two", &typed(&desk, &server, &flags), wide);
@@ -565,7 +565,7 @@ fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
     }
     assert!(screen.contains("cheap-1") && screen.contains("net off"), "{screen}");
     detach(&two);
-    // Those that say what holds are no news.
+    // Flags that agree with the session give no note.
     let three = tmux.run("three", &typed(&desk, &server, &["attach", "--net", "off"]), wide);
     three.listens();
     assert!(!three.screen().contains("is ignored"), "{}", three.screen());

@@ -248,7 +248,7 @@ fn init_writes_once_and_its_rules_hold() {
     let ran = run(desk.agentd(&["init"]));
     assert_eq!(ran.code, 0, "{}", ran.err);
     let text = desk.read(".agentd/config.toml");
-    // What trust lets run is said where it is given.
+    // `agentd init` lists the programs that trust lets run.
     for said in [&ran.out, &text] {
         assert!(said.contains("verify.commands") && said.contains("build scripts"), "{said}");
         assert!(said.contains("format.commands"), "{said}");

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A session in which a file was looked at; its name.
+/// A session in which a file was read; its name.
 fn session(desk: &Desk, flags: &[&str]) -> String {
     desk.write("a.txt", "apple\n");
     let look = call("toolu_1", "read", r#"{"path":"a.txt"}"#);
@@ -179,7 +179,8 @@ fn completions_and_the_manual_name_every_command() {
     assert_eq!(run(desk.agentd(&["man", "nonsense"])).code, 2);
 }
 
-/// One text for people and models: the request has what `agentd tools NAME` and the manual print.
+/// One text for people and models: the request has the output of `agentd tools NAME` and of the
+/// manual.
 #[test]
 fn a_tool_s_page_has_what_models_are_told() {
     let desk = Desk::new();
@@ -323,7 +324,7 @@ fn a_session_is_removed_where_no_daemon_runs_and_none_is_left_behind() {
     assert!(removed.code == 0 && removed.err.contains("is removed"), "{removed:?}");
     assert_eq!((state(&desk, &id), state(&desk, &other)), ("gone".into(), "ended".into()));
     assert_eq!(run(desk.agentd(&["daemon", "status"])).code, 15, "no daemon was started for it");
-    // One that somebody holds stays.
+    // A session whose journal is locked stays.
     let held = fs::File::open(journal(&desk, &other)).unwrap();
     held.lock().unwrap();
     let refused = run(desk.agentd(&["rm", &other]));
@@ -450,7 +451,7 @@ fn an_export_moves_no_cursor() {
     }
 }
 
-/// Runs it with an output that nobody reads, from before it begins.
+/// Runs it with an output whose reader is gone from the start.
 fn unread(mut command: std::process::Command) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -1,5 +1,5 @@
-//! The whole path, end to end: a model's stream from a local server that refuses what the real one
-//! refuses, through the real executables, to a caged process and back.
+//! The whole path: a model's stream from a local server that refuses requests as the real one does,
+//! through the real executables, to a caged process and back.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Seen, Server, call, text, thinking};

@@ -1,4 +1,4 @@
-//! Each exit code of the table, produced once by what it stands for.
+//! Each exit code of the table, produced once by its cause.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const SIZE: (u16, u16) = (90, 30);
 
-/// The codes that `agentd help exit-codes` lists, with what each test below makes of it.
+/// The codes that `agentd help exit-codes` lists, with the tests below that produce them.
 const TABLE: [i32; 16] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 75, 124, 130, 143];
 
 #[test]

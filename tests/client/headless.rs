@@ -1,5 +1,5 @@
-//! A run without a person: what becomes of a call by mode, rule and tool, what the model is told of
-//! it, and how the run ends.
+//! A non-interactive run: the outcome of a call by mode, rule and tool, the result for the model,
+//! and the end of the run.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call, text, thinking};
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What became of a call and of its run.
+/// Outcome of a call and of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// It ran; the run ends with 0.
@@ -19,7 +19,7 @@ enum Outcome {
     ByRule,
     /// The mode refuses; the run ends with 0.
     ByMode,
-    /// Somebody would have been asked; the run ends with 10.
+    /// The call needs approval; the run ends with 10.
     NobodyToAsk,
     /// There is no run: the rule is wrong, and the run ends with 16.
     NoRun,
@@ -27,7 +27,7 @@ enum Outcome {
 
 use Outcome::{ByMode, ByRule, NoRun, NobodyToAsk, Ran};
 
-/// What shows that a call ran.
+/// The effect of a call that ran.
 #[derive(Debug, Clone, Copy)]
 enum Trace {
     None,
@@ -37,7 +37,7 @@ enum Trace {
     Gone(&'static str),
 }
 
-/// What asks for each column: tool, arguments, the rule's pattern, its trace.
+/// The call of each column: tool, arguments, the rule's pattern, its effect.
 const TOOLS: [(&str, &str, &str, Trace); 5] = [
     ("ls", "{}", "ls", Trace::None),
     ("write", r#"{"path":"made","content":"x"}"#, "write:made", Trace::Made("made")),
@@ -67,7 +67,7 @@ const TABLE: [(&str, &str, [Outcome; 5]); 20] = [
     ("dont-ask", "ask", [NoRun, ByMode, ByMode, ByMode, ByMode]),
     ("dont-ask", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
     ("plan", "", [Ran, ByMode, ByMode, ByMode, ByMode]),
-    // Nothing is changed in this mode, whatever allows it.
+    // This mode allows no change, whatever the rules allow.
     ("plan", "allow", [Ran, ByMode, ByMode, ByMode, ByMode]),
     ("plan", "ask", [NoRun, ByMode, ByMode, ByMode, ByMode]),
     ("plan", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
@@ -149,7 +149,7 @@ fn one(
     }
 }
 
-/// What the model is told of its call.
+/// The result of the call that the model got.
 fn result(body: &Value) -> Value {
     body["messages"].as_array().unwrap().last().unwrap()["content"][0].clone()
 }
@@ -171,7 +171,7 @@ fn what_the_model_is_told_would_allow_it_does() {
     assert!(desk.project().join("made").exists());
 }
 
-/// What a small script makes of a run's stream that was written to the shape which readers share.
+/// The output of a small script that reads a run's stream in the shape that common readers expect.
 fn read_by_a_script(stream: &str) -> (Option<i32>, String, String) {
     needs("python3");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stream_json/read.py");
@@ -241,7 +241,7 @@ fn the_script_tells_a_failed_run_and_complains_of_a_broken_stream() {
     let (code, told, err) = read_by_a_script(&ran.out);
     assert_eq!(code, Some(1), "{told}{err}");
     assert!(told.contains("error_during_execution after 0 turns"), "{told}");
-    // What is no such stream is not taken for one.
+    // Other input is not taken for such a stream.
     let server = Server::scripted([Answer::text("fine")]);
     let good = run(desk.with_server(&server, &STREAM)).out;
     let lines: Vec<&str> = good.lines().collect();

@@ -1,4 +1,4 @@
-//! Answers: for how long each holds, and that it is bound to what the person saw.
+//! Answers: how long each applies, and that it is bound to the question that the person saw.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Say, Server, call};
@@ -52,7 +52,7 @@ fn rejected(wire: &mut Wire) -> String {
     })
 }
 
-/// By whom or what the next call is decided, without a question.
+/// The basis on which the next call is decided, without a question.
 #[track_caller]
 fn decided(wire: &mut Wire) -> String {
     wire.event("a decision without a question", |event| match event {
@@ -92,7 +92,7 @@ fn an_answer_for_good_is_a_rule_in_the_persons_file_before_the_call_runs() {
     let session = wire.open(&opening);
     wire.prompt(&session, "go");
     let question = wire.question();
-    // Only what was offered, and that is nothing broad.
+    // Only an offered rule, and no broad rule is offered.
     for rule in ["bash:*", "bash:touch", "write:**"] {
         answer(&wire, &question, Said::Always(rule.into()));
         assert!(rejected(&mut wire).contains("does not offer the rule"));
@@ -150,7 +150,7 @@ fn an_answer_for_the_session_outlives_the_broker_and_the_daemon_and_holds_nowher
     assert!(decided(&mut wire).contains("this session"));
     wire.turn_ends();
     assert!(!user_file(&desk).exists(), "nothing is kept for good");
-    // A copy of it is another session.
+    // A fork is another session.
     let start = SessionStart::Fork { of: session, at: None };
     let copy = wire.open(&SessionRequest { start, ..opening });
     wire.prompt(&copy, "go on");
@@ -242,7 +242,7 @@ fn a_file_that_changed_after_the_question_is_not_written_over() {
     };
     assert_eq!(wire.event("its end", ended).as_deref(), Some("stale"));
     assert_eq!(desk.read("a.txt"), "first\nand more\n");
-    // Asked again, of what is there now.
+    // The question comes again, with the file's present content.
     let question = wire.question();
     answer(&wire, &question, Said::Once);
     assert_eq!(wire.event("its end", ended), None);
@@ -309,7 +309,7 @@ fn what_was_denied_stays_denied_when_its_file_is_broken() {
     let daemon = desk.daemon();
     let mut wire = Wire::to(&desk.door());
     let session = wire.open(&desk.opening(&server));
-    // One rule that is none, and no TOML at all.
+    // One invalid rule, and a file that is not TOML.
     for (broken, place) in [
         (rules.replace("touch *", "touch ;"), "config.toml:3"),
         ("[permissions\n".to_owned(), "config.toml:1"),
@@ -361,7 +361,7 @@ fn changing_git_s_settings_is_asked_for_one_call_whatever_the_mode_says() {
     assert_eq!(shown["tampered"], serde_json::Value::Null, "{shown}");
 }
 
-/// Nobody decided it, and nobody is left who could have said so.
+/// It was not decided, and no process is left that could have recorded a decision.
 #[test]
 fn the_script_of_a_call_that_was_lost_undecided_with_its_supervisor_is_kept() {
     let desk = Desk::new();

@@ -1,4 +1,5 @@
-//! The sizes of files and types, and the imports between files: what keeps the tree easy to read.
+//! The sizes of files and types, and the imports between files: limits that keep the tree easy to
+//! read.
 
 use crate::source::{all_sources, is_test, root, shipped, sources};
 use std::collections::{BTreeMap, BTreeSet};

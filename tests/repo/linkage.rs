@@ -1,6 +1,6 @@
-//! What each executable holds, read from the executables themselves: no network code outside the
-//! provider, no async runtime in the workers that need none, grammars in one, no test hooks in what is
-//! shipped.
+//! The content of each executable, read from the executable itself: no network code outside the
+//! provider, no async runtime in workers without need, grammars in one, no test hooks in shipped
+//! executables.
 #![allow(clippy::unwrap_used)]
 
 use memchr::memmem;
@@ -71,7 +71,8 @@ fn no_executable_holds_what_it_must_not() {
     }
 }
 
-/// The same search finds what is there: without this the test above would pass on stripped files.
+/// The same search finds linked code. Without this control the test above would pass on stripped
+/// files.
 #[test]
 fn the_search_finds_what_is_there() {
     for (name, crate_name) in [

@@ -1,5 +1,5 @@
-//! The rules of the repository that a program can check: floors, front sentences, where unsafe
-//! code, new processes and the encoder may stand, and that no word of a wire is dead.
+//! The rules of the repository that a program can check: floors, front sentences, the places of
+//! unsafe code, of new processes and of the encoder, and no unused message of a wire.
 #![allow(clippy::unwrap_used)]
 
 use crate::source::{all_sources, is_test, root, shipped, sources};
@@ -27,7 +27,8 @@ fn nothing_is_left_for_later_in_shipped_code() {
     }
 }
 
-/// What each crate may depend on: lower floors, and the neighbours named here with their reason.
+/// The allowed dependencies of each crate: lower floors, and the neighbours named here with their
+/// reason.
 #[test]
 fn the_floors_hold() {
     let floors: BTreeMap<&str, u8> = [
@@ -47,9 +48,9 @@ fn the_floors_hold() {
         ("supervise", 2),
     ]
     .into();
-    // ipc carries protocol's words; tools run their commands in sandbox's cage.
-    // The engines that read syntax trees and pages of the web stand behind the tools' words.
-    // Rules match what each tool declares, so that a new tool needs no second table.
+    // ipc carries protocol's messages; tools run their commands in sandbox's cage. The engines that
+    // read syntax trees and web pages are behind the types of tools. Rules match the declarations
+    // of each tool, so that a new tool needs no second table.
     let neighbours = [
         ("ipc", "protocol"),
         ("tools", "sandbox"),
@@ -84,7 +85,7 @@ fn the_floors_hold() {
     }
 }
 
-/// The names under `[dependencies]`; what only tests use does not count.
+/// The names under `[dependencies]`; dependencies of tests do not count.
 fn dependencies(package: &Path) -> Vec<String> {
     let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
     let section = manifest.split("[dependencies]").nth(1).unwrap_or_default();
@@ -166,8 +167,8 @@ fn few_files_open_connections() {
         let opens = ["TcpStream::connect", "Client::builder", "UdpSocket::bind"]
             .into_iter()
             .find(|word| code.contains(word));
-        // The demo listens, to show that nobody comes; it connects once, to show that one can. So do
-        // the attempts of `doctor`.
+        // The demo listens, to show that no connection comes, and connects once, to show that it
+        // could. The attempts of `doctor` do the same.
         let allowed = name == "crates/provider/src/http.rs"
             || name == "crates/web/src/dial.rs"
             || name == "crates/web/src/fetch.rs"

@@ -1,4 +1,4 @@
-//! `agentd rules`: what the rules of a project say of a call, before anybody asks for it.
+//! `agentd rules`: the verdict of a project's rules on a call, before the call is proposed.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::{Desk, run};
@@ -185,7 +185,7 @@ fn the_examples_of_the_manual_are_tried_and_one_that_is_wrong_is_named() {
         .filter(|rule| rule["rule"].as_str().unwrap().to_lowercase().starts_with("bash"))
         .count();
     assert!(of_commands >= 10 && rules.len() - of_commands >= 10, "ten of each kind: {rules:#?}");
-    // Whichever is moved to the other list, its line is named.
+    // Whichever rule moves to the other list, its line is named.
     let mut moved = 0;
     for (at, line) in examples.lines().enumerate().filter(|(_, line)| line.contains("rule = ")) {
         for (from, to) in [("fits = [", "not = ["), ("not = [", "fits = [")] {

@@ -1,13 +1,13 @@
-//! Rust is built in a cage by whoever runs these tests, with nothing from anywhere else: as root, and
-//! by `tests/as-user.sh` as somebody whose own home the tool chain lies in.
+//! Rust is built in a cage with the tool chain of the user who runs these tests: as root, and by
+//! `tests/as-user.sh` as a user whose home has the tool chain.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, needs, tool_home};
 use serde_json::json;
 
-/// Runs a script as the model's only call; what it printed, after it ended with 0 and was refused
-/// nothing.
+/// Runs a script as the model's only call. Returns its output, after it ended with 0 and without a
+/// refusal.
 fn builds(desk: &Desk, tier: &str, script: &str) -> String {
     let input = json!({ "command": script, "timeout_ms": 300_000 }).to_string();
     let server =
@@ -54,7 +54,7 @@ fn a_rust_package_is_built_with_another_beside_it_and_a_script_of_its_own() {
         let desk = Desk::new();
         let dependency = "[dependencies]\ntwice = { path = \"../twice\" }\n";
         desk.write("one/Cargo.toml", &package("one", dependency));
-        // A build script is a program that cargo runs: it writes what the package includes.
+        // A build script is a program that cargo runs: it writes a file that the package includes.
         desk.write(
             "one/build.rs",
             "fn main() { let out = std::env::var(\"OUT_DIR\").unwrap();\n\

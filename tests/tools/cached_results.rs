@@ -15,7 +15,7 @@ const AUTO: [&str; 4] = ["--permission-mode", "auto", "--max-turns", "100"];
 
 type Calls = Vec<(&'static str, Value)>;
 
-/// A run of these calls, one an answer; what each came to.
+/// Runs these calls, one an answer, and returns their results.
 fn calls(desk: &Desk, flags: &[&str], calls: &Calls) -> Vec<String> {
     let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
@@ -34,7 +34,7 @@ fn calls(desk: &Desk, flags: &[&str], calls: &Calls) -> Vec<String> {
     results.collect()
 }
 
-/// The calls of the newest session in the audit log that were answered from what was known.
+/// The calls of the newest session in the audit log that got a cached result.
 fn recalled(desk: &Desk) -> Vec<u64> {
     let records = desk.audit();
     let session = records.last().unwrap()["session"].clone();
@@ -107,7 +107,7 @@ fn what_was_asked_before_is_answered_again_without_a_process_and_on_record() {
     assert_eq!(verified.code, 0, "{}", verified.err);
 }
 
-/// What changes `a.rs`, or might have; with what goes before.
+/// Calls that change `a.rs`, or might have, with the calls before them.
 fn writers() -> Vec<(&'static str, Calls, Calls)> {
     let edit = || json!({"path": "a.rs", "old_string": "one", "new_string": "two"});
     let sh = |command: &str| ("bash", json!({"command": command, "timeout_ms": 500}));
@@ -138,7 +138,7 @@ fn writers() -> Vec<(&'static str, Calls, Calls)> {
             json!({"path": "b.rs", "content": "fn b() { go(3) }\n"}),
         ),
         shell("bash", "sed -i s/one/two/ a.rs"),
-        // Git itself changes no file by it; what it runs may.
+        // Git itself changes no file by it; a program that it runs may.
         alone("git_add", "git_add", json!({"paths": ["filtered.txt"]})),
         alone("powershell", "powershell", json!({"script": "sed -i s/one/two/ a.rs"})),
         shell("what is ignored", "echo a.rs > .gitignore"),
@@ -168,7 +168,7 @@ fn every_writer_is_seen_by_every_name_and_every_query() {
     }
 }
 
-/// Whatever executes code lets go of all that is known, though it changed nothing.
+/// A call that executes code invalidates all cached results, though it changed nothing.
 #[test]
 fn what_executes_code_outdates_everything() {
     let commit = "git add -A && git config user.name x && git config user.email x@x";
@@ -226,12 +226,12 @@ fn a_known_answer_outlives_the_daemon_and_is_still_judged() {
     // `read` and `scan` are kept in a file, `ls` is not.
     calls(&desk, &resume, &asked);
     assert_eq!(recalled(&desk), [4, 6]);
-    // What is denied now is denied, known or not.
+    // A call that is denied now is denied, with a cached result or without.
     desk.write(".agentd/config.toml", "[permissions]\ndeny = [\"read:a.rs\"]\n");
     let said = calls(&desk, &[&resume[..], &["--trust-project"]].concat(), &asked);
     assert!(said[0].contains("read:a.rs"), "{said:?}");
     assert!(!recalled(&desk).contains(&7), "{:?}", recalled(&desk));
-    // The control: what no rule denies is known as before.
+    // The control: a call that no rule denies gets its cached result as before.
     fs::remove_file(desk.project().join(".agentd/config.toml")).unwrap();
     let read = calls(&desk, &resume, &vec![("read", json!({"path": "a.rs"}))]);
     assert!(read[0].contains("fn one()"), "{read:?}");
@@ -265,7 +265,7 @@ fn a_session_that_is_stopped_killed_or_removed_keeps_no_answers() {
         client.prompt(&session, "Go.");
         client.turn_ends();
         if word == "rm" {
-            // One that lives is not removed; it lies on disk with its answers once its daemon ends.
+            // A live session is not removed; its cached results are on disk once its daemon ends.
             drop((client, daemon));
         }
         assert_eq!(kept(&desk).len(), 2, "{word}: the control");

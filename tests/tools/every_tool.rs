@@ -12,7 +12,7 @@ use std::process::Command;
 // A round for each tool, which are more than a turn has by itself.
 const AUTO: [&str; 4] = ["--permission-mode", "auto", "--max-turns", "60"];
 
-/// Tool, arguments, what its result holds, and how it ends.
+/// Tool, arguments, a part of its result, and how it ends.
 fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
     vec![
         (
@@ -135,7 +135,7 @@ fn every_tool_goes_the_whole_way() {
     }
     let greet = "---\nname: greet\ndescription: Says hello.\n---\nSay hello to $ARGUMENTS.\n";
     desk.write(".agents/skills/greet/SKILL.md", greet);
-    // On this machine, which is reached only where the person says so.
+    // On this machine, which is reached only with the person's permission.
     let port = TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
     let _web = Site::serve(Ipv4Addr::LOCALHOST, port, |head| match head {
         head if head.starts_with("GET /search?q=crabs ") => page(
@@ -169,7 +169,7 @@ fn every_tool_goes_the_whole_way() {
         assert!(offered.contains(&tool), "{tool} is not offered");
         let ended = desk.ended(at as u64 + 1);
         assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
-        // What needs no process has no cage either, and the record does not claim one.
+        // A call without a process has no cage, and its record does not claim one.
         let own = ["checklist", "history", "memory", "skill", "undo_list"]
             .iter()
             .any(|own| tool.starts_with(own));
@@ -182,7 +182,7 @@ fn every_tool_goes_the_whole_way() {
     assert_eq!(verified.code, 0, "{}", verified.err);
 }
 
-/// What the conversation answers itself is judged like everything else.
+/// Calls that the conversation answers itself are judged like all others.
 #[test]
 fn a_rule_denies_a_checklist_too() {
     let desk = Desk::new();
@@ -202,7 +202,7 @@ fn a_rule_denies_a_checklist_too() {
     assert!(last.contains("there is no checklist"), "a denied list is none: {last}");
 }
 
-/// Rules see the real tool, path and command, whatever name and spelling a model uses.
+/// Rules match the real tool, path and command, in any name and spelling of the model.
 #[test]
 fn no_name_and_no_spelling_gets_past_a_rule() {
     let patch = |body: &str| format!("*** Begin Patch\n{body}*** End Patch\n");
@@ -245,7 +245,7 @@ fn no_name_and_no_spelling_gets_past_a_rule() {
     let answers = rows.iter().zip(1..).map(|((tool, input, _), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
     });
-    // The control: the same words for what no rule names.
+    // The control: the same call on a path that no rule names.
     let control = json!({"input": patch("*** Update File: plain\n@@\n-a\n+b\n")}).to_string();
     let control = Answer::says([call("toolu_0", "apply_patch", &control)]);
     let server = Server::scripted(answers.chain([control, Answer::text("All tried.")]));
@@ -259,7 +259,7 @@ fn no_name_and_no_spelling_gets_past_a_rule() {
     assert_eq!((desk.read("secret").as_str(), desk.read("plain").as_str()), ("a\n", "b\n"));
 }
 
-/// What is no call is on record too, with the way on for the model.
+/// An invalid call is on record, too, with a way on for the model.
 #[test]
 fn what_is_no_call_is_in_the_audit_log() {
     let desk = Desk::new();
@@ -313,8 +313,7 @@ fn how_arguments_were_read_stands_in_the_result() {
     assert!(result.contains("2\\ttwo"), "{result}");
 }
 
-/// With a program in its place that records what it is given: a real one is not needed, and not
-/// what is tried here.
+/// A program in its place records its input. The real program is not needed for this test.
 #[test]
 fn powershell_is_offered_where_it_is_installed_and_is_given_the_script() {
     let desk = Desk::new();

@@ -1,6 +1,6 @@
-//! What a person had configured to put edited files in form: a filter that is given each of them behind
-//! the round's edits and can change nothing itself; what it prints is written as an edit is, told to the
-//! model, and taken back like one.
+//! The person's formatters: filters that get each edited file after the round's edits and cannot
+//! change files themselves. Their output is written as an edit, reported to the model, and can be
+//! undone.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Say, Server, call};
@@ -31,7 +31,7 @@ fn edit(id: &str, path: &str, old: &str, new: &str) -> Say {
     call(id, "edit", &json!({"path": path, "old_string": old, "new_string": new}).to_string())
 }
 
-/// One round of these calls; the results that the model was told.
+/// One round of these calls; the results that the model got.
 fn round(desk: &Desk, flags: &[&str], calls: Vec<Say>) -> Vec<Value> {
     let server = Server::scripted([Answer::says(calls), Answer::text("Done.")]);
     let ran = run(desk.with_server(&server, flags));
@@ -77,7 +77,7 @@ fn what_it_prints_takes_the_files_place_is_told_looked_at_and_no_edit_misses_bec
     // Verifiers look once, behind all of that.
     assert!(first[1]["content"].to_string().contains("a.txt:TWO\\nb.txt:TWO"), "{first:#?}");
     assert_eq!(ended(&desk, "verify").len(), 2, "once a round");
-    // The next edit finds what it was told of, and is no stale one.
+    // The next edit matches the reported content, and is not refused as stale.
     assert!(second[0]["is_error"] != true, "{second:#?}");
     assert_eq!((desk.read("a.txt").as_str(), desk.read("b.txt").as_str()), ("THREE\n", "TWO\n"));
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o751);
@@ -156,7 +156,7 @@ fn it_can_change_nothing_itself_and_reaches_no_network() {
         command.env("AGENTD_SANDBOX_TIER", tier);
         let ran = run(command);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        // What it printed is in the file, and nothing else of what it tried.
+        // Its output is in the file; its other attempts had no effect.
         let now = desk.read("a.txt");
         assert!(now.contains("no network") && now.ends_with("\ntwo\n"), "{tier} {now}");
         assert!(!now.contains("more\n") && !desk.project().join("made").exists(), "{now}");
@@ -210,7 +210,7 @@ fn nothing_is_put_in_form_that_is_not_trusted_not_meant_or_not_there() {
         assert!(!format!("{said:?}").contains("formatter"), "{said:#?}");
     }
     assert_eq!(ended(&desk, "format").len(), 0);
-    // What somebody else made of it meanwhile is not the edit's.
+    // Changes by another process meanwhile do not count as the edit's.
     let other = json!({"command": "echo other > a.txt"}).to_string();
     let auto = ["-p", "Go.", "--permission-mode", "auto", "--trust-project"];
     let calls = vec![edit("toolu_1", "a.txt", "two", "three"), call("toolu_2", "bash", &other)];
@@ -219,7 +219,7 @@ fn nothing_is_put_in_form_that_is_not_trusted_not_meant_or_not_there() {
     assert_eq!(desk.read("a.txt"), "other\n");
 }
 
-/// A run whose filter is at work, and then this process of it is killed.
+/// A run in which this process is killed while the filter runs.
 fn killed(path: &[&str], timeout_ms: u32) -> (Desk, Vec<Value>, String) {
     let desk = desk("sh -c 'touch $TMPDIR/at-work; sleep 600'");
     let command = "sh -c 'touch $TMPDIR/at-work; sleep 600'";
@@ -228,7 +228,8 @@ fn killed(path: &[&str], timeout_ms: u32) -> (Desk, Vec<Value>, String) {
     let server = Server::scripted([Answer::says([edited]), Answer::text("Done.")]);
     let mut command = desk.with_server(&server, &[&FLAGS[..], &["--timeout", "60"]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Its START alone would not say so: who dies before it is let go has done nothing, and is replaced.
+    // START alone does not prove it: a runner that dies before `Go` has done nothing, and is
+    // replaced.
     let session = || {
         let mut sessions = std::fs::read_dir(desk.state().join("sessions")).ok()?.flatten();
         sessions.next()?.file_name().into_string().ok()

@@ -1,6 +1,6 @@
-//! Every tool that is no file tool against every bad input it may be given, cell by cell and end to end:
-//! each row is a call, with the code of its error, or `ok` for what is nothing wrong. Those of the file
-//! tools are in `crates/tools/tests/tools/inputs.rs`.
+//! Every tool except file tools against every bad input, end to end. Each row is a call, with the
+//! code of its error, or `ok` for good input. The rows of file tools are in
+//! `crates/tools/tests/tools/inputs.rs`.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -15,8 +15,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// What is called, and how it ends: `ok`, the code of an error, `exit N` where git itself says it,
-/// `refused` where it came to no call.
+/// The call, and how it ends: `ok`, the code of an error, `exit N` from git itself, or `refused` if
+/// no call was made.
 type Row = (&'static str, Value, &'static str);
 
 /// Calls that go into one answer of the model.
@@ -106,7 +106,7 @@ fn repository() -> Desk {
     desk
 }
 
-/// Every path that is none of the project's, as each tool of git that takes one is given it.
+/// Every path outside of the project, given to each tool of git that takes a path.
 fn paths(tool: &'static str, input: impl Fn(&str) -> Value, missing: &'static str) -> Vec<Row> {
     let long = "d/".repeat(3000);
     [
@@ -317,7 +317,7 @@ fn what_the_store_and_the_conversation_answer() {
 #[test]
 fn the_tools_of_the_web() {
     let desk = Desk::new();
-    // On this machine, which is reached only where the person says so.
+    // On this machine, which is reached only with the person's permission.
     let port = TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
     let site = Site::serve(Ipv4Addr::LOCALHOST, port, |head| match head {
         head if head.starts_with("GET /search?q=") => page(

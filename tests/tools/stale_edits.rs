@@ -1,5 +1,5 @@
-//! What a call's result rests on, and what is kept of it: an edit of a file that somebody else changed
-//! meanwhile is refused, also by a later life of the session; a text that is cut is kept whole.
+//! Preconditions and kept results of calls. An edit of a file that changed on disk meanwhile is
+//! refused, also after the session was resumed. A truncated text is kept whole.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -17,7 +17,7 @@ fn edit(old: &str, new: &str) -> Value {
     json!({"path": "a", "old_string": old, "new_string": new})
 }
 
-/// The text of each result that the server was told, in order.
+/// The text of each result that the server got, in order.
 fn results(server: &Server) -> Vec<String> {
     let requests = server.requests();
     let told = requests.iter().filter_map(|request| {
@@ -50,7 +50,7 @@ fn an_edit_of_what_somebody_else_changed_is_refused_until_it_is_read_again() {
                 {"rename": {"from": "b", "to": "c", "target": "local"}},
             ]}),
         ),
-        // A whole file is not an edit of what was read.
+        // Writing a whole file does not edit content that was read.
         ("write", json!({"path": "a.rs", "content": "new\n"})),
     ];
     let answers = calls.iter().zip(1..).map(|((tool, input), number)| asks(number, tool, input));

@@ -1,5 +1,5 @@
-//! What a person had configured to be run after edits: once behind the edits of a round, as a call of
-//! its own in a cage of its own, told in the edit's result, and never a reason for it to fail.
+//! The person's verifiers, which run once after the edits of a round, as a call in its own cage.
+//! The edit's result reports them, and a failing check does not fail the edit.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
@@ -26,7 +26,7 @@ fn edit(id: &str, path: &str) -> crate::support::anthropic::Say {
     call(id, "edit", &input.to_string())
 }
 
-/// One round of these calls; the results that the model was told.
+/// One round of these calls; the results that the model got.
 fn round(desk: &Desk, flags: &[&str], calls: Vec<crate::support::anthropic::Say>) -> Vec<Value> {
     let server = Server::scripted([Answer::says(calls), Answer::text("Done.")]);
     let ran = run(desk.with_server(&server, flags));
@@ -81,7 +81,7 @@ fn what_finds_nothing_says_so_and_other_files_are_not_its_business() {
     let other = json!({"path": "c.md", "content": "two\n"}).to_string();
     let said = round(&desk, &FLAGS, vec![call("toolu_1", "write", &other)]);
     assert!(!said[0]["content"].to_string().contains("verifier"), "{said:#?}");
-    // An edit that failed changed nothing that could be looked at.
+    // A failed edit changed nothing that could be checked.
     let said = round(&desk, &FLAGS, vec![edit("toolu_1", "a.txt")]);
     assert_eq!(said[0]["is_error"], true, "{said:#?}");
     assert_eq!(verified(&desk).len(), 1);
@@ -186,7 +186,7 @@ fn one_that_takes_too_long_is_ended() {
     assert!(text.contains("verifier: unavailable (") && text.contains("300 ms"), "{text}");
 }
 
-/// A run whose verifier is at work, and then this process of it is killed.
+/// A run in which this process is killed while the verifier runs.
 fn killed(path: &[&str], timeout_ms: u32) -> (Desk, Vec<Value>, String) {
     let desk = desk("touch $TMPDIR/at-work; sleep 600");
     let config = desk.read(".agentd/config.toml");
@@ -196,7 +196,8 @@ fn killed(path: &[&str], timeout_ms: u32) -> (Desk, Vec<Value>, String) {
     let mut command = desk.with_server(&server, &[&FLAGS[..], &["--timeout", "60"]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let agentd = child.id();
-    // Its START alone would not say so: who dies before it is let go has done nothing, and is replaced.
+    // START alone does not prove it: a runner that dies before `Go` has done nothing, and is
+    // replaced.
     let session = || {
         let mut sessions = std::fs::read_dir(desk.state().join("sessions")).ok()?.flatten();
         sessions.next()?.file_name().into_string().ok()

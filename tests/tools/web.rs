@@ -34,7 +34,7 @@ fn addresses(name: &str, _asked_before: usize) -> Vec<IpAddr> {
     }
 }
 
-/// Calls, one a round, and what the model was told of each.
+/// Calls, one a round, and the results that the model got.
 fn told(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
@@ -106,7 +106,7 @@ fn a_page_is_read_from_an_allowed_host_and_from_no_other() {
     });
 }
 
-/// What a name leads to is judged, not what it is called; and so is each step of a page that leads on.
+/// The address of a name is judged, not the name; and so is each redirect of a page.
 #[test]
 fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
     within("no_name_and_no_step_leads_into_a_private_network_or_to_another_host", || {
@@ -334,8 +334,8 @@ fn no_name_leads_to_this_machine_or_a_private_network_by_ipv6() {
     });
 }
 
-/// However much a server sends, and however small it packs it: what is read of a page is bounded, the
-/// rest is not waited for, and both is said.
+/// However much a server sends, and in however small pieces: the read part of a page is bounded,
+/// the rest is not awaited, and the result reports both.
 #[test]
 fn a_page_without_an_end_is_cut_and_that_is_said() {
     within("a_page_without_an_end_is_cut_and_that_is_said", || {
@@ -381,7 +381,7 @@ fn a_page_without_an_end_is_cut_and_that_is_said() {
         broken_off.recv_timeout(Duration::from_secs(20)).expect("the endless page is broken off");
         assert_eq!(site.heads().len(), 4);
         for call in 1..=3 {
-            // 2 MiB of it in a few forms, of 256.
+            // 2 MiB of it in a few forms, out of 256.
             let peak = desk.ended(call)["usage"]["peak_kib"].as_u64().unwrap();
             assert!(peak < 128 << 10, "call {call}: {peak} KiB");
         }
@@ -427,8 +427,8 @@ fn a_search_has_its_bounds_and_one_that_finds_nothing_says_so() {
     });
 }
 
-/// A server that says nothing holds up nobody: the person's stop ends the call, which says so, and the
-/// conversation goes on.
+/// A silent server blocks nothing: the person's stop ends the call, whose result says so, and the
+/// conversation continues.
 #[test]
 fn a_stop_ends_a_page_that_does_not_come() {
     within("a_stop_ends_a_page_that_does_not_come", || {
@@ -460,8 +460,8 @@ fn a_stop_ends_a_page_that_does_not_come() {
     });
 }
 
-/// Where the person lets private networks be reached, an intranet's servers need no names; a rule for the
-/// host of another holds, and what has a public name is not reached past it.
+/// Where the person allows private networks, an intranet's servers need no names. A rule for the
+/// host of another still applies, and a public name is not reached around it.
 #[test]
 fn a_page_by_number_is_read_where_private_networks_are_reached() {
     within("a_page_by_number_is_read_where_private_networks_are_reached", || {

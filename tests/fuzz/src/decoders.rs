@@ -1,12 +1,12 @@
-//! What must hold for any bytes a vendor's server may send. Called by the fuzz targets of the four
-//! decoders, and by a test of `provider` with good streams that are spoilt.
+//! Properties of the four decoders for any bytes of a vendor's server. Called by their fuzz
+//! targets, and by a test of `provider` with good streams that are damaged.
 
 use protocol::provider::{AnswerDelta, Api};
 use provider::step::AnswerStep;
 use provider::stream::StreamDecoder;
 
-/// The first byte says in what pieces the others arrive. Nothing breaks; and the steps, or that there
-/// are none because the stream is broken, are the same however the bytes are split.
+/// The first byte decides how the others are split. No split causes a panic, and each split gives
+/// the same steps, or the same failure of a broken stream.
 pub fn any(api: Api, data: &[u8]) {
     let Some((piece, bytes)) = data.split_first() else { return };
     let whole = read(api, bytes, bytes.len().max(1));

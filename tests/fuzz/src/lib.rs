@@ -1,4 +1,4 @@
-//! What must hold for any bytes a peer may send. Called by the fuzz targets, and by the test in
+//! Properties for any bytes that a peer may send. Called by the fuzz targets, and by the test in
 //! `crates/ipc/tests/replay.rs` with the inputs that they found.
 
 use ipc::codec::{Decode, Encode, decode, encode};
@@ -6,37 +6,37 @@ use ipc::{FrameError, HEADER_BYTES, Message, MessageJoiner};
 use protocol::Link;
 use std::fmt::Debug;
 
-/// Bytes as a word of the session wire.
+/// Bytes as a message of the session wire.
 pub fn session(data: &[u8]) {
     both_ways::<protocol::session::SessionLink>(data);
 }
 
-/// Bytes as a word of the provider wire.
+/// Bytes as a message of the provider wire.
 pub fn provider(data: &[u8]) {
     both_ways::<protocol::provider::ProviderLink>(data);
 }
 
-/// Bytes as a word of the broker wire.
+/// Bytes as a message of the broker wire.
 pub fn broker(data: &[u8]) {
     both_ways::<protocol::broker::BrokerLink>(data);
 }
 
-/// Bytes as a word of the store wire.
+/// Bytes as a message of the store wire.
 pub fn store(data: &[u8]) {
     both_ways::<protocol::store::StoreLink>(data);
 }
 
-/// Bytes as a word of the tool wire.
+/// Bytes as a message of the tool wire.
 pub fn tool(data: &[u8]) {
     both_ways::<protocol::tool::ToolLink>(data);
 }
 
-/// Bytes as a word of the client wire.
+/// Bytes as a message of the client wire.
 pub fn client(data: &[u8]) {
     both_ways::<protocol::client::ClientLink>(data);
 }
 
-/// Bytes as frames. The first byte says in what pieces they arrive.
+/// Bytes as frames. The first byte decides how they are split.
 ///
 /// Messages and errors are the same however the bytes are split; no message is over the cap; a
 /// message written and read again is itself.

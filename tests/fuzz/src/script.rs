@@ -1,5 +1,5 @@
-//! What must hold for any text that a model may propose as a command. Called by the fuzz target, and
-//! by `crates/approval/tests/replay.rs` with the inputs that it found.
+//! Properties for any text that a model may propose as a command. Called by the fuzz target, and by
+//! `crates/approval/tests/replay.rs` with the inputs that it found.
 
 use approval::{SessionRules, programs};
 use protocol::call::Call;
@@ -24,8 +24,8 @@ static RULES: LazyLock<SessionRules> = LazyLock::new(|| {
     SessionRules::new(&set).expect("these are rules")
 });
 
-/// A text as a command: judged without a panic and the same each time. One that rules allow was
-/// read whole, and still is with a harmless command behind it; with a denied one it is denied.
+/// A text as a command: judged without a panic and the same each time. An allowed one was parsed
+/// whole. It is still allowed with a harmless command behind it, and denied with a denied one.
 pub fn script(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let verdict = judged(text);

@@ -1,4 +1,4 @@
-//! Any bytes as a word of the broker wire, in both directions.
+//! Any bytes as a message of the broker wire, in both directions.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| agentd_fuzz::broker(data));

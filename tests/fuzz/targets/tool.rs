@@ -1,4 +1,4 @@
-//! Any bytes as a word of the tool wire, in both directions.
+//! Any bytes as a message of the tool wire, in both directions.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| agentd_fuzz::tool(data));
