@@ -11,6 +11,7 @@ mod git_signing;
 mod hostile_trees;
 mod known_escapes;
 mod leftovers;
+mod managed;
 mod messages;
 mod network;
 mod noise;

@@ -69,6 +69,16 @@ pub fn with_ipv6() {
     }
 }
 
+/// Puts this administrator's configuration in its place, for every process of this test alone.
+pub fn with_managed(text: &str) {
+    let copy = tempfile::Builder::new().prefix("agentd-etc").tempdir().unwrap().keep();
+    // Files that only root can read are left out.
+    let _ = Command::new("cp").args(["-r", "--no-target-directory", "/etc"]).arg(&copy).output();
+    std::fs::create_dir_all(copy.join("agentd")).unwrap();
+    std::fs::write(copy.join("agentd/config.toml"), text).unwrap();
+    run("mount", &["--bind", copy.to_str().unwrap(), "/etc"]);
+}
+
 #[track_caller]
 fn run(program: &str, arguments: &[&str]) {
     let ran = Command::new(program).args(arguments).output().unwrap();

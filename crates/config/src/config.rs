@@ -3,6 +3,7 @@
 use crate::credentials::CredentialConfig;
 use crate::edit_hooks::HookConfig;
 use crate::error::ConfigError;
+use crate::managed::ManagedLimits;
 use crate::origin::ValueOrigin;
 use crate::ownership::{self, KeyFile};
 use crate::vendors::{KeySource, ProviderName};
@@ -48,6 +49,8 @@ pub struct Config {
     pub daemon: DaemonConfig,
     /// Files that hold keys, of all models and hosts.
     pub key_files: Vec<KeyFile>,
+    /// The administrator's limits, for settings that change while a session runs.
+    pub managed: ManagedLimits,
     /// Ignored settings and other notes for the user; for standard error and the log.
     pub warnings: Vec<ConfigWarning>,
     /// Each value with its origin, in the order of the keys; a list has a row for each element.

@@ -142,6 +142,18 @@ pub enum ConfigError {
         /// The most.
         cap: usize,
     },
+    /// Looser than the administrator's value.
+    #[error("`{key}` cannot be {found}: your administrator set it to {limit} in {}:{}", origin.file, origin.line)]
+    Managed {
+        /// Which key.
+        key: &'static str,
+        /// The value that was asked for.
+        found: String,
+        /// The administrator's value.
+        limit: String,
+        /// Its place.
+        origin: ValueOrigin,
+    },
     /// The embedded defaults lack a key; a fault of this build.
     #[error("the built-in configuration lacks `{key}`; this is a fault of this build of agentd")]
     Incomplete {

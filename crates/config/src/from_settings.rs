@@ -4,13 +4,13 @@ use crate::config::{
     BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
     SandboxConfig, ToolsConfig, UiConfig,
 };
-use crate::duration;
 use crate::edit_hooks;
 use crate::error::{ConfigError, SourceLine};
+use crate::managed::ManagedLimits;
 use crate::model_catalog;
 use crate::models::ModelExtras;
 use crate::origin::{Layer, ValueOrigin};
-use crate::schema::{KEYS, ValueKind};
+use crate::schema::KEYS;
 use crate::settings::LayeredSettings;
 use crate::sources::{Sources, key_path};
 use crate::value::{ConfigValue, ListExample, ListItem};
@@ -73,6 +73,7 @@ impl Config {
             daemon: daemon(settings)?,
             credentials: Vec::new(),
             key_files: Vec::new(),
+            managed: ManagedLimits::default(),
             warnings,
             rows: rows(settings)?,
         })
@@ -308,16 +309,12 @@ fn rows(settings: &LayeredSettings) -> Result<Vec<ConfigRow>, ConfigError> {
             value,
             origin: origin.clone(),
         };
-        match (value, key.kind) {
-            (ConfigValue::Text(text), _) => rows.push(row(format!("{text:?}"), origin)),
-            (ConfigValue::Number(ms), ValueKind::Time(..)) => {
-                rows.push(row(format!("{:?}", duration::written(*ms)), origin))
+        match value {
+            ConfigValue::Text(_) | ConfigValue::Number(_) => {
+                rows.push(row(value.written(key.kind), origin))
             }
-            (ConfigValue::Number(number), _) => rows.push(row(number.to_string(), origin)),
-            (ConfigValue::List(items), _) if items.is_empty() => {
-                rows.push(row("[]".into(), origin))
-            }
-            (ConfigValue::List(items), _) => {
+            ConfigValue::List(items) if items.is_empty() => rows.push(row("[]".into(), origin)),
+            ConfigValue::List(items) => {
                 rows.extend(items.iter().map(|item| row(format!("{:?}", item.text), &item.origin)));
             }
         }

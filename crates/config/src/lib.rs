@@ -23,6 +23,7 @@ mod error;
 mod from_settings;
 mod init;
 mod load;
+mod managed;
 mod model_catalog;
 mod models;
 mod origin;
@@ -59,6 +60,7 @@ pub use environment::{
 pub use error::{ConfigError, SourceLine};
 pub use init::{InitError, init_project, init_text};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
+pub use managed::ManagedLimits;
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};
 pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};

@@ -3,6 +3,7 @@
 use crate::config::{Config, ConfigRow};
 use crate::credentials::{self, WrittenCredential};
 use crate::error::{ConfigError, SourceLine};
+use crate::managed::ManagedLimits;
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
 use crate::ownership::{KeyFile, user_file_is_own};
@@ -48,6 +49,7 @@ impl Config {
         let managed = file_entries(&sources.managed, Layer::Managed)?;
         let (mut named, mut written) = (managed.models, managed.credentials);
         let managed = managed.entries;
+        let limits = ManagedLimits::of(&managed);
         put_all(managed.clone(), &mut settings);
         if let Some(user) = &sources.user {
             user_file_is_own(user, [&sources.project])?;
@@ -74,16 +76,21 @@ impl Config {
         let vendor = vendor(sources, &settings)?;
         settings.put_vendor(vendor);
         put_environment(sources, vendor, &mut settings, &mut warnings)?;
-        put_all(variables::from_flags(&sources.flags)?, &mut settings);
+        let flags = variables::from_flags(&sources.flags)?;
+        for flag in &flags {
+            limits.check_value(flag.key.name, &flag.value)?;
+        }
+        put_all(flags, &mut settings);
         if let Some(model) = &model {
             same_provider(model, &sources.flags)?;
             let replay = settings.text("provider.name")? == "replay";
             let entries = model.entries.iter().filter(|e| !replay || e.key.name != "provider.name");
             put_all(entries.cloned().collect(), &mut settings);
         }
-        put_ceilings(managed, &mut settings);
+        put_ceilings(managed, &mut settings, &mut warnings)?;
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
+        config.managed = limits;
         config.credentials = credentials::all(written, sources)?;
         config.rows.extend(config.credentials.iter().map(|credential| ConfigRow {
             key: credentials::TABLE,
@@ -191,12 +198,29 @@ fn put_environment(
 
 /// Values of the managed file override all layers where they are tighter. Its rules need no step
 /// here: rules of all layers are added to each other.
-fn put_ceilings(managed: Vec<SettingEntry>, settings: &mut LayeredSettings) {
+fn put_ceilings(
+    managed: Vec<SettingEntry>,
+    settings: &mut LayeredSettings,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<(), ConfigError> {
     for entry in managed {
         if settings.tightness(&entry) == Some(Ordering::Greater) {
+            let (value, origin) = settings.get(entry.key.name)?;
+            warnings.push(ConfigWarning {
+                origin: origin.clone(),
+                key: entry.key.name.to_owned(),
+                text: format!(
+                    "is {}, which has no effect: your administrator set it to {} in {}:{}",
+                    value.written(entry.key.kind),
+                    entry.value.written(entry.key.kind),
+                    entry.place.file,
+                    entry.place.line
+                ),
+            });
             settings.put(entry);
         }
     }
+    Ok(())
 }
 
 fn project_trust(

@@ -108,7 +108,7 @@ impl LayeredSettings {
 }
 
 /// A number that grows with tightness.
-fn rank(order: Tightness, kind: ValueKind, value: &ConfigValue) -> u64 {
+pub(crate) fn rank(order: Tightness, kind: ValueKind, value: &ConfigValue) -> u64 {
     match (order, value, kind) {
         (Tightness::LaterWord, ConfigValue::Text(text), ValueKind::Word(words)) => {
             words.iter().position(|word| word == text).map_or(0, |at| at as u64)

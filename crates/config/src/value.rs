@@ -20,6 +20,21 @@ pub(crate) enum ConfigValue {
     List(Vec<ListItem>),
 }
 
+impl ConfigValue {
+    /// As it would be written in a file.
+    pub(crate) fn written(&self, kind: ValueKind) -> String {
+        match (self, kind) {
+            (Self::Text(text), _) => format!("{text:?}"),
+            (Self::Number(ms), ValueKind::Time(..)) => format!("{:?}", duration::written(*ms)),
+            (Self::Number(number), _) => number.to_string(),
+            (Self::List(items), _) => {
+                let texts: Vec<_> = items.iter().map(|item| item.text.as_str()).collect();
+                format!("{texts:?}")
+            }
+        }
+    }
+}
+
 /// One element of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListItem {

@@ -555,15 +555,32 @@ fn the_daemon_is_not_set_by_a_project_not_even_a_trusted_one() {
 fn the_managed_file_has_the_last_word_where_it_is_tighter() {
     let at = place()
         .managed("permissions.mode = 'ask'\nnet.mode = 'off'\nprovider.model = 'house'\npermissions.deny = ['bash:curl *']\n")
-        .user("permissions.mode = 'auto'\nnet.mode = 'on'\nprovider.model = 'mine'\n")
-        .flag("net.mode", "on");
+        .user("permissions.mode = 'auto'\nnet.mode = 'on'\nprovider.model = 'mine'\n");
     let config = at.load();
     assert_eq!((config.permissions.mode, config.network), (PermissionMode::Ask, Network::Off));
     assert_eq!(origin(&config, "net.mode"), (Layer::Managed, 2));
     assert_eq!(config.provider.model.as_deref(), Some("mine"), "no denial, so only a default");
     assert_eq!(config.permissions.rules[0].text, "bash:curl *");
-    let tighter = at.flag("permissions.mode", "plan").load();
+    let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    let ignored =
+        "`net.mode` is \"on\", which has no effect: your administrator set it to \"off\" in ";
+    assert!(warnings[1].contains("user.toml:2: ") && warnings[1].contains(ignored), "{warnings:?}");
+    assert!(warnings[1].ends_with("managed.toml:2"), "{warnings:?}");
+    let at = at.flag("permissions.mode", "plan");
+    let tighter = at.load();
     assert_eq!(tighter.permissions.mode, PermissionMode::Plan, "a ceiling, not a fixed value");
+    assert_eq!(tighter.managed.check("net.mode", "off").map_err(|error| error.to_string()), Ok(()));
+    for word in ["allow", "on"] {
+        let refused = tighter.managed.check("net.mode", word).unwrap_err().to_string();
+        assert!(
+            refused.contains("set it to \"off\"") && refused.ends_with("managed.toml:2"),
+            "{refused}"
+        );
+    }
+    let refused = at.flag("net.mode", "on").error();
+    let said = "`net.mode` cannot be \"on\": your administrator set it to \"off\" in ";
+    assert!(refused.contains(said) && refused.ends_with("managed.toml:2"), "{refused}");
 }
 
 #[test]

@@ -92,8 +92,17 @@ impl SessionOpener {
                 | SettingChange::Pin(_)
                 | SettingChange::Unpin(_) => false,
             };
-            if !by_flag {
-                spec.apply_change(change);
+            if by_flag {
+                continue;
+            }
+            match spec.check_managed(change) {
+                Ok(()) => spec.apply_change(change),
+                Err(OpenFailure { message, .. }) => {
+                    let note = format!("a setting chosen earlier in this session ended: {message}");
+                    if !spec.notes.contains(&note) {
+                        spec.notes.push(note);
+                    }
+                }
             }
         }
         let pins = pins_to_keep(&opened.changes, &opening.settings);

@@ -26,6 +26,7 @@ pub(super) async fn asked(
         return Ok((more.into_iter().collect(), confinement));
     }
     let (network, hosts, more) = network_of(spec, found)?;
+    check_network(spec, found.spec.name, network)?;
     let mut confinement = Confinement { profile, network, hosts, git, ..spec.confinement.clone() };
     let mut widens = Vec::new();
     match (network, spec.confinement.network) {
@@ -150,6 +151,17 @@ fn network_of(
     let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();
     hosts.extend(more.iter().cloned());
     Ok((Network::Listed, hosts, more))
+}
+
+/// A call may not ask for more network than the administrator allows, so that no person and no rule can
+/// grant it.
+fn check_network(spec: &SessionSpec, tool: &str, network: Network) -> Result<(), ToolResult> {
+    spec.check_managed(&SettingChange::Network(network)).map_err(|failure| {
+        let hint = "Nothing was run. Leave `network` and `hosts` out: no user can grant them here.";
+        let why = &failure.message;
+        let result = ToolResult::error(Outcome::Invalid, "network_managed", tool, why, hint);
+        ToolResult { summary: "the administrator switched this network off".to_owned(), ..result }
+    })
 }
 
 /// The directory with links resolved: the question names the directory that is granted.

@@ -95,6 +95,9 @@ impl SessionActorState {
         change: SettingChange,
         by: String,
     ) {
+        if let Err(failure) = self.spec.check_managed(&change) {
+            return fail(client, failure.kind, failure.message);
+        }
         let change = match change {
             SettingChange::AddDirectory(path) => {
                 let user_file = self.spec.user_file();

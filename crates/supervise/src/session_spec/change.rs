@@ -3,6 +3,7 @@
 use super::setup::system_prompt;
 use super::{SessionSpec, cage_level, writable_paths};
 use crate::clean_settings::{CopiedSettings, SettingsOwner};
+use crate::error_chain::chain;
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
@@ -105,6 +106,24 @@ impl SessionSpec {
         let mut changes: Vec<_> = others.filter(|other| *other != change).collect();
         changes.push(change);
         changes
+    }
+
+    /// Checks that a change loosens no value of the administrator's file.
+    ///
+    /// # Errors
+    /// A message with the file and the line.
+    pub(crate) fn check_managed(&self, change: &SettingChange) -> Result<(), OpenFailure> {
+        let (key, word) = match change {
+            SettingChange::Network(network) => ("net.mode", network.name()),
+            SettingChange::Host(_) => ("net.mode", Network::Listed.name()),
+            SettingChange::Mode(mode) => ("permissions.mode", mode.name()),
+            SettingChange::AddDirectory(_)
+            | SettingChange::Model(_)
+            | SettingChange::Pin(_)
+            | SettingChange::Unpin(_) => return Ok(()),
+        };
+        let checked = self.config.managed.check(key, word);
+        checked.map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))
     }
 
     /// Applies a setting that a person changed, for calls that start later.

@@ -3,6 +3,7 @@
 //! and the session actor.
 
 use super::SessionSpec;
+use crate::error_chain::chain;
 use crate::open_failure::OpenFailure;
 use config::Config;
 use protocol::client::{RequestFailure, SessionRequest, Unsandboxed};
@@ -40,7 +41,16 @@ pub(super) fn check_cage(
                 host.name()
             ),
         )),
-        (Tier::C, Unsandboxed::Accepted) => check_mode(config.permissions.mode),
+        (Tier::C, Unsandboxed::Accepted) => {
+            // Without a cage neither value can be enforced.
+            for (key, word) in [("sandbox.level", "best-effort"), ("net.mode", "on")] {
+                config.managed.check(key, word).map_err(|error| {
+                    let why = format!("--unsafe-no-sandbox is refused: {}", chain(&error));
+                    OpenFailure::new(RequestFailure::Configuration, why)
+                })?;
+            }
+            check_mode(config.permissions.mode)
+        }
     }
 }
 
@@ -81,6 +91,57 @@ impl SessionSpec {
                 ),
             )),
             (Level::Uncaged | Level::Required | Level::BestEffort, _) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use config::{Environment, Sources, Trust};
+    use protocol::client::{ProjectTrust, SessionStart};
+    use protocol::confinement::FilePath;
+    use protocol::judgement::Audience;
+    use std::path::Path;
+
+    fn managed(dir: &Path, text: &str) -> Config {
+        let managed = dir.join("managed.toml");
+        std::fs::write(&managed, text).unwrap();
+        Config::load(&Sources {
+            managed,
+            user: None,
+            project: dir.to_owned(),
+            environment: Environment::default(),
+            flags: Vec::new(),
+            trust: Trust::Trusted,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn no_session_goes_without_a_cage_where_the_administrator_requires_what_only_a_cage_enforces() {
+        let dir = tempfile::tempdir().unwrap();
+        let opening = SessionRequest {
+            project: FilePath::from(dir.path()),
+            added: Vec::new(),
+            start: SessionStart::New,
+            env: Vec::new(),
+            settings: Vec::new(),
+            mode: None,
+            network: None,
+            trust: ProjectTrust::AsRecorded,
+            audience: Audience::Person,
+            papers: Vec::new(),
+            uncaged: Unsandboxed::Accepted,
+        };
+        let checked = |text: &str| check_cage(&opening, Tier::C, &managed(dir.path(), text));
+        for loose in ["", "net.mode = 'on'\nsandbox.level = 'best-effort'\n"] {
+            checked(loose).unwrap();
+        }
+        for tight in ["sandbox.level = 'required'", "net.mode = 'off'", "net.mode = 'allow'"] {
+            let failure = checked(tight).unwrap_err();
+            assert!(failure.message.contains("managed.toml:1"), "{failure}");
         }
     }
 }
