@@ -1,4 +1,4 @@
-//! At the daemon's door: another user, and clients of a daemon whose event loop is held up. Takes root,
+//! The control socket: another user, and clients of a daemon whose event loop is blocked. Takes root,
 //! which can be two users and trace any process.
 #![allow(clippy::unwrap_used)]
 
@@ -146,7 +146,7 @@ fn a_slow_daemon_outlives_the_patience_of_one_client() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(said.contains("agentd-supervisor does not answer; it serves other sessions"), "{said}");
     assert!(!said.contains("was lost"), "{said}");
-    assert_eq!(server.requests().len(), 1, "nobody asked again");
+    assert_eq!(server.requests().len(), 1, "no request was repeated");
     assert_eq!(Wire::to(&desk.door()).pid, daemon.pid);
     other.prompt(&session, "go");
     other.turn_ends();

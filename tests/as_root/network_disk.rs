@@ -98,7 +98,7 @@ fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
     let before = ("before it began", "read", json!({"path": "a"}));
     let script = "echo x > begun; sleep 2; cat a; echo read";
     let amid = |script| ("may have run", "bash", json!({"command": script, "timeout_ms": 4000}));
-    // It may stop while it has a question of the command's, or of who looks on: then these cannot even
+    // It may stop while it handles a request of the command or of an observer: then these cannot even
     // be killed.
     let busy = "while :; do echo x >> begun; cat a > b; done";
     let rows = [

@@ -55,7 +55,7 @@ fn held_in(unit: &Unit, tier: &str, settings: &str, command: &str) -> Held {
     let (desk, server) = loop {
         let (desk, server) = (Desk::new(), script(command));
         let ran = run_within(unit.inside(&prompt(&desk, &server, tier, settings)), LONG);
-        // An emulated machine may stand still for longer than a client waits for a sign of life.
+        // An emulated machine may stall for longer than a client waits for a pong.
         if ran.code == 15 && ran.err.contains("timed out") && tries.next().is_some() {
             println!("once more: {}", ran.err);
             continue;
@@ -271,7 +271,7 @@ fn nothing_survives_the_runner_nor_runner_and_supervisor_together() {
         send(supervisor, Signal::SIGKILL);
         child.wait().unwrap();
         until("nothing of the command lives", || knowing(&mark).is_empty());
-        assert_eq!(unit.calls().len(), 1, "nobody was left to remove it");
+        assert_eq!(unit.calls().len(), 1, "no process was left to remove it");
         held_in(&unit, tier, "", "true");
         assert_eq!(unit.below(), ["agentd-own"], "the next one did");
         println!("both killed, tier {tier}: 0 left");
@@ -304,7 +304,7 @@ fn what_a_killed_supervisor_left_is_ended_and_nothing_else() {
     assert!(ended(&mut sleepers[0]), "what a dead runner left");
     assert!(!unit.0.join(&names[0]).exists());
     for at in [1, 2] {
-        assert!(!ended(&mut sleepers[at]), "{} is somebody's", names[at]);
+        assert!(!ended(&mut sleepers[at]), "{} belongs to another process", names[at]);
         sleepers[at].kill().unwrap();
         sleepers[at].wait().unwrap();
     }

@@ -443,7 +443,7 @@ fn the_supervisor_cannot_be_signalled() {
                 live.supervisor
             )
         });
-        // That the run went on to its end is the proof that the supervisor lives.
+        // The run came to its end, so the supervisor is alive.
         assert!(!tried.words.contains("killed-it"), "{}", tried.explain());
         assert!(tried.words.contains("own 143"), "the positive control: {}", tried.explain());
         assert!(tried.shows("kill"), "{}", tried.explain());
@@ -484,7 +484,7 @@ fn the_control_socket_is_out_of_reach() {
     for tier in TIERS {
         let desk = Desk::new();
         let tried = attempt(&desk, tier, &[], move |live| {
-            assert!(live.socket.exists(), "the socket is where the test looks for it");
+            assert!(live.socket.exists(), "the socket is at the path of the test");
             let directory = live.socket.parent().unwrap().display().to_string();
             let token = format!("cat {directory}/token && echo token-read");
             format!("{token}; {}", connect(&live.socket.display().to_string()))
@@ -546,7 +546,7 @@ fn a_time_limit_ends_the_tree_and_keeps_what_was_printed() {
 
 #[test]
 fn each_refused_system_call_and_write_outside_is_a_line_of_the_record() {
-    // By their numbers on this processor, so that nothing stands between the program and the kernel.
+    // By their numbers on this processor, so that no library is between the program and the kernel.
     let calls = [
         ("mount", nix::libc::SYS_mount),
         ("umount2", nix::libc::SYS_umount2),

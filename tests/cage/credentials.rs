@@ -406,7 +406,7 @@ fn a_session_whose_supervisor_died_signs_in_again() {
             }
             match round {
                 1 => Answer::says([call("toolu_1", "bash", &command)]),
-                // Of the one that was killed nobody hears.
+                // The killed supervisor cannot forward this answer.
                 2 => Answer::text("lost"),
                 3 => Answer::says([call("toolu_2", "bash", &command)]),
                 _ => Answer::text("done"),

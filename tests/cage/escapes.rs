@@ -42,7 +42,7 @@ fn everything(mark: &str) -> String {
     )
 }
 
-/// A run in which the command has begun to leave others behind, and goes on itself.
+/// A run whose command has left processes behind and is still running.
 struct Under {
     desk: Desk,
     server: Server,

@@ -1,5 +1,5 @@
 //! Trees that no program expects, in the project and in a session's TMPDIR, under every reader: each process
-//! of agentd lives, answers in time and in bounded memory, and leaves nothing. A round follows from its seed.
+//! of agentd survives, answers in time and in bounded memory, and leaves nothing. A round follows from its seed.
 //!
 //! For as long as HOSTILE_S says, an hour by default:
 //! `cargo test --test cage for_an_hour -- --ignored --nocapture`. HOSTILE_SEED repeats a round.

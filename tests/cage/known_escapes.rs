@@ -113,7 +113,7 @@ fn self_approval() {
             );
             format!("{read}; {take}")
         });
-        // A daemon that knows who opened the connection says no word but its own greeting.
+        // A daemon that knows the opener of the connection sends its greeting only.
         let length =
             tried.words.split("the answer: ").nth(1).and_then(|rest| rest.split(' ').next());
         let length: usize =

@@ -73,7 +73,7 @@ fn of(session: &str) -> Vec<String> {
 fn in_the_end(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -127,7 +127,7 @@ fn after_a_killed_supervisor_the_session_goes_on_and_the_tree_is_gone_in_the_end
         terminal.turn_ends();
         terminal.prompt(&session, "go on");
         assert_eq!(terminal.turn_ends(), ClientEvent::TurnEnded { end: TurnEnd::Done });
-        assert!(temp.join("d/d/d").exists(), "its next life finds what was there");
+        assert!(temp.join("d/d/d").exists(), "the next opening finds the files");
         assert_eq!(removers(next.pid()), 1);
         assert!(next.end().success());
         assert_eq!(of(&session.0), [format!("agentd-{session}")]);
@@ -149,7 +149,7 @@ fn while_a_tree_is_removed_the_daemon_answers() {
     let mut wire = crate::support::daemon::Wire::to(&desk.door());
     let temp = Path::new("/tmp").join(format!("agentd-{session}"));
     assert!(temp.join("tmp/d/d").exists(), "the positive control: the tree is left behind");
-    // A moment after its run the session lives on.
+    // A moment after its run the session is still open.
     until("it is removed", || run(desk.agentd(&["rm", &session])).code == 0);
     assert!(!temp.exists(), "its directory is put aside");
     while !of(&session).is_empty() {

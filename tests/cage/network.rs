@@ -388,7 +388,7 @@ fn a_name_that_the_machines_own_resolver_is_asked_for_is_told() {
             assert!(told.contains(lookup) && told.contains("exit code: 0"), "{flags:?}: {told}");
             let told = words(&flags, "getent hosts other.test; true");
             assert!(told.contains(lookup) && !told.contains(way), "{flags:?}: {told}");
-            // As npm looks for a newer one of itself.
+            // As npm checks for a newer version of itself.
             let told = words(&flags, "npm() { getent hosts other.test; }; npm; true");
             assert!(!told.contains("the cage"), "{flags:?}: {told}");
         }
@@ -431,7 +431,7 @@ fn around_the_proxy_there_is_nothing() {
     });
 }
 
-/// The list grows by a person's word, for a session or for one call, and lives on.
+/// A person adds hosts to the list, for a session or for one call; the session keeps them.
 #[test]
 fn a_person_opens_hosts_one_by_one() {
     within("a_person_opens_hosts_one_by_one", || {

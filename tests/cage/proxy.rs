@@ -176,7 +176,7 @@ fn the_supervisor_dies_beside_a_proxy_that_is_stopped() {
         let mut wire = Wire::to(&desk.door());
         let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
         wire.open(&SessionRequest { start, mode: Some(PermissionMode::Auto), ..opening });
-        assert!(!lives(proxy), "the session goes on when nothing of its calls lives");
+        assert!(!lives(proxy), "the session continued before the proxy of its call had ended");
         let audit = desk.audit();
         let ended = audit.iter().find(|record| record["event"] == "ended").unwrap();
         let cut = ended["connections_cut"].as_str().unwrap();

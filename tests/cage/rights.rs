@@ -238,14 +238,14 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
     };
     set(&link);
     refused(&run(desk.with_server(&server, &["-p", "x"])), "tools.add_dirs");
-    assert!(server.requests().is_empty(), "nobody was asked");
+    assert!(server.requests().is_empty(), "the model was not asked");
     // The controls.
     set(&free);
     let ran = run(desk.with_server(&server, &["-p", "x", "--add-dir", other.to_str().unwrap()]));
     assert_eq!(ran.code, 0, "{}", ran.err);
     fs::remove_file(&file).unwrap();
 
-    // In a session; and what was added stays only while it is nothing that is given to nobody.
+    // In a session. An added directory that becomes forbidden is removed from the session.
     let daemon = desk.daemon();
     let opening = desk.opening(&server);
     let mut wire = Wire::to(&desk.door());

@@ -80,7 +80,7 @@ fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again
     one.shows("y once");
     one.types("a");
     one.shows("add `bash:touch one` to your configuration");
-    // A second thought writes nothing, and the question stands.
+    // Cancelling writes no rule, and the question stays open.
     one.types("n");
     one.shows("y once");
     assert!(!file.exists(), "nothing is written before it is confirmed");
@@ -154,7 +154,7 @@ fn what_a_tool_prints_moves_no_cursor_and_its_block_shows_what_was_refused() {
     for words in ["> print", "  ab\n", "  refused: ", "exit code: 3"] {
         assert!(screen.contains(words), "{words:?} is not in:\n{screen}");
     }
-    assert_eq!(screen.matches("exit code: 3").count(), 1, "it is said once:\n{screen}");
+    assert_eq!(screen.matches("exit code: 3").count(), 1, "the exit code is shown once:\n{screen}");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn without_colour_nothing_is_coloured() {
     colourful.press(&["Escape"]);
     colourful.shows("ready");
     let listed = run(desk.agentd(&["audit", "ls"])).out;
-    assert!(listed.contains("interrupted: never started"), "nobody allowed it: {listed}");
+    assert!(listed.contains("interrupted: never started"), "it was never allowed: {listed}");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_hang_up_ends_the_client_and_neither_its_session_nor_the_daemon() {
     one.shows("y once");
     crate::support::send(daemon.pid, Signal::SIGHUP);
     crate::support::send(u32::try_from(one.pid()).unwrap(), Signal::SIGHUP);
-    assert_eq!(one.ends(), 3, "the session goes on: {}", one.screen());
+    assert_eq!(one.ends(), 3, "the session continues: {}", one.screen());
     let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
     two.shows("y once");
     two.press(&["y"]);
@@ -515,7 +515,7 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     let last = server.requests().last().unwrap().body.clone();
     assert!(!last["messages"].to_string().contains("what now"), "{last}");
     assert_ne!(last["model"], "another-model", "the change was the other session's");
-    // Left before the turn has ended, the session goes on, which is another exit code.
+    // The terminal leaves before the end of the turn. The session continues, and the exit code differs.
     one.shows("ready");
     one.enters(":q");
     assert_eq!(one.ends(), 0, "{}", one.screen());

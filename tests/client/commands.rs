@@ -200,7 +200,7 @@ fn a_tool_s_page_has_what_models_are_told() {
             assert!(page.contains(&format!("  {input}")), "{name} lacks {input}: {about}: {page}");
         }
         let told = tool["description"].as_str().unwrap().split(". ").next().unwrap();
-        assert!(page.contains(told), "{name} is told {told:?}: {page}");
+        assert!(page.contains(told), "the page of {name} lacks {told:?}: {page}");
     }
     let alias = run(desk.agentd(&["tools", "Bash"])).out;
     assert!(alias.starts_with("bash\n"), "{alias}");
@@ -221,7 +221,7 @@ fn the_log_is_read_whole_or_for_one_session() {
     assert!(one.out.contains(&first) && !one.out.contains(&second), "{}", one.out);
 }
 
-/// The state of a session, as `ls` tells it.
+/// The state of a session in the list of `ls`.
 fn state(desk: &Desk, id: &str) -> String {
     let rows = lines(&run(desk.agentd(&["ls", "--json"])));
     let row = rows.iter().find(|row| row["session_id"] == id);
@@ -379,7 +379,7 @@ fn a_log_is_followed_while_it_is_written_and_moved_away() {
     });
     let says = |words: &str| {
         let mut lines = std::iter::from_fn(|| said.recv_timeout(Duration::from_secs(20)).ok());
-        assert!(lines.any(|line| line.contains(words)), "in vain: {words}");
+        assert!(lines.any(|line| line.contains(words)), "no line has {words}");
     };
     // Nothing was there when it began to follow.
     let first = session(&desk, &[]);

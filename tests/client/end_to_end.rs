@@ -158,7 +158,7 @@ fn a_rule_allows_and_a_rule_denies_above_the_mode() {
         Answer::text("one of two"),
     ]);
     let ran = desk.ask(&server, &[]);
-    assert_eq!(ran.code, 0, "a rule's denial is no question that nobody answered: {}", ran.err);
+    assert_eq!(ran.code, 0, "a rule's denial does not count as a missing approval: {}", ran.err);
     assert!(desk.project().join("a").exists());
     assert!(!desk.project().join("b").exists());
     let audit = desk.audit();

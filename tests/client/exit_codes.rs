@@ -53,7 +53,7 @@ fn detached_while_the_session_goes_on() {
     one.shows("d detaches");
     one.press(&["d"]);
     assert_eq!(one.ends(), 3, "{}", one.screen());
-    // The turn goes on without a terminal, to its end.
+    // The turn continues to its end without a terminal.
     until("the answer of the detached session", || {
         let sessions = run(desk.agentd(&["ls"])).out;
         let id = sessions.lines().nth(1).and_then(|row| row.split_whitespace().next());

@@ -48,7 +48,7 @@ const TOOLS: [(&str, &str, &str, Trace); 5] = [
     ("delete", r#"{"paths":["old"],"recursive":true}"#, "delete:old", Trace::Gone("old")),
 ];
 
-/// Mode, the list in which the rule stands, and an outcome for each of [`TOOLS`].
+/// Mode, the list of the rule, and an outcome for each of [`TOOLS`].
 const TABLE: [(&str, &str, [Outcome; 5]); 20] = [
     ("ask", "", [Ran, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
     ("ask", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
@@ -119,7 +119,7 @@ fn one(
         assert!(ran.err.contains("move the rule to permissions.deny"), "{cell}: {}", ran.err);
         return;
     }
-    assert_eq!(ran.result(), "done", "{cell}: the run goes on");
+    assert_eq!(ran.result(), "done", "{cell}: the run continues");
     let result = result(&server.requests()[1].body);
     assert_eq!(result["is_error"] == true, wanted != Ran, "{cell}: {result}");
     let told = result["content"].to_string();
@@ -145,7 +145,7 @@ fn one(
         assert!(told.contains(word), "{cell}: {word:?} is not in {told}");
     }
     if list == "ask" && !widens {
-        assert!(!told.contains("--allowed-tools"), "{cell}: no rule gives that: {told}");
+        assert!(!told.contains("--allowed-tools"), "{cell}: no rule could allow it: {told}");
     }
 }
 

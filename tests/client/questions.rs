@@ -353,7 +353,10 @@ fn changing_git_s_settings_is_asked_for_one_call_whatever_the_mode_says() {
     assert_eq!(question.widens, [ExtraRight::GitAdmin]);
     assert_eq!(desk.read(".git/config"), before, "without the grant");
     let told = server.requests()[1].body["messages"].to_string();
-    assert!(told.contains("git_settings"), "its refusal says what would allow it: {told}");
+    assert!(
+        told.contains("git_settings"),
+        "its refusal names the argument that would allow it: {told}"
+    );
     answer(&wire, &question, Said::Once);
     wire.turn_ends();
     assert!(desk.read(".git/config").contains("/nowhere"));

@@ -107,7 +107,7 @@ fn failure_13_a_busy_daemon_is_taken_for_dead_and_replaced() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(client.wait().unwrap().success());
-    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it was let live");
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it was not killed");
     assert_eq!(server.requests().len(), 1);
 
     // The positive control: a daemon that stays stopped is replaced.
@@ -132,7 +132,7 @@ fn failure_13_a_daemon_that_pauses_is_taken_for_dead_and_replaced() {
     std::thread::sleep(Duration::from_secs(8));
     send(daemon.pid, Signal::SIGCONT);
     assert!(client.wait().unwrap().success());
-    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it was let live");
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it was not killed");
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -172,7 +172,7 @@ fn failure_16_configuration_is_read_again_half_way() {
     fs::write(&file, &whole[..whole.len() - 20]).unwrap();
     let worker = wire_worker(&mut wire, &old);
     send(worker, Signal::SIGKILL);
-    assert_eq!(result_of(&mut wire, &old), first, "it goes on with what it was opened with");
+    assert_eq!(result_of(&mut wire, &old), first, "it keeps the settings that it was opened with");
     wire.open_with_key(&opening);
     wire.until("a refusal", |word| match word {
         ToClient::Failed { kind: RequestFailure::Configuration, message } => {
@@ -271,7 +271,7 @@ fn failure_22_a_cancelled_turn_of_a_daemon_goes_on_writing() {
     });
     let (before, other) = (length("one"), length("other"));
     drop(wire);
-    until("the other's goes on: the positive control", || length("other") > other + 20);
+    until("the other command still writes: the positive control", || length("other") > other + 20);
     assert_eq!(length("one"), before, "it writes on after its turn has ended");
     assert_eq!(server.requests().len(), 2, "the model was not asked again");
 

@@ -107,7 +107,7 @@ fn the_provider_dies_while_the_model_answers() {
         },
     );
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
-    assert!(ended.err.contains("retry"), "it is said: {}", ended.err);
+    assert!(ended.err.contains("retry"), "standard error reports it: {}", ended.err);
     assert_eq!(desk.read("effects"), "ran\n", "once");
 }
 
@@ -221,7 +221,7 @@ fn the_conversation_dies_while_a_command_runs_and_the_command_goes_on() {
     assert!(!body.contains("interrupted"), "{body}");
 }
 
-/// The new conversation waits for the command, and is asked for signs of life meanwhile.
+/// The new conversation waits for the command, and is pinged meanwhile.
 #[test]
 fn the_conversation_dies_while_a_long_command_runs_and_the_turn_goes_on() {
     let desk = Desk::new();
@@ -248,7 +248,7 @@ fn the_runner_dies_while_its_command_runs_and_the_model_is_told() {
 fn the_supervisor_dies_while_a_command_runs_and_another_goes_on() {
     let (desk, ended, server) = while_running(&["agentd-supervisor"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
-    assert!(ended.err.contains("supervisor was lost"), "it is said: {}", ended.err);
+    assert!(ended.err.contains("supervisor was lost"), "standard error reports it: {}", ended.err);
     assert_eq!(desk.read("effects"), "ran\n", "cut short, and not run again");
     let body = server.requests()[1].body["messages"].to_string();
     assert!(body.contains("interrupted: may have run"), "{body}");
@@ -651,7 +651,7 @@ fn a_session_does_not_go_on_before_the_last_command_of_its_dead_supervisor_has_e
     assert_eq!(server.requests().len(), 2);
 }
 
-/// A process that is stopped is not dead: only its silence tells.
+/// A stopped process is not dead: it is found by its silence.
 #[test]
 fn a_worker_that_is_stopped_is_found_and_replaced() {
     for name in ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"] {
@@ -691,7 +691,7 @@ fn a_runner_that_is_stopped_is_found_and_its_call_reported() {
 fn a_supervisor_that_is_stopped_is_found_and_replaced() {
     let (desk, ended, _) = signalled_while_running(Signal::SIGSTOP, &["agentd-supervisor"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
-    assert!(ended.err.contains("supervisor was lost"), "it is said: {}", ended.err);
+    assert!(ended.err.contains("supervisor was lost"), "standard error reports it: {}", ended.err);
     assert_eq!(desk.read("effects").matches("ran").count(), 1, "not run again");
 }
 
@@ -721,7 +721,7 @@ fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
     let mut wire = Wire::to(&desk.door());
     wire.opened(&protocol::client::SessionRequest { start, ..opening });
     // The conversation has its history and continues the turn.
-    crate::support::until("it goes on", || server.requests().len() >= 3);
+    crate::support::until("the turn is resumed", || server.requests().len() >= 3);
     let conversation = child_of(daemon.pid, "agentd-session").unwrap();
     kill_now(conversation);
     crate::support::until("another one", || {

@@ -485,7 +485,7 @@ fn a_call_s_end_that_the_audit_log_does_not_take_closes_the_session() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("audit log"), "{output:?}");
-    assert_eq!(server.requests().len(), 1, "nothing goes on without its record");
+    assert_eq!(server.requests().len(), 1, "the turn does not continue without the record");
 }
 
 #[test]
@@ -609,7 +609,7 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     say.send(&FromClient::Interrupt { session }).unwrap();
     while !matches!(words.recv(), Ok(ToClient::Failed { kind: RequestFailure::Usage, .. })) {}
     desk.write("go", "");
-    assert_eq!(child.wait().unwrap().code(), Some(0), "who only watches stops nothing");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "a read-only client cannot stop a turn");
 }
 
 #[test]

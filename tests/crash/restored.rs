@@ -72,7 +72,7 @@ fn is_put_right(desk: &Desk, told: &str, tier: &str) {
     assert!(!is_there(desk, ".envrc"), "tier {tier}");
     assert!(is_there(desk, ".envrc.quarantined"), "tier {tier}: nothing is thrown away");
     assert!(!is_there(desk, ".git/hooks/post-commit"), "tier {tier}");
-    assert_eq!(desk.read("plain"), "kept\n", "tier {tier}: what is not protected stays");
+    assert_eq!(desk.read("plain"), "kept\n", "tier {tier}: an unprotected file stays");
     assert_eq!(desk.read(".git/config"), "[core]\n\tbare = false\n");
     assert!(told.contains("a protected name: .envrc is new"), "tier {tier}: {told}");
     let tampered = desk.ended(1)["tampered"].to_string();
@@ -117,7 +117,7 @@ fn killed_together(desk: &Desk, server: &Server, tier: &str) {
     child.wait().unwrap();
     let left = || processes().into_iter().any(|it| it.session == child.id());
     until("no process is left behind", || !left());
-    assert!(is_there(desk, ".envrc"), "tier {tier}: nobody was left to put it right");
+    assert!(is_there(desk, ".envrc"), "tier {tier}: no process was left to restore it");
 }
 
 fn resume(desk: &Desk, server: &Server, tier: &str) -> crate::support::Run {
@@ -139,7 +139,10 @@ fn whoever_resumes_puts_right_first_what_a_dead_supervisor_and_its_runner_left()
         let ran = resume(&desk, &server, tier);
         assert_eq!((ran.code, ran.result().as_str()), (0, "Done."), "{ran:?}");
         assert!(!project.join(".envrc").exists());
-        assert!(ran.err.contains("were restored to their state"), "the person is told: {ran:?}");
+        assert!(
+            ran.err.contains("were restored to their state"),
+            "standard error reports it: {ran:?}"
+        );
         is_put_right(&desk, &last_request(&server), tier);
         let shown = run(desk.agentd(&["show", &id(&desk).0])).out;
         assert!(shown.contains(".envrc is new"), "{shown}");
@@ -307,6 +310,6 @@ fn a_command_does_not_begin_where_no_copy_can_be_kept() {
         assert_eq!(resume(&desk, &server, tier).result(), "ran");
         assert!(is_there(&desk, "ran"), "tier {tier}");
         let told = last_request(&server);
-        assert!(!told.contains(".names"), "the command has none of it: {told}");
+        assert!(!told.contains(".names"), "the command cannot read the copies: {told}");
     }
 }

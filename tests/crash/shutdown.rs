@@ -44,7 +44,7 @@ fn ended_in_order(busy: Busy, began: Instant) {
     while let Some(word) = terminal.hear_if_any() {
         told |= matches!(word, ToClient::Failed { .. });
     }
-    assert!(told, "its client was not told");
+    assert!(told, "its client got no message");
     assert!(supervisor.ended().success());
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(fs::read_dir(desk.run_dir().join("agentd")).unwrap().count(), 0, "its door");

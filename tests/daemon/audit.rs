@@ -111,7 +111,7 @@ fn audit_verify_finds_a_changed_script() {
 fn a_log_of_several_files_is_read_as_one() {
     let (desk, _) = four_calls();
     let audit = desk.state().join("audit");
-    // Someone before put a file away after each record, and so does whoever writes next.
+    // The log was rotated after each record before, and is so again by the next writer.
     let often = Retention { file_bytes: 1, ..Retention::default() };
     let note =
         |text: &str| AuditRecord::Unknown(json!({ "event": text }).as_object().unwrap().clone());

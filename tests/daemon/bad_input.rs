@@ -120,7 +120,7 @@ fn a_session_whose_making_was_cut_short_is_not_there() {
     let listed = run(desk.agentd(&["ls", "--json"]));
     assert_eq!(names(&listed), expected, "by the daemon: {listed:?}");
     let ran = desk.ask(&server, &["-c"]);
-    assert_eq!(ran.json()["session_id"], id.as_str(), "the newest is one that was begun: {ran:?}");
+    assert_eq!(ran.json()["session_id"], id.as_str(), "the newest session with a record: {ran:?}");
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert!(!format!("{verified:?}").contains("aaaaaaaaaaaa"), "{verified:?}");
     assert!(!format!("{verified:?}").contains("bbbbbbbbbbbb"), "{verified:?}");
@@ -212,7 +212,7 @@ fn a_runner_of_a_dead_supervisor_is_ended_before_its_session_goes_on() {
     let second = Supervisor::start(&desk);
     let mut terminal = second.terminal();
     terminal.open(&desk, &server, resume(&session));
-    assert!(!alive(), "the session goes on while a runner of its earlier life lives");
+    assert!(!alive(), "the session continued before its orphan had ended");
     let ticks = desk.read("ticks").len();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(desk.read("ticks").len(), ticks);
@@ -236,7 +236,7 @@ fn a_deserted_socket_and_other_things_at_the_door_are_in_nobody_s_way() {
     let ran = desk.ask(&server, &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(!doors.join("run-1").exists(), "a deserted door is removed");
-    assert!(doors.join("run-3").exists(), "what is no door is left alone");
+    assert!(doors.join("run-3").exists(), "a directory without a socket is left alone");
     let listed = run(desk.agentd(&["ps"]));
     assert_eq!(listed.code, 0, "{listed:?}");
 }

@@ -22,7 +22,7 @@ fn bash(command: &str) -> Answer {
     Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
 }
 
-/// How many bytes a peer with the right greeting is answered at this door.
+/// How many bytes a peer with the right greeting gets from this control socket.
 fn answered(mut peer: Command) -> usize {
     let ended = peer.output().unwrap();
     let said = String::from_utf8(ended.stdout).unwrap();
@@ -180,7 +180,7 @@ fn a_connection_ends_with_the_process_that_opened_it() {
     left.current_dir(desk.project()).arg("left.py").arg(desk.door().join("socket"));
     let ended = left.output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ended.stdout), "the end\n", "{ended:?}");
-    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "and the daemon goes on");
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "the daemon still runs");
 }
 
 /// Open descriptors of the process that starts agentd, for example a connection to the daemon, are
@@ -270,9 +270,9 @@ fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
         vec![0xff; 4096],
         // A message of an unknown kind in a valid frame.
         ipc::frames(protocol::ids::Generation(0), 0, &[0xfa; 64]),
-        // A word, cut off.
+        // A truncated message.
         whole[..whole.len() - 1].to_vec(),
-        // A word where a descriptor belongs.
+        // A message in place of a descriptor.
         [open_without_its_key, bytes_of(&FromClient::Status)].concat(),
         [typed_by_a_watcher.concat(), vec![0xff; 64]].concat(),
     ];
@@ -318,7 +318,7 @@ fn a_client_that_asks_without_reading_is_let_go_of() {
     socket.write_all(&greeting(&desk.door())).unwrap();
     let questions = bytes_of(&FromClient::Status).repeat(20_000);
     let taken = socket.write_all(&questions);
-    assert!(taken.is_err(), "it is not heard any more, long before its last question");
+    assert!(taken.is_err(), "the daemon drops it long before its last request");
     let mut answers = Vec::new();
     let end = socket.read_to_end(&mut answers);
     assert!(end.is_ok() || end.is_err_and(|it| it.kind() == ErrorKind::ConnectionReset));

@@ -71,7 +71,7 @@ fn a_stale_socket_and_a_stale_lock_are_no_obstacle() {
     drop(UnixListener::bind(desk.door().join("socket")).unwrap());
     fs::write(desk.door().join("token"), "of another life").unwrap();
     fs::write(desk.door().join("lock"), "1\n").unwrap();
-    assert_eq!(run(desk.agentd(&["daemon", "status"])).code, 15, "nobody answers");
+    assert_eq!(run(desk.agentd(&["daemon", "status"])).code, 15, "no daemon answers");
     let daemon = desk.daemon();
     assert_eq!(status(&desk)["pid"], daemon.pid);
 }

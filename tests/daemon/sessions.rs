@@ -225,12 +225,12 @@ fn failure_12_and_20_fifty_clients_of_which_one_never_reads_slow_nobody() {
     let attached = |word: &ToClient| matches!(word, ToClient::Attached { .. });
     let behind = |word: &ToClient| matches!(word, ToClient::Behind { .. });
     let mut heard = numbers_until(&mut deaf, behind);
-    assert!(deaf.silent_for(Duration::from_millis(200)), "after it is told, it hears nothing");
+    assert!(deaf.silent_for(Duration::from_millis(200)), "no event follows `Behind`");
     let last = *heard.last().unwrap();
     deaf.say(watch(BacklogFrom::Seq(last + 1)));
     let missed = numbers_until(&mut deaf, attached);
     assert!(missed.len() > 500, "it missed much: {}", missed.len());
-    assert!(missed[0] > last, "and what it had is not told again");
+    assert!(missed[0] > last, "received events are not sent again");
     heard.extend(missed);
     let mut fresh = Wire::to(&desk.door());
     fresh.say(watch(BacklogFrom::Seq(1)));
@@ -622,7 +622,11 @@ fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
     wire.open(&resume(&opening, &session, OpenTurn::Waits));
     wire.prompt(&session, "go");
     wire.turn_ends();
-    assert_eq!(fs::read_to_string(added.join("effects")).unwrap(), "ran\n", "nobody was asked");
+    assert_eq!(
+        fs::read_to_string(added.join("effects")).unwrap(),
+        "ran\n",
+        "no question was asked"
+    );
     let requested = &desk.audit()[0]["requested"];
     assert_eq!(requested["network"], "on", "{requested}");
     assert!(server.requests()[0].body["system"].to_string().contains("on"));

@@ -55,7 +55,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     });
     assert!(reason.contains("short"), "{reason}");
 
-    // While the model speaks: the answer goes on, and the next request is shorter.
+    // During an answer: the answer continues, and the next request is shorter.
     wire.prompt(&session, "the first question, word for word");
     wire.event("the last answer's beginning", |event| {
         matches!(event, ClientEvent::TextDelta { .. }).then_some(())
@@ -98,7 +98,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     assert_eq!(kept.iter().filter(|record| record["kind"] == "COMPACTED").count(), 2);
 }
 
-/// Who only looks on may not make room.
+/// A read-only client may not compact the context.
 #[test]
 fn room_is_made_by_those_alone_who_may_type() {
     let desk = Desk::new();

@@ -81,7 +81,7 @@ fn large() -> String {
     "x".repeat(4 << 20)
 }
 
-/// An event of this vendor's that proves nothing but that the server lives.
+/// A keep-alive event of this vendor.
 fn ping(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::Anthropic => "event: ping\ndata: {\"type\": \"ping\"}\n\n",
@@ -352,7 +352,7 @@ fn broken() -> Vec<Row> {
             again(),
         ),
         row(
-            "a call that nobody can name",
+            "a call without a name",
             &[Vendor::Anthropic],
             |v| retried(v, whole(v).edited(without_ids)),
             again(),
@@ -376,7 +376,7 @@ fn broken() -> Vec<Row> {
             again(),
         ),
         row(
-            "compressed although nobody asked",
+            "compressed without a request for it",
             ALL,
             |v| retried(v, zipped().header("content-encoding", "gzip")),
             again(),
@@ -1021,7 +1021,7 @@ fn people_are_told_once_that_earlier_thinking_is_left_out() {
     });
     assert!(told.contains("thought earlier is left out from now on"), "{told}");
     wire.turn_ends();
-    // Another life of the provider finds the same out for itself.
+    // The next process of the provider finds out the same by itself.
     let provider = crate::support::child_of(daemon.pid, "agentd-provider").unwrap();
     send(provider, Signal::SIGKILL);
     wire.prompt(&session, "again");
@@ -1128,7 +1128,7 @@ fn what_was_recorded_on_any_interface_is_played_back_without_a_server() {
                 command
             })
         });
-        assert_eq!(server.requests().len(), 3, "{vendor:?}: the replay asked nobody");
+        assert_eq!(server.requests().len(), 3, "{vendor:?}: the replay sent no request");
         let kept = journal(&desk);
         let kinds: Vec<&str> = kept.iter().map(|record| record["kind"].as_str().unwrap()).collect();
         assert_eq!(

@@ -78,7 +78,7 @@ pub struct Answer {
     stall: Option<(usize, Duration)>,
     /// A pause after each write.
     pause: Duration,
-    /// Bytes after which the connection is closed without a word.
+    /// Bytes after which the connection is closed without an error.
     cut: Option<usize>,
     /// The body's end is not sent although nothing more comes.
     left_open: bool,

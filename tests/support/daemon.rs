@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a word; a machine in trouble.
+/// Longest wait for a message; only a machine in trouble takes so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A greeted connection.
@@ -92,10 +92,10 @@ impl Wire {
                     }
                     heard.push(word);
                 }
-                Err(error) => panic!("in vain: {what}: {error}; heard {heard:#?}"),
+                Err(error) => panic!("no {what}: {error}; received {heard:#?}"),
             }
         }
-        panic!("in vain: {what}; heard {heard:#?}")
+        panic!("no {what} in time; received {heard:#?}")
     }
 
     /// Receives messages until this closure returns a value for an event.
@@ -214,7 +214,7 @@ pub fn greeting(door: &Path) -> Vec<u8> {
     [ipc::Hello::own().to_bytes().to_vec(), bytes_of(&hello)].concat()
 }
 
-/// A word as it goes over the wire.
+/// A message as it goes over the wire.
 pub fn bytes_of(word: &FromClient) -> Vec<u8> {
     ipc::frames(Generation(0), 0, &ipc::codec::encode(word).unwrap())
 }

@@ -119,7 +119,7 @@ impl Terminal<'_> {
         self.tmux.say(&["capture-pane", "-p", "-S", "-", "-t", &self.name])
     }
 
-    /// Waits until this stands on the screen; the screen.
+    /// Waits until the screen shows this, and returns the screen.
     #[track_caller]
     pub fn shows(&self, words: &str) -> String {
         self.until(words, |screen| screen.contains(words))
@@ -133,7 +133,7 @@ impl Terminal<'_> {
         self.until("a live session", |screen| states.iter().any(|state| screen.contains(state)));
     }
 
-    /// Waits until this stands nowhere on the screen; the screen.
+    /// Waits until the screen no longer shows this, and returns the screen.
     #[track_caller]
     pub fn shows_no_more(&self, words: &str) -> String {
         self.until(words, |screen| !screen.contains(words))

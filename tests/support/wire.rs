@@ -118,7 +118,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// One terminal at a supervisor's door.
+/// One terminal, connected to a supervisor.
 pub struct Terminal {
     words: Receiver<ToClient>,
     say: Sender<FromClient>,
@@ -134,7 +134,7 @@ impl Terminal {
         self.words.recv().expect("a word of the supervisor within 20 s")
     }
 
-    /// The next word, or nothing once the supervisor is gone.
+    /// The next message, or `None` once the supervisor is gone.
     pub fn hear_if_any(&mut self) -> Option<ToClient> {
         self.words.recv().ok()
     }

@@ -178,7 +178,7 @@ fn what_executes_code_outdates_everything() {
         ("powershell", json!({"script": "true"}), false),
         ("bash", json!({"command": "true"}), false),
         ("run", json!({"argv": ["true"]}), false),
-        // The control: it runs git, which looks.
+        // The control: it runs git, which reads the file.
         ("git_status", json!({}), true),
     ] {
         let desk = desk();
@@ -200,7 +200,7 @@ fn what_a_person_changes_meanwhile_is_seen() {
     let server = Server::answering(move |number, _| match number {
         1..=3 => Answer::says([call(&format!("toolu_{number}"), "read", r#"{"path":"a.rs"}"#)]),
         4 => {
-            // As many bytes, and as far as a clock of seconds tells at the same time.
+            // The same size, and the same time in seconds.
             let modified = file.metadata().unwrap().modified().unwrap();
             fs::write(&file, "fn two() { go(1) }\n").unwrap();
             fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();

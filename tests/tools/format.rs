@@ -74,7 +74,7 @@ fn what_it_prints_takes_the_files_place_is_told_looked_at_and_no_edit_misses_bec
         assert!(text.contains(&wanted) && text.contains(r"-two\n+TWO"), "{text}");
         assert!(said["is_error"] != true, "{said}");
     }
-    // Verifiers look once, behind all of that.
+    // Verifiers run once, after all of that.
     assert!(first[1]["content"].to_string().contains("a.txt:TWO\\nb.txt:TWO"), "{first:#?}");
     assert_eq!(ended(&desk, "verify").len(), 2, "once a round");
     // The next edit matches the reported content, and is not refused as stale.
@@ -180,7 +180,7 @@ fn a_path_is_one_word_and_no_shell_reads_it() {
     let path = "-d/$(touch made) -x.txt";
     let write = json!({"path": path, "content": "two\n"}).to_string();
     round(&desk, &FLAGS, vec![call("toolu_1", "write", &write)]);
-    // Its directory is where programs look for their settings.
+    // Programs search for their settings in its directory.
     let place = desk.project().canonicalize().unwrap().join("-d");
     let wanted = format!("two\n2|$(touch made) -x.txt|end|{}|", place.display());
     desk.write("-d/form.sh", &desk.read("form.sh"));

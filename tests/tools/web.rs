@@ -422,7 +422,7 @@ fn a_search_has_its_bounds_and_one_that_finds_nothing_says_so() {
             told[4]
         );
         let heads = site.heads();
-        assert_eq!(heads.len(), 3, "nobody is asked what no query is");
+        assert_eq!(heads.len(), 3, "an invalid query is not sent");
         assert!(heads[0].starts_with("GET /html/?q=none HTTP/1.1\r\n"), "{}", heads[0]);
     });
 }

@@ -125,7 +125,7 @@ pub struct Harmless {
     pub name: &'static str,
     pub needs: &'static [&'static str],
     pub script: &'static str,
-    /// In a cage, for a reason that its output tells.
+    /// In a cage, for a reason that its output names.
     pub may_fail: bool,
 }
 

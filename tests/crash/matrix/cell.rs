@@ -143,7 +143,9 @@ fn harm(cell: &Cell, scene: &Scene, hooks: &Hooks, leader: u32) -> Result<(), St
             Some("done") => {}
             // It may be ended for its breach before it has said that it did it.
             None => gone(target)?,
-            Some(other) => return Err(format!("told to {order}, process {target} says {other}")),
+            Some(other) => {
+                return Err(format!("process {target} answered the order {order} with {other}"));
+            }
         }
     }
     hooks.release();
@@ -163,14 +165,14 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
     let deadline = Instant::now() + SOON;
     while !holds() {
         if Instant::now() > deadline {
-            return Err(format!("in vain: {what}"));
+            return Err(format!("timed out: {what}"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(())
 }
 
-/// Nothing of that run lives: none that had hooks, none of its terminal session, no command, and
+/// No process of that run is left: none that had hooks, none of its terminal session, no command, and
 /// none of a cage whose runner is gone.
 fn nothing_left(leader: u32, hooks: &Hooks, scene: &Scene) -> Result<(), String> {
     let pids = hooks.pids();

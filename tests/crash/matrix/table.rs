@@ -8,7 +8,7 @@ pub enum Target {
     Broker,
     Store,
     Tool,
-    /// The proxy of the command's allow-list, which lives beside its runner.
+    /// The proxy of the command's allow-list, a process beside its runner.
     Proxy,
     /// The first process of the cage's PID namespace, in tier A.
     FirstProcess,
@@ -65,7 +65,7 @@ pub enum Loss {
     Replaced,
     /// Either, depending on which event the supervisor sees first.
     Either,
-    /// The command goes on without, and its record says that something is missing.
+    /// The command continues without it, and its record marks the gap.
     Told,
 }
 

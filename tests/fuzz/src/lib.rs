@@ -78,7 +78,7 @@ where
     is_refused_or_comes_back::<L::From>(data);
 }
 
-/// The bytes may be a word in another spelling than ours, so that words are compared, not bytes.
+/// The bytes may encode a message differently than agentd does, so messages are compared, not bytes.
 fn is_refused_or_comes_back<W: Encode + Decode<()> + PartialEq + Debug>(data: &[u8]) {
     let Ok(word) = decode::<W>(data) else { return };
     let bytes = encode(&word).expect("a word that was read can be written");

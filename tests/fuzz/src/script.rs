@@ -33,7 +33,7 @@ pub fn script(data: &[u8]) {
     if !matches!(verdict, Verdict::Allow(Basis::Rule(_))) {
         return;
     }
-    assert!(!programs(text).expect("what is allowed was read").is_empty());
+    assert!(!programs(text).expect("an allowed command was parsed").is_empty());
     if text.len() < 1_000 {
         let behind = |more: &str| judged(&format!("{text}\n{more}"));
         assert!(matches!(behind("sudo x"), Verdict::Deny(Basis::Rule(_), _)));
