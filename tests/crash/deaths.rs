@@ -631,6 +631,7 @@ fn a_session_does_not_go_on_before_the_last_command_of_its_dead_supervisor_has_e
             }
             _ => {
                 let before = std::fs::metadata(&ticks).unwrap().len();
+                // A command that still ran would write some thirty lines in this time.
                 std::thread::sleep(Duration::from_millis(300));
                 let after = std::fs::metadata(&ticks).unwrap().len();
                 std::fs::write(ticks.with_file_name("moved"), (after - before).to_string())
