@@ -131,6 +131,25 @@ fn a_question_that_nobody_answers_expires() {
         matches!(event, ClientEvent::AnswerRejected { .. }).then_some(())
     });
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+    let audit = desk.audit();
+    let decided = audit.iter().find(|entry| entry["event"] == "decided").unwrap();
+    assert_eq!(decided["decision"], "expired", "{decided}");
+    assert_eq!(decided["basis"]["why"], "nobody answered within 300ms", "{decided}");
+    let ended = audit.iter().find(|entry| entry["event"] == "ended").unwrap();
+    assert!(ended["outcome"].to_string().contains("denied"), "{ended}");
+    assert_eq!(ended["code"], "expired", "{ended}");
+    let of_call = format!("{}.1", session.0);
+    for (arguments, said) in [
+        (
+            ["audit", "show", of_call.as_str()].as_slice(),
+            "expired: approval is required, and nobody answered within 300ms",
+        ),
+        (&["audit", "ls", "--denied"], " expired "),
+        (&["show", session.0.as_str()], "1 was not answered in time (asked for "),
+    ] {
+        let shown = run(desk.agentd(arguments));
+        assert!(shown.out.contains(said), "{arguments:?}: {shown:?}");
+    }
 }
 
 #[test]

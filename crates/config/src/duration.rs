@@ -14,8 +14,9 @@ pub(crate) fn milliseconds(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// The shortest way to write a time.
-pub(crate) fn written(ms: u64) -> String {
+/// The shortest way to write a time in milliseconds, such as `90s` or `24h`.
+#[must_use]
+pub fn written(ms: u64) -> String {
     for (factor, unit) in [(3_600_000, "h"), (60_000, "m"), (1_000, "s")] {
         if ms >= factor && ms.is_multiple_of(factor) {
             return format!("{}{unit}", ms / factor);

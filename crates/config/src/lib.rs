@@ -51,6 +51,7 @@ pub use config::{
 pub use credential_paths::{CredentialPaths, every_path};
 pub use credentials::{CredentialConfig, CredentialKey};
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
+pub use duration::written as written_duration;
 pub use edit_hooks::{ConfiguredHook, HookConfig};
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,

@@ -14,6 +14,7 @@ use journal::{
 };
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -31,7 +32,11 @@ pub(crate) fn show(beginning: &str, calls: CallDetail, json: bool) -> Result<Cli
     let safe = |text: String| sanitize(&text);
     match json {
         true => each(beginning, line, cut_short_lines),
-        false => each(beginning, |entry| safe(words(entry, calls)), cut_short_words),
+        false => {
+            let mut asked = QuestionTimes::default();
+            let text = |entry: &JournalEntry| safe(words(entry, calls, asked.waited(entry)));
+            each(beginning, text, cut_short_words)
+        }
     }
 }
 
@@ -39,14 +44,42 @@ pub(crate) fn export(beginning: &str, format: ExportFormat) -> Result<CliExit, C
     match format {
         // A copy of the records, and nothing else.
         ExportFormat::Json => each(beginning, line, |_| String::new()),
-        ExportFormat::Markdown => each(beginning, markdown, cut_short_markdown),
+        ExportFormat::Markdown => {
+            let mut asked = QuestionTimes::default();
+            let text = |entry: &JournalEntry| markdown(entry, asked.waited(entry));
+            each(beginning, text, cut_short_markdown)
+        }
+    }
+}
+
+/// When the question of each call was first asked, in milliseconds of Unix time.
+#[derive(Default)]
+struct QuestionTimes(BTreeMap<u32, u64>);
+
+impl QuestionTimes {
+    /// The wait for an answer, to follow a sentence, where this record says that it ended.
+    fn waited(&mut self, entry: &JournalEntry) -> String {
+        match &entry.record {
+            JournalRecord::Asked { call, .. } => {
+                self.0.entry(*call).or_insert(entry.time);
+                String::new()
+            }
+            JournalRecord::Expired { call } => {
+                let waited = self.0.remove(call).map(|asked| entry.time.saturating_sub(asked));
+                let rounded = waited.map(|ms| if ms < 1000 { ms } else { ms / 1000 * 1000 });
+                rounded.map_or_else(String::new, |ms| {
+                    format!(" (asked for {})", config::written_duration(ms))
+                })
+            }
+            _ => String::new(),
+        }
     }
 }
 
 /// Prints the readable records of a session, then its interrupted turn and calls.
 fn each(
     beginning: &str,
-    text: impl Fn(&JournalEntry) -> String,
+    mut text: impl FnMut(&JournalEntry) -> String,
     rest: impl Fn(&CutShort) -> String,
 ) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
@@ -158,7 +191,7 @@ fn line(entry: &JournalEntry) -> String {
 }
 
 /// A record as text.
-fn words(entry: &JournalEntry, calls: CallDetail) -> String {
+fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
     match &entry.record {
         JournalRecord::Session(header) => format!(
             "session {}\nproject {}\nmodel   {}\nbegan   {}\n{}",
@@ -185,7 +218,7 @@ fn words(entry: &JournalEntry, calls: CallDetail) -> String {
         JournalRecord::Denied { call, message, .. } => {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
         }
-        JournalRecord::Expired { call } => format!("   {call} was not answered in time\n"),
+        JournalRecord::Expired { call } => format!("   {call} was not answered in time{waited}\n"),
         JournalRecord::Result { call, summary, text, full, recalled, .. } => {
             let again = recalled.map_or(String::new(), |by| {
                 format!(" (cached from call {by}; its files are unchanged)")
@@ -244,11 +277,11 @@ fn tampered(names: &[String]) -> String {
 }
 
 /// Control codes of a tool's output are removed, for files and screens.
-fn markdown(entry: &JournalEntry) -> String {
-    sanitize(&as_markdown(entry))
+fn markdown(entry: &JournalEntry, waited: String) -> String {
+    sanitize(&as_markdown(entry, waited))
 }
 
-fn as_markdown(entry: &JournalEntry) -> String {
+fn as_markdown(entry: &JournalEntry, waited: String) -> String {
     match &entry.record {
         JournalRecord::Session(header) => format!(
             "# Session {}\n\n- project: `{}`\n- model: {}\n- began: {}\n",
@@ -270,7 +303,9 @@ fn as_markdown(entry: &JournalEntry) -> String {
         JournalRecord::Denied { call, message, .. } => {
             format!("\nCall {call} was not allowed: {message}\n")
         }
-        JournalRecord::Expired { call } => format!("\nCall {call} was not answered in time.\n"),
+        JournalRecord::Expired { call } => {
+            format!("\nCall {call} was not answered in time{waited}.\n")
+        }
         JournalRecord::Result { call, outcome: how, text, .. } => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
         }

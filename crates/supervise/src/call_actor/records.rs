@@ -2,7 +2,7 @@
 
 use super::state::{Audited, CallState};
 use crate::audit_actor::AuditMsg;
-use crate::call::{CallConclusion, CallInput, CallRecord};
+use crate::call::{CallConclusion, CallInput, CallRecord, EXPIRED};
 use crate::file_versions;
 use crate::messages::{CallMsg, CallToSession, FinishedCall};
 use crate::protected_restore;
@@ -40,7 +40,11 @@ impl CallState {
             &self.args.confinement,
             &facts.extra_rights,
         );
-        let Some(decided) = decided else { return };
+        let Some(mut decided) = decided else { return };
+        // The machine denies an expired question with this text and no other.
+        if matches!(verdict, Verdict::Deny(Basis::NobodyToAsk(_), text) if text == EXPIRED) {
+            decided = audit::expired(decided, self.args.question_ms);
+        }
         let (done, written) = oneshot::channel();
         let script = facts.command.clone();
         let message = AuditMsg::Decided { decided: Box::new(decided), script, done };

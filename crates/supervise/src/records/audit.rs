@@ -49,6 +49,16 @@ pub(crate) fn decision(
     })
 }
 
+/// The entry of the decision on a call whose question expired after this time, in milliseconds.
+pub(crate) fn expired(denied: journal::DecidedRecord, question_ms: u64) -> journal::DecidedRecord {
+    let why = format!("nobody answered within {}", config::written_duration(question_ms));
+    journal::DecidedRecord {
+        decision: journal::DecisionRecord::Expired,
+        basis: journal::BasisRecord::NobodyToAsk { why },
+        ..denied
+    }
+}
+
 /// The rule that granted the requested right at this position.
 fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
     match basis {
@@ -164,7 +174,7 @@ pub(crate) fn lost_decision(
     let unsaid = |why: &str| journal::BasisRecord::Unjudgeable { why: why.to_owned() };
     let (decision, otherwise) = match (&call.refused, call.progress, &call.basis) {
         (Some(journal::RefusedCall::Expired), _, _) => (
-            journal::DecisionRecord::Denied,
+            journal::DecisionRecord::Expired,
             journal::BasisRecord::NobodyToAsk { why: "nobody answered in time".to_owned() },
         ),
         (Some(journal::RefusedCall::Denied { .. }), _, _) => {

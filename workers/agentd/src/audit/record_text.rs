@@ -24,8 +24,18 @@ pub(super) fn decision(decision: DecisionRecord) -> &'static str {
     }
 }
 
+/// The verdict with the rule, mode or user that decided.
+pub(super) fn decision_line(decided: &DecidedRecord) -> String {
+    match (decided.decision, &decided.basis) {
+        (DecisionRecord::Expired, BasisRecord::NobodyToAsk { why }) => {
+            format!("expired: approval is required, and {why}")
+        }
+        (verdict, why) => format!("{} {}", decision(verdict), basis(why)),
+    }
+}
+
 /// The rule, mode or user that decided, to follow "allowed" or "denied".
-pub(super) fn basis(basis: &BasisRecord) -> String {
+fn basis(basis: &BasisRecord) -> String {
     match basis {
         BasisRecord::Rule(rule) if rule.line > 0 => {
             format!("by the rule {} in {}, line {}", rule.text, rule.file, rule.line)

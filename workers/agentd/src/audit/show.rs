@@ -83,8 +83,7 @@ impl CallPage {
                 Err(error) => self.line("script", &format!("{digest} cannot be read: {error}")),
             }
         }
-        let by = record_text::basis(&decided.basis);
-        self.line("decision", &format!("{} {by}", record_text::decision(decided.decision)));
+        self.line("decision", &record_text::decision_line(decided));
         if let Some(policy) = &decided.requested {
             self.line("requested", &requested(policy));
         }
