@@ -6,6 +6,7 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, Run, needs, run};
 use protocol::client::{ClientEvent, FromClient, SettingChange, ToClient};
+use protocol::confinement::Network;
 use protocol::judgement::{ExtraRight, PersonAnswer as Said, Question};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -386,5 +387,59 @@ fn a_key_file_in_the_project_is_refused_and_doctor_says_it() {
         let mut asked = desk.with_server(&server, &flags);
         asked.env_remove("ANTHROPIC_API_KEY");
         assert_ne!(run(asked).code, 0, "{file}");
+    }
+}
+
+/// Only the proxy of an allow-list sees hosts: where the network is on, a denied host is reached.
+#[test]
+fn a_denied_host_is_told_where_the_network_is_on_and_a_page_where_it_is_asked_for() {
+    for (rule, told) in [("host:other.test", true), ("bash:curl *", false)] {
+        let desk = Desk::new();
+        desk.write(".agentd/config.toml", &format!("[permissions]\ndeny = [\"{rule}\"]\n"));
+        let page = json!({ "url": "https://docs.rs/serde" }).to_string();
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "bash", &json!({ "command": "true" }).to_string())]),
+            Answer::says([call("toolu_2", "web_fetch", &page)]),
+        ]);
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let session = wire.open(&desk.opening(&server));
+        let on = SettingChange::Network(Network::On);
+        wire.say(FromClient::Change { session: session.clone(), change: on });
+        wire.prompt(&session, "go");
+        let mut notices = Vec::new();
+        let question = wire.event("a question", |event| match event {
+            ClientEvent::Notice { text } => {
+                notices.push(text.clone());
+                None
+            }
+            ClientEvent::Asked { question } => Some(question.clone()),
+            _ => None,
+        });
+        let warned = |text: &str| text.contains("host:other.test do not apply");
+        assert_eq!(notices.iter().any(|text| warned(text)), told, "{notices:?}");
+        assert_eq!(warned(&question.confinement), told, "{question:?}");
+        assert!(question.confinement.contains("network: on"), "{question:?}");
+        let answer = |question: &Question, answer| {
+            let (call, digest) = (question.call.clone(), question.digest.clone());
+            FromClient::Answer { call, digest, answer }
+        };
+        // Pages of a network that is on are asked about no more.
+        let off = SettingChange::Network(Network::Off);
+        wire.say(FromClient::Change { session: session.clone(), change: off });
+        wire.say(answer(&question, Said::Once));
+        let question = wire.question();
+        let page = "writes nothing; network: on, to request pages of docs.rs only";
+        assert_eq!(question.confinement, page);
+        wire.say(answer(&question, Said::Stop));
+        wire.turn_ends();
+        let checked = run(desk.agentd(&["config", "check"]));
+        assert!(!checked.err.contains("has no effect"), "the network is off: {checked:?}");
+        fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
+        let own = desk.home().join(".config/agentd/config.toml");
+        fs::write(own, "[net]\nmode = \"on\"\n").unwrap();
+        let checked = run(desk.agentd(&["config", "check"]));
+        let line = "config.toml:2: `permissions.deny` \"host:other.test\" has no effect";
+        assert_eq!(checked.err.contains(line), told, "{checked:?}");
     }
 }

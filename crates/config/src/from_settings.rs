@@ -34,7 +34,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         Ok(Self {
             provider: provider(settings, extras, sources, &mut warnings)?,
-            permissions: permissions(settings)?,
+            permissions: permissions(settings, &mut warnings)?,
             sandbox: sandbox(settings)?,
             network: Network::parse(settings.text("net.mode")?)
                 .ok_or(ConfigError::Incomplete { key: "net.mode" })?,
@@ -179,7 +179,11 @@ fn key(
     })
 }
 
-fn permissions(settings: &LayeredSettings) -> Result<Permissions, ConfigError> {
+fn permissions(
+    settings: &LayeredSettings,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<Permissions, ConfigError> {
+    warnings.extend(ineffective_denials(settings)?);
     let key = "permissions.mode";
     let mode = PermissionMode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
     let (mut rules, mut examples) = (Vec::new(), Vec::new());
@@ -208,6 +212,33 @@ fn permissions(settings: &LayeredSettings) -> Result<Permissions, ConfigError> {
     };
     let (what, place) = too_many;
     Err(ConfigError::TooManyRules { what, place, cap: RULES_CAP })
+}
+
+/// Warns where rules deny hosts and the network is on: only the proxy of an allow-list sees hosts.
+fn ineffective_denials(settings: &LayeredSettings) -> Result<Option<ConfigWarning>, ConfigError> {
+    if settings.text("net.mode")? != "on" {
+        return Ok(None);
+    }
+    let (_, mode) = settings.get("net.mode")?;
+    let names_host = |item: &&ListItem| {
+        let name = item.text.split(':').next().unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("host")
+    };
+    let mut denied = settings.list("permissions.deny")?.iter().filter(names_host);
+    let Some(first) = denied.next() else { return Ok(None) };
+    let others = match denied.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Ok(Some(ConfigWarning {
+        origin: first.origin.clone(),
+        key: "permissions.deny".into(),
+        text: format!(
+            "{:?}{others} has no effect while net.mode is \"on\" ({mode}): only the proxy of an \
+             allow-list enforces it, with net.mode = \"allow\"",
+            first.text
+        ),
+    }))
 }
 
 fn sandbox(settings: &LayeredSettings) -> Result<SandboxConfig, ConfigError> {

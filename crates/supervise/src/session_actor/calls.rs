@@ -10,7 +10,7 @@ use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
 use crate::records::TurnRound;
 use crate::route::is_pinned_read;
-use crate::session_spec::{describe_confinement, read_chars};
+use crate::session_spec::read_chars;
 use crate::sign_in::SignInKeys;
 use crate::worker::actor::WorkerMsg;
 use config::HookConfig;
@@ -172,9 +172,9 @@ impl SessionActorState {
             kind: found.spec.kind,
             kind_for_verdict: found.spec.judged_as(),
             command: found.command,
+            confinement: self.spec.describe_call(&confinement, page.as_ref()),
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
-            confinement: describe_confinement(&confinement),
             extra_rights: widens,
             env: rights::env(&self.spec, signing.as_ref()),
             signing,

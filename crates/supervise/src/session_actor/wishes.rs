@@ -161,6 +161,11 @@ impl SessionActorState {
                 let text = self.spec.setup.system.clone();
                 let message = ToSession::System { text };
                 self.send_conversation(message);
+                if let (SettingChange::Network(_), Some(text)) =
+                    (&change, self.spec.ineffective_denials(&self.spec.confinement))
+                {
+                    self.show(&ClientEvent::Notice { text });
+                }
             }
             SettingChange::Mode(_) => {
                 self.workers.broker.send(rules(&self.spec));

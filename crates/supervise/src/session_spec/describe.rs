@@ -1,7 +1,8 @@
 //! Describes a confinement for the model, for questions and for clients.
 
-use super::unsandboxed;
+use super::{SessionSpec, unsandboxed};
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile};
+use protocol::web::WebAddress;
 
 /// Describes the network of a command, for the model and for questions.
 pub(super) fn describe_network(confinement: &Confinement) -> String {
@@ -16,6 +17,42 @@ pub(super) fn describe_network(confinement: &Confinement) -> String {
             let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
             format!("only {}, through a proxy", hosts.join(", "))
         }
+    }
+}
+
+impl SessionSpec {
+    /// Describes the confinement of a call for its question. A call of the web requests this page.
+    pub(crate) fn describe_call(
+        &self,
+        confinement: &Confinement,
+        page: Option<&WebAddress>,
+    ) -> String {
+        let described = describe_confinement(confinement);
+        match (page, self.ineffective_denials(confinement)) {
+            (Some(page), _) if confinement.level != Level::Uncaged => {
+                format!("writes nothing; network: on, to request pages of {} only", page.site())
+            }
+            (None, Some(denials)) => format!("{described}; {denials}"),
+            (_, _) => described,
+        }
+    }
+
+    /// The hosts that rules deny and that a command of this confinement can reach all the same: only
+    /// the proxy of an allow-list sees hosts.
+    pub(crate) fn ineffective_denials(&self, confinement: &Confinement) -> Option<String> {
+        let denied = approval::denied_hosts(&self.rules.rules);
+        let is_open = confinement.profile == Profile::Command && confinement.network == Network::On;
+        let (first, others) = denied.split_first().filter(|_| is_open)?;
+        let first = first.to_string();
+        let first = first.trim_end_matches(":*");
+        let more = match others.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!(
+            "the rules that deny host:{first}{more} do not apply while the network is on; \
+             `:net allow HOST` applies them"
+        ))
     }
 }
 
