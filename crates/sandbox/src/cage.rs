@@ -63,6 +63,12 @@ impl Cage {
         self.listener.is_some()
     }
 
+    /// True if the cage is of tier B, which has no network of its own.
+    #[must_use]
+    pub fn is_tier_b(&self) -> bool {
+        self.runnable.is_some()
+    }
+
     /// True if the command cannot reach hosts, except those of an allow-list.
     #[must_use]
     pub fn blocks_hosts(&self) -> bool {

@@ -5,7 +5,7 @@
 
 use crate::files::call_scope::CallScope;
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Refusal, RefusalKind, Tier};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// The subject of a refusal.
@@ -19,6 +19,10 @@ pub enum Restriction {
     Program,
     /// Network access, or part of it.
     Network,
+    /// The same where no allow-list is possible (tier B).
+    WholeNetwork,
+    /// This machine's own addresses and those of private networks, which no allow-list reaches.
+    LocalAddress,
     /// A connection past the proxy of an allow-list.
     Direct,
     /// A host that is on no list.
@@ -53,7 +57,7 @@ struct RestrictionRow {
 }
 
 /// The table, in the order in which the model reads it.
-const RESTRICTIONS: [RestrictionRow; 16] = [
+const RESTRICTIONS: [RestrictionRow; 18] = [
     RestrictionRow {
         restriction: Restriction::Path,
         stated: |_| None,
@@ -87,6 +91,23 @@ const RESTRICTIONS: [RestrictionRow; 16] = [
         hint: Some(
             "the network is off; a bash call can request `hosts` or `network`, or the user \
                 can open it with :net allow HOST or :net on",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::WholeNetwork,
+        stated: |_| None,
+        hint: Some(
+            "the network is off; a bash call can request `network`, or the user can open it \
+                with :net on",
+        ),
+    },
+    RestrictionRow {
+        restriction: Restriction::LocalAddress,
+        stated: |_| None,
+        hint: Some(
+            "servers of this machine and of private networks are not reachable, also not by an \
+                allow-list: start the server in this command, or request `network` in a bash \
+                call; or the user can open the whole network with :net on",
         ),
     },
     RestrictionRow {
@@ -381,6 +402,26 @@ pub(crate) fn is_name_lookup(refusal: &Refusal) -> bool {
     }
 }
 
+/// True for an address of this machine or of a private network: the proxy of an allow-list refuses it.
+fn is_local(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            let is_shared = v4.octets()[0] == 100 && (64..128).contains(&v4.octets()[1]);
+            v4.is_loopback()
+                || v4.is_private()
+                || v4.is_link_local()
+                || v4.octets()[0] == 0
+                || is_shared
+        }
+        IpAddr::V6(v6) => {
+            v6.is_loopback()
+                || v6.is_unspecified()
+                || v6.is_unique_local()
+                || v6.is_unicast_link_local()
+        }
+    }
+}
+
 /// The restriction behind a refusal of a command in this project, if there is a hint for it.
 /// `settings` is the directory with the copy of the user's git settings.
 pub(crate) fn restriction_of(
@@ -389,15 +430,18 @@ pub(crate) fn restriction_of(
     settings: Option<&Path>,
 ) -> Option<Restriction> {
     let Refusal { kind, syscall, detail, .. } = refusal;
-    let to_inet = match syscall.as_str() {
+    let address = match syscall.as_str() {
         "connect" | "sendto" | "sendmsg" | "sendmmsg" => {
-            detail.split_whitespace().any(|word| word.parse::<SocketAddr>().is_ok())
+            detail.split_whitespace().find_map(|word| word.parse::<SocketAddr>().ok())
         }
-        "socket" => detail.starts_with("AF_INET"),
-        _ => false,
+        _ => None,
     };
-    if to_inet || is_name_lookup(refusal) {
-        return Some(Restriction::Network);
+    let is_socket = syscall == "socket" && detail.starts_with("AF_INET");
+    match address {
+        _ if is_socket || is_name_lookup(refusal) => return Some(Restriction::Network),
+        Some(address) if is_local(address.ip()) => return Some(Restriction::LocalAddress),
+        Some(_) => return Some(Restriction::Network),
+        None => {}
     }
     match (kind, syscall.as_str()) {
         (RefusalKind::Refused, _) if detail.starts_with("new namespaces") => {
@@ -551,7 +595,11 @@ mod tests {
         for (kind, syscall, detail, barrier) in [
             (predicted, "connect", "93.184.216.34:80", Some(Restriction::Network)),
             (predicted, "connect", "[2606:2800::1]:443", Some(Restriction::Network)),
-            (predicted, "connect", "127.0.0.1:5432 of the host", Some(Restriction::Network)),
+            (predicted, "connect", "127.0.0.1:5432 of the host", Some(Restriction::LocalAddress)),
+            (predicted, "connect", "[::1]:5432 of the host", Some(Restriction::LocalAddress)),
+            (predicted, "connect", "10.1.2.3:80", Some(Restriction::LocalAddress)),
+            (predicted, "sendto", "[fd00::1]:80", Some(Restriction::LocalAddress)),
+            (predicted, "connect", "10.1.2.3:53", Some(Restriction::Network)),
             (refused, "socket", "AF_INET stream socket", Some(Restriction::Network)),
             (refused, "socket", "AF_ALG type 5 socket", None),
             (predicted, "connect", "/run/docker.sock", Some(Restriction::Socket)),

@@ -72,7 +72,8 @@ const DIR: &str = ":add-dir DIR";
 const NET: &str = ":net allow HOST";
 const GIT: &str = "git_settings";
 /// In tier B programs are refused the socket before they name an address.
-const SOCKET: [&str; 3] = ["socket AF_INET", "network is off", NET];
+const SOCKET: [&str; 3] =
+    ["socket AF_INET", "network is off; a bash call can request `network`, or", ":net on"];
 
 pub const MATTERS: &[Matters] = &[
     row("reads an ssh key", "cat ~/.ssh/id_ed25519", ["~/.ssh", "which holds credentials", "ask the user"]),
@@ -89,14 +90,14 @@ pub const MATTERS: &[Matters] = &[
     row("changes the person's git", "git config --global core.pager evil", ["git/config.lock", "a read-only copy of the user's git settings", "git -c NAME=VALUE"]),
     row("writes .envrc", "echo x > .envrc", [".envrc", "outside the sandbox run or trust", "ask the user"]),
     row("writes a task of an editor", "mkdir -p .vscode && echo x > .vscode/tasks.json", [".vscode/tasks.json", "outside the sandbox run or trust", "ask the user"]),
-    row("connects to a port of the person", "exec 3<>/dev/tcp/127.0.0.1/$(cat port)", ["127.0.0.1", "network is off", NET]).in_b(SOCKET),
+    row("connects to a port of the person", "exec 3<>/dev/tcp/127.0.0.1/$(cat port)", ["127.0.0.1", "also not by an allow-list", ":net on"]).in_b(SOCKET),
     row("fetches with curl", "curl -sS -m 5 https://example.org/", ["connect", "network is off", NET]).untried().needs(&["curl"]).in_b(SOCKET),
     row("downloads with pip", "pip download --retries 0 agentd-messages", ["connect", "network is off", NET]).untried().needs(&["pip"]).in_b(SOCKET),
     row("asks npm's registry", "npm view left-pad --fetch-retries=0", ["connect", "network is off", NET]).untried().needs(&["npm"]).in_b(SOCKET),
     row("clones", "git clone -q https://example.org/x.git y", ["connect", "network is off", NET]).untried().in_b(SOCKET),
     row("resolves a name", "getent hosts example.org", ["connect", "network is off", NET]).untried().in_b(SOCKET),
     row("fetches from a host that is not listed", "curl -sS -m 5 https://other.test/", ["other.test", "only hosts on the session's allow-list", NET]).untried().set(Settings::Listed),
-    row("connects past the proxy", "exec 3<>/dev/tcp/127.0.0.1/$(cat port)", ["127.0.0.1", "through the proxy", ":net on"]).set(Settings::Listed),
+    row("connects past the proxy", "exec 3<>/dev/tcp/127.0.0.1/$(cat port)", ["127.0.0.1", "also not by an allow-list", ":net on"]).set(Settings::Listed),
     row("asks the container daemon", "cat /var/run/docker.sock", ["container daemon", "root on this machine", "ask the user"]).untried(),
     row("speaks to an agent of the person", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"@HOME@/agent.sock\")'", ["agent.sock", "servers that it started itself", "ask the user"]),
     row("installs a package of the system", "apt-get install -y hello", ["cannot install", "system packages", "venv, npm, cargo"]).untried().needs(&["apt-get"]),
@@ -104,7 +105,7 @@ pub const MATTERS: &[Matters] = &[
     row("starts a browser with a sandbox of its own", "echo '[1:1:FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox!' >&2; exit 1", ["commands cannot create namespaces", "already run in a sandbox", "--no-sandbox"]).untried(),
     row("writes in /var/spool", "echo x > /var/spool/agentd-messages", ["/var/spool/agentd-messages", "cannot change system directories", "ask the user"]).untried(),
     row("writes in /usr", "mkdir /usr/agentd-messages", ["/usr/agentd-messages", "cannot change system directories", "ask the user"]).untried(),
-    row("asks for a name by a way that is not seen", "echo 'curl: (6) Could not resolve host: example.org' >&2; exit 6", ["can request `hosts`", "network is off", NET]).untried(),
+    row("asks for a name by a way that is not seen", "echo 'curl: (6) Could not resolve host: example.org' >&2; exit 6", ["can request `hosts`", "network is off", NET]).untried().in_b(["can request `network`, or", "network is off", ":net on"]),
     row("traces a process outside", "timeout 5 strace -o /dev/null -p $(cat pid)", ["ptrace", "only its own processes", "ask the user"]).untried().needs(&["strace"]),
     row("ends a process outside", "kill -9 $(cat pid)", ["process", "its own processes", "ask the user"]),
     row("measures the processor", "python3 -c 'import ctypes, os; a = ctypes.create_string_buffer(128); a[4] = 112; l = ctypes.CDLL(None, use_errno=True); r = l.syscall(298, a, 0, -1, -1, 0); e = ctypes.get_errno(); assert r >= 0, os.strerror(e)'", ["perf_event_open", "no command may use it", "ask the user"]).untried(),

@@ -37,9 +37,10 @@ impl<'a> CommandView<'a> {
             granted: side.cage.readable().to_vec(),
             home: home.map(|(_, home)| home.clone()),
             path: path.map(|(_, path)| path.clone()).unwrap_or_default(),
-            network_restriction: match side.proxy {
-                Some(_) => Restriction::Direct,
-                None => Restriction::Network,
+            network_restriction: match (side.proxy, side.cage.is_tier_b()) {
+                (Some(_), _) => Restriction::Direct,
+                (None, false) => Restriction::Network,
+                (None, true) => Restriction::WholeNetwork,
             },
             signer: side.signer,
             bars_hosts: side.cage.blocks_hosts(),
