@@ -210,3 +210,35 @@ fn the_examples_of_the_manual_are_tried_and_one_that_is_wrong_is_named() {
         "{page}"
     );
 }
+
+#[test]
+fn a_host_is_judged_by_its_rules_and_the_network() {
+    let desk = Desk::new();
+    let rules = "[permissions]\nallow = [\"host:*.crates.io\"]\ndeny = [\"host:bad.test\"]\n";
+    let file = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let hosts = ["static.crates.io", "bad.test", "listed.test", "other.test"];
+    for (network, verdicts) in [
+        ("", ["allow", "deny", "ask", "ask"]),
+        (
+            "[net]\nmode = \"allow\"\nallow = [\"listed.test\", \"bad.test\"]\n",
+            ["allow", "deny", "allow", "ask"],
+        ),
+        ("[net]\nmode = \"on\"\n", ["allow"; 4]),
+    ] {
+        fs::write(&file, format!("{rules}{network}")).unwrap();
+        for (host, verdict) in hosts.into_iter().zip(verdicts) {
+            let said = checked(&desk, &format!("host:{host}"));
+            assert_eq!(said["verdict"], verdict, "{host} with {network:?}: {said}");
+            let line = said["rule"]["line"].as_u64();
+            let expected = match (host, network.contains("on\"")) {
+                ("static.crates.io", false) => Some(2),
+                ("bad.test", false) => Some(3),
+                _ => None,
+            };
+            assert_eq!(line, expected, "{host}: {said}");
+        }
+    }
+    let ran = run(desk.agentd(&["rules", "check", "host:https://x.test/"]));
+    assert!(ran.code != 0 && ran.err.contains("is not the name of a host"), "{ran:?}");
+}

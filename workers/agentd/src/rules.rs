@@ -11,9 +11,11 @@ use crate::table::table;
 use approval::{CallSubject, NamedCall, SessionRules, programs};
 use config::Config;
 use protocol::call::{Call, ProbeReport, ProbedPath};
+use protocol::confinement::Network;
+use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Audience, Basis, JudgedCall, PermissionMode, Rule, RuleEffect, ToolKind, Verdict,
+    Audience, Basis, ExtraRight, JudgedCall, PermissionMode, Rule, RuleEffect, ToolKind, Verdict,
 };
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
@@ -51,10 +53,16 @@ struct CheckedCall {
     /// The programs that a command would run, or why they are unknown. `None` for other tools.
     programs: Option<Result<Vec<String>, String>>,
     verdict: Verdict,
+    /// Why, where the network's setting decides and no rule.
+    by_network: Option<String>,
 }
 
 impl CheckedCall {
     fn of(call: &str, project: &Path) -> Result<Self, CliError> {
+        if let Some(("host", name)) = call.split_once(':').map(|(right, name)| (right.trim(), name))
+        {
+            return Self::of_host(call, name.trim(), project);
+        }
         let named = NamedCall::parse(call)
             .map_err(|fault| CliError::user(format!("{call:?} is not a call: {fault}")))?;
         let config = settings::sound(project)?;
@@ -110,7 +118,48 @@ impl CheckedCall {
             configured,
             tampered: Box::default(),
         };
-        Ok(Self { call: call.to_owned(), programs, verdict: rules.judge(&case) })
+        let verdict = rules.judge(&case);
+        Ok(Self { call: call.to_owned(), programs, verdict, by_network: None })
+    }
+
+    /// The verdict on a host that a command requests with `hosts`, apart from the command.
+    fn of_host(call: &str, name: &str, project: &Path) -> Result<Self, CliError> {
+        let host: HostRule = name
+            .parse()
+            .map_err(|why| CliError::user(format!("{name:?} is not the name of a host: {why}")))?;
+        let config = settings::sound(project)?;
+        let rules = SessionRules::new(&config.rule_set(project, Audience::Person))
+            .map_err(|error| CliError::config(chain(&error)))?;
+        let id = CallId { session: SessionId(String::new()), number: 1 };
+        let (use_id, input) = (String::new(), "{}".to_owned());
+        let verdict = rules.judge(&JudgedCall {
+            call: Call { id, use_id, tool: "bash".to_owned(), input },
+            // A query needs no approval, so that the right alone decides.
+            kind: ToolKind::Query,
+            command: Some(":".to_owned()),
+            page: None,
+            probe: None,
+            confinement: String::new(),
+            extra_rights: vec![ExtraRight::Hosts(vec![host.clone()])],
+            configured: None,
+            tampered: Box::default(),
+        });
+        let is_listed = config.hosts.iter().any(|listed| listed.covers(&host));
+        let is_denied = matches!(verdict, Verdict::Deny(..));
+        let by_network = match config.network {
+            Network::On => Some(
+                "net.mode is \"on\": commands reach every host, and no rule denies one".to_owned(),
+            ),
+            Network::Listed if is_listed && !is_denied => {
+                Some("net.allow lists it, and no rule denies it".to_owned())
+            }
+            Network::Listed | Network::Off => None,
+        };
+        let verdict = match by_network {
+            Some(_) => Verdict::Allow(Basis::Query),
+            None => verdict,
+        };
+        Ok(Self { call: call.to_owned(), programs: None, verdict, by_network })
     }
 
     fn words(&self) -> String {
@@ -175,6 +224,9 @@ impl CheckedCall {
     }
 
     fn why(&self) -> String {
+        if let Some(why) = &self.by_network {
+            return why.clone();
+        }
         match &self.verdict {
             Verdict::Ask(question) => question.reason.clone(),
             Verdict::Allow(basis) | Verdict::Deny(basis, _) => match basis {
