@@ -115,14 +115,32 @@ fn effects(conclusion: &CallConclusion) -> Option<FileChanges> {
     Some(FileChanges { effects: report.effects.clone(), left: report.seen.clone() })
 }
 
-/// One refusal, as clients show it.
+/// One refusal, as clients show it after the word "refused:".
 fn in_words(refusal: &Refusal) -> String {
     let Refusal { kind, syscall, detail, errno, count, pid: _ } = refusal;
-    let kind = match kind {
-        RefusalKind::Refused => "refused",
-        RefusalKind::Predicted => "refused by the kernel (predicted)",
+    let predicted = match kind {
+        RefusalKind::Refused => "",
+        RefusalKind::Predicted => ", predicted",
     };
     let error = std::io::Error::from_raw_os_error(*errno);
     let times = if *count > 1 { format!(", {count} times") } else { String::new() };
-    format!("{kind}: {syscall} {detail} ({error}){times}")
+    format!("{syscall} {detail} ({error}){predicted}{times}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_said_once() {
+        let refusal = |kind, count| {
+            let (syscall, detail) = ("connect".to_owned(), "10.0.0.7:80".to_owned());
+            in_words(&Refusal { kind, syscall, detail, errno: 101, pid: 1, count })
+        };
+        let error = "Network is unreachable (os error 101)";
+        let once = refusal(RefusalKind::Refused, 1);
+        assert_eq!(once, format!("connect 10.0.0.7:80 ({error})"));
+        let twice = refusal(RefusalKind::Predicted, 2);
+        assert_eq!(twice, format!("connect 10.0.0.7:80 ({error}), predicted, 2 times"));
+    }
 }

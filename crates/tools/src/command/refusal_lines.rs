@@ -60,13 +60,14 @@ pub(super) fn refusal_lines(refusals: &[Refusal], uncounted: u64) -> Vec<String>
 pub(super) fn line(refusal: &Refusal, count: u64) -> String {
     let Refusal { kind, syscall, detail, errno, .. } = refusal;
     let times = if count > 1 { format!(", {count} times") } else { String::new() };
-    let how = match kind {
-        RefusalKind::Refused => "the sandbox refused",
-        // The kernel decided; we saw the call on its way there.
-        RefusalKind::Predicted => "not granted by the sandbox:",
+    let predicted = match kind {
+        RefusalKind::Refused => "",
+        // The kernel decided; agentd saw the call on its way there.
+        RefusalKind::Predicted => ", predicted",
     };
     let detail = cut_line(detail, DETAIL_CHARS, 0);
-    format!("[{how} {} {detail}: {:?}{times}]", visible(syscall), Errno::from_raw(*errno))
+    let errno = Errno::from_raw(*errno);
+    format!("[the sandbox refused {} {detail}: {errno:?}{predicted}{times}]", visible(syscall))
 }
 
 #[cfg(test)]

@@ -81,16 +81,16 @@ pub(crate) fn outcome(outcome: &OutcomeRecord) -> String {
     }
 }
 
-/// One refusal, in a line.
+/// One refusal, to follow the word "refused".
 pub(super) fn refusal(refusal: &RefusalRecord) -> String {
-    let sure = match refusal.kind {
-        RefusalKindRecord::Refused => "refused",
-        RefusalKindRecord::Predicted => "refused by the kernel (predicted from the same grants)",
+    let predicted = match refusal.kind {
+        RefusalKindRecord::Refused => "",
+        RefusalKindRecord::Predicted => ", predicted",
     };
     let times =
         if refusal.count > 1 { format!(", {} times", refusal.count) } else { String::new() };
     format!(
-        "{}({}): {sure} with {}{times}, process {}",
+        "{}({}): {}{predicted}{times}, process {}",
         refusal.syscall,
         refusal.detail,
         Errno::from_raw(refusal.errno),

@@ -216,7 +216,7 @@ fn what_the_cage_refuses_is_named() {
     );
     let path = outside.display().to_string();
     assert!(
-        lines[4].starts_with("[not granted by the sandbox: openat ") && lines[4].contains(&path),
+        lines[4].starts_with("[the sandbox refused openat ") && lines[4].contains(&path),
         "{}",
         report.result.text
     );
