@@ -393,7 +393,8 @@ fn a_key_file_in_the_project_is_refused_and_doctor_says_it() {
 /// Only the proxy of an allow-list sees hosts: where the network is on, a denied host is reached.
 #[test]
 fn a_denied_host_is_told_where_the_network_is_on_and_a_page_where_it_is_asked_for() {
-    for (rule, told) in [("host:other.test", true), ("bash:curl *", false)] {
+    let rows = [("host:other.test", true), ("bash:curl *", false)];
+    for ((rule, told), tier) in rows.into_iter().flat_map(|row| TIERS.map(|tier| (row, tier))) {
         let desk = Desk::new();
         desk.write(".agentd/config.toml", &format!("[permissions]\ndeny = [\"{rule}\"]\n"));
         let page = json!({ "url": "https://docs.rs/serde" }).to_string();
@@ -403,7 +404,9 @@ fn a_denied_host_is_told_where_the_network_is_on_and_a_page_where_it_is_asked_fo
         ]);
         let _daemon = desk.daemon();
         let mut wire = Wire::to(&desk.door());
-        let session = wire.open(&desk.opening(&server));
+        let mut opening = desk.opening(&server);
+        opening.env.push(("AGENTD_SANDBOX_TIER".to_owned(), tier.to_owned()));
+        let session = wire.open(&opening);
         let on = SettingChange::Network(Network::On);
         wire.say(FromClient::Change { session: session.clone(), change: on });
         wire.prompt(&session, "go");
@@ -419,6 +422,8 @@ fn a_denied_host_is_told_where_the_network_is_on_and_a_page_where_it_is_asked_fo
         let warned = |text: &str| text.contains("host:other.test do not apply");
         assert_eq!(notices.iter().any(|text| warned(text)), told, "{notices:?}");
         assert_eq!(warned(&question.confinement), told, "{question:?}");
+        let is_offered = question.confinement.contains(":net allow HOST");
+        assert_eq!(is_offered, told && tier == "A", "tier B has no allow-list: {question:?}");
         assert!(question.confinement.contains("network: on"), "{question:?}");
         let answer = |question: &Question, answer| {
             let (call, digest) = (question.call.clone(), question.digest.clone());

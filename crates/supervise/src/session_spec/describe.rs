@@ -1,7 +1,7 @@
 //! Describes a confinement for the model, for questions and for clients.
 
 use super::{SessionSpec, unsandboxed};
-use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile};
+use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile, Tier};
 use protocol::web::WebAddress;
 
 /// Describes the network of a command, for the model and for questions.
@@ -49,9 +49,12 @@ impl SessionSpec {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
+        let way_on = match confinement.highest_tier {
+            Tier::A => "; `:net allow HOST` applies them",
+            Tier::B | Tier::C => "",
+        };
         Some(format!(
-            "the rules that deny host:{first}{more} do not apply while the network is on; \
-             `:net allow HOST` applies them"
+            "the rules that deny host:{first}{more} do not apply while the network is on{way_on}"
         ))
     }
 }
