@@ -50,6 +50,9 @@ fn a_thousand_kills() {
     soak(1000);
 }
 
+/// How long strace may take to end after the processes that it holds back.
+const TRACER_ALONE: Duration = Duration::from_secs(1);
+
 /// Figures over all projects.
 #[derive(Default)]
 struct Tally {
@@ -460,17 +463,41 @@ type Ended = (Option<i32>, String, String);
 
 fn within(mut child: Child, limit: Duration) -> Result<Ended, String> {
     let until = Instant::now() + limit;
+    let mut next_look = Instant::now() + TRACER_ALONE;
     while matches!(child.try_wait(), Ok(None)) {
-        if Instant::now() > until {
+        let now = Instant::now();
+        if now > until {
+            let alive = of_run(child.id());
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!("a client did not end within {limit:?}"));
+            return Err(format!("a client did not end within {limit:?}: {alive:?}"));
+        }
+        // strace can miss the end of a process that is killed while it is held back, and then waits for
+        // it for ever. The run itself has ended.
+        if now > next_look {
+            let is_alone = || {
+                let alive = of_run(child.id());
+                !alive.is_empty() && alive.iter().all(|process| process.name == "strace")
+            };
+            if is_alone() {
+                std::thread::sleep(TRACER_ALONE);
+                if is_alone() {
+                    let _ = child.kill();
+                }
+            }
+            next_look = Instant::now() + TRACER_ALONE;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((output.status.code(), text(&output.stdout), text(&output.stderr)))
+}
+
+/// The processes of a run, strace among them.
+fn of_run(leader: u32) -> Vec<Process> {
+    let all = processes().into_iter();
+    all.filter(|process| process.session == leader || process.pid == leader).collect()
 }
 
 /// Milliseconds of Unix time, as the journal has them.
