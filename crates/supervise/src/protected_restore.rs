@@ -28,8 +28,9 @@ use tokio::time::timeout;
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(12);
 /// How long its process may take to end if the disk keeps the kernel from ending it.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// Attempts: a process that was killed is replaced once.
-const TRIES: usize = 2;
+/// Attempts: a process that was killed is replaced this often, less one. A restore can be repeated, and
+/// what follows the last failure is a question to the user.
+const TRIES: usize = 5;
 /// Bound on the size of a stored confinement, in bytes.
 const MAX_CONFINEMENT_BYTES: u64 = 1 << 20;
 
@@ -66,12 +67,9 @@ impl ProtectedCopies {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) | Ok(()) => {}
         }
-        self.remove(call);
         let cage = codec::encode(confinement).map_err(io::Error::other)?;
-        let mut file = new_file(&self.cage(call))?;
-        file.write_all(&[BUILD_ID.as_bytes(), b"\n", &cage].concat())?;
-        file.sync_all()?;
-        new_file(&self.names(call)).map(OwnedFd::from)
+        replace(&self.cage(call), &[BUILD_ID.as_bytes(), b"\n", &cage].concat())?;
+        replace(&self.names(call), b"").map(OwnedFd::from)
     }
 
     /// Removes the copies of a call that is concluded.
@@ -145,8 +143,19 @@ impl ProtectedCopies {
     }
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).read(true).create_new(true).mode(0o600).open(path)
+/// Puts a new file with these bytes at this path. An earlier runner of the call may have a file there,
+/// which is replaced and not removed: a call that has started and has no file counts as damaged.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    let new = path.with_added_extension("new");
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.write(true).read(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    if !bytes.is_empty() {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+    }
+    std::fs::rename(&new, path)?;
+    Ok(file)
 }
 
 fn unusable(path: &Path, why: &str) -> String {
