@@ -238,6 +238,11 @@ impl CallState {
                 self.audit_decided(&verdict);
                 Ok(())
             }
+            CallEffect::AuditExpired => {
+                ipc::step!("supervisor: verdict in");
+                self.audit_expired();
+                Ok(())
+            }
             CallEffect::StartRunner(verdict) => {
                 let mut confinement = self.args.confinement.clone();
                 confinement.overlays = self.overlays().await;

@@ -572,6 +572,7 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::ForgetQuestion
             | CallEffect::Ask(_)
             | CallEffect::AuditDecision(_)
+            | CallEffect::AuditExpired
             | CallEffect::StartRunner(_)
             | CallEffect::BackUp(_)
             | CallEffect::PrepareSnapshot
@@ -804,6 +805,26 @@ fn a_known_answer_does_not_outlive_a_wait() {
         matches!(effects[..], [CallEffect::ForgetQuestion, CallEffect::Probe(_)]),
         "{effects:?}"
     );
+}
+
+#[test]
+fn a_question_that_expires_is_not_audited_as_a_denial() {
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    assert_eq!(machine.step(CallInput::Expired), [], "no question is open");
+    machine.step(CallInput::Verdict(Verdict::Ask(question())));
+    let effects = machine.step(CallInput::Expired);
+    let [
+        CallEffect::ForgetQuestion,
+        CallEffect::AuditExpired,
+        CallEffect::Record(facts),
+        CallEffect::Conclude(_),
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(facts[..], [CallRecord::Expired]);
+    assert_eq!(conclusion(&effects).result.code.as_deref(), Some("expired"));
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(crate) enum CallEffect {
     Ask(Question),
     /// Write the decision to the audit log, while the next effects are carried out.
     AuditDecision(Verdict),
+    /// Write to the audit log that the question expired, while the next effects are carried out.
+    AuditExpired,
     /// Make the grant from this verdict and start the runner.
     StartRunner(Verdict),
     /// Have the store copy these files, while the runner starts.

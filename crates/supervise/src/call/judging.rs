@@ -194,10 +194,9 @@ impl CallMachine {
         if !self.phase.is_judging() || self.pending_question.is_none() {
             return Vec::new();
         }
-        let basis = Basis::NobodyToAsk("nobody answered in time".to_owned());
         let mut effects = vec![
             CallEffect::ForgetQuestion,
-            CallEffect::AuditDecision(Verdict::Deny(basis, EXPIRED.to_owned())),
+            CallEffect::AuditExpired,
             CallEffect::Record(vec![CallRecord::Expired]),
         ];
         effects.extend(self.conclude(

@@ -21,7 +21,7 @@
 //! | Judging | Verdict Deny | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Ask | Record, if the question is new; Ask | Judging |
 //! | Judging | Verdict Ask; result cached | ForgetQuestion, then Probe or Judge without the result | Probing, Judging |
-//! | Judging | Expired, with a pending question | ForgetQuestion, AuditDecision, Record, Conclude | Over |
+//! | Judging | Expired, with a pending question | ForgetQuestion, AuditExpired, Record, Conclude | Over |
 //! | Judging | BrokerBack | Judge again; with a cached result: Probe or Judge without it | Judging, Probing |
 //! | Judging | BrokerFailed | as Deny; in an earlier phase it is noted, and denies on Judging | Over |
 //! | Starting | Caged (with a proxy, once it listens) and GoPrepared, in any order, unless cancelled | Go, Show | Running |

@@ -2,7 +2,7 @@
 
 use super::state::{Audited, CallState};
 use crate::audit_actor::AuditMsg;
-use crate::call::{CallConclusion, CallInput, CallRecord, EXPIRED};
+use crate::call::{CallConclusion, CallInput, CallRecord};
 use crate::file_versions;
 use crate::messages::{CallMsg, CallToSession, FinishedCall};
 use crate::protected_restore;
@@ -31,22 +31,34 @@ impl CallState {
 
     /// Asks for the audit record and does not wait; `PrepareGo` does.
     pub(super) fn audit_decided(&mut self, verdict: &Verdict) {
+        if let Some(decided) = self.decision_of(verdict) {
+            self.audit(decided);
+        }
+    }
+
+    /// As `audit_decided`, for a question that nobody answered.
+    pub(super) fn audit_expired(&mut self) {
+        let denied = Verdict::Deny(Basis::NobodyToAsk(String::new()), String::new());
+        if let Some(denied) = self.decision_of(&denied) {
+            self.audit(audit::expired(denied, self.args.question_ms));
+        }
+    }
+
+    fn decision_of(&self, verdict: &Verdict) -> Option<journal::DecidedRecord> {
         let facts = &self.args.facts;
-        let decided = audit::decision(
+        audit::decision(
             &facts.call,
             facts.kind,
             self.args.place,
             verdict,
             &self.args.confinement,
             &facts.extra_rights,
-        );
-        let Some(mut decided) = decided else { return };
-        // The machine denies an expired question with this text and no other.
-        if matches!(verdict, Verdict::Deny(Basis::NobodyToAsk(_), text) if text == EXPIRED) {
-            decided = audit::expired(decided, self.args.question_ms);
-        }
+        )
+    }
+
+    fn audit(&mut self, decided: journal::DecidedRecord) {
         let (done, written) = oneshot::channel();
-        let script = facts.command.clone();
+        let script = self.args.facts.command.clone();
         let message = AuditMsg::Decided { decided: Box::new(decided), script, done };
         let _ = self.args.audit.send_message(message);
         self.decision_written = Some(written);
