@@ -5,9 +5,13 @@
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Desk, Run, needs, run};
-use protocol::client::{ClientEvent, FromClient, SettingChange, ToClient};
+use protocol::client::{
+    ClientEvent, FromClient, SessionRequest, SessionStart, SettingChange, ToClient,
+};
 use protocol::confinement::Network;
+use protocol::ids::SessionId;
 use protocol::judgement::{ExtraRight, PersonAnswer as Said, Question};
+use protocol::session::OpenTurn;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
@@ -294,6 +298,66 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
         assert!(told.contains("looked"), "{variable}: {told}");
         assert_eq!(!told.contains("ls:"), granted, "{variable} {value:?}: {told}");
     }
+}
+
+#[test]
+fn a_rule_that_denies_a_directory_keeps_it_out_of_sessions() {
+    let desk = Desk::new();
+    let [denied, free] = ["denied", "free"].map(|name| desk.outside().join(name));
+    fs::create_dir_all(denied.join("below")).unwrap();
+    fs::create_dir(&free).unwrap();
+    let [denied, free] = [denied, free].map(|dir| dir.canonicalize().unwrap());
+    let below = denied.join("below");
+    let file = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let deny = || {
+        let rule = format!("directory:{}", denied.display());
+        fs::write(&file, format!("[permissions]\ndeny = [{rule:?}]\n")).unwrap();
+    };
+    let place = format!("{}:2) denies it", file.display());
+    let server = Server::scripted([Answer::text("done"), Answer::text("done")]);
+    let flag = |dir: &PathBuf| {
+        run(desk.with_server(&server, &["-p", "x", "--add-dir", dir.to_str().unwrap()]))
+    };
+    assert_eq!(flag(&below).code, 0, "the control: no rule");
+    deny();
+    assert_eq!(flag(&free).code, 0, "the control: another directory");
+    let ran = flag(&below);
+    assert!(ran.code != 0 && ran.err.contains(&place), "{}: {}", ran.code, ran.err);
+
+    // In a session, and for a directory that it was given before.
+    fs::remove_file(&file).unwrap();
+    let add = |wire: &mut Wire, session: &SessionId, dir: &PathBuf| {
+        let change = SettingChange::AddDirectory(dir.clone().into());
+        wire.say(FromClient::Change { session: session.clone(), change });
+        wire.until("the change or its refusal", |word| match word {
+            ToClient::Failed { message, .. } => Some(Err(message.clone())),
+            ToClient::Event { event: ClientEvent::Changed { .. }, .. } => Some(Ok(())),
+            _ => None,
+        })
+    };
+    let daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening);
+    add(&mut wire, &session, &denied).unwrap();
+    drop((wire, daemon));
+    deny();
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let start = SessionStart::Resume { session, open_turn: OpenTurn::Waits };
+    let resumed = SessionRequest { start, ..opening };
+    wire.open_with_key(&resumed);
+    let warnings = wire.until("the session", |word| match word {
+        ToClient::Opened { warnings, .. } => Some(warnings.join("\n")),
+        ToClient::Failed { message, .. } => panic!("{message}"),
+        _ => None,
+    });
+    assert!(warnings.contains(&place), "{warnings}");
+    let session = wire.open(&resumed);
+    let refused = add(&mut wire, &session, &below).unwrap_err();
+    assert!(refused.contains("cannot be added") && refused.contains(&place), "{refused}");
+    add(&mut wire, &session, &free).unwrap();
 }
 
 #[test]

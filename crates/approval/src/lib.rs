@@ -55,8 +55,10 @@ mod strict;
 
 pub use judge::examples::try_examples;
 pub use judge::match_target::COMMAND_CAP;
+pub use judge::messages::rule_with_place;
 pub use judge::rights::{
-    denied_hosts, grants_all, is_host_named, may_follow_redirect, page_rules, right_to_read,
+    denied_hosts, denying_directory, grants_all, is_host_named, may_follow_redirect, page_rules,
+    right_to_read,
 };
 pub use judge::session_rules::{SessionRules, check, needs_probe, remembered_rule};
 pub use judge::widening::split_rights;

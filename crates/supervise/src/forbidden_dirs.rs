@@ -32,18 +32,20 @@ pub(crate) struct ForbiddenDirs {
     pub(crate) user_file: Option<PathBuf>,
     /// Files with keys of model APIs.
     pub(crate) key_files: Vec<PathBuf>,
+    /// The configured rules: a denial of a directory holds for sessions as it does for calls.
+    pub(crate) rules: Vec<Rule>,
 }
 
 impl ForbiddenDirs {
     /// Checks that a directory, given by its real path, may be added to a session: it must neither
-    /// contain a forbidden path nor be inside one.
+    /// contain a forbidden path nor be inside one, and no configured rule may deny it.
     ///
     /// # Errors
     /// The path, the reason and a remedy.
     pub(crate) fn check_added(&self, dir: &Path) -> Result<(), OpenFailure> {
         let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
         match self.paths().into_iter().chain(reached_in_run(dir)).find(reached) {
-            None => Ok(()),
+            None => self.check_rules(dir),
             Some(place) => Err(OpenFailure::new(
                 RequestFailure::Usage,
                 format!(
@@ -55,6 +57,18 @@ impl ForbiddenDirs {
                 ),
             )),
         }
+    }
+
+    fn check_rules(&self, dir: &Path) -> Result<(), OpenFailure> {
+        let Some(rule) = approval::denying_directory(&self.rules, dir) else { return Ok(()) };
+        Err(OpenFailure::new(
+            RequestFailure::Configuration,
+            format!(
+                "the directory {} cannot be added: the rule {} denies it. Add another directory",
+                dir.display(),
+                approval::rule_with_place(&rule)
+            ),
+        ))
     }
 
     /// The deny rules. Each covers the paths below it and the directories that contain it.
@@ -170,6 +184,7 @@ mod tests {
             withheld: vec![FilePath::from("/state/agentd")],
             user_file: Some(file),
             key_files: vec![base.join("model.key")],
+            ..ForbiddenDirs::default()
         };
         let rules = kept.deny_rules();
         let has = |text: String| rules.iter().any(|rule| rule.text == text);
@@ -197,6 +212,40 @@ mod tests {
         assert_eq!(at("/h/ann/.cargo/registry/src/x"), paths(&[]), "no keys lie there");
         assert_eq!(at("/h/ann/.ssh/x"), paths(&["/h/ann/.ssh"]));
         assert!(at("/h/ann").contains(&FilePath::from("/h/ann/.cargo/credentials.toml")));
+    }
+
+    #[test]
+    fn a_directory_that_a_configured_rule_denies_is_not_added() {
+        let rule = |effect, text: &str, line| Rule {
+            effect,
+            text: text.to_owned(),
+            file: "mine.toml".to_owned(),
+            line,
+        };
+        let with = |rules| ForbiddenDirs { rules, ..ForbiddenDirs::default() };
+        let kept = with(vec![
+            rule(RuleEffect::Ask, "directory:/srv", 1),
+            rule(RuleEffect::Deny, "read:/opt", 2),
+            rule(RuleEffect::Deny, "directory:/srv/keys", 3),
+            rule(RuleEffect::Allow, "directory:/srv/keys/mine", 4),
+        ]);
+        for dir in ["/srv/keys", "/srv/keys/mine", "/srv"] {
+            let failure = kept.check_added(Path::new(dir)).unwrap_err();
+            let place = "the rule `directory:/srv/keys` (mine.toml:3) denies it";
+            assert!(failure.message.contains(place), "{failure}");
+        }
+        let odd =
+            Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"/o/\xff"));
+        kept.check_added(odd).unwrap_err();
+        for dir in ["/srv/data", "/srv/keys2", "/opt/x"] {
+            kept.check_added(Path::new(dir)).unwrap();
+        }
+        // The controls: nothing is denied, and everything.
+        let none = with(vec![rule(RuleEffect::Allow, "directory", 1)]);
+        for dir in [Path::new("/srv/keys"), odd] {
+            none.check_added(dir).unwrap();
+            with(vec![rule(RuleEffect::Deny, "directory", 1)]).check_added(dir).unwrap_err();
+        }
     }
 
     #[test]

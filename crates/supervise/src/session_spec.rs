@@ -115,6 +115,7 @@ pub(crate) fn build_session_spec(
         withheld: withheld_dirs(ground.dirs, dirs),
         user_file: dirs.user_file(),
         key_files: config.key_files.iter().map(|key| key.path.clone()).collect(),
+        rules: config.permissions.rules.clone(),
     };
     rules.rules.extend(kept.deny_rules());
     approval::SessionRules::new(&rules)

@@ -12,7 +12,8 @@ use protocol::judgement::{ExtraRight, JudgedCall, Rule};
 use std::path::Path;
 
 /// A rule with its place.
-pub(crate) fn rule_with_place(rule: &Rule) -> String {
+#[must_use]
+pub fn rule_with_place(rule: &Rule) -> String {
     match rule.line {
         0 => format!("`{}` ({})", rule.text, rule.file),
         line => format!("`{}` ({}:{line})", rule.text, rule.file),

@@ -13,11 +13,13 @@ use crate::rule::path_pattern::RulePath;
 use crate::rule::rule_pattern::{self, CallPattern};
 use crate::rule::rule_target::{self, MatchedBy};
 use protocol::call::Call;
-use protocol::confinement::Network;
+use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::ToolKind;
-use protocol::judgement::{Basis, ExtraRight, JudgedCall, Rule, RuleEffect, RuleSet, Verdict};
+use protocol::judgement::{
+    Audience, Basis, ExtraRight, JudgedCall, PermissionMode, Rule, RuleEffect, RuleSet, ToolKind,
+    Verdict,
+};
 use protocol::web::{HostRight, RedirectScope, WebAddress};
 use std::path::Path;
 
@@ -121,6 +123,26 @@ pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
             | Err(_) => None,
         });
     hosts.collect()
+}
+
+/// The rule that denies calls this directory, which is given by its real path.
+#[must_use]
+pub fn denying_directory(rules: &[Rule], dir: &Path) -> Option<Rule> {
+    let denies = |rule: &&Rule| {
+        let right = rule_pattern::tool_of(rule).filter(|known| known.name == "directory");
+        rule.effect == RuleEffect::Deny && right.is_some()
+    };
+    let denials: Vec<Rule> = rules.iter().filter(denies).cloned().collect();
+    let first = denials.first().cloned()?;
+    let (mode, audience) = (PermissionMode::Ask, Audience::Person);
+    let denials = RuleSet { rules: denials, mode, audience, project: String::new() };
+    let target = match_target(&ExtraRight::Directory(FilePath::from(dir)));
+    // A path that no rule can match is denied, as it is to a call.
+    let (Ok(denials), Ok(Some(target))) = (SessionRules::new(&denials), target) else {
+        return Some(first);
+    };
+    let (index, _) = denials.first_match(&denials.deny, "directory", &target)?;
+    denials.rules.get(index).cloned()
 }
 
 /// True if this rule grants this right.
