@@ -239,6 +239,15 @@ fn a_host_is_judged_by_its_rules_and_the_network() {
             assert_eq!(line, expected, "{host}: {said}");
         }
     }
+    // A denial of every request concerns no host that is listed; a denial by name does.
+    let rules = "[permissions]\ndeny = [\"host\", \"host:bad.test\"]\n";
+    let network = "[net]\nmode = \"allow\"\nallow = [\"listed.test\", \"bad.test\"]\n";
+    fs::write(&file, format!("{rules}{network}")).unwrap();
+    for (host, verdict) in [("listed.test", "allow"), ("bad.test", "deny"), ("other.test", "deny")]
+    {
+        let said = checked(&desk, &format!("host:{host}"));
+        assert_eq!(said["verdict"], verdict, "{host}: {said}");
+    }
     let ran = run(desk.agentd(&["rules", "check", "host:https://x.test/"]));
     assert!(ran.code != 0 && ran.err.contains("is not the name of a host"), "{ran:?}");
 }

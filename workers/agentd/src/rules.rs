@@ -128,8 +128,8 @@ impl CheckedCall {
             .parse()
             .map_err(|why| CliError::user(format!("{name:?} is not the name of a host: {why}")))?;
         let config = settings::sound(project)?;
-        let rules = SessionRules::new(&config.rule_set(project, Audience::Person))
-            .map_err(|error| CliError::config(chain(&error)))?;
+        let set = config.rule_set(project, Audience::Person);
+        let rules = SessionRules::new(&set).map_err(|error| CliError::config(chain(&error)))?;
         let id = CallId { session: SessionId(String::new()), number: 1 };
         let (use_id, input) = (String::new(), "{}".to_owned());
         let verdict = rules.judge(&JudgedCall {
@@ -145,7 +145,8 @@ impl CheckedCall {
             tampered: Box::default(),
         });
         let is_listed = config.hosts.iter().any(|listed| listed.covers(&host));
-        let is_denied = matches!(verdict, Verdict::Deny(..));
+        // A listed host needs no right, so only denials by name concern it.
+        let is_denied = approval::denied_hosts(&set.rules).iter().any(|rule| rule.meets(&host));
         let by_network = match config.network {
             Network::On => Some(
                 "net.mode is \"on\": commands reach every host, and no rule denies one".to_owned(),
@@ -155,9 +156,12 @@ impl CheckedCall {
             }
             Network::Listed | Network::Off => None,
         };
-        let verdict = match by_network {
-            Some(_) => Verdict::Allow(Basis::Query),
-            None => verdict,
+        let managed = config.managed.check("net.mode", Network::Listed.name());
+        let verdict = match (&by_network, managed) {
+            (Some(_), _) => Verdict::Allow(Basis::Query),
+            (None, Ok(())) => verdict,
+            // No rule and no user grants a host.
+            (None, Err(error)) => Verdict::Deny(Basis::Unjudgeable(chain(&error)), String::new()),
         };
         Ok(Self { call: call.to_owned(), programs: None, verdict, by_network })
     }
