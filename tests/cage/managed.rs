@@ -4,7 +4,7 @@
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::internet::{PUBLIC, Site, page, with_managed, within};
-use crate::support::{Desk, needs, send};
+use crate::support::{Desk, needs, run, send};
 use nix::sys::signal::Signal;
 use protocol::client::{
     ClientEvent, FromClient, RequestFailure, SessionRequest, SessionStart, SettingChange, ToClient,
@@ -38,6 +38,16 @@ fn change(wire: &mut Wire, session: &SessionId, change: SettingChange) -> Result
         {
             Some(Ok(()))
         }
+        _ => None,
+    })
+}
+
+/// Opens a session; its warnings.
+fn notes_of_opening(wire: &mut Wire, opening: &SessionRequest) -> Vec<String> {
+    wire.open_with_key(opening);
+    wire.until("the session", |word| match word {
+        ToClient::Opened { warnings, .. } => Some(warnings.clone()),
+        ToClient::Failed { message, .. } => panic!("{message}"),
         _ => None,
     })
 }
@@ -112,6 +122,13 @@ fn no_command_flag_or_answer_loosens_what_the_administrator_set() {
         let refused = fails_to_open(&mut wire, &flag);
         assert!(refused.contains(MODE_LINE), "{refused}");
 
+        let host_checked = run(desk.agentd(&["rules", "check", "host:example.org"]));
+        let said = "deny: `net.mode` cannot be \"allow\"";
+        assert!(
+            host_checked.out.contains(said) && host_checked.out.contains(NETWORK_LINE),
+            "{host_checked:?}"
+        );
+
         // A resumed session loses what it had.
         let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
         let resumed = SessionRequest { start, ..opening };
@@ -125,6 +142,16 @@ fn no_command_flag_or_answer_loosens_what_the_administrator_set() {
         });
         assert_eq!((mode, network), (PermissionMode::Ask, Network::Off), "{warnings}");
         assert!(warnings.contains(NETWORK_LINE) && warnings.contains(MODE_LINE), "{warnings}");
+        let joined = SessionRequest {
+            network: Some(Network::On),
+            mode: Some(PermissionMode::Auto),
+            ..resumed.clone()
+        };
+        let ignored = notes_of_opening(&mut wire, &joined);
+        for (flag, line) in [("--net on", NETWORK_LINE), ("--permission-mode auto", MODE_LINE)] {
+            let note = ignored.iter().find(|note| note.starts_with(flag)).unwrap();
+            assert!(note.contains(line) && !note.contains("changes that"), "{note}");
+        }
         let session = wire.open(&resumed);
         for (setting, line) in [(network_on, NETWORK_LINE), (host, NETWORK_LINE), (auto, MODE_LINE)]
         {
@@ -147,5 +174,34 @@ fn no_command_flag_or_answer_loosens_what_the_administrator_set() {
         assert_eq!(site.heads().len(), 2, "no call reached the network");
         let last = server.requests().last().unwrap().body["messages"].to_string();
         assert_eq!(last.matches(NETWORK_LINE).count(), 2, "{last}");
+    });
+}
+
+#[test]
+fn where_the_administrator_lists_hosts_a_call_is_sent_to_the_list() {
+    within("where_the_administrator_lists_hosts_a_call_is_sent_to_the_list", || {
+        let desk = Desk::new();
+        let server = Server::scripted([
+            fetch("toolu_1", json!({ "network": "on" })),
+            fetch("toolu_2", json!({ "hosts": ["example.org"] })),
+            Answer::text("done"),
+        ]);
+        with_managed("[net]\nmode = \"allow\"\nallow = [\"crates.io\"]\n");
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let opening = desk.opening(&server);
+        let session = wire.open(&opening);
+        wire.prompt(&session, "go");
+        let question = wire.question();
+        assert_eq!(question.widens.len(), 1, "a person may grant a host: {question:?}");
+        wire.say(FromClient::Answer {
+            call: question.call,
+            digest: question.digest,
+            answer: Said::Once,
+        });
+        wire.turn_ends();
+        let told = server.requests()[1].body["messages"].to_string();
+        assert!(told.contains("/etc/agentd/config.toml:2"), "{told}");
+        assert!(told.contains("Request the hosts with `hosts`"), "{told}");
     });
 }

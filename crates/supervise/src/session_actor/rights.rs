@@ -146,7 +146,7 @@ fn network_of(
         return Ok((network, hosts, Vec::new()));
     }
     check_allow_list(&SettingChange::Network(Network::Listed), &spec.confinement)
-        .map_err(|failure| no_list(found.spec.name, &failure.message))?;
+        .map_err(|failure| no_list(spec, found.spec.name, &failure.message))?;
     let has = |host: &&HostRule| hosts.iter().any(|own| own.covers(host));
     let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();
     hosts.extend(more.iter().cloned());
@@ -157,10 +157,23 @@ fn network_of(
 /// grant it.
 fn check_network(spec: &SessionSpec, tool: &str, network: Network) -> Result<(), ToolResult> {
     spec.check_managed(&SettingChange::Network(network)).map_err(|failure| {
-        let hint = "Nothing was run. Leave `network` and `hosts` out: no user can grant them here.";
+        let listed = SettingChange::Network(Network::Listed);
+        let hosts = spec
+            .check_managed(&listed)
+            .and_then(|()| check_allow_list(&listed, &spec.confinement));
+        let hint = match hosts {
+            Ok(()) => {
+                "Nothing was run. Leave `network` out: no user can grant it here. Request the hosts \
+                 with `hosts`."
+            }
+            Err(_) => {
+                "Nothing was run. Leave `network` and `hosts` out: no user can grant them here."
+            }
+        };
         let why = &failure.message;
         let result = ToolResult::error(Outcome::Invalid, "network_managed", tool, why, hint);
-        ToolResult { summary: "the administrator switched this network off".to_owned(), ..result }
+        let summary = "the administrator does not allow this network".to_owned();
+        ToolResult { summary, ..result }
     })
 }
 
@@ -184,8 +197,11 @@ fn none(tool: &str, why: &str) -> ToolResult {
 }
 
 /// The result of a call that asks for hosts where allow-lists are not possible.
-fn no_list(tool: &str, why: &str) -> ToolResult {
-    let hint = "Leave `hosts` out, or ask for `network` on.";
+fn no_list(spec: &SessionSpec, tool: &str, why: &str) -> ToolResult {
+    let hint = match spec.check_managed(&SettingChange::Network(Network::On)) {
+        Ok(()) => "Leave `hosts` out, or ask for `network` on.",
+        Err(_) => "Leave `hosts` out.",
+    };
     let result = ToolResult::error(Outcome::Invalid, "no_allow_list", tool, why, hint);
     ToolResult { summary: "an allow-list is not available here".to_owned(), ..result }
 }

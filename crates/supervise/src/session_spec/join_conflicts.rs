@@ -2,13 +2,18 @@
 //! settings have changed since. The client gets a note for each.
 
 use super::SessionSpec;
-use protocol::client::SessionRequest;
+use protocol::client::{SessionRequest, SettingChange};
 use protocol::confinement::FilePath;
 
 impl SessionSpec {
     /// One sentence for each flag that is ignored.
     pub(crate) fn ignored_flags(&self, wanted: &SessionRequest) -> Vec<String> {
         let known = &self.origin.opening;
+        // No command changes what the administrator's file forbids.
+        let way_of = |change: SettingChange, command: String| match self.check_managed(&change) {
+            Ok(()) => format!("`{command}` changes that"),
+            Err(failure) => failure.message,
+        };
         let mut said = Vec::new();
         let mut say = |flag: String, way: &str| {
             said.push(format!(
@@ -41,12 +46,14 @@ impl SessionSpec {
         }
         if let Some(mode) = wanted.mode.filter(|mode| *mode != self.rules.mode) {
             let name = mode.name();
-            say(format!("--permission-mode {name}"), &format!("`:mode {name}` changes that"));
+            let way = way_of(SettingChange::Mode(mode), format!(":mode {name}"));
+            say(format!("--permission-mode {name}"), &way);
         }
         if let Some(network) = wanted.network.filter(|network| *network != self.confinement.network)
         {
             let name = network.name();
-            say(format!("--net {name}"), &format!("`:net {name}` changes that"));
+            let way = way_of(SettingChange::Network(network), format!(":net {name}"));
+            say(format!("--net {name}"), &way);
         }
         said
     }
