@@ -354,6 +354,21 @@ fn a_rule_that_denies_a_directory_keeps_it_out_of_sessions() {
         _ => None,
     });
     assert!(warnings.contains(&place), "{warnings}");
+    let joined = SessionRequest {
+        added: vec![below.clone().into(), free.clone().into()],
+        ..resumed.clone()
+    };
+    wire.open_with_key(&joined);
+    let ignored = wire.until("the session", |word| match word {
+        ToClient::Opened { warnings, .. } => Some(warnings.clone()),
+        _ => None,
+    });
+    let note = |dir: &PathBuf| {
+        let flag = format!("--add-dir {} is ignored", dir.display());
+        ignored.iter().find(|note| note.starts_with(&flag)).unwrap()
+    };
+    assert!(note(&below).contains(&place), "{ignored:?}");
+    assert!(note(&free).contains("adds it"), "{ignored:?}");
     let session = wire.open(&resumed);
     let refused = add(&mut wire, &session, &below).unwrap_err();
     assert!(refused.contains("cannot be added") && refused.contains(&place), "{refused}");

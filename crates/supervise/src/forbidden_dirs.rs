@@ -59,7 +59,8 @@ impl ForbiddenDirs {
         }
     }
 
-    fn check_rules(&self, dir: &Path) -> Result<(), OpenFailure> {
+    /// Checks the configured rules only, without reading the disk.
+    pub(crate) fn check_rules(&self, dir: &Path) -> Result<(), OpenFailure> {
         let Some(rule) = approval::denying_directory(&self.rules, dir) else { return Ok(()) };
         Err(OpenFailure::new(
             RequestFailure::Configuration,

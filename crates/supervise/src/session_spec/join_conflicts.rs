@@ -41,7 +41,11 @@ impl SessionSpec {
         for added in &wanted.added {
             if !self.confinement.added.contains(added) {
                 let named = FilePath::to_path(added).display().to_string();
-                say(format!("--add-dir {named}"), &format!("`:add-dir {named}` adds it"));
+                let way = match self.forbidden.check_rules(&added.to_path()) {
+                    Ok(()) => format!("`:add-dir {named}` adds it"),
+                    Err(failure) => failure.message,
+                };
+                say(format!("--add-dir {named}"), &way);
             }
         }
         if let Some(mode) = wanted.mode.filter(|mode| *mode != self.rules.mode) {
