@@ -59,20 +59,14 @@ struct QuestionTimes(BTreeMap<u32, u64>);
 impl QuestionTimes {
     /// The wait for an answer, to follow a sentence, where this record says that it ended.
     fn waited(&mut self, entry: &JournalEntry) -> String {
-        match &entry.record {
-            JournalRecord::Asked { call, .. } => {
-                self.0.entry(*call).or_insert(entry.time);
-                String::new()
-            }
-            JournalRecord::Expired { call } => {
-                let waited = self.0.remove(call).map(|asked| entry.time.saturating_sub(asked));
-                let rounded = waited.map(|ms| if ms < 1000 { ms } else { ms / 1000 * 1000 });
-                rounded.map_or_else(String::new, |ms| {
-                    format!(" (asked for {})", config::written_duration(ms))
-                })
-            }
-            _ => String::new(),
+        if let JournalRecord::Asked { call, .. } = &entry.record {
+            self.0.entry(*call).or_insert(entry.time);
         }
+        let JournalRecord::Expired { call } = &entry.record else { return String::new() };
+        let waited = self.0.remove(call).map(|asked| entry.time.saturating_sub(asked));
+        let rounded = waited.map(|ms| if ms < 1000 { ms } else { ms / 1000 * 1000 });
+        rounded
+            .map_or_else(String::new, |ms| format!(" (asked for {})", config::written_duration(ms)))
     }
 }
 
