@@ -146,7 +146,8 @@ impl ProtectedCopies {
 /// Puts a new file with these bytes at this path. An earlier runner of the call may have a file there,
 /// which is replaced and not removed: a call that has started and has no file counts as damaged.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let new = path.with_added_extension("new");
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
     let mut options = OpenOptions::new();
     let mut file =
         options.write(true).read(true).create(true).truncate(true).mode(0o600).open(&new)?;
