@@ -322,10 +322,12 @@ fn one_controller_alone_is_used_and_the_other_bound_is_watched() {
     let over = held_in(&part, "A", MEMORY, hog);
     assert_eq!(over.ended["enforced"]["cgroup"], json!(["processes"]), "{}", over.explain());
     assert_eq!(over.outcome()["how"], "out_of_memory", "{}", over.explain());
-    assert!(over.words.contains("above the 64"), "it was counted: {}", over.words);
+    assert!(over.words.contains("more than the 64"), "it was counted: {}", over.words);
     let doctor = doctor(&part, "exec \"$@\"");
     assert!(
-        doctor.out.contains("the kernel enforces its processes; its memory are counted"),
+        doctor
+            .out
+            .contains("the kernel enforces its processes; counted ten times a second: its memory"),
         "{}",
         doctor.out
     );

@@ -256,7 +256,7 @@ fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
                 true => DoctorFinding::ok("cgroup", text),
                 false => DoctorFinding::note(
                     "cgroup",
-                    format!("{text}; its {} are {WATCHED}", named(watched)),
+                    format!("{text}; {WATCHED}: its {}", named(watched)),
                 )
                 .hint("the unit must be given the missing controller: memory and pids"),
             }
