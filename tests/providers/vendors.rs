@@ -6,7 +6,7 @@
 use crate::support::anthropic::vendor::{Stop, VENDORS, Vendor};
 use crate::support::anthropic::{Answer, Say, Server, call, half_a_call, text, thinking};
 use crate::support::daemon::{Wire, observer};
-use crate::support::{Desk, KEY, Run, run, send};
+use crate::support::{Desk, KEY, Run, copy_program, run, send, write_program};
 use nix::sys::signal::Signal;
 use protocol::client::{
     ClientEvent, FromClient, SessionRequest, SessionStart, SettingChange, ToClient,
@@ -959,9 +959,8 @@ fn the_supervisor_is_started_without_the_key_variable_of_any_vendor() {
     let programs = desk.outside().join("programs");
     fs::create_dir_all(&programs).unwrap();
     let (agentd, supervisor) = (programs.join("agentd"), programs.join("agentd-supervisor"));
-    fs::copy(env!("CARGO_BIN_EXE_agentd"), &agentd).unwrap();
-    fs::write(&supervisor, "#!/bin/sh\nexec env\n").unwrap();
-    fs::set_permissions(&supervisor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    copy_program(std::path::Path::new(env!("CARGO_BIN_EXE_agentd")), &agentd);
+    write_program(&supervisor, "exec env");
     let mut command = std::process::Command::new(&agentd);
     command.args(["daemon", "run"]).env_clear().env("PATH", "/usr/bin:/bin");
     command.env("HOME", desk.home()).env("XDG_RUNTIME_DIR", desk.run_dir());
