@@ -185,16 +185,19 @@ fn the_examples_of_the_manual_are_tried_and_one_that_is_wrong_is_named() {
         .filter(|rule| rule["rule"].as_str().unwrap().to_lowercase().starts_with("bash"))
         .count();
     assert!(of_commands >= 10 && rules.len() - of_commands >= 10, "ten of each kind: {rules:#?}");
-    // Whichever rule moves to the other list, its line is named.
+    // Whichever example is in the wrong list, its line is named.
     let mut moved = 0;
-    for (at, line) in examples.lines().enumerate().filter(|(_, line)| line.contains("rule = ")) {
+    for (start, _) in examples.match_indices("{ rule = ") {
+        let (before, rest) = examples.split_at(start);
+        let (rule, after) = rest.split_at(rest.find("] },").unwrap());
         for (from, to) in [("fits = [", "not = ["), ("not = [", "fits = [")] {
-            let first = line.split_once(from).unwrap().1.split('"').nth(1).unwrap();
-            let wrong = line.replace(to, &format!("{to}\"{first}\", "));
-            fs::write(&file, examples.replace(line, &wrong)).unwrap();
+            let first = rule.split_once(from).unwrap().1.split('"').nth(1).unwrap();
+            let wrong = rule.replace(to, &format!("{to}\"{first}\", "));
+            fs::write(&file, [before, &wrong, after].concat()).unwrap();
             let ran = run(desk.agentd(&["rules", "check", "bash:ls"]));
-            assert_eq!(ran.code, 16, "{line}: {ran:?}");
-            let place = format!("config.toml:{}: ", at + 1);
+            assert_eq!(ran.code, 16, "{rule}: {ran:?}");
+            let line = before.lines().count() + rule.split(to).next().unwrap().lines().count() - 1;
+            let place = format!("config.toml:{line}: ");
             assert!(ran.err.contains(&place) && ran.err.contains(first), "{}", ran.err);
             moved += 1;
         }
