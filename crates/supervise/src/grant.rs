@@ -125,27 +125,17 @@ fn made_for(granted: Option<&CallId>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use protocol::confinement::{FilePath, GitSettings, Level, Limits, Tier};
     use protocol::ids::SessionId;
     use protocol::judgement::PermissionMode;
 
-    fn call(number: u32) -> Call {
-        let id = CallId { session: SessionId("0123456789ab".into()), number };
-        Call { id, use_id: String::new(), tool: "bash".into(), input: "{}".into() }
-    }
-
-    fn job() -> RunnerJob {
-        RunnerJob::Probe { tool: "bash".into(), input: "{}".into() }
-    }
-
-    #[test]
-    fn go_is_given_only_for_the_call_that_the_grant_was_made_for() {
-        let [one, two] = [call(1), call(2)];
+    /// The confinement of a command.
+    pub(crate) fn confinement() -> Confinement {
         let at = |path: &str| FilePath::from(std::path::Path::new(path));
-        let confinement = Confinement {
+        Confinement {
             profile: Profile::Command,
             project: at("/project"),
             added: Vec::new(),
@@ -164,7 +154,22 @@ mod tests {
             level: Level::Required,
             cgroup: None,
             limits: Limits::NONE,
-        };
+        }
+    }
+
+    fn call(number: u32) -> Call {
+        let id = CallId { session: SessionId("0123456789ab".into()), number };
+        Call { id, use_id: String::new(), tool: "bash".into(), input: "{}".into() }
+    }
+
+    fn job() -> RunnerJob {
+        RunnerJob::Probe { tool: "bash".into(), input: "{}".into() }
+    }
+
+    #[test]
+    fn go_is_given_only_for_the_call_that_the_grant_was_made_for() {
+        let [one, two] = [call(1), call(2)];
+        let confinement = confinement();
         let allow = Verdict::Allow(Basis::Mode(PermissionMode::Auto));
         let (grant, _) = Grant::of(&one, &allow, confinement.clone()).unwrap();
         for grant in [grant.proxy(), grant, Grant::probe(&one, &confinement)] {

@@ -338,3 +338,41 @@ async fn answer(
 fn ended(cause: &ExitCause) -> String {
     format!("its process {cause}")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::grant::tests::confinement;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A supervisor may die at any moment. A started call that has no file counts as damaged.
+    #[test]
+    fn a_second_runner_of_a_call_never_leaves_it_without_a_file() {
+        let session = tempfile::tempdir().unwrap();
+        let copies = ProtectedCopies::of(session.path());
+        let mut first = File::from(copies.begin(1, &confinement()).unwrap());
+        first.write_all(b"saved").unwrap();
+        assert!(copies.names_of(1).unwrap().is_some());
+        let over = AtomicBool::new(false);
+        let lacked = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let mut lacked = false;
+                while !over.load(Ordering::Relaxed) {
+                    lacked |= copies.lacks(1) || copies.cage_of(1).is_err();
+                }
+                lacked
+            });
+            for _ in 0..200 {
+                copies.begin(1, &confinement()).unwrap();
+            }
+            over.store(true, Ordering::Relaxed);
+            watch.join().unwrap()
+        });
+        assert!(!lacked);
+        assert!(copies.names_of(1).unwrap().is_none(), "the second runner has saved nothing");
+        assert_eq!(copies.cage_of(1).unwrap(), confinement());
+        let left = std::fs::read_dir(session.path().join("protected")).unwrap().count();
+        assert_eq!(left, 2, "the copies and the confinement");
+    }
+}
