@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
+use crate::support::reserve::Scene;
 use crate::support::{Desk, needs, run};
 use serde_json::json;
 use std::fs;
@@ -191,4 +192,29 @@ fn where_names_fold_file_tools_refuse_protected_names_by_every_spelling() {
         // The positive control: the other spelling is the same file here, and it may be written.
         assert_eq!(desk.read("readme"), "new words", "{tier}: {told}");
     }
+}
+
+/// The mount is made while the model thinks and the next command's cage stands already.
+#[test]
+fn a_mount_in_the_project_never_meets_an_old_reserve() {
+    assert!(crate::support::is_root(), "this test mounts a file system; run it as root");
+    let desk = Desk::new();
+    let place = desk.write("sub/below", "hidden").parent().unwrap().to_owned();
+    let mut scene = Scene::new(&desk, "", &["echo ran > sub/made", "echo ran > sub/made"]);
+    // The control: without a mount the runner is taken.
+    let first = scene.resting();
+    scene.answer();
+    scene.call_ends();
+    assert_eq!(scene.runners(), [first]);
+    let second = scene.resting();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&place).status().unwrap();
+    assert!(mounted.success());
+    scene.answer();
+    scene.call_ends();
+    let shown = fs::read_to_string(place.join("made"));
+    let unmounted = Command::new("umount").arg(&place).status().unwrap();
+    assert!(unmounted.success());
+    assert_eq!(shown.unwrap(), "ran\n", "the command saw the mount");
+    assert_ne!(scene.runners()[1], second);
+    scene.end();
 }

@@ -454,6 +454,10 @@ fn workers_that_are_stopped_do_not_hold_up_the_end_of_a_run() {
 fn a_runner_s_executable_that_disappears_is_a_result() {
     let desk = Desk::new();
     let place = place(&desk);
+    // A runner in reserve is started before the answer comes.
+    let config = desk.home().join(".config/agentd");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.toml"), "[daemon]\nidle_reserve = \"0s\"\n").unwrap();
     let tool = place.join("agentd-tool");
     let server = Server::answering(move |n, _| match n {
         1 => {

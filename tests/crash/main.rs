@@ -7,6 +7,7 @@ mod failures;
 mod faults;
 mod input_survives;
 mod matrix;
+mod reserve;
 mod restored;
 mod shutdown;
 mod soak;

@@ -11,6 +11,8 @@ pub mod daemon;
 pub mod dice;
 #[path = "internet.rs"]
 pub mod internet;
+#[path = "reserve.rs"]
+pub mod reserve;
 #[path = "terminal.rs"]
 pub mod terminal;
 #[path = "unit.rs"]

@@ -168,6 +168,8 @@ pub struct DaemonConfig {
     pub idle_exit_ms: u64,
     /// How long a session's idle provider keeps running.
     pub idle_provider_ms: u64,
+    /// How long the runner of the next command is kept, from the last request; 0 means that none is.
+    pub idle_reserve_ms: u64,
     /// Longest time from a worker's start to its Hello.
     pub hello_ms: u64,
     /// Longest time from a ping to its pong.

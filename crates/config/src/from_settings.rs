@@ -264,6 +264,7 @@ fn daemon(settings: &LayeredSettings) -> Result<DaemonConfig, ConfigError> {
         question_deadline_ms: settings.number("daemon.question_deadline")?,
         idle_exit_ms: settings.number("daemon.idle_exit")?,
         idle_provider_ms: settings.number("daemon.idle_provider")?,
+        idle_reserve_ms: settings.number("daemon.idle_reserve")?,
         hello_ms: settings.number("daemon.hello_ms")?,
         ping_ms: settings.number("daemon.ping_ms")?,
         shutdown_ms: settings.number("daemon.shutdown_ms")?,

@@ -146,6 +146,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("daemon.question_deadline", Time(100, 30 * DAY), DAEMON),
     key("daemon.idle_exit", Time(100, 30 * DAY), DAEMON),
     key("daemon.idle_provider", Time(10, DAY), DAEMON),
+    key("daemon.idle_reserve", Time(0, DAY), DAEMON),
     key("daemon.hello_ms", Count(10, DAY), DAEMON),
     key("daemon.ping_ms", Count(10, DAY), DAEMON),
     key("daemon.shutdown_ms", Count(10, DAY), DAEMON),

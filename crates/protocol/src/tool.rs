@@ -2,11 +2,14 @@
 //!
 //! `SessionLock` → `SaveProtected`? → `Overlays`? → `Mounted`? → `Sign`? → `Confine` → `Keeper`? → `Mounted`* →
 //! `ProxyListener`* → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done` (or `Lost`, the end). The
-//! runner receives its job only with `Go`, after its cage is complete and START is durable. After a
+//! runner receives its job only with `Go`, after its cage is complete and START is durable.
+//!
+//! A runner in reserve: `SessionLock` → `Overlays`? → `Mounted`? → `Reserve` → `Keeper`? → `Mounted`* →
+//! `Resting` → `SaveProtected`? → `Renew` → `Caged` (or `Stale`, the end), and on as above. After a
 //! runner's death, another one repairs: `SessionLock` → `Repair` → `Repaired` (or `Uncaged`).
 
 use crate::call::{ProbeReport, RunReport, TamperedFile};
-use crate::confinement::{Confinement, Enforced, ProxyConnection};
+use crate::confinement::{Confinement, Enforced, ProxyConnection, Tier};
 use crate::hosts::{HostPort, HostRule};
 use crate::log::LogLine;
 use crate::store::FileBackup;
@@ -159,6 +162,11 @@ pub enum ToTool {
     Mounted,
     /// Once: build this cage.
     Confine(Confinement),
+    /// Once, in place of `Confine`: build this cage, then rest without a call until `Renew`.
+    Reserve(Confinement),
+    /// After `Resting`: a call takes this runner. Look again at what its cage opened and protects.
+    /// `SaveProtected` may come before it.
+    Renew,
     /// Once, in place of `Confine`: confine yourself as a runner of this confinement, and restore
     /// the protected files that the call changed. The file that its runner saved with `SaveProtected`
     /// follows. No process of that call is alive.
@@ -226,6 +234,15 @@ pub enum FromTool {
     Mounted,
     /// The cage is complete; this is the enforced confinement.
     Caged(Enforced),
+    /// The cage stands, for no call. `opened` names each path that the cage has opened or covers.
+    Resting {
+        /// The tier of the cage.
+        tier: Tier,
+        /// See `sandbox::opened_paths`.
+        opened: String,
+    },
+    /// The answer to `Renew` where the cage no longer fits, and why.
+    Stale(String),
     /// The cage could not be made; the runner ends, nothing was run.
     Uncaged {
         /// The step that failed.

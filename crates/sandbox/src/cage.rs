@@ -5,6 +5,7 @@ use crate::notify::NotifySupervisor;
 use crate::proc_stat;
 use crate::process_tree::ProcessTree;
 use crate::protected::Baseline;
+use crate::renewal::CageRenewal;
 use crate::running::RunningCommand;
 use crate::spawn::exec_child::Program;
 use crate::spawn::setup_channel::SetupChannel;
@@ -38,10 +39,16 @@ pub struct Cage {
     pub(crate) runnable: Option<Vec<PathBuf>>,
     /// Real paths beneath which files can be read.
     pub(crate) readable: Vec<PathBuf>,
-    /// Places of the home in which the command changes a copy.
-    pub(crate) overlays: Vec<PathBuf>,
+    pub(crate) overlays: CageOverlays,
+    pub(crate) renewal: CageRenewal,
+}
+
+/// Places of the home in which the command changes a copy.
+#[derive(Debug, Default)]
+pub(crate) struct CageOverlays {
+    pub(crate) paths: Vec<PathBuf>,
     /// Those as they are mounted, for the next calls.
-    pub(crate) overlay_mounts: Vec<OwnedFd>,
+    pub(crate) mounts: Vec<OwnedFd>,
 }
 
 impl Cage {
@@ -90,13 +97,13 @@ impl Cage {
     /// Takes copies of the mounted overlays, each for one further cage. The list is empty the
     /// second time. The overlays stay mounted while a copy, or a cage that uses one, lives.
     pub fn take_overlay_mounts(&mut self) -> Vec<OwnedFd> {
-        std::mem::take(&mut self.overlay_mounts)
+        std::mem::take(&mut self.overlays.mounts)
     }
 
     /// Real paths of the home that are shown as overlays.
     #[must_use]
     pub fn overlays(&self) -> &[PathBuf] {
-        &self.overlays
+        &self.overlays.paths
     }
 
     /// True if the command has a root of its own, which shows the session's private directories:

@@ -30,6 +30,7 @@ mod proc_stat;
 mod process_tree;
 mod protected;
 mod removal;
+mod renewal;
 mod resolved_path;
 mod running;
 mod seccomp;
@@ -55,6 +56,7 @@ pub use protected::{
     record_repairs, repair, small_file,
 };
 pub use removal::{remove_tree, restrict_to_removal_in};
+pub use renewal::{RestingCage, StaleCage, opened_paths};
 pub use resolved_path::{is_changeable_in, is_redirectable_in};
 pub use running::{CommandExit, CommandOutcome, RunningCommand};
 pub use self_test::{AttackOutcome, AttackResult, run_attack, self_test};

@@ -1,10 +1,11 @@
 //! The call actor: carries out the effects of the call's machine, one after another.
 //!
 //! It owns the runner's process (`runner_process`) and that of a command's proxy (`proxy_process`), and
-//! writes the call's records (`records`). Only this file makes grants for calls.
+//! writes the call's records (`records`). `reserve` takes a runner that the session started before. Only this file makes grants for calls.
 
 mod proxy_process;
 mod records;
+mod reserve;
 mod runner_process;
 mod state;
 
@@ -12,7 +13,7 @@ pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallEffect, CallInput, CallMachine};
-use crate::grant::Grant;
+use crate::grant::{Grant, NotAllowed};
 use crate::messages::{BackupOf, CallMsg, CallToSession, RunnerLimit};
 use crate::proxy_machine::{ProxyAttempt, ProxyInput};
 use crate::records::audit::RunFacts;
@@ -20,12 +21,13 @@ use crate::unix_time::now_ms;
 use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::broker::ToBroker;
 use protocol::call::Call;
+use protocol::confinement::Confinement;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
 use protocol::store::{CacheKey, ToStore};
 use protocol::tool::{RunnerJob, ToTool};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use state::{Audited, ExpectedFd, RunnerPhase, Timer};
+use state::{Audited, BeforeGo, ExpectedFd, RunnerPhase, Timer};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -62,8 +64,8 @@ impl Actor for CallActor {
             generation: Generation(0),
             timers: Vec::new(),
             ping_timer: None,
-            decision_written: None,
-            backed_up: None,
+            reserved_for: None,
+            before_go: BeforeGo::default(),
             audited: Audited::Nothing,
             ran: RunFacts::default(),
             cage_cleanup: CageCleanup::Done,
@@ -108,6 +110,11 @@ impl Actor for CallActor {
                 ipc::step!("supervisor: process ended");
                 state.on_runner_ended(&myself, cause)
             }
+            CallMsg::Reserve(runner) => state.on_reserve(&myself, runner).await.err(),
+            CallMsg::ReserveChecked(generation, same) if generation == state.generation => {
+                state.on_reserve_checked(same)
+            }
+            CallMsg::ReserveChecked(..) => None,
             CallMsg::CageEnded(generation, ..) if generation != state.generation => None,
             CallMsg::CageEnded(_, cause, emptied) => {
                 state.cage_cleanup = emptied;
@@ -127,10 +134,17 @@ impl Actor for CallActor {
                 None
             }
             CallMsg::LimitReached(generation, limit) => {
-                if generation == state.generation {
-                    state.limit_reached(limit);
+                match generation == state.generation {
+                    // The reserve does not answer.
+                    true if state.reserved_for.is_some() => {
+                        state.on_reserve(&myself, None).await.err()
+                    }
+                    true => {
+                        state.limit_reached(limit);
+                        None
+                    }
+                    false => None,
                 }
-                None
             }
             CallMsg::Describe(reply) => {
                 let _ = reply.send(state.rows());
@@ -173,6 +187,7 @@ impl CallState {
             CallInput::RunnerEnded { cause } => ProxyInput::RunnerEnded(cause),
             input @ (CallInput::Begin
             | CallInput::GoPrepared
+            | CallInput::ReserveLost
             | CallInput::Probed(_)
             | CallInput::Verdict(_)
             | CallInput::Expired
@@ -243,14 +258,7 @@ impl CallState {
                 self.audit_expired();
                 Ok(())
             }
-            CallEffect::StartRunner(verdict) => {
-                let mut confinement = self.args.confinement.clone();
-                confinement.overlays = self.overlays().await;
-                match Grant::of(&self.args.facts.call, &verdict, confinement) {
-                    Ok((grant, _)) => self.start(myself, grant, RunnerPhase::CagingCall).await,
-                    Err(error) => Err(not_started(&error)),
-                }
-            }
+            CallEffect::StartRunner(verdict) => self.start_runner(myself, verdict).await,
             CallEffect::BackUp(paths) => {
                 self.back_up(BackupOf::Paths(paths));
                 Ok(())
@@ -297,8 +305,9 @@ impl CallState {
                 Ok(())
             }
             CallEffect::KillRunner => {
-                if let Some(runner) = &self.runner {
-                    runner.process.kill();
+                match &self.runner {
+                    Some(runner) => runner.process.kill(),
+                    None => self.leave_reserve(myself),
                 }
                 Ok(())
             }
@@ -317,12 +326,29 @@ impl CallState {
         }
     }
 
+    /// Starts a runner for the call.
+    async fn start_new(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        verdict: Verdict,
+    ) -> Result<(), CallInput> {
+        let mut confinement = self.args.confinement.clone();
+        confinement.overlays = self.overlays().await;
+        let grant = self.grant(&verdict, confinement).map_err(|error| not_started(&error))?;
+        self.start(myself, grant, RunnerPhase::CagingCall).await
+    }
+
+    /// The right to run the call in this cage, by its verdict.
+    fn grant(&self, verdict: &Verdict, confinement: Confinement) -> Result<Grant, NotAllowed> {
+        Grant::of(&self.args.facts.call, verdict, confinement).map(|(grant, _)| grant)
+    }
+
     fn back_up(&mut self, what: BackupOf) {
         let (done, backed_up) = oneshot::channel();
         let Call { id: call, tool, .. } = self.args.facts.call.clone();
         let _ =
             self.args.session.send_message(CallToSession::BackUp { call, tool, what, done }.into());
-        self.backed_up = Some(backed_up);
+        self.before_go.backed_up = Some(backed_up);
     }
 
     fn wait_until(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) {
@@ -332,7 +358,7 @@ impl CallState {
 
     /// START is on disk, as before `Go`. The decision must be in the audit log, too.
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
-        decision_durable(self.decision_written.take()).await?;
+        decision_durable(self.before_go.decision_written.take()).await?;
         self.ran.started = Some(now_ms());
         self.args.store.send(ToStore::Do(call));
         ipc::step!("supervisor: store asked", after sent().await);
@@ -342,7 +368,8 @@ impl CallState {
     /// Waits aside, so that a stop finds a call without `Go`. START is on disk: its record was an
     /// earlier effect.
     fn prepare_go(&mut self, myself: &ActorRef<CallMsg>) {
-        let (decision, backed_up) = (self.decision_written.take(), self.backed_up.take());
+        let BeforeGo { decision_written: decision, backed_up } =
+            std::mem::take(&mut self.before_go);
         let call = myself.clone();
         tokio::spawn(async move {
             let durable = decision_durable(decision).await;

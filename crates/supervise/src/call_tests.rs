@@ -151,6 +151,28 @@ fn go_waits_for_the_cage_and_the_records_in_either_order() {
 
 /// The audit log or the copies may take seconds. A stop in that time finds no `Go` sent.
 #[test]
+fn a_lost_reserve_is_replaced_and_leaves_the_retry_of_a_runner_that_dies() {
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    assert!(matches!(machine.step(CallInput::ReserveLost)[..], [CallEffect::StartRunner(_)]));
+    assert!(matches!(machine.step(ended())[..], [CallEffect::StartRunner(_)]));
+    assert!(matches!(let_go(&mut machine)[..], [CallEffect::Go(_), CallEffect::Show(_)]));
+    assert_eq!(machine.step(CallInput::ReserveLost), [], "a reserve cannot be lost after Go");
+}
+
+#[test]
+fn a_call_that_is_stopped_while_its_reserve_is_lost_never_starts() {
+    let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    assert_eq!(machine.step(CallInput::Cancel), [CallEffect::KillRunner]);
+    let effects = machine.step(CallInput::ReserveLost);
+    assert!(conclusion(&effects).result.text.contains("never started"), "{effects:?}");
+    assert_eq!(machine.step(CallInput::ReserveLost), [], "it is over");
+}
+
+#[test]
 fn a_stop_while_go_is_prepared_is_a_stop_before_go() {
     let mut machine = machine(ToolKind::Mutation, NeedsProbe::No);
     machine.step(CallInput::Begin);

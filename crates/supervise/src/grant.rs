@@ -1,6 +1,6 @@
 //! The right to start one runner, and to send it `Go`. Its fields are private. A call's actor makes one
-//! from the broker's verdict, or for a probe; a repair process and the certificate of a session's
-//! proxies have one, too. Nothing else can start a runner.
+//! from the broker's verdict, or for a probe; a repair process, the certificate of a session's proxies
+//! and the session's reserve have one, too. Nothing else can start a runner.
 
 use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
@@ -22,6 +22,8 @@ pub struct Grant {
 enum GrantPurpose {
     /// The job that `Go` names.
     Job,
+    /// To build its cage and wait for a call that takes it by a grant of its own.
+    Reserve,
     /// To restore the protected files that a call changed.
     Repair,
 }
@@ -94,10 +96,17 @@ impl Grant {
         Self { confinement, purpose: GrantPurpose::Repair, call: None }
     }
 
+    /// For the session's next command, which is not known yet. The call that takes the runner has a
+    /// grant of its own, with this confinement.
+    pub(crate) fn reserve(confinement: Confinement) -> Self {
+        Self { confinement, purpose: GrantPurpose::Reserve, call: None }
+    }
+
     /// The message that has the process lock itself in.
     pub(crate) fn begin(&self) -> ToTool {
         match self.purpose {
             GrantPurpose::Job => ToTool::Confine(self.confinement.clone()),
+            GrantPurpose::Reserve => ToTool::Reserve(self.confinement.clone()),
             GrantPurpose::Repair => ToTool::Repair(self.confinement.clone()),
         }
     }
@@ -177,7 +186,8 @@ pub(crate) mod tests {
             let error = grant.go(&two.id, job()).unwrap_err().to_string();
             assert!(error.contains("made for call") && error.contains("not for call"), "{error}");
         }
-        for grant in [Grant::repair(&confinement), Grant::certificate(&confinement)] {
+        let reserve = Grant::reserve(confinement.clone());
+        for grant in [Grant::repair(&confinement), Grant::certificate(&confinement), reserve] {
             assert!(grant.go(&one.id, job()).unwrap_err().to_string().contains("for no call"));
         }
         let deny = Verdict::Deny(Basis::Mode(PermissionMode::Auto), String::new());

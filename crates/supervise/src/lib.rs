@@ -6,6 +6,7 @@
 //! | session | `session_actor` | one journal, its workers, calls and clients |
 //! | worker | `worker::actor` | one worker process, restarted when it dies |
 //! | call | `call_actor` | one call's runner, from proposal to result |
+//! | reserve | `reserve_actor` | a session's next runner, until a call takes it |
 //! | client | `client_actor` | one connected terminal or script |
 //! | audit | `audit_actor` | the audit log |
 //!
@@ -64,6 +65,7 @@ mod protected_restore;
 mod proxy_machine;
 mod records;
 mod remover;
+mod reserve_actor;
 mod root;
 mod route;
 mod session_actor;

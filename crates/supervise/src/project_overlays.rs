@@ -3,6 +3,7 @@
 //! of two mounts with one upper directory undefined, so only one supervisor uses them at a time,
 //! and one call after the other. Used when a session is opened, and by the call actor.
 
+use protocol::confinement::{Confinement, Profile};
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -66,6 +67,13 @@ struct OverlayState {
 }
 
 impl ProjectOverlays {
+    /// True if a cage of this confinement mounts overlays.
+    pub(crate) fn are_mounted_in(wanted: &Confinement) -> bool {
+        let runs_commands =
+            matches!(wanted.profile, Profile::Command | Profile::Verify | Profile::Format);
+        runs_commands && !wanted.private.is_empty()
+    }
+
     /// The directory that contains them.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory

@@ -9,6 +9,7 @@
 //! | `records` | journal records: on disk first, then shown |
 //! | `replay`, `backlog` | the journal, sent to a new conversation process or a new client |
 //! | `calls`, `rights`, `unjudged`, `answers` | calls, their rights, calls without a verdict, questions |
+//! | `reserve` | the next command's runner, started while the model thinks |
 //! | `store`, `provider` | two workers that may be away |
 //! | `clients`, `wishes` | attached clients; prompts and changed settings |
 //! | `problems`, `quiesce`, `idle_session`, `shutdown` | failures, pauses, the end of an idle session, the end |
@@ -27,6 +28,7 @@ mod quiesce;
 mod records;
 mod remembered_rules;
 mod replay;
+mod reserve;
 mod rights;
 mod shutdown;
 mod state;
@@ -133,7 +135,7 @@ impl Actor for SessionActor {
         )
         .await?;
         let last_seq = opened.journal.last_seq();
-        let state = SessionActorState {
+        let mut state = SessionActorState {
             own: myself,
             root,
             audit,
@@ -163,6 +165,7 @@ impl Actor for SessionActor {
             store: StoreState::new(),
             calls: SessionCalls {
                 running: HashMap::new(),
+                reserve: None,
                 unjudged: Unjudged::default(),
                 pending_questions: opened.pending_questions.into_iter().collect(),
                 file_versions: opened.file_versions,
@@ -187,6 +190,7 @@ impl Actor for SessionActor {
             closing: Vec::new(),
             spec: plan,
         };
+        state.start_reserve().await?;
         state.limit_instructions_wait(&state.own);
         Ok(state)
     }
@@ -369,7 +373,13 @@ impl SessionActorState {
                         self.turn.router.provider_gone("has failed and is not started again");
                     Box::pin(self.carry_out(myself, steps)).await;
                 }
-                RouteStep::ToProvider(message) => self.send_provider(message),
+                RouteStep::ToProvider(message) => {
+                    let thinks = matches!(message, ToProvider::Ask(_));
+                    self.send_provider(message);
+                    if thinks {
+                        self.prepare_reserve();
+                    }
+                }
                 RouteStep::StartCall(call, place, answerer, note) => {
                     self.start_call(myself, call, place, answerer, note).await;
                 }

@@ -236,7 +236,11 @@ impl Scene {
         let config = desk.home().join(".config/agentd");
         fs::create_dir_all(&config).unwrap();
         // A stopped process is found by its silence; a shorter patience makes a shorter matrix.
-        let text = "[daemon]\nping_ms = 1000\n[tools]\ntimeout_ms = 3000\n";
+        // Where the reserve is not the target, each runner builds its cage after the verdict.
+        let idle_reserve = if cell.target == Target::Reserve { "60s" } else { "0s" };
+        let text = format!(
+            "[daemon]\nping_ms = 1000\nidle_reserve = \"{idle_reserve}\"\n[tools]\ntimeout_ms = 3000\n"
+        );
         fs::write(config.join("config.toml"), text).unwrap();
         // The proxy refuses a host that is not on the list before it resolves the name.
         let (asks, flags): (_, &[_]) = match cell.target {

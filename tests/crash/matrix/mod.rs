@@ -11,6 +11,9 @@
 //! first process also kills the running command, and the result reports it; before the program
 //! starts, the call is retried. A lost guard, and a stop of either, changes nothing.
 //!
+//! Faults of a runner in reserve are tried at steps of its own. The call goes on with another runner.
+//! In all other cells the session has no reserve.
+//!
 //! The executables must have hooks:
 //!
 //! ```sh

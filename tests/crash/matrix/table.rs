@@ -8,6 +8,8 @@ pub enum Target {
     Broker,
     Store,
     Tool,
+    /// A runner that was started before its call came.
+    Reserve,
     /// The proxy of the command's allow-list, a process beside its runner.
     Proxy,
     /// The first process of the cage's PID namespace, in tier A.
@@ -130,6 +132,17 @@ pub const STEPS: &[Step] = &[
     step("supervisor: probe spawned", 1, Lives::Waiting),
 ];
 
+/// Where a runner of the session's reserve is, until the call has it.
+pub const RESERVE_STEPS: &[Step] = &[
+    step("supervisor: reserve spawned", 1, Lives::Waiting),
+    step("tool: hello said", 1, Lives::Waiting),
+    step("tool: cage built", 1, Lives::Waiting),
+    step("tool: rests", 1, Lives::Waiting),
+    step("supervisor: reserve taken", 1, Lives::Waiting),
+    step("supervisor: renew sent", 1, Lives::Waiting),
+    step("tool: cage renewed", 1, Lives::Waiting),
+];
+
 /// Who has something sent to it right behind such a record.
 pub const IN_A_SYNC: &[(Target, Step)] = &[
     (Target::Provider, step("supervisor: sync of a prompt", 1, Lives::Nothing)),
@@ -147,7 +160,12 @@ pub struct Cell {
 pub fn cells() -> Vec<Cell> {
     let of = |target, fault| STEPS.iter().map(move |step| Cell { target, fault, step });
     let targets = TARGETS.into_iter();
-    targets.flat_map(|target| FAULTS.into_iter().flat_map(move |fault| of(target, fault))).collect()
+    let reserve = FAULTS.into_iter().flat_map(|fault| {
+        RESERVE_STEPS.iter().map(move |step| Cell { target: Target::Reserve, fault, step })
+    });
+    let calls =
+        targets.flat_map(|target| FAULTS.into_iter().flat_map(move |fault| of(target, fault)));
+    calls.chain(reserve).collect()
 }
 
 impl Cell {
@@ -179,6 +197,9 @@ impl Cell {
             }
             (Target::Proxy, ..) if self.of_proxy().is_none() => Some("no proxy lives at this step"),
             (Target::Tool, _, Lives::Nothing) => Some("no runner lives at this step"),
+            (Target::Reserve, Fault::Old, _) if self.step.name != "tool: cage renewed" => {
+                Some("it has said nothing that could be said again")
+            }
             (Target::Tool, Fault::Old, _) if self.step.name == "tool: hello said" => {
                 Some("it has said nothing that could be said again")
             }
@@ -241,6 +262,8 @@ impl Cell {
         match (self.target, self.fault) {
             (_, Fault::Old) => false,
             (Target::Provider | Target::Session | Target::Broker | Target::Store, _) => false,
+            // The call goes on with a runner of its own.
+            (Target::Reserve, _) => false,
             (Target::Command | Target::Proxy | Target::FirstProcess | Target::Guard, _) => false,
             (Target::Tool, _) => match self.step.lives {
                 Lives::LetGo | Lives::Command | Lives::Leaving => true,
@@ -281,7 +304,7 @@ impl Target {
             Self::Session => "agentd-session",
             Self::Broker => "agentd-broker",
             Self::Store => "agentd-store",
-            Self::Tool | Self::FirstProcess | Self::Guard => "agentd-tool",
+            Self::Tool | Self::Reserve | Self::FirstProcess | Self::Guard => "agentd-tool",
             Self::Proxy => "agentd-web",
             Self::Command => "sh",
             Self::Supervisor => "agentd-supervisor",

@@ -8,6 +8,7 @@
 mod listen;
 pub use listen::start as listen;
 mod output_sender;
+mod reserve;
 
 use anyhow::{Context, bail};
 use ipc::ChannelError;
@@ -44,6 +45,14 @@ pub fn main_with(engine: Engine<'_>) -> ExitCode {
     }
 }
 
+/// Why a cage is built.
+enum Purpose {
+    /// For a call that has come.
+    Call,
+    /// For a call that may come.
+    Reserve,
+}
+
 fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
@@ -51,7 +60,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     ipc::step!("tool: hello said");
     let (mut held, mut saved, mut overlays, mut mounted) = (None, None, None, None);
     let mut agent = None;
-    let confinement = loop {
+    let (purpose, confinement) = loop {
         match words.recv() {
             Ok(ToTool::SessionLock) => held = Some(words.recv_fd()?),
             Ok(ToTool::Overlays) => overlays = Some(words.recv_fd()?),
@@ -62,43 +71,23 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 let file = File::from(words.recv_fd()?);
                 return Ok(say.send(&repair(&confinement, file))?);
             }
-            Ok(ToTool::Confine(confinement)) => break confinement,
+            Ok(ToTool::Confine(confinement)) => break (Purpose::Call, confinement),
+            Ok(ToTool::Reserve(confinement)) => break (Purpose::Reserve, confinement),
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a message came before Confine"),
+            Ok(ToTool::Go(_) | ToTool::Renew | ToTool::Cancel) => {
+                bail!("a message came before Confine")
+            }
             Err(error) => return ignore_closed(error),
         }
     };
-    let locked = agent_socket(agent, &confinement).and_then(|agent| {
-        let (cage, enforced) = lock(&confinement, mounted)?;
-        save(cage.as_ref(), &mut saved)?;
-        Ok((cage, enforced, agent))
-    });
-    let (cage, proxy, agent) = match locked {
-        Ok((mut cage, enforced, agent)) => {
-            if let Some(keeper) = cage.as_ref().and_then(Cage::keeper) {
-                say.send(&FromTool::Keeper(keeper))?;
-            }
-            ipc::step!("tool: cage built");
-            for mounted in cage.as_mut().map(Cage::take_overlay_mounts).unwrap_or_default() {
-                say.send(&FromTool::Mounted)?;
-                say.send_fd(mounted.as_fd())?;
-            }
-            let doors = cage.as_mut().map(Cage::take_proxy_listeners).transpose();
-            let proxy = pass_listeners(doors.context("an allow-list socket")?, &say)?;
-            note_cage(&enforced);
-            say.send(&FromTool::Caged(enforced))?;
-            (cage, proxy, agent)
+    let built = match purpose {
+        Purpose::Reserve => {
+            let cage = reserve::rest(&confinement, mounted, (&mut words, &say), &mut saved)?;
+            cage.map(|cage| (Some(cage), None, None))
         }
-        Err(CageError { step: CageStep::Lost, reason, .. }) => {
-            say.send(&FromTool::Lost(reason))?;
-            return Ok(());
-        }
-        Err(CageError { step, reason, hint, source: _ }) => {
-            let reason = format!("{reason}; {hint}");
-            say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
-            return Ok(());
-        }
+        Purpose::Call => build(&confinement, (mounted, agent), &say, &mut saved)?,
     };
+    let Some((cage, proxy, agent)) = built else { return Ok(()) };
     let job = loop {
         match words.recv() {
             Ok(ToTool::Go(job)) => break job,
@@ -112,6 +101,8 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Mounted
                 | ToTool::Sign(_)
                 | ToTool::Confine(_)
+                | ToTool::Reserve(_)
+                | ToTool::Renew
                 | ToTool::Repair(_),
             ) => bail!("a second Confine came"),
             Err(error) => return ignore_closed(error),
@@ -132,6 +123,50 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
         // The supervisor is gone, so the report has no reader.
         Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.is_requested() => Ok(()),
         other => Ok(other?),
+    }
+}
+
+/// A command's cage, the address of its proxy, and its socket for signatures. All are absent for a tool
+/// that runs in this process.
+type BuiltCage = (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>);
+
+/// Builds the cage of a call and reports it; `None` if that failed, which the supervisor knows.
+fn build(
+    confinement: &Confinement,
+    (mounted, agent): (Option<OwnedFd>, Option<(OwnedFd, Vec<SigningKey>)>),
+    say: &SupervisorSender,
+    saved: &mut Option<File>,
+) -> anyhow::Result<Option<BuiltCage>> {
+    let locked = agent_socket(agent, confinement).and_then(|agent| {
+        let (cage, enforced) = lock(confinement, mounted)?;
+        save(cage.as_ref(), saved)?;
+        Ok((cage, enforced, agent))
+    });
+    match locked {
+        Ok((mut cage, enforced, agent)) => {
+            if let Some(keeper) = cage.as_ref().and_then(Cage::keeper) {
+                say.send(&FromTool::Keeper(keeper))?;
+            }
+            ipc::step!("tool: cage built");
+            for mounted in cage.as_mut().map(Cage::take_overlay_mounts).unwrap_or_default() {
+                say.send(&FromTool::Mounted)?;
+                say.send_fd(mounted.as_fd())?;
+            }
+            let doors = cage.as_mut().map(Cage::take_proxy_listeners).transpose();
+            let proxy = pass_listeners(doors.context("an allow-list socket")?, say)?;
+            note_cage(&enforced);
+            say.send(&FromTool::Caged(enforced))?;
+            Ok(Some((cage, proxy, agent)))
+        }
+        Err(CageError { step: CageStep::Lost, reason, .. }) => {
+            say.send(&FromTool::Lost(reason))?;
+            Ok(None)
+        }
+        Err(CageError { step, reason, hint, source: _ }) => {
+            let reason = format!("{reason}; {hint}");
+            say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
+            Ok(None)
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Supervisor
                     | ToTool::SaveProtected
                     | ToTool::Sign(_)
                     | ToTool::Confine(_)
+                    | ToTool::Reserve(_)
+                    | ToTool::Renew
                     | ToTool::Repair(_)
                     | ToTool::Go(_),
                 )

@@ -51,6 +51,8 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Sign(_)
                 | ToTool::Overlays
                 | ToTool::Mounted
+                | ToTool::Reserve(_)
+                | ToTool::Renew
                 | ToTool::Repair(_)
                 | ToTool::Go(_)
                 | ToTool::Cancel,
@@ -81,6 +83,8 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Overlays
                 | ToTool::Mounted
                 | ToTool::Confine(_)
+                | ToTool::Reserve(_)
+                | ToTool::Renew
                 | ToTool::Repair(_),
             ) => bail!("an unexpected message came after Confine"),
             Err(error) => return ignore_closed(error),

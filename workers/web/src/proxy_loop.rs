@@ -79,6 +79,8 @@ fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
                 | ToTool::SaveProtected
                 | ToTool::Sign(_)
                 | ToTool::Confine(_)
+                | ToTool::Reserve(_)
+                | ToTool::Renew
                 | ToTool::Repair(_)
                 | ToTool::Go(_),
             )

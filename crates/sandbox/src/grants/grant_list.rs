@@ -1,8 +1,8 @@
 //! From a policy and a call's wishes to real places, each opened once. For `cage` only.
 
 use super::path_grant::PathGrant;
-use crate::git_config_file::GitConfigFile;
-use crate::protected::Baseline;
+use super::protection::{Protection, ProtectionSearch};
+use crate::protected::{Baseline, LinkedGitDir};
 use crate::resolved_path::PathLink;
 use std::path::PathBuf;
 
@@ -20,14 +20,10 @@ pub(crate) struct Grants {
     pub hidden: Vec<PathBuf>,
     /// Keys in the project that stay readable.
     pub keys: Vec<PathBuf>,
-    /// Read-only paths within writable directories; for `GrantVia::MountedRoot` only.
-    pub protected: Vec<PathBuf>,
-    /// Git settings files among `protected` that git may replace if the change is harmless; for
-    /// `GrantVia::MountedRoot` only.
-    pub git_configs: Vec<GitConfigFile>,
-    /// Protected names that this command may change: they may not be moved away together with their
-    /// folder all the same. For `Means::Root` only.
-    pub writable_protected: Vec<PathBuf>,
+    /// For `GrantVia::MountedRoot` only.
+    pub protection: Protection,
+    /// Finds the protected paths again. `None` if the policy protects none.
+    pub search: Option<ProtectionSearch>,
     /// State of the protected paths before the command. `None` if the policy protects none.
     pub baseline: Option<Baseline>,
     /// Why places are not shown by an overlay that should be, a sentence each.
@@ -40,6 +36,8 @@ pub(crate) struct Grants {
     pub(super) writable_dirs: Vec<PathBuf>,
     /// The person's home.
     pub(super) home: Option<PathBuf>,
+    /// Where the project's git directory lies, if elsewhere.
+    pub(super) linked: Option<LinkedGitDir>,
 }
 
 impl Grants {

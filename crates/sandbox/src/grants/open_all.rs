@@ -3,6 +3,8 @@
 use super::grant_list::Grants;
 use super::open_path::{from_variable, is_in_project};
 use super::path_grant::GrantVia;
+use super::protection::ProtectionSearch;
+use super::session_dirs::own_dirs;
 use crate::error::CageError;
 use crate::policy::{ConfinementPolicy, FreshMount, GrantTarget, RuleCondition};
 use crate::protected::LinkedGitDir;
@@ -10,7 +12,7 @@ use protocol::confinement::{Confinement, Network};
 use std::path::Path;
 
 impl Grants {
-    /// Opens everything that `policy` grants to this call.
+    /// Opens everything that `policy` grants to this call, and finds the protected paths in it.
     ///
     /// # Errors
     /// `CageStep::Grants` where the project or the temporary directory is missing, or where a grant
@@ -20,10 +22,33 @@ impl Grants {
         policy: &ConfinementPolicy,
         means: GrantVia,
     ) -> Result<Self, CageError> {
+        let mut grants = Self::open_places(wanted, policy, means)?;
+        let writable = grants.list.iter().filter(|grant| grant.access.writes());
+        // A fresh mount of tier A is empty.
+        let writable =
+            writable.filter(|grant| means == GrantVia::Landlock || grant.fresh.is_none());
+        let places = (writable.map(|grant| grant.host.clone()).collect(), own_dirs(wanted));
+        grants.search = ProtectionSearch::new(wanted, policy, grants.linked.clone(), places, means);
+        if let Some(search) = &grants.search {
+            let (protection, baseline) = search.run()?;
+            (grants.protection, grants.baseline) = (protection, Some(baseline));
+        }
+        Ok(grants)
+    }
+
+    /// Opens everything that `policy` grants to this call.
+    ///
+    /// # Errors
+    /// As [`Grants::open_all`].
+    pub(crate) fn open_places(
+        wanted: &Confinement,
+        policy: &ConfinementPolicy,
+        means: GrantVia,
+    ) -> Result<Self, CageError> {
         let home = wanted.home.as_ref().map(|home| home.to_path());
         let (written, of_person) = (wanted.written(), home.clone());
         let mut grants = Self { writable_dirs: written, home: of_person, ..Self::default() };
-        let linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref());
+        grants.linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref());
         for rule in policy.grants {
             if rule.when == RuleCondition::Network && wanted.network == Network::Off {
                 continue;
@@ -58,8 +83,8 @@ impl Grants {
                     }
                 }
                 GrantTarget::Git => {
-                    if let Some(linked) = &linked {
-                        grants.grant_git_dir(rule, linked, wanted.git, means)?;
+                    if let Some(linked) = grants.linked.clone() {
+                        grants.grant_git_dir(rule, &linked, wanted.git, means)?;
                     }
                 }
                 GrantTarget::Path(path) => {
@@ -86,7 +111,6 @@ impl Grants {
         grants.withhold_own_dirs(wanted, means)?;
         grants.hide_keys(wanted, means);
         grants.drop_overlays_with_covers();
-        grants.protect(wanted, linked, policy, means)?;
         Ok(grants)
     }
 }

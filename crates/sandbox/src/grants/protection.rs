@@ -1,88 +1,127 @@
 //! Finds the protected paths of a call. Mounts keep some of them read-only; the state of the others
 //! is recorded before the command.
 
-use super::grant_list::Grants;
+use super::file_identity::{FileIdentity, identity_of};
 use super::path_grant::GrantVia;
-use super::session_dirs::own_dirs;
 use crate::error::{CageError, CageStep};
 use crate::git_config_file::GitConfigFile;
-use crate::policy::ConfinementPolicy;
-use crate::protected::{self, Baseline, LinkedGitDir, ProtectedKind, ProtectionScope};
+use crate::policy::{ConfinementPolicy, ProtectedName};
+use crate::protected::{
+    self, Baseline, LinkedGitDir, ProtectedKind, ProtectedPath, ProtectionScope, WriteScope,
+};
 use protocol::confinement::{Confinement, FilePath, GitSettings};
 use std::path::{Path, PathBuf};
 
-impl Grants {
-    /// Finds the protected paths, and records the state of those that no mount protects.
-    pub(super) fn protect(
-        &mut self,
+/// Protected paths that mounts of tier A keep as they are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Protection {
+    /// Read-only paths within writable directories.
+    pub paths: Vec<PathBuf>,
+    /// What lies at them.
+    identities: Vec<Option<FileIdentity>>,
+    /// Git settings files among them that git may replace if the change is harmless.
+    pub git_configs: Vec<GitConfigFile>,
+    /// Protected names that this command may change: they may not be moved away together with their
+    /// folder all the same.
+    pub writable: Vec<PathBuf>,
+}
+
+/// Finds the protected paths of a call, as often as it is asked.
+#[derive(Debug)]
+pub(crate) struct ProtectionSearch {
+    roots: Vec<PathBuf>,
+    linked: Option<LinkedGitDir>,
+    names: &'static [ProtectedName],
+    ground: WriteScope,
+    /// The session's directories, whose paths are others in the new root.
+    own: Vec<PathBuf>,
+    /// In these, git's settings and hooks may be changed.
+    git_writable: Vec<PathBuf>,
+    means: GrantVia,
+}
+
+impl ProtectionSearch {
+    /// `None` if the policy protects nothing. `writable` are the places that the call may write, and
+    /// `own` the session's directories.
+    pub(super) fn new(
         wanted: &Confinement,
-        linked: Option<LinkedGitDir>,
         policy: &ConfinementPolicy,
+        linked: Option<LinkedGitDir>,
+        (writable, own): (Vec<PathBuf>, Vec<PathBuf>),
         means: GrantVia,
-    ) -> Result<(), CageError> {
+    ) -> Option<Self> {
         if policy.protected.is_empty() {
-            return Ok(());
+            return None;
         }
-        let roots: Vec<PathBuf> =
-            [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path).collect();
-        let named = protected::find_protected(&roots, linked.as_ref(), policy.protected);
-        let places = &named.paths;
-        let writable = self.list.iter().filter(|grant| grant.access.writes());
-        // A fresh mount of tier A is empty.
-        let writable =
-            writable.filter(|grant| means == GrantVia::Landlock || grant.fresh.is_none());
-        let ground = protected::WriteScope {
-            writable: writable.map(|grant| grant.host.clone()).collect(),
-            home: wanted.home.as_ref().map(FilePath::to_path),
-        };
-        let led = protected::find_link_targets(
-            places,
-            &protected::outside_repos(&roots, places),
-            &ground,
-        );
-        let open = match wanted.git {
+        let roots = [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path);
+        let git_writable = match wanted.git {
             GitSettings::Kept => Vec::new(),
             GitSettings::Writable => {
                 let common = linked.iter().map(|linked| linked.common.clone());
                 std::iter::once(wanted.project.to_path()).chain(common).collect()
             }
         };
-        if means == GrantVia::MountedRoot {
-            let own = own_dirs(wanted);
-            let shown = |place: &&protected::ProtectedPath| {
-                !own.iter().any(|dir| place.path.starts_with(dir))
-            };
-            let held = places.iter().chain(&led.paths).filter(|place| place.is_mounted_read_only());
+        let home = wanted.home.as_ref().map(FilePath::to_path);
+        Some(Self {
+            roots: roots.collect(),
+            linked,
+            names: policy.protected,
+            ground: WriteScope { writable, home },
+            own,
+            git_writable,
+            means,
+        })
+    }
+
+    /// The paths for mounts, and the state of the others.
+    ///
+    /// # Errors
+    /// `CageStep::Grants` where the disk has no room to put protected files back.
+    pub(crate) fn run(&self) -> Result<(Protection, Baseline), CageError> {
+        let named = protected::find_protected(&self.roots, self.linked.as_ref(), self.names);
+        let places = &named.paths;
+        let outside = protected::outside_repos(&self.roots, places);
+        let led = protected::find_link_targets(places, &outside, &self.ground);
+        let mut protection = Protection::default();
+        if self.means == GrantVia::MountedRoot {
             // A path in a private directory has another path in the new root.
-            let held = held.filter(shown);
+            let shown =
+                |place: &&ProtectedPath| !self.own.iter().any(|dir| place.path.starts_with(dir));
+            let held = places.iter().chain(&led.paths).filter(|place| place.is_mounted_read_only());
             let (open, held): (Vec<_>, Vec<_>) =
-                held.partition(|place| place.is_git_config_in(&open));
-            let paths = |places: Vec<&protected::ProtectedPath>| {
-                places.into_iter().map(|place| place.path.clone()).collect()
+                held.filter(shown).partition(|place| place.is_git_config_in(&self.git_writable));
+            let paths =
+                |places: &[&ProtectedPath]| places.iter().map(|place| place.path.clone()).collect();
+            protection = Protection {
+                paths: paths(&held),
+                identities: held.iter().map(|place| identity_of(&place.path)).collect(),
+                git_configs: kept_settings(&held, &self.roots),
+                writable: paths(&open),
             };
-            self.git_configs = kept_settings(&held, &roots);
-            (self.writable_protected, self.protected) = (paths(open), paths(held));
         }
-        let territory =
-            ProtectionScope { roots, linked, names: policy.protected, git_writable: open };
-        let before =
-            Baseline::capture(territory, named, led, &self.protected).map_err(|error| {
-                CageError::os(
-                    CageStep::Grants,
-                    "room to put protected names back after the call",
-                    error,
-                )
-                .hint("free some space on the project's disk")
-            })?;
-        self.baseline = Some(before);
-        Ok(())
+        let territory = ProtectionScope {
+            roots: self.roots.clone(),
+            linked: self.linked.clone(),
+            names: self.names,
+            git_writable: self.git_writable.clone(),
+        };
+        let baseline = Baseline::capture(territory, named, led, &protection.paths);
+        let baseline = baseline.map_err(|error| {
+            CageError::os(
+                CageStep::Grants,
+                "room to put protected names back after the call",
+                error,
+            )
+            .hint("free some space on the project's disk")
+        })?;
+        Ok((protection, baseline))
     }
 }
 
 /// Git settings files that a mount keeps read-only. Where the hooks directory next to a file is
 /// read-only too, it serves as staging directory for the replacement. A file without a hooks
 /// directory is recorded too, so that no other process replaces it.
-fn kept_settings(held: &[&protected::ProtectedPath], roots: &[PathBuf]) -> Vec<GitConfigFile> {
+fn kept_settings(held: &[&ProtectedPath], roots: &[PathBuf]) -> Vec<GitConfigFile> {
     let hooks: Vec<_> = held.iter().filter(|place| place.kind == ProtectedKind::Hooks).collect();
     let room = |git: &Path| {
         let of_same = hooks.iter().find(|hooks| hooks.git_dir.as_deref() == Some(git))?;

@@ -2,7 +2,7 @@
 //!
 //! Only this order of steps works; the crate's README says how other orders fail.
 
-mod enforced;
+pub(crate) mod enforced;
 mod notify_config;
 mod start_command;
 mod tier_a;

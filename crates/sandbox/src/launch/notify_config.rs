@@ -5,7 +5,9 @@ use crate::error::{CageError, CageStep};
 use crate::grants::Grants;
 use crate::guarantees::{self};
 use crate::mounts::{MountPlan as RootPlan, MountRestrictions};
-use crate::notify::{ListeningPorts, NotifyConfig, OutsideSignals, RunnablePaths};
+use crate::notify::{
+    ListeningPorts, LockedGitConfigs, NotifyConfig, OutsideSignals, RunnablePaths,
+};
 use crate::policy::{Access, ConfinementPolicy};
 use crate::seccomp::{ExecMarker, FilterSpec};
 use crate::usage::shared_memory::SharedShmCreations;
@@ -68,7 +70,7 @@ pub(super) fn watch(
         runnable: RunnablePaths::default(),
         writable: Vec::new(),
         read_only: Vec::new(),
-        settings: Vec::new(),
+        settings: LockedGitConfigs::default(),
         watched: None,
         mounter: None,
         file_bytes: wanted.limits.file_bytes,

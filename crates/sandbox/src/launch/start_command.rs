@@ -1,12 +1,13 @@
 //! Forks the process that becomes the command and waits until it has locked itself.
 
-use crate::cage::Cage;
+use crate::cage::{Cage, CageOverlays};
 use crate::cgroup::CommandCgroup;
 use crate::error::{CageError, CageStep};
 use crate::notify::{NotifyConfig, NotifySupervisor};
 use crate::privileges::{self, NprocScope};
 use crate::process_tree::{Containment, ProcessTree};
 use crate::protected::Baseline;
+use crate::renewal::CageRenewal;
 use crate::seccomp::CompiledFilter;
 use crate::spawn::exec_child::PendingExec;
 use crate::spawn::setup_channel::SetupChannel;
@@ -111,8 +112,8 @@ impl CageLaunch<'_> {
             shared: self.shared,
             runnable: None,
             readable: Vec::new(),
-            overlays: Vec::new(),
-            overlay_mounts: Vec::new(),
+            overlays: CageOverlays::default(),
+            renewal: CageRenewal::default(),
         })
     }
 }

@@ -6,7 +6,7 @@ use super::enforced::{
 };
 use super::notify_config::{readable, set_access, watch};
 use super::start_command::{CageLaunch, CommandLock, EnteredNamespaces};
-use crate::cage::Cage;
+use crate::cage::{Cage, CageOverlays};
 use crate::cgroup::{CommandCgroup, Controller};
 use crate::error::{CageError, CageStep};
 use crate::grants::{GrantVia, Grants, PathGrant};
@@ -17,10 +17,11 @@ use crate::lock::tcp;
 use crate::mounts::MountPlan as RootPlan;
 use crate::mounts::hosts_file;
 use crate::namespaces::{self, UserNs};
-use crate::notify::{self, LockedGitConfig as HeldSettings, ProtectedWatch};
+use crate::notify::{LockedGitConfigs, ProtectedWatch};
 use crate::policy::{ConfinementPolicy, FreshMount};
 use crate::privileges::NprocScope;
 use crate::process_tree::Containment;
+use crate::renewal::CageRenewal;
 use crate::spawn::pid1::{NO_PROCESS_LIMIT as INIT_UNBOUNDED, Pid1};
 use crate::usage::shared_memory::{SHM, SharedMemory};
 use nix::errno::Errno;
@@ -38,18 +39,19 @@ pub(super) fn tier_a(
 ) -> Result<(Cage, Enforced), CageError> {
     let (group, without) = CommandCgroup::for_command(wanted);
     let mut grants = Grants::open_all(wanted, policy, GrantVia::MountedRoot)?;
+    let opened = grants.identities();
     let mut beside = guarantees::keys(&grants);
     beside.extend(guarantees::programs(wanted.profile, &grants));
-    let held = notify::lock_all(std::mem::take(&mut grants.git_configs))?;
-    let watched = ProtectedWatch::of(&grants.protected);
-    let protects = !grants.protected.is_empty();
+    let held = LockedGitConfigs::lock(&grants.protection.git_configs)?;
+    let watched = ProtectedWatch::of(&grants.protection.paths);
+    let protects = !grants.protection.paths.is_empty();
     let mut redirects = redirects(&wanted.hosts);
     let hosts = hosts_file::text_with(&redirects);
     if hosts.is_none() {
         redirects.clear();
     }
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes)
-        .with_staging_dirs(held.iter().filter_map(HeldSettings::staging_dir).collect())
+        .with_staging_dirs(held.staging_dirs())
         .with_hosts(hosts);
     let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
     let fresh = plan.fresh_mounts();
@@ -88,7 +90,7 @@ pub(super) fn tier_a(
         Ok(watched) => (Some(watched), None),
         Err(errno) => (None, Some(errno)),
     };
-    (watch.settings, watch.watched, watch.mounter) = (held, watched, first.mounter()?);
+    (watch.settings, watch.watched, watch.mounter) = (held.clone(), watched, first.mounter()?);
     let (readable, overlays) = (readable(&grants), grants.overlays());
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
@@ -116,7 +118,9 @@ pub(super) fn tier_a(
     let unseen = unseen.or_else(|| cage.listener.is_none().then_some(Errno::ENOSYS));
     beside.extend(protects.then(|| guarantees::replaced_names(unseen)));
     cage.proxy_listeners = doors;
-    (cage.readable, cage.overlays, cage.overlay_mounts) = (readable, overlays, mounted);
+    cage.readable = readable;
+    cage.overlays = CageOverlays { paths: overlays, mounts: mounted };
+    cage.renewal = CageRenewal::new(opened, grants.search, grants.protection, held);
     let ground = CageFacts {
         tier: Tier::A,
         abi,

@@ -12,9 +12,11 @@ use crate::guarantees::{self, CageFacts, MetadataChanges, RefusalsObserved, Tree
 use crate::landlock::domain_guard::SignalScope;
 use crate::landlock::nested_rules::NestedRules;
 use crate::lock::tcp;
+use crate::notify::LockedGitConfigs;
 use crate::policy::ConfinementPolicy;
 use crate::privileges::{self, NprocScope};
 use crate::process_tree::Containment;
+use crate::renewal::CageRenewal;
 use crate::usage::shared_memory::SharedMemory;
 use nix::sys::prctl;
 use protocol::confinement::{Confinement, Enforced, Tier};
@@ -29,6 +31,7 @@ pub(super) fn tier_b(
         .map_err(|error| CageError::os(CageStep::Fork, "becoming the subreaper", error))?;
     let (group, without) = CommandCgroup::for_command(wanted);
     let mut grants = Grants::open_all(wanted, policy, GrantVia::Landlock)?;
+    let opened = grants.identities();
     let mut beside = guarantees::keys(&grants);
     beside.extend(guarantees::programs(wanted.profile, &grants));
     let watch = watch(wanted, policy, &grants, None, abi)?;
@@ -54,6 +57,8 @@ pub(super) fn tier_b(
     .launch()?;
     cage.runnable = Some(runnable);
     cage.readable = readable;
+    let (search, none) = (grants.search.take(), LockedGitConfigs::default());
+    cage.renewal = CageRenewal::new(opened, search, grants.protection, none);
     let ground = CageFacts {
         tier: Tier::B,
         abi,

@@ -120,7 +120,9 @@ impl MountPlan {
             })
             .collect();
         mounts.extend(grants.covered.iter().map(|at| RootMount::new_at(at, MountKind::Empty)));
-        mounts.extend(grants.protected.iter().map(|at| RootMount::new_at(at, MountKind::Sealed)));
+        mounts.extend(
+            grants.protection.paths.iter().map(|at| RootMount::new_at(at, MountKind::Sealed)),
+        );
         let roots: Vec<&Path> = grants
             .list
             .iter()
@@ -130,8 +132,12 @@ impl MountPlan {
         let private = grants.private_dirs();
         let in_private = grants.list.iter().map(|grant| &grant.path);
         let in_private = in_private.filter(|at| private.iter().any(|dir| at.starts_with(dir)));
-        let fixed =
-            grants.protected.iter().chain(&grants.writable_protected).chain(&grants.covered);
+        let fixed = grants
+            .protection
+            .paths
+            .iter()
+            .chain(&grants.protection.writable)
+            .chain(&grants.covered);
         mounts.extend(pinned_dirs(fixed.chain(in_private), &roots));
         let links = DEV_LINKS.map(|(at, to)| PathLink { at: at.into(), to: to.into() });
         let links = grants.links.iter().cloned().chain(links).collect();

@@ -30,6 +30,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -40,14 +41,50 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Suffix of the file to which git writes the new configuration.
 const LOCK: &str = ".lock";
 
-/// Locks these files against replacement, before mounts are made on them. Files that cannot be
-/// locked are left out.
-///
-/// # Errors
-/// `CageStep::Listener` if another process replaces one of them and does not finish.
-pub(crate) fn lock_all(config: Vec<GitConfigFile>) -> Result<Vec<LockedGitConfig>, CageError> {
-    let locked = config.into_iter().map(|config| LockedGitConfig::of(config).transpose());
-    locked.flatten().collect()
+/// Git settings files with shared locks. The cage and its notify supervisor share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LockedGitConfigs(Arc<Mutex<Vec<LockedGitConfig>>>);
+
+impl LockedGitConfigs {
+    /// Locks these files against replacement, before mounts are made on them. Files that cannot be
+    /// locked are left out.
+    ///
+    /// # Errors
+    /// `CageStep::Listener` if another process replaces one of them and does not finish.
+    pub(crate) fn lock(configs: &[GitConfigFile]) -> Result<Self, CageError> {
+        let locked = Self::default();
+        locked.lock_again(configs)?;
+        Ok(locked)
+    }
+
+    /// The same, in place of the locks that were held before.
+    ///
+    /// # Errors
+    /// As [`LockedGitConfigs::lock`].
+    pub(crate) fn lock_again(&self, configs: &[GitConfigFile]) -> Result<(), CageError> {
+        let locked = configs.iter().map(|config| LockedGitConfig::of(config.clone()).transpose());
+        *self.all() = locked.flatten().collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Gives the locks up: another cage may replace the files.
+    pub(crate) fn release(&self) {
+        self.all().clear();
+    }
+
+    /// How many files are locked.
+    pub(crate) fn count(&self) -> usize {
+        self.all().len()
+    }
+
+    /// The directories where new files are made.
+    pub(crate) fn staging_dirs(&self) -> Vec<PathBuf> {
+        self.all().iter().filter_map(|locked| locked.config.staging_dir.clone()).collect()
+    }
+
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<LockedGitConfig>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The configuration file that a rename would replace by git's lock file.
@@ -115,18 +152,13 @@ enum ReplaceOutcome {
 
 /// A configuration file with a shared lock on it.
 #[derive(Debug)]
-pub(crate) struct LockedGitConfig {
+pub(super) struct LockedGitConfig {
     config: GitConfigFile,
     /// The file, with a lock that other cages share.
     lock: RefCell<File>,
 }
 
 impl LockedGitConfig {
-    /// The directory where the new file is made.
-    pub(crate) fn staging_dir(&self) -> Option<PathBuf> {
-        self.config.staging_dir.clone()
-    }
-
     /// `None` if it cannot be locked: another user's file, or a file system without locks.
     fn of(config: GitConfigFile) -> Result<Option<Self>, CageError> {
         let end = Instant::now() + LOCK_TIMEOUT;

@@ -46,7 +46,7 @@ pub(crate) mod tests;
 mod wake_cpu;
 mod writable;
 
-pub(crate) use emulated_git_config::{LockedGitConfig, lock_all};
+pub(crate) use emulated_git_config::LockedGitConfigs;
 pub(crate) use listening_ports::ListeningPorts;
 pub(crate) use notify_config::NotifyConfig;
 pub(crate) use predicted_signal::OutsideSignals;

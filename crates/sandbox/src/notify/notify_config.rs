@@ -1,6 +1,6 @@
 //! The facts about a cage that the notify supervisor needs.
 
-use super::emulated_git_config::LockedGitConfig;
+use super::emulated_git_config::LockedGitConfigs;
 use super::listening_ports::ListeningPorts;
 use super::predicted_signal::OutsideSignals;
 use super::protected_watch::ProtectedWatch;
@@ -33,7 +33,7 @@ pub(crate) struct NotifyConfig {
     /// Read-only paths within the writable ones.
     pub(crate) read_only: Vec<PathBuf>,
     /// Git configuration files that the command may change in harmless ways.
-    pub(crate) settings: Vec<LockedGitConfig>,
+    pub(crate) settings: LockedGitConfigs,
     /// Protected files with read-only mounts.
     pub(crate) watched: Option<ProtectedWatch>,
     /// Requests such mounts from PID 1; only in tier A.

@@ -2,7 +2,7 @@
 //! notified it.
 
 use super::emulated_connect::{self, Emulated};
-use super::emulated_git_config::LockedGitConfig;
+use super::emulated_git_config::LockedGitConfigs;
 use super::listening_ports::ListeningPorts;
 use super::notify_config::{NotifyConfig, SearchPath};
 use super::notify_fd::{Notification, NotifyAnswer, NotifyFd};
@@ -46,7 +46,7 @@ struct CommandNet {
 
 /// The protected files, and the files that may start.
 struct FileProtection {
-    settings: Vec<LockedGitConfig>,
+    settings: LockedGitConfigs,
     watched: Option<ProtectedWatch>,
     mounter: Option<ReadOnlyMounter>,
     runnable: RunnablePaths,
@@ -350,12 +350,9 @@ impl NotifyLoop {
         if rule.call == "renameat2" && notice.args[4] != 0 {
             return None;
         }
-        let locked = emulated_git_config::find_replaced(
-            &self.protection.settings,
-            claims,
-            &self.processes,
-            roots?,
-        )?;
+        let settings = self.protection.settings.all();
+        let locked =
+            emulated_git_config::find_replaced(&settings, claims, &self.processes, roots?)?;
         // If the caller still waits, the data read under its PID is its own.
         if self.notices.is_pending(notice.id) {
             emulated_git_config::replace_if_harmless(locked, mounter)

@@ -104,6 +104,12 @@ impl Baseline {
         self.incomplete
     }
 
+    /// How much cannot be put back: files whose content is not known, and disks without reserved space.
+    pub(crate) fn gaps(&self) -> usize {
+        let unknown: usize = self.recorded.iter().map(|(_, state)| state.gaps()).sum();
+        unknown + self.reserve.gaps()
+    }
+
     /// Link targets of protected paths that are not protected, a sentence each.
     pub(crate) fn limits(&self) -> &[String] {
         &self.limits

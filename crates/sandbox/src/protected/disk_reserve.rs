@@ -12,7 +12,11 @@ use std::path::PathBuf;
 
 /// Files without a name, one on each disk.
 #[derive(Debug, Default)]
-pub(super) struct DiskReserve(Vec<File>);
+pub(super) struct DiskReserve {
+    files: Vec<File>,
+    /// Disks on which no room was taken.
+    without: usize,
+}
 
 impl DiskReserve {
     /// Takes this much room on the disk of each folder. A file system that keeps no room for a file
@@ -44,17 +48,22 @@ impl DiskReserve {
                 fallocate(&file, FallocateFlags::empty(), 0, bytes).map(|()| file)
             });
             match taken {
-                Ok(file) => kept.0.push(file),
+                Ok(file) => kept.files.push(file),
                 Err(full @ (Errno::ENOSPC | Errno::EDQUOT)) => return Err(full.into()),
-                Err(_) => {}
+                Err(_) => kept.without += 1,
             }
         }
         Ok(kept)
     }
 
+    /// Disks on which no room was taken.
+    pub(super) fn gaps(&self) -> usize {
+        self.without
+    }
+
     /// Gives it back, to be used.
     pub(super) fn release(&mut self) {
-        self.0.clear();
+        self.files.clear();
     }
 }
 

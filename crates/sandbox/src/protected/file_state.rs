@@ -90,6 +90,15 @@ impl InodeStamp {
 }
 
 impl FileState {
+    /// How many files and directories in it are not recorded.
+    pub(super) fn gaps(&self) -> usize {
+        match self {
+            Self::File { bytes: Some(_), .. } | Self::Link(_) | Self::Special { .. } => 0,
+            Self::File { bytes: None, .. } | Self::Unrecorded => 1,
+            Self::Folder { names, .. } => names.values().map(Self::gaps).sum(),
+        }
+    }
+
     /// True if both have the same content, regardless of path and time.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

@@ -23,6 +23,8 @@ pub(crate) enum CallInput {
     Caged(Enforced),
     /// The decision is in the audit log, and the copies for undo are made or late.
     GoPrepared,
+    /// The runner of the session's reserve cannot be used; nothing of the call has happened.
+    ReserveLost,
     /// The runner could not build its cage.
     CageFailed {
         step: String,

@@ -25,6 +25,7 @@
 //! | Judging | BrokerBack | Judge again; with a cached result: Probe or Judge without it | Judging, Probing |
 //! | Judging | BrokerFailed | as Deny; in an earlier phase it is noted, and denies on Judging | Over |
 //! | Starting | Caged (with a proxy, once it listens) and GoPrepared, in any order, unless cancelled | Go, Show | Running |
+//! | Starting | ReserveLost | StartRunner, or Conclude `never started` if it was cancelled | unchanged, Over |
 //! | Probing, Starting | CageFailed | Conclude `sandbox_unavailable` or `not_granted` | Over |
 //! | Starting, Running | CageLost | none: the end of the runner follows | Starting |
 //! | Probing, Starting | RunnerEnded | Probe or StartRunner, once; then Conclude `runner_lost` | unchanged, Over |
@@ -133,6 +134,7 @@ impl CallMachine {
             CallInput::BrokerFailed(why) => self.on_broker_failed(why),
             CallInput::Caged(enforced) => self.on_caged(enforced),
             CallInput::GoPrepared => self.on_go_prepared(),
+            CallInput::ReserveLost => self.on_reserve_lost(),
             CallInput::CageFailed { step, reason } => self.on_uncaged(&step, &reason),
             CallInput::CageLost { why } => self.on_cage_lost(&why),
             CallInput::Output(text) => {

@@ -151,6 +151,15 @@ impl CallMachine {
         }
     }
 
+    /// The retry for a runner that dies is left.
+    pub(super) fn on_reserve_lost(&mut self) -> Vec<CallEffect> {
+        match self.phase.is_starting() {
+            true if self.cancelled => self.conclude_never_started(),
+            true => self.start_again(),
+            false => Vec::new(),
+        }
+    }
+
     fn start_again(&mut self) -> Vec<CallEffect> {
         self.phase = CallPhase::Starting { caged: None };
         self.enforced = None;

@@ -94,6 +94,8 @@ impl CallState {
             FromTool::Pong(_) => return,
             FromTool::ProxyListener
             | FromTool::Mounted
+            | FromTool::Resting { .. }
+            | FromTool::Stale(_)
             | FromTool::Output { .. }
             | FromTool::Probed(_)
             | FromTool::Done(_)
@@ -176,7 +178,11 @@ impl CallState {
                 tracing::warn!(call = %self.args.facts.call.id, ?limit, "a proxy exceeded its time limit");
                 process.kill();
             }
-            RunnerLimit::Cage | RunnerLimit::Probe | RunnerLimit::Cancel | RunnerLimit::Exit => {}
+            RunnerLimit::Cage
+            | RunnerLimit::Renew(_)
+            | RunnerLimit::Probe
+            | RunnerLimit::Cancel
+            | RunnerLimit::Exit => {}
         }
     }
 }

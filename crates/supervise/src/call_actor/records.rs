@@ -61,7 +61,7 @@ impl CallState {
         let script = self.args.facts.command.clone();
         let message = AuditMsg::Decided { decided: Box::new(decided), script, done };
         let _ = self.args.audit.send_message(message);
-        self.decision_written = Some(written);
+        self.before_go.decision_written = Some(written);
         self.audited = Audited::Proposal;
     }
 

@@ -7,6 +7,7 @@ use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, RunnerLimit};
 use crate::orphans::NotRunnersChild;
+use crate::project_overlays::ProjectOverlays;
 use crate::protected_restore::{self, ProtectedRestorer};
 use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::log_lines;
@@ -69,6 +70,10 @@ impl CallState {
                 self.overlay_turn = None;
                 Some(CallInput::Caged(enforced))
             }
+            (FromTool::Caged(enforced), RunnerPhase::Renewing(_)) => self.on_renewed(enforced),
+            (FromTool::Stale(why) | FromTool::Lost(why), RunnerPhase::Renewing(_)) => {
+                self.give_reserve_up(&why)
+            }
             (
                 FromTool::Uncaged { step, reason },
                 RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall,
@@ -111,6 +116,8 @@ impl CallState {
             (
                 FromTool::ProxyListener
                 | FromTool::Mounted
+                | FromTool::Resting { .. }
+                | FromTool::Stale(_)
                 | FromTool::Proxied { .. }
                 | FromTool::Caged(_)
                 | FromTool::Uncaged { .. }
@@ -137,6 +144,9 @@ impl CallState {
         myself: &ActorRef<CallMsg>,
         cause: ExitCause,
     ) -> Option<CallInput> {
+        if self.give_reserve_up("it has ended").is_some() {
+            return Some(CallInput::ReserveLost);
+        }
         let cage = self.runner.take().map(|runner| runner.cage).unwrap_or_default();
         // A process that the kernel cannot end still holds its resources.
         self.cage_cleanup = if cause == ExitCause::Unkillable {
@@ -206,6 +216,7 @@ impl CallState {
         let Some(runner) = &self.runner else { return };
         match (limit, &runner.phase) {
             (RunnerLimit::Cage, RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall)
+            | (RunnerLimit::Renew(_), RunnerPhase::Renewing(_))
             | (RunnerLimit::Probe, RunnerPhase::Probing)
             | (RunnerLimit::Cancel, RunnerPhase::Cancelled)
             | (RunnerLimit::Exit, RunnerPhase::Reported) => {
@@ -214,6 +225,7 @@ impl CallState {
             }
             (
                 RunnerLimit::Cage
+                | RunnerLimit::Renew(_)
                 | RunnerLimit::Probe
                 | RunnerLimit::Cancel
                 | RunnerLimit::Exit
@@ -235,6 +247,7 @@ impl CallState {
             RunnerPhase::CagingCall => self.protected_file_copies(&grant).await?,
             RunnerPhase::CagingProbe(_)
             | RunnerPhase::Probing
+            | RunnerPhase::Renewing(_)
             | RunnerPhase::Running
             | RunnerPhase::Cancelled
             | RunnerPhase::Reported => None,
@@ -299,11 +312,8 @@ impl CallState {
     pub(super) async fn overlays(&mut self) -> Option<FilePath> {
         // An earlier runner of this call may not have returned its turn.
         self.overlay_turn = None;
-        let wanted = &self.args.confinement;
-        let runs_commands =
-            matches!(wanted.profile, Profile::Command | Profile::Verify | Profile::Format);
         let overlays = self.args.overlays.clone()?;
-        if !runs_commands || wanted.private.is_empty() {
+        if !ProjectOverlays::are_mounted_in(&self.args.confinement) {
             return None;
         }
         self.overlay_turn = overlays.turn().await;
@@ -405,6 +415,7 @@ impl RunnerLimit {
     pub(super) fn time(self) -> Duration {
         match self {
             Self::Cage => CAGE,
+            Self::Renew(time) => time,
             Self::Probe => PROBE,
             Self::Cancel => CANCEL,
             Self::Exit => EXIT,

@@ -4,7 +4,7 @@ use crate::audit_actor::AuditMsg;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallFacts, CallMachine};
 use crate::grant::Grant;
-use crate::messages::{CallMsg, SessionMsg};
+use crate::messages::{CallMsg, ReserveMsg, SessionMsg};
 use crate::orphans::RecordedProcess;
 use crate::project_overlays::{OverlayTurn, ProjectOverlays};
 use crate::protected_restore::ProtectedCopies;
@@ -19,9 +19,10 @@ use crate::worker::process::WorkerProcess;
 use crate::worker::spawner::Spawner;
 use crate::worker_ref::WorkerRef;
 use protocol::broker::BrokerLink;
-use protocol::confinement::Confinement;
+use protocol::confinement::{Confinement, Enforced};
 use protocol::hosts::HostRule;
 use protocol::ids::Generation;
+use protocol::judgement::Verdict;
 use protocol::store::StoreLink;
 use protocol::tool::{RunnerJob, ToolLink};
 use ractor::concurrency::JoinHandle;
@@ -57,6 +58,8 @@ pub(crate) struct CallArgs {
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) store: WorkerRef<StoreLink>,
+    /// Has a runner for it, unless it was asked before.
+    pub(crate) reserve: Option<ActorRef<ReserveMsg>>,
     pub(crate) audit: ActorRef<AuditMsg>,
 }
 
@@ -67,10 +70,21 @@ pub(super) enum RunnerPhase {
     Probing,
     /// It builds its cage for the call.
     CagingCall,
+    /// It waited in the session's reserve. It and this process look at its cage again.
+    Renewing(Renewal),
     Running,
     /// It was asked to end the call.
     Cancelled,
     Reported,
+}
+
+/// The two looks at a cage that was built before its call came.
+#[derive(Debug, Default)]
+pub(super) struct Renewal {
+    /// The runner found its cage complete.
+    pub(super) enforced: Option<Enforced>,
+    /// This process found the paths that the cage has opened unchanged.
+    pub(super) same_paths: bool,
 }
 
 /// The present runner.
@@ -109,10 +123,9 @@ pub(crate) struct CallState {
     pub(super) timers: Vec<Timer>,
     /// The next ping of the runner.
     pub(super) ping_timer: Option<Timer>,
-    /// The audit log's answer about the decision, until it is awaited.
-    pub(super) decision_written: Option<oneshot::Receiver<Result<(), String>>>,
-    /// Answered when the store has copied the files that the call may change.
-    pub(super) backed_up: Option<oneshot::Receiver<()>>,
+    /// The verdict for which the reserve is asked for its runner.
+    pub(super) reserved_for: Option<Verdict>,
+    pub(super) before_go: BeforeGo,
     pub(super) audited: Audited,
     pub(super) ran: RunFacts,
     /// All processes of the last runner have ended.
@@ -121,6 +134,15 @@ pub(crate) struct CallState {
     pub(super) overlay_turn: Option<OverlayTurn>,
     /// The meaning of the runner's next descriptor.
     pub(super) next_fd: ExpectedFd,
+}
+
+/// What `Go` waits for, until it is awaited.
+#[derive(Default)]
+pub(super) struct BeforeGo {
+    /// The audit log's answer about the decision.
+    pub(super) decision_written: Option<oneshot::Receiver<Result<(), String>>>,
+    /// Answered when the store has copied the files that the call may change.
+    pub(super) backed_up: Option<oneshot::Receiver<()>>,
 }
 
 /// A descriptor that a runner sends after a message.

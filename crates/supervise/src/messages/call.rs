@@ -1,11 +1,13 @@
 //! Messages to a call actor.
 
+use super::reserve::RestingRunner;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::CallInput;
 use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
 use protocol::tool::ToolLink;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Messages to a call actor.
@@ -18,6 +20,10 @@ pub(crate) enum CallMsg {
     Runner(Generation, ProcessEvent<ToolLink>),
     /// That runner ended by this cause, and the keeper of its cage was waited for.
     CageEnded(Generation, ExitCause, CageCleanup),
+    /// From the session's reserve: its runner, whose events come to this call from now on, or none.
+    Reserve(Option<Box<RestingRunner>>),
+    /// The paths that the cage of that runner had opened are the same now, or why it must not be used.
+    ReserveChecked(Generation, Result<(), String>),
     /// From the proxy of that runner's command.
     Proxy(Generation, ProcessEvent<ToolLink>),
     /// Time to ping that runner.
@@ -35,6 +41,8 @@ pub(crate) enum CallMsg {
 pub(crate) enum RunnerLimit {
     /// The runner builds its cage.
     Cage,
+    /// A runner from the reserve inspects its cage.
+    Renew(Duration),
     /// The runner inspects the call's paths.
     Probe,
     /// The runner ends a cancelled call.

@@ -97,6 +97,7 @@ impl SessionActorState {
             session: myself.clone(),
             broker: self.workers.broker.clone(),
             store: self.workers.store.clone(),
+            reserve: self.calls.reserve.clone(),
             audit: self.audit.clone(),
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {

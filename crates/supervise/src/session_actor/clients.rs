@@ -6,7 +6,8 @@ use super::state::{AttachedClient, SessionActorState};
 use crate::client_actor::feed::{Broadcast, Feed, FeedResult, FeedStatus};
 use crate::error_chain::chain;
 use crate::messages::{
-    AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, SessionMsg, SessionSummary,
+    AttachRequest, CallMsg, ClientMsg, ClientToSession, OpenRequest, ReserveMsg, SessionMsg,
+    SessionSummary,
 };
 use crate::open_failure::OpenFailure;
 use crate::session_spec::describe_confinement;
@@ -356,7 +357,12 @@ impl SessionActorState {
             let _ = call.send_message(CallMsg::Describe(rows));
             answer
         });
-        let calls: Vec<_> = calls.collect();
+        let mut calls: Vec<_> = calls.collect();
+        if let Some(reserve) = &self.calls.reserve {
+            let (rows, answer) = oneshot::channel();
+            let _ = reserve.send_message(ReserveMsg::Describe(rows));
+            calls.push(answer);
+        }
         let cage = self.calls.tier;
         tokio::spawn(async move {
             for answer in asked {

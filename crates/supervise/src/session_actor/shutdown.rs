@@ -37,6 +37,7 @@ impl SessionActorState {
         let (conversation, provider) =
             (self.workers.conversation.clone(), self.workers.provider.clone());
         let store = self.workers.store.clone();
+        let reserve = self.stop_reserve();
         let (myself, patience) = (myself.clone(), self.resources.times.shutdown);
         let for_runners = match ending {
             SessionEnding::Stop => patience,
@@ -52,6 +53,9 @@ impl SessionActorState {
             // session is opened again.
             wait_for(&calls, REPAIR).await;
             calls.iter().for_each(|call| call.stop(None));
+            if let Some(reserve) = reserve {
+                let _ = reserve.wait(Some(REPAIR)).await;
+            }
             for stopped in [stop(&conversation), stop(&provider), stop(&store)] {
                 let _ = tokio::time::timeout(patience + Duration::from_secs(1), stopped).await;
             }

@@ -6,7 +6,7 @@ use crate::call::PendingQuestion;
 use crate::client_actor::feed::Feed;
 use crate::file_versions::FileVersions;
 use crate::journal_writer::JournalWriter;
-use crate::messages::{CallMsg, ClientMsg, RootMsg, SessionMsg};
+use crate::messages::{CallMsg, ClientMsg, ReserveMsg, RootMsg, SessionMsg};
 use crate::project_caches::CacheLease;
 use crate::route::Router;
 use crate::session_lock::SessionLock;
@@ -159,6 +159,8 @@ pub(super) enum CommandState {
 /// The session's calls, and facts about files that outlast them.
 pub(super) struct SessionCalls {
     pub(super) running: HashMap<CallId, ActorRef<CallMsg>>,
+    /// Has the next command's runner; absent where the configuration wants none.
+    pub(super) reserve: Option<ActorRef<ReserveMsg>>,
     /// Calls that may end without a verdict.
     pub(super) unjudged: Unjudged,
     /// Questions that the journal has for calls which have not come back yet.

@@ -158,6 +158,7 @@ impl SessionActorState {
         changes.iter().for_each(|change| self.spec.apply_change(change));
         match change {
             SettingChange::Network(_) | SettingChange::Host(_) | SettingChange::AddDirectory(_) => {
+                self.discard_reserve();
                 let text = self.spec.setup.system.clone();
                 let message = ToSession::System { text };
                 self.send_conversation(message);

@@ -33,6 +33,8 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the kernel gets to end a killed process. Only a process that waits in the kernel for a
 /// stalled disk needs more. It runs no more code: it ends as soon as that disk answers.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a process whose handle was dropped may take to end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes written at once; each chunk has [`SEND_TIMEOUT`] to be read.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -110,7 +112,8 @@ enum OutgoingFrame {
     Descriptor(OwnedFd),
 }
 
-/// Handle of a live process. Dropping it closes the channel, which asks the worker to end.
+/// Handle of a live process. Dropping it closes the channel, which asks the worker to end; a worker that
+/// is alive after [`CLOSE_TIMEOUT`] is killed.
 pub(crate) struct WorkerProcess<L: Link> {
     pub(crate) pid: u32,
     generation: Generation,
@@ -245,8 +248,12 @@ async fn run_until_exit<L: Link>(
     let killed = async {
         match ending.recv().await {
             Some(cause) => cause,
-            // The handle was dropped; the closed channel asks the worker to end.
-            None => std::future::pending().await,
+            // The handle was dropped; the closed channel asks the worker to end. A stopped process
+            // does not notice that.
+            None => {
+                tokio::time::sleep(CLOSE_TIMEOUT).await;
+                ExitCause::Killed
+            }
         }
     };
     tokio::select! {

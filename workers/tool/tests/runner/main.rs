@@ -13,6 +13,7 @@ mod files;
 mod git;
 mod git_looks;
 mod repair;
+mod reserve;
 mod scope;
 mod supervisor;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         git_looks::TESTS,
         endings::TESTS,
         repair::TESTS,
+        reserve::TESTS,
     ]
     .concat();
     if arguments.iter().any(|argument| argument == "--list") {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// A watch of tier B without any grant but to start programs.
 pub(crate) fn test_config(spec: FilterSpec) -> NotifyConfig {
     NotifyConfig {
-        settings: Vec::new(),
+        settings: crate::notify::LockedGitConfigs::default(),
         watched: None,
         mounter: None,
         spec,

@@ -1,0 +1,179 @@
+//! The call takes the runner of the session's reserve, if its confinement is the same and its cage
+//! still fits. Else it starts a runner of its own.
+
+use super::not_started;
+use super::state::{CallState, Renewal, RunnerPhase, RunnerProcess};
+use crate::cage_cleanup;
+use crate::call::CallInput;
+use crate::grant::Grant;
+use crate::messages::{CallMsg, ReserveMsg, RestingRunner, RunnerLimit, TakeRequest};
+use crate::worker::heartbeat::Heartbeat;
+use protocol::confinement::{Confinement, Enforced, Network, Profile, Tier};
+use protocol::judgement::Verdict;
+use protocol::tool::ToTool;
+use ractor::ActorRef;
+use std::time::{Duration, Instant};
+
+/// A runner from the reserve may take at least this long, and this many times as long as it took to
+/// build its cage, to look at it again. A stopped runner is given up then.
+const RENEW: Duration = Duration::from_secs(1);
+const RENEW_FACTOR: u32 = 4;
+
+impl CallState {
+    /// Asks the session's reserve for its runner, once; else starts a runner.
+    pub(super) async fn start_runner(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        verdict: Verdict,
+    ) -> Result<(), CallInput> {
+        let reserve = self.args.reserve.take();
+        let Some(reserve) = reserve.filter(|_| self.can_use_reserve()) else {
+            return self.start_new(myself, verdict).await;
+        };
+        self.generation = self.generation.next();
+        let request = TakeRequest {
+            confinement: self.args.confinement.clone(),
+            call: myself.clone(),
+            generation: self.generation,
+        };
+        self.reserved_for = Some(verdict);
+        self.start_limit(myself, RunnerLimit::Cage);
+        match reserve.send_message(ReserveMsg::Take(Box::new(request))) {
+            Ok(()) => Ok(()),
+            Err(_) => self.on_reserve(myself, None).await,
+        }
+    }
+
+    /// Listening sockets of a proxy and a connection for signatures belong to one call.
+    fn can_use_reserve(&self) -> bool {
+        let wanted = &self.args.confinement;
+        wanted.profile == Profile::Command
+            && wanted.network != Network::Listed
+            && self.args.facts.signing.is_none()
+            && self.args.runner == tools::RunnerProgram::Tool
+    }
+
+    /// The reserve's answer.
+    pub(super) async fn on_reserve(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        runner: Option<Box<RestingRunner>>,
+    ) -> Result<(), CallInput> {
+        // Without it the call was cancelled; the runner ends when it is dropped.
+        let Some(verdict) = self.reserved_for.take() else { return Ok(()) };
+        let Some(runner) = runner else { return self.start_new(myself, verdict).await };
+        let wanted = Confinement {
+            overlays: runner.confinement.overlays.clone(),
+            ..self.args.confinement.clone()
+        };
+        if wanted != runner.confinement {
+            return self.start_new(myself, verdict).await;
+        }
+        let grant = self.grant(&verdict, wanted).map_err(|error| not_started(&error))?;
+        self.renew(myself, grant, *runner).await
+    }
+
+    /// The runner looks at its cage again, and this process at the paths that the runner, in its cage,
+    /// cannot see. The call goes on once both agree.
+    async fn renew(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        grant: Grant,
+        runner: RestingRunner,
+    ) -> Result<(), CallInput> {
+        let RestingRunner { process, cage, confinement, tier, opened, built_in } = runner;
+        let saved = self.protected_file_copies(&grant).await?;
+        if let Some(file) = saved {
+            process.send(&ToTool::SaveProtected);
+            process.send_descriptor(file);
+        }
+        process.send(&ToTool::Renew);
+        ipc::step!("supervisor: renew sent");
+        self.ran.runner_pid = Some(process.pid);
+        self.runner = Some(RunnerProcess {
+            process,
+            grant,
+            cage,
+            phase: RunnerPhase::Renewing(Renewal::default()),
+            heartbeat: Heartbeat::default(),
+            started_at: Instant::now(),
+        });
+        self.start_limit(myself, RunnerLimit::Renew(RENEW.max(built_in * RENEW_FACTOR)));
+        self.ping_later(myself);
+        self.proxy = None;
+        let (call, generation) = (myself.clone(), self.generation);
+        tokio::task::spawn_blocking(move || {
+            let same = compare(&confinement, tier, &opened);
+            let _ = call.send_message(CallMsg::ReserveChecked(generation, same));
+        });
+        Ok(())
+    }
+
+    /// The runner has looked at its cage again.
+    pub(super) fn on_renewed(&mut self, enforced: Enforced) -> Option<CallInput> {
+        self.renewal()?.enforced = Some(enforced);
+        self.use_if_renewed()
+    }
+
+    /// The paths that the runner's cage has opened are the same, or not.
+    pub(super) fn on_reserve_checked(&mut self, same: Result<(), String>) -> Option<CallInput> {
+        match same {
+            Ok(()) => {
+                self.renewal()?.same_paths = true;
+                self.use_if_renewed()
+            }
+            Err(why) => self.give_reserve_up(&why),
+        }
+    }
+
+    fn renewal(&mut self) -> Option<&mut Renewal> {
+        match &mut self.runner.as_mut()?.phase {
+            RunnerPhase::Renewing(renewal) => Some(renewal),
+            RunnerPhase::CagingProbe(_)
+            | RunnerPhase::Probing
+            | RunnerPhase::CagingCall
+            | RunnerPhase::Running
+            | RunnerPhase::Cancelled
+            | RunnerPhase::Reported => None,
+        }
+    }
+
+    fn use_if_renewed(&mut self) -> Option<CallInput> {
+        let renewal = self.renewal()?;
+        let enforced = renewal.enforced.take_if(|_| renewal.same_paths)?;
+        self.runner.as_mut()?.phase = RunnerPhase::Running;
+        Some(CallInput::Caged(enforced))
+    }
+
+    /// The runner gets no `Go` and ends; the call starts its own.
+    pub(super) fn give_reserve_up(&mut self, why: &str) -> Option<CallInput> {
+        self.renewal()?;
+        tracing::info!(call = %self.args.facts.call.id, why, "a runner in reserve no longer fits");
+        if let Some(RunnerProcess { process, cage, .. }) = self.runner.take() {
+            process.kill();
+            tokio::spawn(async move { cage_cleanup::end_cage(&cage).await });
+        }
+        self.generation = self.generation.next();
+        Some(CallInput::ReserveLost)
+    }
+
+    /// Ends the wait for the reserve, if the call waits for it.
+    pub(super) fn leave_reserve(&mut self, myself: &ActorRef<CallMsg>) {
+        if self.reserved_for.take().is_some() {
+            let cause = "was not started".to_owned();
+            let _ = myself.send_message(CallMsg::Input(CallInput::RunnerEnded { cause }));
+        }
+    }
+}
+
+/// Compares the identities of the paths that a cage has opened with the present ones. Blocks on their
+/// disks.
+fn compare(confinement: &Confinement, tier: Tier, opened: &str) -> Result<(), String> {
+    let now = sandbox::opened_paths(confinement, tier).map_err(|error| error.to_string())?;
+    if now == opened {
+        return Ok(());
+    }
+    let mut changed = opened.lines().filter(|line| !now.lines().any(|other| other == *line));
+    let place = changed.next().map_or("a new path".to_owned(), str::to_owned);
+    Err(format!("a path of its cage was replaced: {place}"))
+}

@@ -1,0 +1,64 @@
+//! Messages to a session's reserve actor, and the runner that it hands to a call.
+
+use super::call::CallMsg;
+use crate::orphans::RecordedProcess;
+use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
+use protocol::client::ProcessRow;
+use protocol::confinement::{Confinement, Tier};
+use protocol::ids::Generation;
+use protocol::tool::ToolLink;
+use ractor::ActorRef;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Messages to a reserve actor. Where a message has a generation, it is that of the runner.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are events of the runner, so a box would only add an allocation"
+)]
+pub(crate) enum ReserveMsg {
+    /// Keep a runner of this confinement. A runner of another one is ended.
+    Prepare(Box<Confinement>),
+    /// End the runner: a setting changed.
+    Discard,
+    /// A call takes the runner, if it has this confinement. [`CallMsg::Reserve`] is the answer, once the
+    /// runner's cage stands.
+    Take(Box<TakeRequest>),
+    /// From the runner.
+    Runner(Generation, ProcessEvent<ToolLink>),
+    /// That runner ended by this cause, and so did the processes of its cage.
+    CageEnded(Generation, ExitCause),
+    /// That runner has used up the time for its cage.
+    CageOverdue(Generation),
+    /// No call took that runner in time.
+    Unused(Generation),
+    /// Asks for the row of the runner.
+    Describe(oneshot::Sender<Vec<ProcessRow>>),
+    /// End the runner, then this actor.
+    Stop,
+    /// Every earlier event of a runner is handled: this actor ends.
+    Stopped,
+}
+
+/// A call's request for the runner.
+pub(crate) struct TakeRequest {
+    /// Without overlays, which the reserve has taken its turn for.
+    pub(crate) confinement: Confinement,
+    pub(crate) call: ActorRef<CallMsg>,
+    /// The call's number for the runner.
+    pub(crate) generation: Generation,
+}
+
+/// A runner whose cage stands, without a call.
+pub(crate) struct RestingRunner {
+    pub(crate) process: WorkerProcess<ToolLink>,
+    /// The processes of its cage.
+    pub(crate) cage: Vec<RecordedProcess>,
+    /// As it was sent to the runner.
+    pub(crate) confinement: Confinement,
+    pub(crate) tier: Tier,
+    /// The identities of the paths that its cage has opened; see [`sandbox::opened_paths`].
+    pub(crate) opened: String,
+    /// From its start to its complete cage.
+    pub(crate) built_in: Duration,
+}

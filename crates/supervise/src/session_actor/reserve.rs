@@ -1,0 +1,64 @@
+//! The session's reserve: when its runner is started and in which cage, and when it is ended.
+
+use super::state::SessionActorState;
+use crate::messages::ReserveMsg;
+use crate::reserve_actor::{ReserveActor, ReserveArgs};
+use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile, Tier};
+use ractor::{Actor, ActorRef, SpawnErr};
+use std::time::Duration;
+
+impl SessionActorState {
+    /// Starts the reserve, unless the configuration has none.
+    pub(super) async fn start_reserve(&mut self) -> Result<(), SpawnErr> {
+        let idle = self.spec.config.daemon.idle_reserve_ms;
+        if idle == 0 {
+            return Ok(());
+        }
+        let args = ReserveArgs {
+            session: self.spec.id.clone(),
+            hello: self.resources.times.hello,
+            idle: Duration::from_millis(idle),
+            lock: self.resources.lock.clone(),
+            overlays: self.resources.caches.as_ref().map(|caches| caches.overlays.clone()),
+            spawner: self.resources.spawner.clone(),
+        };
+        let own = self.own.get_cell();
+        let (reserve, _) = ReserveActor::spawn_linked(None, ReserveActor, args, own).await?;
+        self.calls.reserve = Some(reserve);
+        Ok(())
+    }
+
+    /// Has a runner ready for the next command, while the model thinks. It has the rights of a command
+    /// that asks for no more than the session has.
+    pub(super) fn prepare_reserve(&self) {
+        let confinement = &self.spec.confinement;
+        let caged = confinement.level != Level::Uncaged && confinement.highest_tier != Tier::C;
+        if !caged || confinement.network == Network::Listed || !self.closing.is_empty() {
+            return;
+        }
+        let wanted = Confinement {
+            profile: Profile::Command,
+            hosts: Vec::new(),
+            git: GitSettings::Kept,
+            ..confinement.clone()
+        };
+        self.send_reserve(ReserveMsg::Prepare(Box::new(wanted)));
+    }
+
+    /// A setting changed that a cage depends on.
+    pub(super) fn discard_reserve(&self) {
+        self.send_reserve(ReserveMsg::Discard);
+    }
+
+    fn send_reserve(&self, message: ReserveMsg) {
+        if let Some(reserve) = &self.calls.reserve {
+            let _ = reserve.send_message(message);
+        }
+    }
+
+    /// The reserve, to wait for its end.
+    pub(super) fn stop_reserve(&self) -> Option<ActorRef<ReserveMsg>> {
+        self.send_reserve(ReserveMsg::Stop);
+        self.calls.reserve.clone()
+    }
+}
