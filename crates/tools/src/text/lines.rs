@@ -142,6 +142,35 @@ pub(crate) fn skip(reader: &mut impl BufRead) -> io::Result<Skipped> {
     }
 }
 
+/// Passes over `count` lines, or those that there are; returns how many. Calls `before_each` before each
+/// piece that the reader buffers.
+pub(crate) fn skip_lines<E: From<io::Error>>(
+    reader: &mut impl BufRead,
+    count: u64,
+    mut before_each: impl FnMut() -> Result<(), E>,
+) -> Result<u64, E> {
+    let (mut passed, mut is_in_line) = (0, false);
+    while passed < count {
+        before_each()?;
+        let buffer = reader.fill_buf()?;
+        let Some(last) = buffer.last() else { break };
+        let ends = memchr::memchr_iter(b'\n', buffer).count() as u64;
+        if ends < count - passed {
+            passed += ends;
+            is_in_line = *last != b'\n';
+            let all = buffer.len();
+            reader.consume(all);
+            continue;
+        }
+        let mut ends = memchr::memchr_iter(b'\n', buffer);
+        let end = ends.nth(usize::try_from(count - passed - 1).unwrap_or(usize::MAX));
+        let end = end.map_or(buffer.len(), |end| end + 1);
+        reader.consume(end);
+        return Ok(count);
+    }
+    Ok(passed + u64::from(is_in_line))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -204,6 +233,28 @@ mod tests {
         let lines = part(huge.as_bytes(), columns);
         assert_eq!(lines[0], "needleyy [… line cut: 299998 more bytes]");
         assert_eq!(lines.len(), 2);
+    }
+
+    #[test]
+    fn skipped_lines_are_those_that_reading_finds() {
+        let text = b"abc\n\nd\xc3\xbcef\r\nghijklmn\n\n\nlast";
+        for text in [&text[..], &text[..text.len() - 4], b"", b"\n", b"x"] {
+            let all = shown(text);
+            for count in 0..10 {
+                for capacity in [1, 2, 3, 7, 100] {
+                    let mut reader = io::BufReader::with_capacity(capacity, text);
+                    let go_on = || Ok::<(), io::Error>(());
+                    let passed = skip_lines(&mut reader, count, go_on).unwrap();
+                    assert_eq!(passed, count.min(all.len() as u64), "{text:?} {count} {capacity}");
+                    let mut rest = Vec::new();
+                    reader.read_to_end(&mut rest).unwrap();
+                    assert_eq!(shown(&rest), all[passed as usize..], "{text:?} {count}");
+                }
+            }
+        }
+        let stop = || Err::<(), _>(io::Error::other("stopped"));
+        assert!(skip_lines(&mut &b"a\n"[..], 1, stop).is_err());
+        assert_eq!(skip_lines(&mut &b"a\n"[..], 0, stop).unwrap(), 0);
     }
 
     #[test]

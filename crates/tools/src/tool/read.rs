@@ -11,7 +11,7 @@ use crate::files::file_type;
 use crate::files::precondition;
 use crate::files::target_path::TargetPath;
 use crate::spec::{Alias, Tool};
-use crate::text::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip};
+use crate::text::lines::{Columns, LINE_CHARS, LineBuffer, NotUtf8, skip, skip_lines};
 use crate::tool_answer::ToolAnswer;
 use crate::tool_context::ToolContext;
 use encoding_rs_io::DecodeReaderBytesBuilder;
@@ -21,7 +21,7 @@ use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
-use std::io::{BufRead, BufReader, Seek};
+use std::io::{self, BufRead, BufReader, Seek};
 
 /// Without a window, larger files are refused: a search finds the place in them faster.
 const WHOLE_MAX: u64 = 1_500_000;
@@ -35,6 +35,8 @@ const FOOTER_CHARS: usize = 400;
 const MARK_CHARS: usize = 100;
 /// Up to this size the lines after the window are counted, too.
 const COUNTED_MAX: u64 = 8_000_000;
+/// Bytes read at once.
+const PIECE: usize = 256 * 1024;
 
 pub(super) struct ReadTool;
 
@@ -116,7 +118,7 @@ impl Tool for ReadTool {
                 "Read a part of it with offset and limit, for example offset = 1 and limit = 500, or search it with grep.",
             ));
         }
-        let mut reader = BufReader::with_capacity(file_type::SNIFFED, &file);
+        let mut reader = BufReader::with_capacity(PIECE, &file);
         let window = match encoding(&mut reader, &target)? {
             Encoding::Utf8 => LineWindow::read(&mut reader, &input, meta.len(), ctx, &target)?,
             Encoding::Utf16 => {
@@ -156,6 +158,7 @@ enum Encoding {
 /// Inspects the first bytes without consuming them.
 fn encoding(reader: &mut impl BufRead, target: &TargetPath) -> Result<Encoding, ToolFailure> {
     let start = fill(reader, target)?;
+    let start = &start[..start.len().min(file_type::SNIFFED)];
     if file_type::is_utf16(start) {
         return Ok(Encoding::Utf16);
     }
@@ -191,6 +194,18 @@ struct LineWindow {
     notes: Vec<String>,
 }
 
+/// Why lines were not passed over.
+enum Stop {
+    Cancelled(ToolFailure),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// The limits of one answer.
 struct WindowBounds {
     /// Lines.
@@ -223,11 +238,13 @@ impl LineWindow {
         let failed = |error| ToolFailure::io("read", &target.named, error);
         let WindowBounds { limit, chars, columns } = WindowBounds::of(input, ctx.max_chars);
         let first = input.offset.unwrap_or(1);
-        for passed in 0..first - 1 {
-            ctx.check_cancelled()?;
-            if !skip(reader).map_err(failed)?.line {
-                return Err(past_end(target, first, passed));
-            }
+        let passed = skip_lines(reader, first - 1, || ctx.check_cancelled().map_err(Stop::Cancelled));
+        let passed = passed.map_err(|stop| match stop {
+            Stop::Cancelled(failure) => failure,
+            Stop::Io(error) => failed(error),
+        })?;
+        if passed < first - 1 {
+            return Err(past_end(target, first, passed));
         }
         let mut text = String::new();
         let mut used = 0;
