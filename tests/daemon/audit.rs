@@ -99,12 +99,34 @@ fn audit_verify_finds_that_the_tail_was_cut_off() {
 #[test]
 fn audit_verify_finds_a_changed_script() {
     let (desk, lines) = four_calls();
-    let scripts = desk.state().join("audit/scripts");
-    let script = fs::read_dir(scripts).unwrap().next().unwrap().unwrap().path();
+    assert!(!desk.state().join("audit/scripts").exists(), "each is in its record");
+    let mut changed = lines.clone();
+    changed[0] = changed[0].replacen("\"script_text\":\"echo", "\"script_text\":\"rm -", 1);
+    assert_ne!(changed[0], lines[0]);
+    let said = verified(&desk, &changed);
+    assert!(said.contains("line 1: changed"), "{said}");
+}
+
+/// A script that is too long for a record is in a file of its own.
+#[test]
+fn audit_verify_finds_a_changed_long_script() {
+    let desk = Desk::new();
+    let input = json!({ "command": format!("true {}", "x".repeat(70_000)) }).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let whole = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(whole.code, 0, "{whole:?}");
+    let scripts = fs::read_dir(desk.state().join("audit/scripts")).unwrap();
+    let scripts = scripts.map(|entry| entry.unwrap().path());
+    let is_script = |path: &std::path::PathBuf| fs::read(path).unwrap().starts_with(b"true");
+    let script = scripts.into_iter().find(is_script).expect("the script");
     let text = fs::read_to_string(&script).unwrap();
-    fs::write(&script, text.replacen("echo", "rm -", 1)).unwrap();
-    let said = verified(&desk, &lines);
-    assert!(said.contains("that it names is gone or changed"), "{said}");
+    fs::write(&script, text.replacen("true", "rm -", 1)).unwrap();
+    let ran = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("that it names is gone or changed"), "{}", ran.out);
 }
 
 #[test]

@@ -35,11 +35,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         audit.append(&record)?;
         audit.sync().map(drop)
     })?;
-    let script = std::cell::Cell::new(0_u32);
-    median("audit, a new script", 300, || {
-        script.set(script.get() + 1);
-        audit.keep_script(&format!("echo {}", script.get())).map(drop)
-    })?;
     let started = Instant::now();
     let found = journal::verify(&dir.join("audit"), &[])?;
     let each = started.elapsed().as_nanos() / u128::from(found.lines.max(1));

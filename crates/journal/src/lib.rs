@@ -10,7 +10,7 @@
 //! | `sessions/<id>/blobs/<sha256>` | [`Journal`] | texts over 64 KiB, put back when read |
 //! | `audit/log.jsonl` | [`Audit`] | `{"seq","time","event",…,"prev","hash"}` |
 //! | `audit/log-<first seq>.jsonl` | [`Audit`] | the files before it, of 16 MiB or 30 days |
-//! | `audit/scripts/<sha256>` | [`Audit`] | every script, and inputs over 64 KiB |
+//! | `audit/scripts/<sha256>` | [`Audit`] | inputs and scripts over 64 KiB; of agentd 0.1 every script |
 //!
 //! **Damage.** A line that a crash cut short is moved aside and kept. Anything else that does not
 //! fit its checksum, its number or its hash stops the reader and names the line: a record is never

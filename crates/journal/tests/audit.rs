@@ -10,7 +10,7 @@ use journal::{
     LineFault, PassageRecord, WithRefusals, anchors, calls, entries, script, verify,
 };
 use proptest::prelude::*;
-use sample::{decided, ended, header, refusal};
+use sample::{decided, ended, header, keep_script, refusal};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -258,7 +258,7 @@ fn scripts_are_kept_and_checked() {
     let AuditRecord::Decided(denied) = decided("s1", 1, DecisionRecord::Denied) else {
         unreachable!()
     };
-    let digest = audit.keep_script("rm -rf /\n").unwrap();
+    let digest = keep_script(dir.path(), "rm -rf /\n");
     let long = format!(r#"{{"content":"{}"}}"#, "x".repeat(100_000));
     let written =
         AuditRecord::Decided(DecidedRecord { script: Some(digest), input: long, ..denied });
@@ -411,7 +411,11 @@ fn its_files_belong_to_their_owner_alone() {
     let state = tempdir().unwrap();
     let dir = state.path().join("audit");
     let mut audit = Audit::open(&dir).unwrap();
-    audit.keep_script("true").unwrap();
+    let AuditRecord::Decided(plain) = decided("s1", 1, DecisionRecord::Allowed) else {
+        unreachable!()
+    };
+    let long = Some("x".repeat(100_000));
+    audit.append(&AuditRecord::Decided(DecidedRecord { script_text: long, ..plain })).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(&dir), 0o700);
     assert_eq!(mode(&dir.join(FILE)), 0o600);

@@ -10,7 +10,7 @@ use journal::{
     DecidedRecord, DecisionRecord, Digest, RemovedRecord, Retention, RetentionBound, calls,
     entries, verify, verify_bounded,
 };
-use sample::{decided, ended};
+use sample::{decided, ended, keep_script};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,7 +128,7 @@ fn with_texts() -> (TempDir, Digest, Digest, ChainHead) {
     let AuditRecord::Decided(plain) = decided("s1", 1, DecisionRecord::Allowed) else {
         unreachable!()
     };
-    let script = audit.keep_script("ls").unwrap();
+    let script = keep_script(dir.path(), "ls");
     let input = "x".repeat(100_000);
     let text = Digest::of(input.as_bytes());
     let record = DecidedRecord { script: Some(script), input, ..plain };
@@ -214,7 +214,7 @@ fn texts_that_are_removed_while_it_is_verified_are_no_damage() {
             let AuditRecord::Decided(plain) = decided("s1", call, DecisionRecord::Allowed) else {
                 unreachable!()
             };
-            let script = audit.keep_script(&format!("echo {call}")).unwrap();
+            let script = keep_script(dir.path(), &format!("echo {call}"));
             let kept = fs::File::options().append(true).open(file(dir.path(), script)).unwrap();
             kept.set_modified(long_ago).unwrap();
             let record = DecidedRecord { script: Some(script), ..plain };

@@ -9,7 +9,7 @@ use journal::{
     DecidedRecord, DecisionRecord, Digest, LineFault, RemovedRecord, Retention, RetentionBound,
     calls, script, verify, verify_bounded,
 };
-use sample::{decided, ended};
+use sample::{decided, ended, keep_script};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -226,7 +226,7 @@ fn texts_go_with_the_last_record_that_names_them() {
         let AuditRecord::Decided(plain) = decided("s1", call, DecisionRecord::Allowed) else {
             unreachable!()
         };
-        let digest = audit.keep_script(text).unwrap();
+        let digest = keep_script(dir.path(), text);
         audit
             .append(&AuditRecord::Decided(DecidedRecord { script: Some(digest), ..plain }))
             .unwrap();
@@ -265,8 +265,12 @@ fn texts_beside_it_fill_a_file_too() {
     audit.append(&decided("s1", 1, DecisionRecord::Allowed)).unwrap();
     audit.append(&decided("s1", 2, DecisionRecord::Allowed)).unwrap();
     assert_eq!(earlier(dir.path()).len(), 0);
-    audit.keep_script(&"x".repeat(4000)).unwrap();
-    audit.append(&decided("s1", 3, DecisionRecord::Allowed)).unwrap();
+    let AuditRecord::Decided(plain) = decided("s1", 3, DecisionRecord::Allowed) else {
+        unreachable!()
+    };
+    let long = Some("x".repeat(100_000));
+    audit.append(&AuditRecord::Decided(DecidedRecord { script_text: long, ..plain })).unwrap();
+    audit.append(&decided("s1", 4, DecisionRecord::Allowed)).unwrap();
     assert_eq!(earlier(dir.path()).len(), 1);
 }
 
@@ -314,7 +318,7 @@ fn a_file_whose_removal_was_said_and_not_done_is_no_damage() {
     let AuditRecord::Decided(plain) = decided("s2", 1, DecisionRecord::Allowed) else {
         unreachable!()
     };
-    let text = audit.keep_script("gone").unwrap();
+    let text = keep_script(dir.path(), "gone");
     audit.append(&AuditRecord::Decided(DecidedRecord { script: Some(text), ..plain })).unwrap();
     drop(audit);
     log(dir.path(), SMALL, 12);

@@ -1,7 +1,7 @@
 //! The audit actor: the only writer of the audit log.
 
 use crate::error_chain::chain;
-use journal::{Audit, AuditRecord, ChainHead, DecidedRecord, Digest, EndedRecord};
+use journal::{Audit, AuditRecord, ChainHead, DecidedRecord, EndedRecord};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +9,14 @@ use tokio::sync::oneshot;
 
 /// Messages to the audit actor.
 pub(crate) enum AuditMsg {
-    /// A decision, with the script it is about; answered when it is on disk.
-    Decided {
-        decided: Box<DecidedRecord>,
-        script: Option<String>,
-        done: oneshot::Sender<Result<(), String>>,
-    },
+    /// A decision; answered when it is on disk.
+    Decided { decided: Box<DecidedRecord>, done: oneshot::Sender<Result<(), String>> },
     /// An end; answered with the chain's head when it is on disk.
     Ended { ended: Box<EndedRecord>, done: oneshot::Sender<Result<ChainHead, String>> },
     /// The decision and the end of a call that was lost with an earlier supervisor. That supervisor may
     /// have written them; the answer is the chain's head at the end's record.
     Lost {
         decided: Box<DecidedRecord>,
-        script: Option<String>,
         ended: Box<EndedRecord>,
         done: oneshot::Sender<Result<ChainHead, String>>,
     },
@@ -39,7 +34,7 @@ pub(crate) struct AuditLog {
     closed: AuditFailure,
     /// Records that the disk refused, for when it takes them: the calls they are of did not start, or
     /// have ended.
-    owed: Vec<(AuditRecord, Option<String>)>,
+    owed: Vec<AuditRecord>,
 }
 
 /// Most records that wait for the disk. The calls of many sessions produce them between the first
@@ -84,18 +79,17 @@ fn write(log: &Mutex<AuditLog>, message: AuditMsg) {
     let ready = log.ready();
     log.publish(ready.as_ref().err());
     match message {
-        AuditMsg::Decided { decided, script, done } => {
-            let written = log.take(ready, AuditRecord::Decided(*decided), script);
+        AuditMsg::Decided { decided, done } => {
+            let written = log.take(ready, AuditRecord::Decided(*decided));
             let _ = done.send(written.map(drop));
         }
         AuditMsg::Ended { ended, done } => {
-            let _ = done.send(log.take(ready, AuditRecord::Ended(*ended), None));
+            let _ = done.send(log.take(ready, AuditRecord::Ended(*ended)));
         }
-        AuditMsg::Lost { decided, script, ended, done } => {
+        AuditMsg::Lost { decided, ended, done } => {
             let audit = &mut log.audit;
-            let written = ready.and_then(|()| with_script(audit, *decided, script.as_deref()));
-            let written = written.and_then(|decided| {
-                let written = audit.append_lost(decided, *ended);
+            let written = ready.and_then(|()| {
+                let written = audit.append_lost(*decided, *ended);
                 written.and_then(|head| audit.sync().map(|_| head)).map_err(|error| chain(&error))
             });
             let _ = done.send(written);
@@ -110,8 +104,8 @@ impl AuditLog {
     /// Reopens a log that the disk closed, and writes the waiting records.
     fn ready(&mut self) -> Result<(), String> {
         self.audit.reopen().map_err(|error| chain(&error))?;
-        while let Some((record, script)) = self.owed.first().cloned() {
-            let written = self.put(record, script.as_deref());
+        while let Some(record) = self.owed.first().cloned() {
+            let written = self.put(&record);
             if !matches!(written, Err(Unwritten::NotInFile(_))) {
                 self.owed.remove(0);
             }
@@ -126,10 +120,9 @@ impl AuditLog {
         &mut self,
         ready: Result<(), String>,
         record: AuditRecord,
-        script: Option<String>,
     ) -> Result<ChainHead, String> {
         let written = match ready {
-            Ok(()) => self.put(record.clone(), script.as_deref()),
+            Ok(()) => self.put(&record),
             Err(reason) => Err(Unwritten::NotInFile(reason)),
         };
         if matches!(written, Err(Unwritten::NotInFile(_))) {
@@ -137,7 +130,7 @@ impl AuditLog {
                 OWED => tracing::error!(
                     "{OWED} records already wait for the audit log; one more is lost"
                 ),
-                _ => self.owed.push((record, script)),
+                _ => self.owed.push(record),
             }
         }
         let written = written.map_err(Unwritten::into_reason);
@@ -150,15 +143,8 @@ impl AuditLog {
         *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = why.cloned();
     }
 
-    fn put(&mut self, record: AuditRecord, script: Option<&str>) -> Result<ChainHead, Unwritten> {
-        let record = match record {
-            AuditRecord::Decided(decided) => {
-                let decided = with_script(&mut self.audit, decided, script);
-                AuditRecord::Decided(decided.map_err(Unwritten::NotInFile)?)
-            }
-            AuditRecord::Ended(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => record,
-        };
-        let appended = self.audit.append(&record);
+    fn put(&mut self, record: &AuditRecord) -> Result<ChainHead, Unwritten> {
+        let appended = self.audit.append(record);
         appended.map_err(|error| Unwritten::NotInFile(chain(&error)))?;
         self.audit.sync().map_err(|error| Unwritten::Unconfirmed(chain(&error)))
     }
@@ -183,20 +169,8 @@ impl Unwritten {
 
 impl Drop for AuditLog {
     fn drop(&mut self) {
-        for (record, _) in &self.owed {
+        for record in &self.owed {
             tracing::error!(?record, "this record was never written to the audit log");
         }
     }
-}
-
-/// Stores the script with the log, before the record that names it.
-fn with_script(
-    audit: &mut Audit,
-    decided: DecidedRecord,
-    script: Option<&str>,
-) -> Result<DecidedRecord, String> {
-    let written = script.map(|text| audit.keep_script(text)).transpose();
-    written
-        .map(|script: Option<Digest>| DecidedRecord { script, ..decided })
-        .map_err(|error| chain(&error))
 }

@@ -52,9 +52,13 @@ pub struct DecidedRecord {
     pub tool_kind: ToolKindRecord,
     /// All of its arguments, as JSON text.
     pub input: String,
-    /// The script or command, stored with [`crate::Audit::keep_script`] for every verdict.
+    /// Digest of the script or command, for every verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Digest>,
+    /// Its text. Absent in records of agentd 0.1, which stored it in a file beside the log
+    /// ([`crate::script`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_text: Option<String>,
     /// The answer.
     pub decision: DecisionRecord,
     /// The rule, mode or person behind it.

@@ -12,7 +12,7 @@ use super::list::told_of;
 use super::retention::{self, Retention};
 use super::{FILE, SCRIPTS, chain, files};
 use crate::blobs::Blobs;
-use crate::{AuditRecord, ChainHead, DecidedRecord, Digest, EndedRecord, LineFault, disk, spill};
+use crate::{AuditRecord, ChainHead, DecidedRecord, EndedRecord, LineFault, disk, spill};
 use serde_json::{Map, Value};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -104,18 +104,6 @@ impl Audit {
         // Their writers have seen them confirmed, or died before anything rested on them.
         audit.confirmed = audit.length;
         Ok(audit)
-    }
-
-    /// Stores a script as a file and returns the digest that records refer to. Durable on return.
-    ///
-    /// # Errors
-    /// Where it cannot be written. Nothing more is taken then.
-    pub fn keep_script(&mut self, text: &str) -> Result<Digest, AuditError> {
-        self.check_open()?;
-        self.locked(|audit| {
-            audit.beside += text.len() as u64;
-            audit.scripts.put(text).map_err(|error| audit.close(error.into()))
-        })
     }
 
     /// Appends a record. It is in the file when this returns, and durable after [`Audit::sync`].

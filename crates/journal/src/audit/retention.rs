@@ -128,7 +128,9 @@ fn may_name_a_text(line: &[u8]) -> bool {
 
 /// The texts that a record names.
 pub(super) fn named(link: &chain::ChainLine) -> Vec<Digest> {
-    let script = link.fields.get("script").and_then(serde_json::Value::as_str);
+    // A record with the script's text names no file.
+    let script = link.fields.get("script").filter(|_| !link.fields.contains_key("script_text"));
+    let script = script.and_then(serde_json::Value::as_str);
     let script = script.and_then(|digest| digest.parse().ok());
     script
         .into_iter()

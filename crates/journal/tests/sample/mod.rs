@@ -134,6 +134,15 @@ pub fn session(sessions: &Path, id: &str) -> PathBuf {
     sessions.join(id)
 }
 
+/// A script in a file beside the log, as agentd 0.1 stored each.
+pub fn keep_script(log: &Path, text: &str) -> Digest {
+    let digest = Digest::of(text.as_bytes());
+    let scripts = log.join("scripts");
+    std::fs::create_dir_all(&scripts).unwrap();
+    std::fs::write(scripts.join(digest.to_string()), text).unwrap();
+    digest
+}
+
 pub fn records(dir: &Path) -> Vec<JournalRecord> {
     journal::read(dir).unwrap().map(|entry| entry.unwrap().record).collect()
 }
@@ -148,6 +157,7 @@ pub fn decided(session: &str, call: u32, decision: DecisionRecord) -> AuditRecor
         tool_kind: ToolKindRecord::Mutation,
         input: format!(r#"{{"command":"echo {call}"}}"#),
         script: None,
+        script_text: None,
         decision,
         basis: BasisRecord::Mode { mode: "auto".to_owned() },
         requested: Some(PolicyRecord {

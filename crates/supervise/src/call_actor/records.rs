@@ -47,7 +47,7 @@ impl CallState {
     fn decision_of(&self, verdict: &Verdict) -> Option<journal::DecidedRecord> {
         let facts = &self.args.facts;
         audit::decision(
-            &facts.call,
+            (&facts.call, facts.command.as_deref()),
             facts.kind,
             self.args.place,
             verdict,
@@ -58,8 +58,7 @@ impl CallState {
 
     fn audit(&mut self, decided: journal::DecidedRecord) {
         let (done, written) = oneshot::channel();
-        let script = self.args.facts.command.clone();
-        let message = AuditMsg::Decided { decided: Box::new(decided), script, done };
+        let message = AuditMsg::Decided { decided: Box::new(decided), done };
         let _ = self.args.audit.send_message(message);
         self.before_go.decision_written = Some(written);
         self.audited = Audited::Proposal;

@@ -16,7 +16,7 @@ use protocol::judgement::{Basis, ExtraRight, Rule, ToolKind, Verdict};
 
 /// The audit entry of a decision.
 pub(crate) fn decision(
-    call: &Call,
+    (call, script): (&Call, Option<&str>),
     kind: ToolKind,
     place: TurnRound,
     verdict: &Verdict,
@@ -36,8 +36,8 @@ pub(crate) fn decision(
         tool: call.tool.clone(),
         tool_kind: tool_kind(kind),
         input: call.input.clone(),
-        // Added by the audit actor.
-        script: None,
+        script: script.map(|text| journal::Digest::of(text.as_bytes())),
+        script_text: script.map(str::to_owned),
         decision,
         basis: basis(why),
         requested: Some(policy(requested)),
@@ -169,7 +169,7 @@ fn names_of(names: &[TamperedFile], wanted: fn(&&TamperedFile) -> bool) -> Vec<S
 pub(crate) fn lost_decision(
     session: &SessionId,
     place: TurnRound,
-    call: &OpenCall,
+    (call, script): (&OpenCall, Option<&str>),
 ) -> journal::DecidedRecord {
     let unsaid = |why: &str| journal::BasisRecord::Unjudgeable { why: why.to_owned() };
     let (decision, otherwise) = match (&call.refused, call.progress, &call.basis) {
@@ -196,8 +196,8 @@ pub(crate) fn lost_decision(
         tool: call.tool.clone(),
         tool_kind: call.tool_kind,
         input: call.input.clone(),
-        // Added by the audit actor.
-        script: None,
+        script: script.map(|text| journal::Digest::of(text.as_bytes())),
+        script_text: script.map(str::to_owned),
         decision,
         basis: call.basis.clone().unwrap_or(otherwise),
         requested: None,

@@ -184,11 +184,12 @@ impl SessionOpener {
         tampered: &[TamperedFile],
     ) -> Result<journal::ChainHead, OpenFailure> {
         let (done, written) = oneshot::channel();
-        let decided = Box::new(audit::lost_decision(&spec.id, place, call));
         // The proposed script is recorded, although it may not have run.
         let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
+        let decided = audit::lost_decision(&spec.id, place, (call, script.as_deref()));
+        let decided = Box::new(decided);
         let ended = Box::new(audit::lost_end(&spec.id, call, tampered, now_ms()));
-        let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
+        let _ = self.audit.send_message(AuditMsg::Lost { decided, ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
             let message = format!("the audit log cannot be written: {reason}");

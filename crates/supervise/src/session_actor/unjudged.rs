@@ -46,7 +46,8 @@ impl SessionActorState {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
         let verdict = Verdict::Deny(why, String::new());
         let (kind, place) = (tool_kind(&call.tool), self.turn.router.place());
-        let decided = audit::decision(call, kind, place, &verdict, &self.spec.confinement, &[]);
+        let decided =
+            audit::decision((call, None), kind, place, &verdict, &self.spec.confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::DecidedRecord { requested: None, ..decided });
         let conclusion = CallConclusion {
@@ -77,7 +78,7 @@ impl SessionActorState {
         let gone = |_| Err("it is gone".to_owned());
         let (done, written) = oneshot::channel();
         let decided = Box::new(decided);
-        let _ = self.audit.send_message(AuditMsg::Decided { decided, script: None, done });
+        let _ = self.audit.send_message(AuditMsg::Decided { decided, done });
         written.await.unwrap_or_else(gone)?;
         let gone = |_| Err("it is gone".to_owned());
         let (done, written) = oneshot::channel();

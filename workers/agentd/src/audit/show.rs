@@ -77,11 +77,13 @@ impl CallPage {
             &format!("turn {}, request {} of the model", decided.turn, decided.round),
         );
         self.line("input", &mark_hidden(&decided.input));
-        if let Some(digest) = decided.script {
-            match journal::script(dir, digest) {
+        match (&decided.script_text, decided.script) {
+            (Some(script), _) => self.line("script", script),
+            (None, Some(digest)) => match journal::script(dir, digest) {
                 Ok(script) => self.line("script", &script),
                 Err(error) => self.line("script", &format!("{digest} cannot be read: {error}")),
-            }
+            },
+            (None, None) => {}
         }
         self.line("decision", &record_text::decision_line(decided));
         if let Some(policy) = &decided.requested {
