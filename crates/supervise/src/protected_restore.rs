@@ -39,11 +39,13 @@ const MAX_CONFINEMENT_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct ProtectedCopies {
     directory: PathBuf,
+    /// The confinement that was stored last, of which calls have links: a sync for each distinct one.
+    last_cage: PathBuf,
 }
 
 impl ProtectedCopies {
     pub(crate) fn of(session: &Path) -> Self {
-        Self { directory: session.join("protected") }
+        Self { directory: session.join("protected"), last_cage: session.join("last-cage") }
     }
 
     /// Creates an empty file for the runner of this call. The call's confinement is stored in a
@@ -68,8 +70,29 @@ impl ProtectedCopies {
             Err(_) | Ok(()) => {}
         }
         let cage = codec::encode(confinement).map_err(io::Error::other)?;
-        replace(&self.cage(call), &[BUILD_ID.as_bytes(), b"\n", &cage].concat())?;
+        let bytes = [BUILD_ID.as_bytes(), b"\n", &cage].concat();
+        self.link_cage(call, &bytes).or_else(|_| replace(&self.cage(call), &bytes).map(drop))?;
         replace(&self.names(call), b"").map(OwnedFd::from)
+    }
+
+    /// Puts a confinement into place that an earlier call with the same one has made durable.
+    ///
+    /// # Errors
+    /// Where the file system has no hard links, or the disk is full.
+    fn link_cage(&self, call: u32, bytes: &[u8]) -> io::Result<()> {
+        if !std::fs::read(&self.last_cage).is_ok_and(|found| found == bytes) {
+            replace(&self.last_cage, bytes)?;
+        }
+        let new = self.directory.join(format!("{call}.link"));
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) | Ok(()) => {}
+        }
+        std::fs::hard_link(&self.last_cage, &new)?;
+        // Renaming a link of a file to another one does nothing and leaves both names.
+        let renamed = std::fs::rename(&new, self.cage(call));
+        let _ = std::fs::remove_file(&new);
+        renamed
     }
 
     /// Removes the copies of a call that is concluded.
@@ -374,5 +397,32 @@ mod tests {
         assert_eq!(copies.cage_of(1).unwrap(), confinement());
         let left = std::fs::read_dir(session.path().join("protected")).unwrap().count();
         assert_eq!(left, 2, "the copies and the confinement");
+    }
+
+    #[test]
+    fn calls_with_one_confinement_share_its_file() {
+        use std::os::unix::fs::MetadataExt;
+        let session = tempfile::tempdir().unwrap();
+        let copies = ProtectedCopies::of(session.path());
+        let file = |call: u32| std::fs::metadata(copies.cage(call)).unwrap().ino();
+        let other = Confinement { network: protocol::confinement::Network::On, ..confinement() };
+        for (call, cage) in [(1, confinement()), (2, confinement()), (3, other.clone())] {
+            copies.begin(call, &cage).unwrap();
+        }
+        assert_eq!(file(1), file(2), "written once");
+        assert_ne!(file(1), file(3));
+        copies.begin(2, &other).unwrap();
+        copies.remove(3);
+        assert_eq!(copies.cage_of(1).unwrap(), confinement());
+        assert_eq!(copies.cage_of(2).unwrap(), other);
+        // A damaged file is not used again.
+        std::fs::write(&copies.last_cage, "damage").unwrap();
+        copies.begin(4, &other).unwrap();
+        assert_eq!(copies.cage_of(4).unwrap(), other);
+        let names = std::fs::read_dir(session.path().join("protected")).unwrap().flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        names.sort();
+        let calls = ["1.cage", "1.names", "2.cage", "2.names", "4.cage", "4.names"];
+        assert_eq!(names, calls);
     }
 }
