@@ -34,13 +34,13 @@ const MORE: usize = 20;
 /// The daemon and its workers, with providers at rest.
 fn memory() {
     if !support::is_root() {
-        println!("| daemon with one idle session (PSS) | | <= 12 MiB | run as root | none |");
-        println!("| each further idle session (PSS) | | <= 5 MiB | run as root | none |");
+        println!("| daemon with one idle session (PSS) | | <= 10 MiB | run as root | none |");
+        println!("| each further idle session (PSS) | | <= 1 MiB | run as root | none |");
         return;
     }
     let desk = Desk::new();
     fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
-    let config = "[daemon]\nidle_provider = \"100ms\"\n";
+    let config = "[daemon]\nidle_provider = \"100ms\"\nidle_reserve = \"100ms\"\n";
     fs::write(desk.home().join(".config/agentd/config.toml"), config).unwrap();
     let server = Server::answering(|_, _| Answer::text("here"));
     let daemon = desk.daemon();
@@ -56,16 +56,19 @@ fn memory() {
         all.into_iter().filter(|it| it.pid == daemon.pid || it.parent == daemon.pid)
     };
     let at_rest = || {
-        until("providers rest", || !own().any(|it| it.name.starts_with("agentd-provide")));
+        let ended = ["agentd-provide", "agentd-reserve", "agentd-tool"];
+        until("providers and reserves have ended", || {
+            !own().any(|it| ended.iter().any(|name| it.name.starts_with(name)))
+        });
         own().map(|it| support::pss(it.pid)).sum::<u64>() as f64 / 1024.0
     };
     one_more();
     let one = at_rest();
     (0..MORE).for_each(|_| one_more());
     let many = at_rest();
-    row("daemon with one idle session (PSS)", one, "MiB", 12.0, "none");
+    row("daemon with one idle session (PSS)", one, "MiB", 10.0, "none");
     let each = (many - one) / MORE as f64;
-    row("each further idle session (PSS)", each, "MiB", 5.0, "none");
+    row("each further idle session (PSS)", each, "MiB", 1.0, "none");
 }
 
 /// A session with so many records on disk, which ends with these words.

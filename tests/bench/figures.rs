@@ -45,9 +45,10 @@ fn calls() {
     frames();
     spawning();
     let spawn = bare_spawn();
-    for (tier, limit) in [("B", 6.0), ("A", 8.0)] {
+    for (tier, limit) in [("B", 5.0), ("A", 6.0)] {
         whole_call(tier, limit, spawn);
     }
+    thirty_calls();
     one_shot();
     version();
 }
@@ -179,14 +180,42 @@ const ROUNDS: usize = 22;
 /// Sessions whose rounds are taken together.
 const SESSIONS: usize = 5;
 
+/// How long the model of these figures thinks before it answers.
+#[derive(Clone, Copy)]
+enum Thinks {
+    /// Long enough that the runner in reserve rests.
+    UntilItRests,
+    /// Not at all: the runner in reserve is still building its cage.
+    NotAtAll,
+    /// Not at all, and there is no reserve.
+    WithoutReserve,
+}
+
+/// Some times as long as a cage needs.
+const THINKING: Duration = Duration::from_millis(40);
+
 /// Times from the end of an answer to the first byte of the next request, with this call in each
 /// answer.
-fn answer_to_request(tier: &str, tool: &'static str, input: &str) -> Vec<Duration> {
+fn answer_to_request(
+    tier: &str,
+    (tool, input): (&'static str, &str),
+    thinks: Thinks,
+) -> Vec<Duration> {
     let desk = Desk::new();
+    if let Thinks::WithoutReserve = thinks {
+        let config = desk.home().join(".config/agentd");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::write(config.join("config.toml"), "[daemon]\nidle_reserve = \"0s\"\n").unwrap();
+    }
     let input = input.to_owned();
-    let server = Server::answering(move |round, _| match round {
-        n if n <= ROUNDS => Answer::says([call(&format!("toolu_{n}"), tool, &input)]),
-        _ => Answer::text("done"),
+    let server = Server::answering(move |round, _| {
+        if let Thinks::UntilItRests = thinks {
+            std::thread::sleep(THINKING);
+        }
+        match round {
+            n if n <= ROUNDS => Answer::says([call(&format!("toolu_{n}"), tool, &input)]),
+            _ => Answer::text("done"),
+        }
     });
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     command.env("AGENTD_SANDBOX_TIER", tier);
@@ -199,18 +228,50 @@ fn answer_to_request(tier: &str, tool: &'static str, input: &str) -> Vec<Duratio
 }
 
 fn whole_call(tier: &str, limit: f64, spawn: Duration) {
-    let in_sessions = |tool: &'static str, input: &str| {
-        median((0..SESSIONS).flat_map(|_| answer_to_request(tier, tool, input)).collect())
+    let in_sessions = |call: (&'static str, &str), thinks: Thinks| {
+        median((0..SESSIONS).flat_map(|_| answer_to_request(tier, call, thinks)).collect())
     };
-    let with_call = in_sessions("bash", r#"{"command":"true"}"#);
-    let without = in_sessions("no_such_tool", "{}");
+    let bash = ("bash", r#"{"command":"true"}"#);
+    let with_call = in_sessions(bash, Thinks::UntilItRests);
+    let without = in_sessions(("no_such_tool", "{}"), Thinks::UntilItRests);
     let call = with_call.saturating_sub(without);
     let baseline = format!("plain `sh -c true` {:.2} ms", micros(spawn) / 1e3);
     let figure = format!("whole call of `bash true`, tier {tier}");
     row(&figure, micros(call) / micros(spawn), "x", limit, &baseline);
     let baseline = format!("of it without the call {:.2} ms", micros(without) / 1e3);
-    let figure = format!("answer with one bash call to next request, tier {tier}");
-    row(&figure, micros(with_call) / 1e3, "ms", 8.0, &baseline);
+    for (figure, took, limit) in [
+        ("reserve ready", with_call, 3.0),
+        ("reserve not ready", in_sessions(bash, Thinks::NotAtAll), f64::INFINITY),
+        ("without a reserve", in_sessions(bash, Thinks::WithoutReserve), 4.5),
+    ] {
+        let figure = format!("answer with one bash call to next request, tier {tier}, {figure}");
+        row(&figure, micros(took) / 1e3, "ms", limit, &baseline);
+    }
+}
+
+/// Processor time of all processes of a one-shot with thirty bash calls, one in each answer.
+fn thirty_calls() {
+    const CALLS: usize = 30;
+    let run_of = |calls: usize| {
+        let desk = Desk::new();
+        let server = Server::answering(move |round, _| match round {
+            n if n <= calls => {
+                let input = json!({"command": "true"}).to_string();
+                Answer::says([call(&format!("toolu_{n}"), "bash", &input)])
+            }
+            _ => Answer::text("done"),
+        });
+        let arguments = ["-p", "x", "--permission-mode", "auto", "--max-turns", "100"];
+        let before = provider::of_children();
+        let ran = run(desk.with_server(&server, &arguments));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert_eq!(server.requests().len(), calls + 1);
+        provider::of_children() - before
+    };
+    let of = |calls: usize| median((0..5).map(|_| run_of(calls)).collect());
+    let baseline = format!("a run without a call {:.0} ms", micros(of(0)) / 1e3);
+    let figure = "processor time of a run of 30 bash calls, all processes";
+    row(figure, micros(of(CALLS)) / 1e3, "ms", 240.0, &baseline);
 }
 
 /// A one-shot with one bash call: wall time from nothing, and the memory of all its processes.
@@ -237,7 +298,7 @@ fn one_shot() {
         times.push(ran.took);
     }
     let plain = format!("plain `sh -c true` {:.2} ms", micros(bare_spawn()) / 1e3);
-    row("one-shot with one bash call, wall", micros(median(times)) / 1e3, "ms", 150.0, &plain);
+    row("one-shot with one bash call, wall", micros(median(times)) / 1e3, "ms", 30.0, &plain);
     // Only root may read how much memory the workers use.
     if support::is_root() {
         let mebibytes = *memory.lock().unwrap() as f64 / 1024.0;

@@ -20,7 +20,7 @@ pub(crate) fn rows() {
     let usual = || Vendor::Anthropic.repeats("let it be so, 'n' then \n", LETTERS / 24);
     let took = median((0..5).map(|_| processor(usual())).collect());
     let figure = "processor time of a run with 2 MiB of words, 24 letters an event";
-    row(figure, micros(took) / 1e3, "ms", 100.0, &baseline);
+    row(figure, micros(took) / 1e3, "ms", 80.0, &baseline);
     let tiny = || Vendor::Anthropic.repeats(&"lorem ip".repeat(128), LETTERS / 1024);
     let took = median((0..3).map(|_| processor(tiny().in_writes_of(1))).collect());
     let figure = "processor time of a run with 2 MiB in network pieces of one byte";
@@ -48,7 +48,7 @@ fn processor(answer: Answer) -> Duration {
 
 /// Processor time of all children that ended. It includes the workers, since each process waits for
 /// its own children.
-fn of_children() -> Duration {
+pub(crate) fn of_children() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
     let time = |time: nix::sys::time::TimeVal| {
         Duration::new(time.tv_sec().unsigned_abs(), 0)

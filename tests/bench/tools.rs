@@ -170,7 +170,7 @@ fn large_file() {
         "`read` of 2,000 lines at the end of 1 GB, in warm cache",
         micros(took) / 1e6,
         "s",
-        1.0,
+        0.35,
         "none",
     );
     let peaks = desk.audit().into_iter().filter(|record| record["event"] == "ended");

@@ -20,7 +20,7 @@ fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
     let bare = Place::bare();
-    for (tier, most) in [("b", 1.3), ("a", 2.5)] {
+    for (tier, most) in [("b", 1.2), ("a", 2.5)] {
         from_go_to_exec(&bare, tier, most);
     }
     against_bubblewrap(&bare);
