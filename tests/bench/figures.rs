@@ -1,12 +1,13 @@
 //! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
-//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`) prints those alone.
+//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`, `jobs`, `scale`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
 mod doors;
 mod jobs;
 mod provider;
 mod recovery;
+mod scale;
 #[path = "../support/mod.rs"]
 mod support;
 mod tools;
@@ -26,13 +27,14 @@ fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let parts: [(&str, fn()); 6] = [
+    let parts: [(&str, fn()); 7] = [
         ("calls", calls),
         ("recovery", recovery::rows),
         ("doors", doors::rows),
         ("provider", provider::rows),
         ("tools", tools::rows),
         ("jobs", jobs::rows),
+        ("scale", scale::rows),
     ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {
