@@ -5,6 +5,7 @@ mod audit;
 mod bad_input;
 mod control_socket;
 mod lifetime;
+mod limits;
 mod older_state;
 mod sessions;
 #[path = "../support/mod.rs"]

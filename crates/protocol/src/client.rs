@@ -360,6 +360,8 @@ pub enum RequestFailure {
     Disk,
     /// The supervisor was asked to end and does.
     Ending,
+    /// The supervisor's limits allow no further session.
+    NoRoom,
     /// Anything else.
     Internal,
 }

@@ -76,6 +76,10 @@ pub struct DaemonStatus {
     pub sandbox: String,
     /// Live sessions.
     pub sessions: u32,
+    /// Most sessions that its limits allow.
+    pub room: u64,
+    /// The limit behind `room`, in words.
+    pub limit: String,
     /// Connected clients.
     pub clients: u32,
     /// Problems, one sentence each.

@@ -18,6 +18,7 @@
 //! | `call` | the machine of one call |
 //! | `proxy_machine` | the machine of one command's allow-list proxy |
 //! | `session_spec` | the settings of a session |
+//! | `session_room` | for how many sessions the limits of the process suffice |
 //! | `worker::restart`, `worker::heartbeat`, `progress` | restarts of workers, pings, which messages are progress |
 //! | `journal_repair` | the records that close what a cut journal left open |
 //!
@@ -70,6 +71,7 @@ mod root;
 mod route;
 mod session_actor;
 mod session_lock;
+mod session_room;
 mod session_spec;
 mod sign_in;
 mod store_dirs;
@@ -82,6 +84,7 @@ pub use control_socket::daemon_lock::DaemonLock;
 pub use control_socket::{ControlSocketError, ListenMode};
 pub use host_tier::HostTier;
 pub use open_failure::OpenFailure;
+pub use session_room::{HostLimit, HostLimits, SessionRoom};
 pub use worker::restart::{ExitKind, RestartDecision, RestartHistory, RestartLimits};
 pub use worker::spawner::{WorkerKind, WorkerSpawnError, check_workers};
 
@@ -112,6 +115,8 @@ pub struct SupervisorSettings {
     pub log: File,
     /// The supervisor ends after this time without clients and without work; never, if absent.
     pub idle_exit: Option<Duration>,
+    /// For how many sessions the limits of this process suffice.
+    pub room: SessionRoom,
     /// The workers' environment.
     pub worker_env: Vec<(String, String)>,
     /// More variables for the broker, which judges all sessions, also those without a cage.

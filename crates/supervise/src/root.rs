@@ -275,6 +275,8 @@ impl RootState {
             began: self.started_at,
             sandbox: self.describe_tier(),
             sessions: count(self.sessions.len()),
+            room: self.settings.room.sessions,
+            limit: self.settings.room.limit.clone(),
             clients: count(self.clients.len()),
             troubles,
         };

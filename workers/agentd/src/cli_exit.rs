@@ -89,7 +89,7 @@ impl CliExit {
             RequestFailure::Usage | RequestFailure::NotFound => Self::Usage,
             RequestFailure::Configuration => Self::Configuration,
             RequestFailure::SandboxUnavailable => Self::SandboxUnavailable,
-            RequestFailure::Held => Self::SessionLocked,
+            RequestFailure::Held | RequestFailure::NoRoom => Self::SessionLocked,
             RequestFailure::Disk | RequestFailure::Ending | RequestFailure::Internal => {
                 Self::Failed
             }

@@ -128,6 +128,8 @@ fn line(status: &DaemonStatus) -> String {
         "began": status.began,
         "sandbox": status.sandbox,
         "sessions": status.sessions,
+        "room": status.room,
+        "limit": status.limit,
         "clients": status.clients,
         "troubles": status.troubles,
     });
@@ -138,12 +140,14 @@ fn words(status: &DaemonStatus) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let now = u64::try_from(now).unwrap_or(u64::MAX);
     let mut text = format!(
-        "process   {}, for {}\nbuild     {}\ncage      {}\nsessions  {}\nclients   {}\n",
+        "process   {}, for {}\nbuild     {}\ncage      {}\nsessions  {}, room for {} by {}\nclients   {}\n",
         status.pid,
         since(now.saturating_sub(status.began) / 1000),
         status.build,
         status.sandbox,
         status.sessions,
+        status.room,
+        status.limit,
         status.clients,
     );
     for trouble in &status.troubles {

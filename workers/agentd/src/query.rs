@@ -177,6 +177,7 @@ pub(crate) fn failed(kind: RequestFailure, message: String) -> CliError {
         RequestFailure::Usage
         | RequestFailure::NotFound
         | RequestFailure::Held
+        | RequestFailure::NoRoom
         | RequestFailure::Disk
         | RequestFailure::Ending => CliError::user(message),
         RequestFailure::Internal => CliError::internal(message),

@@ -87,6 +87,7 @@ pub(crate) fn failure(failed: &RunFailure) -> CliError {
             RequestFailure::Usage
             | RequestFailure::NotFound
             | RequestFailure::Held
+            | RequestFailure::NoRoom
             | RequestFailure::Disk
             | RequestFailure::Ending => CliError::user(message),
             RequestFailure::Internal => CliError::internal(message),

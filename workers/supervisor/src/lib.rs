@@ -1,9 +1,10 @@
 //! `agentd-supervisor`: the root of the process tree. Starts all other processes, writes journal
 //! and audit log, opens the control socket.
 
+mod host_limits;
+
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use protocol::confinement::{Tier, WITHOUT_CAGE};
 use sandbox::{Controller, Delegation};
 use std::ffi::OsString;
@@ -16,13 +17,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use supervise::{
-    ControlAddress, ControlSocketError, DaemonLock, HostTier, ListenMode, Supervisor,
-    SupervisorError, SupervisorSettings,
+    ControlAddress, ControlSocketError, DaemonLock, HostLimits, HostTier, ListenMode, SessionRoom,
+    Supervisor, SupervisorError, SupervisorSettings,
 };
 use tokio::io::AsyncReadExt;
-
-/// Descriptors for a daemon with many sessions: each needs about a dozen.
-const DESCRIPTORS: u64 = 65_536;
 
 /// The program.
 #[must_use]
@@ -141,7 +139,8 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     nix::sys::prctl::set_pdeathsig(None)
         .context("cannot clear the parent-death signal")
         .of_kind("internal")?;
-    more_descriptors().context("cannot raise the limit of open files").of_kind("internal")?;
+    let limits = host_limits::raise_and_read();
+    let limits = limits.context("cannot read the limits of this process").of_kind("internal")?;
     let log = open_state(&dirs).of_kind("state")?;
     let workers = own_directory().of_kind("internal")?;
     supervise::check_workers(&workers).of_kind("worker")?;
@@ -163,10 +162,24 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
         temp_root: PathBuf::from("/tmp"),
         log,
         idle_exit,
+        room: session_room(&limits),
         worker_env: worker_env(),
         broker_env: broker_env(host.tier),
     };
     run_until_end(service, first_word, settings, way)
+}
+
+/// A daemon with less room than this says so in its log.
+const LITTLE_ROOM: u64 = 100;
+
+fn session_room(limits: &HostLimits) -> SessionRoom {
+    let room = SessionRoom::of(limits);
+    let SessionRoom { sessions, limit } = &room;
+    match *sessions < LITTLE_ROOM {
+        true => tracing::warn!(sessions, limit, "room for few sessions"),
+        false => tracing::info!(sessions, limit, "room for sessions"),
+    }
+    room
 }
 
 /// How long an idle daemon stays, by the configuration of its user and administrator. No project is
@@ -182,17 +195,6 @@ fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
         trust: Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
     })?;
     Ok(Duration::from_millis(config.daemon.idle_exit_ms))
-}
-
-/// The usual limit of 1,024 descriptors suffices for about a hundred sessions. Calls get a limit of
-/// their own.
-fn more_descriptors() -> anyhow::Result<()> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let wanted = hard.min(DESCRIPTORS);
-    if soft < wanted {
-        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)?;
-    }
-    Ok(())
 }
 
 fn open_state(dirs: &Dirs) -> anyhow::Result<File> {

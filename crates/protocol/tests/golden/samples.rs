@@ -521,6 +521,7 @@ goldens! {
         NotFound => RequestFailure::NotFound,
         Disk => RequestFailure::Disk,
         Ending => RequestFailure::Ending,
+        NoRoom => RequestFailure::NoRoom,
         Internal => RequestFailure::Internal,
     }
     client::ToClient {
@@ -1072,6 +1073,8 @@ fn status() -> DaemonStatus {
         began: 1 << 40,
         sandbox: text("tier A"),
         sessions: 2,
+        room: 89,
+        limit: text("open files 1024 (ulimit -n)"),
         clients: 3,
         troubles: vec![text("t")],
     }

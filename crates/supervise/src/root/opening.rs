@@ -28,6 +28,10 @@ impl RootState {
             return waiting.push(*order);
         }
         let Some(order) = self.wait_for_retirement(&id, *order).map(Box::new) else { return };
+        if let Some(failure) = self.settings.room.refusal(self.sessions.len() + self.opening.len())
+        {
+            return refuse(*order, failure);
+        }
         self.opening.insert(id.clone(), Vec::new());
         let opener = SessionOpener {
             settings: Arc::clone(&self.settings),
