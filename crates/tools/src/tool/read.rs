@@ -238,7 +238,8 @@ impl LineWindow {
         let failed = |error| ToolFailure::io("read", &target.named, error);
         let WindowBounds { limit, chars, columns } = WindowBounds::of(input, ctx.max_chars);
         let first = input.offset.unwrap_or(1);
-        let passed = skip_lines(reader, first - 1, || ctx.check_cancelled().map_err(Stop::Cancelled));
+        let passed =
+            skip_lines(reader, first - 1, || ctx.check_cancelled().map_err(Stop::Cancelled));
         let passed = passed.map_err(|stop| match stop {
             Stop::Cancelled(failure) => failure,
             Stop::Io(error) => failed(error),
