@@ -1,5 +1,5 @@
 //! A daemon names the limits of its process before they are reached.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server};
 use crate::support::daemon::Wire;
