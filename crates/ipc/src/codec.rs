@@ -6,6 +6,9 @@
 //! here. If it must go, postcard replaces it in this file.
 
 use bincode::config;
+use bincode::de::read::Reader;
+use bincode::de::{Decoder, DecoderImpl};
+use bincode::error::DecodeError;
 pub use bincode::{Decode, Encode};
 
 /// Decoding may claim up to this much memory for a message of the size on the left. A word's size
@@ -23,7 +26,7 @@ pub enum CodecError {
     Encode(#[from] bincode::error::EncodeError),
     /// The bytes are not a message of this wire.
     #[error("not a word of this wire: {0}")]
-    Decode(#[from] bincode::error::DecodeError),
+    Decode(#[from] DecodeError),
     /// A word with something behind it.
     #[error("{0} bytes left over behind a word")]
     Leftover(usize),
@@ -39,20 +42,51 @@ pub fn encode<W: Encode>(word: &W) -> Result<Vec<u8>, CodecError> {
 
 /// The one word that these bytes are.
 ///
+/// The bincode limit is part of a decoder's type, so three limits would compile each decoder three
+/// times. The type has the largest one; a smaller message starts with the difference claimed.
+///
 /// # Errors
 /// [`CodecError::Decode`] for anything that is not exactly one word, [`CodecError::Leftover`] when
 /// bytes follow it.
 pub fn decode<R: Decode<()>>(bytes: &[u8]) -> Result<R, CodecError> {
-    let standard = config::standard();
-    let (word, used) = if bytes.len() <= SMALL.0 {
-        bincode::decode_from_slice(bytes, standard.with_limit::<{ SMALL.1 }>())?
-    } else if bytes.len() <= MEDIUM.0 {
-        bincode::decode_from_slice(bytes, standard.with_limit::<{ MEDIUM.1 }>())?
-    } else {
-        bincode::decode_from_slice(bytes, standard.with_limit::<LARGE_LIMIT>())?
+    let limit = match bytes.len() {
+        length if length <= SMALL.0 => SMALL.1,
+        length if length <= MEDIUM.0 => MEDIUM.1,
+        _ => LARGE_LIMIT,
     };
-    match bytes.len() - used {
+    let standard = config::standard().with_limit::<LARGE_LIMIT>();
+    let mut decoder = DecoderImpl::new(Unread(bytes), standard, ());
+    decoder.claim_bytes_read(LARGE_LIMIT - limit)?;
+    let word = R::decode(&mut decoder)?;
+    match decoder.reader().0.len() {
         0 => Ok(word),
         left => Err(CodecError::Leftover(left)),
+    }
+}
+
+/// The bytes of a message that no value has taken yet. The slice reader of bincode keeps their
+/// number to itself.
+struct Unread<'a>(&'a [u8]);
+
+impl Reader for Unread<'_> {
+    #[inline(always)]
+    fn read(&mut self, into: &mut [u8]) -> Result<(), DecodeError> {
+        let Some((taken, rest)) = self.0.split_at_checked(into.len()) else {
+            let additional = into.len() - self.0.len();
+            return Err(DecodeError::UnexpectedEnd { additional });
+        };
+        into.copy_from_slice(taken);
+        self.0 = rest;
+        Ok(())
+    }
+
+    #[inline]
+    fn peek_read(&mut self, length: usize) -> Option<&[u8]> {
+        self.0.get(..length)
+    }
+
+    #[inline]
+    fn consume(&mut self, length: usize) {
+        self.0 = self.0.get(length..).unwrap_or_default();
     }
 }
