@@ -5,10 +5,13 @@
 //! lifeline closes, and the supervisor ends. The supervisor first sends one line of JSON on it, with the
 //! path of its socket.
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Deserialize;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -245,14 +248,7 @@ impl PrivateSupervisor {
 
     /// How it ended: by which signal or with which code. Its connection closes a moment before its end.
     pub(crate) fn how_ended(&mut self) -> Option<String> {
-        let deadline = Instant::now() + Duration::from_secs(1);
-        loop {
-            match self.child.try_wait().ok()? {
-                Some(status) => return Some(in_words(status)),
-                None if Instant::now() > deadline => return None,
-                None => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
+        self.wait_up_to(Duration::from_secs(1)).ok()?.map(in_words)
     }
 
     /// Kills it. Its child processes end with it.
@@ -263,18 +259,30 @@ impl PrivateSupervisor {
 
     fn end_in_order(&mut self) -> io::Result<()> {
         self.lifeline = None;
-        let deadline = Instant::now() + END_TIMEOUT;
-        let mut pause = Duration::from_millis(1);
-        while self.child.try_wait()?.is_none() {
-            if Instant::now() > deadline {
-                self.child.kill()?;
-                self.child.wait()?;
-                return Ok(());
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
+        if self.wait_up_to(END_TIMEOUT)?.is_none() {
+            self.child.kill()?;
+            self.child.wait()?;
         }
         Ok(())
+    }
+
+    /// Waits for its end; none if it still runs after this time.
+    fn wait_up_to(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + limit;
+        // Its id belongs to it until its status is read.
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let end = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
+        loop {
+            let left = PollTimeout::try_from(deadline.saturating_duration_since(Instant::now()));
+            let mut ended = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut ended, left.unwrap_or(PollTimeout::MAX)) {
+                Ok(_) => return self.child.try_wait(),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
