@@ -47,7 +47,7 @@ pub use cgroup::{
 };
 pub use error::{CageError, CageStep};
 pub use guarantees::signals_are_confined;
-pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host};
+pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier};
 pub use privileges::{close_inherited_fds, harden};
 pub use proc_stat::is_own_process;
 pub use protected::{

@@ -126,7 +126,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     };
     // Both fork children to probe the host, so they run before any thread starts.
     let cgroup = sandbox::set_up_cgroups();
-    let host = sandbox::probe_host();
+    let host = sandbox::probe_tier();
     sandbox::harden().context("cannot protect itself from other processes").of_kind("internal")?;
     // The client blocks signals for its own purposes. Inherited here, that mask would disable TERM.
     nix::sys::signal::SigSet::empty()
@@ -157,14 +157,14 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
     let settings = SupervisorSettings {
         dirs,
         workers,
-        host: HostTier::new(host.tier, || sandbox::probe_host().tier),
+        host: HostTier::new(host, sandbox::probe_tier),
         cgroup: command_cgroup_base(cgroup),
         temp_root: PathBuf::from("/tmp"),
         log,
         idle_exit,
         room: session_room(&limits),
         worker_env: worker_env(),
-        broker_env: broker_env(host.tier),
+        broker_env: broker_env(host),
     };
     run_until_end(service, first_word, settings, way)
 }

@@ -148,6 +148,7 @@ pub fn enter(words: &[&str]) -> ExitCode {
 /// What this host allows.
 pub fn host() -> ExitCode {
     let host = sandbox::probe_host();
+    assert_eq!(sandbox::probe_tier(), host.tier);
     println!("tier: {:?}\nabi: {}", host.tier, host.landlock_abi);
     for step in &host.steps {
         println!("step: {:?} {} {:?}", step.tier, step.step, step.outcome);
