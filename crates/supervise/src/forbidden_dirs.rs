@@ -7,6 +7,7 @@ use config::{CredentialPaths, every_path};
 use protocol::client::RequestFailure;
 use protocol::confinement::FilePath;
 use protocol::judgement::{Rule, RuleEffect};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Directories of the system: passwords and keys, other processes, devices, sockets of services.
@@ -72,24 +73,11 @@ impl ForbiddenDirs {
         ))
     }
 
-    /// The deny rules. Each covers the paths below it and the directories that contain it.
-    pub(crate) fn deny_rules(&self) -> Vec<Rule> {
-        let mut texts: Vec<String> = RULES_OF_RUN.map(str::to_owned).to_vec();
-        for path in self.paths() {
-            let text = rule_text(&path);
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        let rule = |text| Rule { effect: RuleEffect::Deny, text, file: "built-in".into(), line: 0 };
-        texts.into_iter().map(rule).collect()
-    }
-
     /// Paths of keys in the project, existing or not, and paths of keys that contain the project.
     /// The person chose the project, so it is not refused.
-    pub(crate) fn keys_at(&self, project: &Path) -> Vec<FilePath> {
+    pub(crate) fn keys_at(&self, project: &Path, keys: &[PathBuf]) -> Vec<FilePath> {
         let mut found = Vec::new();
-        let pieces = self.keys.places().into_iter().flat_map(|place| self.keys.pieces(place));
+        let pieces = keys.iter().flat_map(|place| self.keys.pieces(place.clone()));
         for place in pieces {
             let path = FilePath::from(&place);
             let near = place.starts_with(project) || project.starts_with(&place);
@@ -98,22 +86,6 @@ impl ForbiddenDirs {
             }
         }
         found
-    }
-
-    /// Note for a person whose project contains keys.
-    pub(crate) fn keys_note(&self, project: &Path) -> Option<String> {
-        let there = self.keys_at(project).into_iter().map(|path| path.to_path());
-        let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
-        let first = there.first()?;
-        let more = match there.len() {
-            1 => String::new(),
-            many => format!(" and {} more", many - 1),
-        };
-        Some(format!(
-            "this project contains keys ({}{more}), which the model may read: each call's record \
-             lists the keys within its reach",
-            first.display()
-        ))
     }
 
     /// Note for a person whose project contains agentd's own directories.
@@ -130,12 +102,43 @@ impl ForbiddenDirs {
 
     /// All forbidden paths except those in `RUN`, by every path that leads there.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.paths_with(self.keys.places())
+    }
+
+    /// The same with the paths of keys already resolved.
+    pub(crate) fn paths_with(&self, keys: Vec<PathBuf>) -> Vec<PathBuf> {
         let named = (self.withheld.iter().map(FilePath::to_path))
             .chain(self.user_file.clone())
             .chain(self.key_files.iter().cloned())
             .chain(OF_SYSTEM.map(PathBuf::from));
-        self.keys.places().into_iter().chain(every_path(named.collect())).collect()
+        keys.into_iter().chain(every_path(named.collect())).collect()
     }
+}
+
+/// The deny rules for these paths. Each covers the paths below it and the directories that contain it.
+pub(crate) fn deny_rules(paths: &[PathBuf]) -> Vec<Rule> {
+    let texts = RULES_OF_RUN.map(str::to_owned).into_iter();
+    let mut seen = HashSet::new();
+    let texts = texts.chain(paths.iter().map(|path| rule_text(path)));
+    let texts = texts.filter(|text| seen.insert(text.clone()));
+    let rule = |text| Rule { effect: RuleEffect::Deny, text, file: "built-in".into(), line: 0 };
+    texts.map(rule).collect()
+}
+
+/// Note for a person whose project contains keys, from [`ForbiddenDirs::keys_at`].
+pub(crate) fn keys_note(keys: &[FilePath]) -> Option<String> {
+    let there = keys.iter().map(FilePath::to_path);
+    let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
+    let first = there.first()?;
+    let more = match there.len() {
+        1 => String::new(),
+        many => format!(" and {} more", many - 1),
+    };
+    Some(format!(
+        "this project contains keys ({}{more}), which the model may read: each call's record \
+         lists the keys within its reach",
+        first.display()
+    ))
 }
 
 /// The forbidden path in `RUN` that this directory would reach; `None` for a user's removable disk.
@@ -187,7 +190,7 @@ mod tests {
             key_files: vec![base.join("model.key")],
             ..ForbiddenDirs::default()
         };
-        let rules = kept.deny_rules();
+        let rules = deny_rules(&kept.paths());
         let has = |text: String| rules.iter().any(|rule| rule.text == text);
         assert!(has(format!("directory:{}/keys", base.display())));
         assert!(has(format!("directory:{}", dotfile.display())), "nor what leads to it");
@@ -203,7 +206,7 @@ mod tests {
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let keys = CredentialPaths::of(&env, Some(Path::new("/h/ann")));
         let kept = ForbiddenDirs { keys, ..ForbiddenDirs::default() };
-        let at = |project| kept.keys_at(Path::new(project));
+        let at = |project| kept.keys_at(Path::new(project), &kept.keys.places());
         let paths =
             |list: &[&str]| list.iter().map(|path| FilePath::from(*path)).collect::<Vec<_>>();
         assert_eq!(
@@ -255,13 +258,13 @@ mod tests {
             withheld: vec![FilePath::from("/state/a\nb")],
             ..ForbiddenDirs::default()
         };
-        assert!(kept.deny_rules().iter().any(|rule| rule.text == "directory"));
+        assert!(deny_rules(&kept.paths()).iter().any(|rule| rule.text == "directory"));
     }
 
     #[test]
     fn of_what_services_keep_only_a_persons_disks_are_given() {
         let kept = ForbiddenDirs::default();
-        let mut rules = kept.deny_rules();
+        let mut rules = deny_rules(&kept.paths());
         let (effect, text) = (RuleEffect::Allow, "directory".to_owned());
         rules.push(Rule { effect, text, file: "mine".into(), line: 1 });
         let (mode, audience, project) = (PermissionMode::Auto, Audience::Person, "/p".to_owned());

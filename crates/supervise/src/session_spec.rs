@@ -14,7 +14,7 @@ pub(crate) use setup::{read_chars, tool_kind};
 
 use crate::command_env::{CommandShell, command_env};
 use crate::error_chain::chain;
-use crate::forbidden_dirs::ForbiddenDirs;
+use crate::forbidden_dirs::{ForbiddenDirs, deny_rules, keys_note};
 use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
@@ -117,7 +117,11 @@ pub(crate) fn build_session_spec(
         key_files: config.key_files.iter().map(|key| key.path.clone()).collect(),
         rules: config.permissions.rules.clone(),
     };
-    rules.rules.extend(kept.deny_rules());
+    // Resolved once: with the homes of all users these are thousands of system calls.
+    let keys = kept.keys.places();
+    let keys_in_reach = kept.keys_at(&project, &keys);
+    let forbidden = kept.paths_with(keys);
+    rules.rules.extend(deny_rules(&forbidden));
     approval::SessionRules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))?;
@@ -142,7 +146,7 @@ pub(crate) fn build_session_spec(
         overlays: None,
         home: home.map(FilePath::from),
         tool_homes: Vec::new(),
-        keys: kept.keys_at(&project),
+        keys: keys_in_reach,
         withheld: kept.withheld.clone(),
         network,
         hosts: config.hosts.clone(),
@@ -153,8 +157,8 @@ pub(crate) fn build_session_spec(
         limits: config.sandbox.limits,
     };
     let written = writable_paths(&confinement);
-    confinement.tool_homes = tool_homes::from_variables(&opening.env, &kept, &written);
-    let of_path = tool_homes::from_path(&opening.env, &confinement, &kept, &written);
+    confinement.tool_homes = tool_homes::from_variables(&opening.env, &forbidden, &written);
+    let of_path = tool_homes::from_path(&opening.env, &confinement, &forbidden, &written);
     confinement.tool_homes.extend(of_path);
     for dir in &confinement.added {
         kept.check_added(&dir.to_path())?;
@@ -165,7 +169,8 @@ pub(crate) fn build_session_spec(
     let setup = session_setup(&id, &config, &confinement, (&env, &shell))?;
     let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
-    let notes = kept.keys_note(&project).into_iter().chain(kept.own_dirs_note(&project)).collect();
+    let notes = keys_note(&confinement.keys).into_iter();
+    let notes = notes.chain(kept.own_dirs_note(&project)).collect();
     let worker_env = worker_env(opening);
     Ok(SessionSpec {
         id,

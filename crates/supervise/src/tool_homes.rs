@@ -1,7 +1,6 @@
 //! The user's programs and certificates that commands use, beyond the usual directories that the
 //! policy knows. Used by the session specification.
 
-use crate::forbidden_dirs::ForbiddenDirs;
 use protocol::confinement::{Confinement, FilePath};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,11 +13,11 @@ const MAX_FILES: usize = 1024;
 /// policy grants only parts of it.
 pub(crate) fn from_variables(
     env: &[(String, String)],
-    kept: &ForbiddenDirs,
+    forbidden: &[PathBuf],
     written: &[PathBuf],
 ) -> Vec<(String, FilePath)> {
-    let kept = kept.paths();
-    let near = |path: &Path| kept.iter().any(|at| at.starts_with(path) || path.starts_with(at));
+    let near =
+        |path: &Path| forbidden.iter().any(|at| at.starts_with(path) || path.starts_with(at));
     let is_fit = |name: &str, path: &Path| {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_public = !config::CERTIFICATES.contains(&name) || !holds_key(&real);
@@ -54,7 +53,7 @@ fn holds_key(path: &Path) -> bool {
 pub(crate) fn from_path(
     env: &[(String, String)],
     confinement: &Confinement,
-    kept: &ForbiddenDirs,
+    forbidden: &[PathBuf],
     written: &[PathBuf],
 ) -> Vec<(String, FilePath)> {
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
@@ -64,7 +63,7 @@ pub(crate) fn from_path(
     let ground = config::PathPolicy {
         home: home.as_deref(),
         known: &sandbox::runnable_paths(confinement),
-        kept: &kept.paths(),
+        kept: forbidden,
         writable: written,
         is_written_by: sandbox::is_changeable_in,
         persons: [person, owner.unwrap_or(person)],
@@ -104,10 +103,7 @@ mod tests {
         ] {
             std::fs::write(at(name), text).unwrap();
         }
-        let kept = ForbiddenDirs {
-            keys: CredentialPaths::of(&[], Some(&home)),
-            ..ForbiddenDirs::default()
-        };
+        let forbidden = CredentialPaths::of(&[], Some(&home)).places();
         for (name, value, is_granted) in [
             ("JAVA_HOME", "jdk", true),
             ("JAVA_HOME", "project/jdk", false),
@@ -128,11 +124,11 @@ mod tests {
             ("EDITOR", "jdk", false),
         ] {
             let env = [(name.to_owned(), at(value).display().to_string())];
-            let found = from_variables(&env, &kept, &[at("project")]);
+            let found = from_variables(&env, &forbidden, &[at("project")]);
             assert_eq!(found.len(), usize::from(is_granted), "{name}={value}: {found:?}");
         }
         let both = format!("{}:{}", at("mixed").display(), at("certs").display());
-        let found = from_variables(&[("SSL_CERT_DIR".to_owned(), both)], &kept, &[]);
+        let found = from_variables(&[("SSL_CERT_DIR".to_owned(), both)], &forbidden, &[]);
         assert_eq!(found, [("SSL_CERT_DIR".to_owned(), FilePath::from(at("certs")))]);
     }
 }
