@@ -649,7 +649,7 @@ fn an_answer_that_ends_behind_or_inside_any_of_its_events_is_no_answer() {
 }
 
 #[test]
-fn a_stop_half_way_keeps_what_was_whole_and_goes_on_from_there() {
+fn a_stop_half_way_keeps_the_words_that_came_and_goes_on_from_there() {
     side_by_side(&VENDORS, |&vendor| {
         let first =
             vendor.says([thinking("Hm.", "c2ln"), text("I look."), effect("call_1"), text("x")]);
@@ -670,7 +670,6 @@ fn a_stop_half_way_keeps_what_was_whole_and_goes_on_from_there() {
         let mut command = desk.with_vendor(vendor, &server, &arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut client = observers.recv_timeout(Duration::from_secs(20)).expect("a request");
-        // The server sends the begin of the call in the same write as the text.
         client.model_text("I look.");
         let begun = Instant::now();
         crate::support::send(child.id(), Signal::SIGINT);

@@ -106,16 +106,9 @@ impl PartialAnswer {
         Ok(())
     }
 
-    /// The part of an interrupted answer that is kept: its text up to the first incomplete block,
-    /// and nothing from the first call on, since a call that is not on disk could not be restored
-    /// after a crash. Text counts as complete once another block began after it, because some
-    /// servers close no block before the end.
+    /// The part of an interrupted answer that is kept: what came before its first call. A call that
+    /// is not on disk could not be restored after a crash.
     pub fn stopped(mut self) -> Vec<ContentBlock> {
-        if let Some(last) = self.pieces.last_entry()
-            && matches!(last.get(), BlockInProgress::Text { whole: false, .. })
-        {
-            last.remove();
-        }
         self.pieces = self
             .pieces
             .into_iter()
@@ -244,6 +237,19 @@ mod tests {
         let ended = answer.end(&StopReason::EndTurn, |id| id);
         assert_eq!(ended.blocks, [ContentBlock::Text { text: "words".into() }]);
         assert!(ended.wanted.is_empty());
+    }
+
+    #[test]
+    fn a_stop_keeps_the_words_that_came_and_nothing_from_the_first_call_on() {
+        let call = AnswerDelta::ToolStart { id: "a".into(), name: "bash".into() };
+        let cut = ContentBlock::Text { text: "I lo".into() };
+        for behind in [vec![], vec![(1, call), (2, text("later"))]] {
+            let mut answer = PartialAnswer::default();
+            for (index, delta) in std::iter::once((0, text("I lo"))).chain(behind) {
+                assert_eq!(answer.add(index, delta), Ok(()));
+            }
+            assert_eq!(answer.stopped(), std::slice::from_ref(&cut));
+        }
     }
 
     #[test]

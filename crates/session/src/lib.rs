@@ -362,8 +362,8 @@ impl Session {
         self.setup.system.len() + tools.sum::<usize>() + self.pinned.size()
     }
 
-    /// The turn was stopped in the middle of an answer: the words that were whole are kept, and
-    /// none of its calls.
+    /// The turn was stopped in the middle of an answer: the words that came are kept, and none of its
+    /// calls.
     fn stopped(&mut self, answer: PartialAnswer, out: &mut Outputs) {
         let blocks = answer.stopped();
         if !only_reasoning(&blocks) {
