@@ -1,4 +1,4 @@
-//! Reads `/proc/PID/stat` of one process: if it lives, its parent, and if it has executed a
+//! Reads `/proc/PID` of one process: if it lives, its parent, its children, and if it has executed a
 //! program.
 
 use nix::unistd::Pid;
@@ -28,6 +28,19 @@ pub(crate) fn all_pids() -> impl Iterator<Item = i32> {
 pub(crate) fn is_living_child(pid: i32, parent: u32) -> bool {
     let parent = parent.to_string();
     of(pid, |fields| !has_ended(fields) && fields.get(1) == Some(&parent.as_str())).unwrap_or(false)
+}
+
+/// The children of all its threads; `None` where the kernel does not list them. Zombies are among them. An
+/// empty list is exact. Of a process whose children are reaped meanwhile, a longer one may lack some
+/// (proc_pid_tid_children(5)).
+pub(crate) fn children(pid: Pid) -> Option<Vec<Pid>> {
+    let mut found = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let listed = std::fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
+        let pids = listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
+        found.extend(pids.map(Pid::from_raw));
+    }
+    Some(found)
 }
 
 /// Maximum number of steps from a process up to this one.
@@ -89,9 +102,13 @@ mod tests {
         }
         assert!(!became_a_program(copy));
         assert_eq!(waitpid(copy, Some(WaitPidFlag::empty())), Ok(WaitStatus::Exited(copy, 3)));
-        let mut program = std::process::Command::new("true").spawn().unwrap();
+        let mut program =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = Pid::from_raw(i32::try_from(program.id()).unwrap());
         assert!(is_living_child(pid.as_raw(), std::process::id()) || became_a_program(pid));
+        assert!(children(Pid::this()).unwrap().contains(&pid));
+        assert_eq!(children(pid), Some(Vec::new()));
+        drop(program.stdin.take());
         while lives(pid.as_raw()) {
             std::thread::yield_now();
         }

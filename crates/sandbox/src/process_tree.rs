@@ -187,9 +187,24 @@ impl ProcessTree {
         }
     }
 
-    /// The names of its live processes.
+    /// The names of its live processes, once the command itself has ended.
     pub(crate) fn live_names(&self) -> Vec<String> {
-        proc_usage::live_names(self.guard_pid())
+        match self.may_have_orphans() {
+            true => proc_usage::live_names(self.guard_pid()),
+            false => Vec::new(),
+        }
+    }
+
+    /// False if the command has ended and none of its processes is left. Its orphans are children of the
+    /// namespace's PID 1, or of this process, and no other thread reaps these now.
+    fn may_have_orphans(&self) -> bool {
+        let guard = self.guard_pid().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+        let own = |pid: &Pid| *pid == self.command || Some(*pid) == guard;
+        let orphans = match &self.containment {
+            Containment::Namespace { first, .. } => proc_stat::children(first.pid()),
+            Containment::Domain { .. } => proc_stat::children(Pid::this()),
+        };
+        orphans.is_none_or(|orphans| !orphans.iter().all(own))
     }
 
     /// The cage's own process in the tree.
