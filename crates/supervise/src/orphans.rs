@@ -124,6 +124,12 @@ impl RecordedProcess {
 
 /// All other processes of a PID namespace descend from its PID 1, except the command's own process.
 fn has_live_children(first: u32) -> bool {
+    // Of a PID 1, which has one thread, an empty list is exact; a longer one may lack some
+    // (proc_pid_tid_children(5)).
+    let listed = fs::read_to_string(format!("/proc/{first}/task/{first}/children"));
+    if listed.is_ok_and(|listed| listed.trim().is_empty()) {
+        return false;
+    }
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(Stat::of).any(|stat| stat.parent == first && !stat.ended)
