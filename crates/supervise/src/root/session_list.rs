@@ -13,6 +13,7 @@ use journal::{Journal, OpenError};
 use protocol::client::{RequestFailure, SessionEnding, SessionRow, SessionStatus};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -32,12 +33,12 @@ impl RootState {
         tokio::spawn(async move {
             let rows = tokio::task::spawn_blocking(move || sessions_on_disk(&sessions)).await;
             let mut rows = rows.unwrap_or_default();
+            let mut by_session: HashMap<SessionId, &mut SessionRow> =
+                rows.iter_mut().map(|row| (row.session.clone(), row)).collect();
             let until = Instant::now() + REPLY_TIMEOUT;
             for (session, glance) in glances {
                 let glance = tokio::time::timeout_at(until, glance).await;
-                let Some(row) = rows.iter_mut().find(|row| row.session == session) else {
-                    continue;
-                };
+                let Some(row) = by_session.get_mut(&session) else { continue };
                 match glance {
                     Ok(Ok(glance)) => {
                         (row.state, row.clients) = (glance.state, glance.clients);
