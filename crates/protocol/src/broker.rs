@@ -48,6 +48,8 @@ pub enum ToBroker {
     Forget(CallId),
     /// Answered by `Pong` with the same number.
     Ping(u64),
+    /// The session has ended; its rules and questions with it.
+    EndSession(SessionId),
 }
 
 /// From the worker.

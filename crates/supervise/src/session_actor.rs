@@ -245,6 +245,7 @@ impl Actor for SessionActor {
         for timer in [ping, provider_idle].into_iter().flatten() {
             timer.abort();
         }
+        state.workers.broker.send(ToBroker::EndSession(state.spec.id.clone()));
         for done in state.closing.drain(..) {
             let _ = done.send(());
         }

@@ -64,6 +64,13 @@ impl Broker {
                 Vec::new()
             }
             ToBroker::Ping(number) => vec![FromBroker::Pong(number)],
+            ToBroker::EndSession(session) => {
+                self.sessions.remove(&session);
+                self.waiting.retain(|call, _| call.session != session);
+                self.open.retain(|call, _| call.session != session);
+                self.settled.retain(|(call, _)| call.session != session);
+                Vec::new()
+            }
         }
     }
 

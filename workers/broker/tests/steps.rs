@@ -159,6 +159,22 @@ fn what_was_never_asked_or_was_withdrawn_cannot_be_answered() {
 }
 
 #[test]
+fn an_ended_session_leaves_nothing_and_another_keeps_its_question() {
+    let mut broker = ready();
+    let digest = ask(&mut broker, 1, "make");
+    let other = SessionId("ba9876543210".to_owned());
+    broker.step(ToBroker::EndSession(other));
+    let kept = broker.step(answer(1, &digest, PersonAnswer::Once, "tty1"));
+    assert!(matches!(verdict(&kept), Verdict::Allow(_)), "{kept:?}");
+    let digest = ask(&mut broker, 2, "make");
+    assert_eq!(broker.step(ToBroker::EndSession(id(1).session)), []);
+    let said = broker.step(answer(2, &digest, PersonAnswer::Once, "tty1"));
+    assert!(rejection(&said).ends_with("is not open"), "{said:?}");
+    let said = broker.step(ToBroker::Judge(case(3, "make")));
+    assert_eq!(said, [], "it waits for rules: the earlier ones are gone");
+}
+
+#[test]
 fn a_call_that_was_allowed_or_denied_leaves_no_question() {
     let mut broker = Broker::default();
     broker.step(rules(&["bash:sudo *"]));

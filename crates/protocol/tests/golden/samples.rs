@@ -266,6 +266,7 @@ goldens! {
         },
         Forget => ToBroker::Forget(call_id()),
         Ping => ToBroker::Ping(1),
+        EndSession => ToBroker::EndSession(session_id()),
     }
     broker::FromBroker {
         Ready => FromBroker::Ready { cage: protocol::confinement::Tier::B },
