@@ -82,6 +82,12 @@ impl CallState {
         runner: RestingRunner,
     ) -> Result<(), CallInput> {
         let RestingRunner { process, cage, confinement, tier, opened, built_in } = runner;
+        // Beside the other steps. The answer is handled after this function.
+        let (call, generation) = (myself.clone(), self.generation);
+        tokio::task::spawn_blocking(move || {
+            let same = compare(&confinement, tier, &opened);
+            let _ = call.send_message(CallMsg::ReserveChecked(generation, same));
+        });
         let saved = self.protected_file_copies(&grant).await?;
         if let Some(file) = saved {
             process.send(&ToTool::SaveProtected);
@@ -101,11 +107,6 @@ impl CallState {
         self.start_limit(myself, RunnerLimit::Renew(RENEW.max(built_in * RENEW_FACTOR)));
         self.ping_later(myself);
         self.proxy = None;
-        let (call, generation) = (myself.clone(), self.generation);
-        tokio::task::spawn_blocking(move || {
-            let same = compare(&confinement, tier, &opened);
-            let _ = call.send_message(CallMsg::ReserveChecked(generation, same));
-        });
         Ok(())
     }
 

@@ -7,6 +7,9 @@ use protocol::confinement::{Confinement, GitSettings, Level, Network, Profile, T
 use ractor::{Actor, ActorRef, SpawnErr};
 use std::time::Duration;
 
+/// Start of the reserve's runner after a request to the model, whose way it would delay on few processors.
+const BEHIND_REQUEST: Duration = Duration::from_millis(2);
+
 impl SessionActorState {
     /// Starts the reserve, unless the configuration has none.
     pub(super) async fn start_reserve(&mut self) -> Result<(), SpawnErr> {
@@ -42,7 +45,9 @@ impl SessionActorState {
             git: GitSettings::Kept,
             ..confinement.clone()
         };
-        self.send_reserve(ReserveMsg::Prepare(Box::new(wanted)));
+        if let Some(reserve) = &self.calls.reserve {
+            reserve.send_after(BEHIND_REQUEST, || ReserveMsg::Prepare(Box::new(wanted)));
+        }
     }
 
     /// A setting changed that a cage depends on.
