@@ -110,7 +110,10 @@ pub fn page_rules(rules: &RuleSet) -> RuleSet {
 /// includes them.
 #[must_use]
 pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
-    let denied = rules.iter().filter(|rule| rule.effect == RuleEffect::Deny);
+    let of_hosts = |rule: &&Rule| {
+        rule_pattern::tool_of(rule).is_some_and(|known| known.matched_by == MatchedBy::Host)
+    };
+    let denied = rules.iter().filter(|rule| rule.effect == RuleEffect::Deny).filter(of_hosts);
     let hosts =
         denied.filter_map(|rule| match rule_pattern::parse(rule).map(|parsed| parsed.pattern) {
             Ok(CallPattern::Host(host)) => Some(host),

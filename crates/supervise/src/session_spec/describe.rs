@@ -40,9 +40,11 @@ impl SessionSpec {
     /// The hosts that rules deny and that a command of this confinement can reach all the same: only
     /// the proxy of an allow-list sees hosts.
     pub(crate) fn ineffective_denials(&self, confinement: &Confinement) -> Option<String> {
+        if confinement.profile != Profile::Command || confinement.network != Network::On {
+            return None;
+        }
         let denied = approval::denied_hosts(&self.rules.rules);
-        let is_open = confinement.profile == Profile::Command && confinement.network == Network::On;
-        let (first, others) = denied.split_first().filter(|_| is_open)?;
+        let (first, others) = denied.split_first()?;
         let first = first.to_string();
         let first = first.trim_end_matches(":*");
         let more = match others.len() {
