@@ -2,6 +2,7 @@
 //! while the root of another call is built. So no symbolic link is followed on the way to a mount
 //! point.
 
+use crate::sys;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, openat, renameat2};
 use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
@@ -80,18 +81,25 @@ fn retry_if_removed<T>(act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno
     tries.find(|done| !matches!(done, Err(Errno::ENOENT))).unwrap_or(Err(Errno::EAGAIN))
 }
 
-/// The way from the root, name by name.
+/// The way from the root, name by name. Outside private directories one call opens a way that exists.
 fn open_path(at: &Path, shape: MountPointKind, private: &PrivateDirs) -> Result<OwnedFd, Errno> {
+    if !private.dirs.iter().any(|dir| at.starts_with(dir))
+        && let Ok(place) = sys::open_without_links(at)
+        && kind_of(&place)? == Some(shape)
+    {
+        return Ok(place);
+    }
     let names: Vec<&OsStr> = at.iter().skip(1).collect();
     let mut place =
         open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut path = PathBuf::from("/");
+    let mut is_private = private.holds(&path);
     for (number, name) in names.iter().enumerate() {
         let shape = if number + 1 == names.len() { shape } else { MountPointKind::Dir };
-        let next =
-            open_or_create_entry(&place, name, shape, private.holds(&path).then_some(MayRename))?;
+        let next = open_or_create_entry(&place, name, shape, is_private.then_some(MayRename))?;
         path.push(name);
-        if private.holds(&path) {
+        is_private = private.holds(&path);
+        if is_private {
             // A failure needs no handling: without the right to change the mode this user cannot
             // enter the directory either, and the kernel refuses the command's access.
             let _ = reopen_dir(&place, name, &next);
