@@ -116,7 +116,10 @@ impl Database {
 
     /// Removes the file and its companions.
     pub(crate) fn remove(&mut self) {
-        self.open = None;
+        if let Some(OpenDatabase { connection, .. }) = self.open.take() {
+            // Closing it writes the log into the file, which need not be durable any more.
+            let _ = connection.pragma_update(None, "synchronous", "off");
+        }
         for ending in ["", "-wal", "-shm"] {
             // The next process finds the remains.
             let _ = std::fs::remove_file(with_ending(&self.path, ending));
@@ -250,6 +253,10 @@ impl Database {
         }
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(PATIENCE)?;
+        if self.durable == Durable::UnlessPowerFails {
+            // Setting the mode of a new file would wait for the disk four times.
+            connection.pragma_update(None, "synchronous", "off")?;
+        }
         connection.pragma_update(None, "journal_mode", "wal")?;
         let synchronous = match self.durable {
             Durable::Always => "full",
@@ -263,8 +270,13 @@ impl Database {
         if whole != "ok" {
             return Err(DatabaseError::Damaged(whole));
         }
-        connection.execute_batch(LEDGER)?;
-        connection.execute_batch(self.schema)?;
+        let is_new = "SELECT count(*) = 0 FROM sqlite_schema";
+        let (begin, end) = match connection.query_row(is_new, [], |row| row.get(0))? {
+            // Each table would be a transaction of its own, and a wait for the disk.
+            true => ("BEGIN IMMEDIATE;", "COMMIT;"),
+            false => ("", ""),
+        };
+        connection.execute_batch(&format!("{begin}{LEDGER}{}{end}", self.schema))?;
         Ok(connection)
     }
 
