@@ -33,13 +33,28 @@ pub(crate) struct PrivateDirs {
 }
 
 impl PrivateDirs {
-    /// True if the nearest mount around this directory is private.
-    fn holds(&self, folder: &Path) -> bool {
-        let nearest = |mounts: &[PathBuf]| {
-            let around = mounts.iter().filter(|mount| folder.starts_with(mount));
-            around.map(|mount| mount.components().count()).max()
+    /// The mounts around a path and its parts.
+    fn around(&self, at: &Path) -> MountsAround {
+        let around = |mounts: &[PathBuf]| {
+            let around = mounts.iter().filter(|mount| at.starts_with(mount));
+            around.map(|mount| mount.components().count()).collect()
         };
-        nearest(&self.dirs) > nearest(&self.others)
+        MountsAround { private: around(&self.dirs), others: around(&self.others) }
+    }
+}
+
+/// The mounts around one path, by the number of names from the root to them, the root included.
+struct MountsAround {
+    private: Vec<usize>,
+    others: Vec<usize>,
+}
+
+impl MountsAround {
+    /// True if the nearest mount around the first so many names of the path is private.
+    fn is_private(&self, names: usize) -> bool {
+        let nearest =
+            |mounts: &[usize]| mounts.iter().copied().filter(|mount| *mount <= names).max();
+        nearest(&self.private) > nearest(&self.others)
     }
 }
 
@@ -83,7 +98,8 @@ fn retry_if_removed<T>(act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno
 
 /// The way from the root, name by name. Outside private directories one call opens a way that exists.
 fn open_path(at: &Path, shape: MountPointKind, private: &PrivateDirs) -> Result<OwnedFd, Errno> {
-    if !private.dirs.iter().any(|dir| at.starts_with(dir))
+    let mounts = private.around(at);
+    if mounts.private.is_empty()
         && let Ok(place) = sys::open_without_links(at)
         && kind_of(&place)? == Some(shape)
     {
@@ -92,13 +108,11 @@ fn open_path(at: &Path, shape: MountPointKind, private: &PrivateDirs) -> Result<
     let names: Vec<&OsStr> = at.iter().skip(1).collect();
     let mut place =
         open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-    let mut path = PathBuf::from("/");
-    let mut is_private = private.holds(&path);
+    let mut is_private = mounts.is_private(1);
     for (number, name) in names.iter().enumerate() {
         let shape = if number + 1 == names.len() { shape } else { MountPointKind::Dir };
         let next = open_or_create_entry(&place, name, shape, is_private.then_some(MayRename))?;
-        path.push(name);
-        is_private = private.holds(&path);
+        is_private = mounts.is_private(number + 2);
         if is_private {
             // A failure needs no handling: without the right to change the mode this user cannot
             // enter the directory either, and the kernel refuses the command's access.
@@ -281,7 +295,10 @@ mod tests {
             ("/home/ann/p/.git", false),
             ("/home/ann/pp", true),
         ] {
-            assert_eq!(private.holds(Path::new(folder)), holds, "{folder}");
+            let folder = Path::new(folder);
+            let inner = folder.join("file");
+            let names = folder.components().count();
+            assert_eq!(private.around(&inner).is_private(names), holds, "{folder:?}");
         }
     }
 
