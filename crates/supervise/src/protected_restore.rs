@@ -72,7 +72,10 @@ impl ProtectedCopies {
         let cage = codec::encode(confinement).map_err(io::Error::other)?;
         let bytes = [BUILD_ID.as_bytes(), b"\n", &cage].concat();
         self.link_cage(call, &bytes).or_else(|_| replace(&self.cage(call), &bytes).map(drop))?;
-        replace(&self.names(call), b"").map(OwnedFd::from)
+        let names = self.names(call);
+        let mut options = OpenOptions::new();
+        let first = options.write(true).read(true).create_new(true).mode(0o600).open(&names);
+        first.or_else(|_| replace(&names, b"")).map(OwnedFd::from)
     }
 
     /// Puts a confinement into place that an earlier call with the same one has made durable.
@@ -83,6 +86,10 @@ impl ProtectedCopies {
         if !std::fs::read(&self.last_cage).is_ok_and(|found| found == bytes) {
             replace(&self.last_cage, bytes)?;
         }
+        if std::fs::hard_link(&self.last_cage, self.cage(call)).is_ok() {
+            return Ok(());
+        }
+        // An earlier runner of the call has a file there.
         let new = self.directory.join(format!("{call}.link"));
         match std::fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
