@@ -13,6 +13,7 @@ mod format;
 mod ignored;
 mod path;
 mod tree;
+mod tree_watch;
 
 pub(crate) use change::{ChangedFile, CommandEffects, ContentBefore};
 
@@ -30,6 +31,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tree::{EntryKind, ProjectTree, TreeEntry};
+use tree_watch::TreeWatch;
 
 /// Largest file of which a copy is kept.
 const LARGEST: u64 = 256 << 10;
@@ -52,6 +54,8 @@ pub(crate) struct Snapshot {
     /// The filesystem, if changes can be detected on it; otherwise the reason why not.
     device: Result<u64, &'static str>,
     state: SnapshotState,
+    /// Of a project with many files.
+    watch: Option<TreeWatch>,
     pace: BackgroundCopies,
     /// How often the file had been moved aside when the state was read from it.
     lives: u32,
@@ -114,6 +118,7 @@ impl Snapshot {
             project,
             device,
             state: SnapshotState::Idle,
+            watch: None,
             pace: BackgroundCopies::Free,
             lives: 0,
         }
@@ -240,7 +245,10 @@ impl Snapshot {
     ) -> Result<CommandEffects, StoreError> {
         let Ok(device) = self.device else { return Ok(CommandEffects::default()) };
         self.load()?;
-        let tree = ProjectTree::of(&self.project, device, Instant::now() + LOOK);
+        if self.is_unchanged() {
+            return Ok(CommandEffects::default());
+        }
+        let tree = self.scan(device);
         let until = Instant::now() + READING;
         let SnapshotState::Known(known) = &self.state else { return Ok(CommandEffects::default()) };
         let paths = suspects(&known.index, &tree);
@@ -296,15 +304,35 @@ impl Snapshot {
     fn look(&mut self) -> Result<i64, StoreError> {
         let Ok(device) = self.device else { return Ok(tree::now()) };
         self.load()?;
-        let tree = ProjectTree::of(&self.project, device, Instant::now() + LOOK);
+        let began = tree::now();
+        if self.is_unchanged() {
+            return Ok(began);
+        }
+        let tree = self.scan(device);
         self.take_in(&tree);
         Ok(tree.began)
+    }
+
+    /// True if a scan would find the known state.
+    fn is_unchanged(&mut self) -> bool {
+        self.watch.as_mut().is_some_and(TreeWatch::is_unchanged)
+    }
+
+    fn scan(&mut self, device: u64) -> ProjectTree {
+        let many = matches!(&self.state, SnapshotState::Known(known) if known.index.len() >= tree_watch::MANY);
+        if self.watch.is_none() && many {
+            self.watch = TreeWatch::start();
+        }
+        ProjectTree::of(&self.project, device, Instant::now() + LOOK, self.watch.as_mut())
     }
 
     fn load(&mut self) -> Result<(), StoreError> {
         // A file that was moved aside or removed has none of the known state.
         let same = self.lives == self.file.lives() && self.file.is_there();
         if matches!(self.state, SnapshotState::Idle) || !same {
+            if let Some(watch) = &mut self.watch {
+                watch.forget();
+            }
             let index = format::load(&mut self.file)?;
             let held = index.values().filter_map(size).sum();
             let pending = index

@@ -427,6 +427,50 @@ fn nothing_is_copied_while_a_command_runs() {
     assert!(list(&mut store).contains("z ("));
 }
 
+/// A project of so many files is watched instead of being scanned for each command.
+#[test]
+fn a_large_project_is_followed_as_a_small_one_is() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    for number in 0..2_500 {
+        let dir = project.join(format!("d{}", number % 50));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(format!("f{number}")), "before").unwrap();
+    }
+    let at = |name: &str| project.join(name);
+    let before = PriorContent::File { bytes: b"before".to_vec(), mode: 0o100_644 };
+    for number in 1..4 {
+        begin(&mut store, number);
+        store.works();
+        end(&mut store, number);
+    }
+    // Nothing was changed since the last look.
+    let kept = undo(&mut store, 4, || fs::write(at("d7/f7"), "after").unwrap()).unwrap();
+    assert_eq!(names(&kept, &project), ["d7/f7"]);
+    assert_eq!(kept[0].before, before);
+    // A person's change between two commands is no command's, and is the state before the next one.
+    fs::write(at("d8/f8"), "of a person").unwrap();
+    let kept = undo(&mut store, 5, || fs::create_dir(at("new")).unwrap());
+    assert!(kept.is_err(), "directories alone are nothing to restore: {kept:?}");
+    fs::write(at("new/inner"), "of a person").unwrap();
+    let kept = undo(&mut store, 6, || {
+        fs::write(at("d8/f8"), "after").unwrap();
+        fs::write(at("new/inner"), "after").unwrap();
+        fs::write(at("new/other"), "after").unwrap();
+    })
+    .unwrap();
+    assert_eq!(names(&kept, &project), ["d8/f8", "new/inner", "new/other"]);
+    for changed in &kept[..2] {
+        let PriorContent::File { bytes, .. } = &changed.before else { panic!("{changed:?}") };
+        assert_eq!(bytes, b"of a person", "{}", changed.path);
+    }
+    // A directory that was moved is watched where it is now.
+    undo(&mut store, 7, || fs::rename(at("d9"), at("moved")).unwrap()).unwrap();
+    let kept = undo(&mut store, 8, || fs::write(at("moved/f9"), "after").unwrap()).unwrap();
+    assert_eq!(names(&kept, &project), ["moved/f9"]);
+    assert_eq!(kept[0].before, before);
+}
+
 #[test]
 fn a_store_that_comes_back_while_a_command_runs_does_not_look_anew() {
     let shelf = Shelf::new();

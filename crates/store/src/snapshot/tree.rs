@@ -2,6 +2,7 @@
 //! `snapshot`.
 
 use super::ignored::{ALWAYS, IgnoreRules, RULES};
+use super::tree_watch::TreeWatch;
 use protocol::call::ReadStamp;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -59,6 +60,8 @@ pub(super) struct ProjectTree {
     pub(super) entries: ByPath<TreeEntry>,
     /// For each directory with ignore rules, a digest of them.
     pub(super) rules: ByPath<String>,
+    /// True if a file has further names, which may lie elsewhere.
+    pub(super) has_several_names: bool,
 }
 
 impl TreeEntry {
@@ -83,9 +86,22 @@ impl TreeEntry {
 }
 
 impl ProjectTree {
-    /// Scans until the deadline; unlisted directories are marked.
-    pub(super) fn of(project: &Path, device: u64, until: Instant) -> Self {
-        let mut tree = Self { began: now(), entries: BTreeMap::new(), rules: BTreeMap::new() };
+    /// Scans until the deadline; unlisted directories are marked. The listed ones are watched.
+    pub(super) fn of(
+        project: &Path,
+        device: u64,
+        until: Instant,
+        mut watch: Option<&mut TreeWatch>,
+    ) -> Self {
+        if let Some(watch) = &mut watch {
+            watch.begin_scan();
+        }
+        let mut tree = Self {
+            began: now(),
+            entries: BTreeMap::new(),
+            rules: BTreeMap::new(),
+            has_several_names: false,
+        };
         let Ok(root) = project.symlink_metadata() else { return tree };
         let root = TreeEntry::of(&root, device);
         tree.entries.insert(OsString::new(), root);
@@ -97,6 +113,9 @@ impl ProjectTree {
                 true => ENTRIES.saturating_sub(found.len()),
                 false => 0,
             };
+            if let Some(watch) = &mut watch {
+                watch.add(&project.join(&directory));
+            }
             let listed = match list(&project.join(&directory), room, until) {
                 Some((names, mut whole)) => {
                     let has_rules = names.iter().any(|(name, _)| RULES.iter().any(|it| name == it));
@@ -125,6 +144,7 @@ impl ProjectTree {
                             continue;
                         }
                         path_bytes += path.as_os_str().len();
+                        tree.has_several_names |= meta.is_file() && meta.nlink() > 1;
                         if matches!(seen.kind, EntryKind::Directory(_)) {
                             let (directory, rules) = (path.clone(), rules.clone());
                             left.push(PendingDir { directory, depth: depth + 1, rules });
@@ -144,6 +164,9 @@ impl ProjectTree {
         }
         // A directory that could not be listed appears twice, and the second entry counts.
         tree.entries.extend(found);
+        if let Some(watch) = watch {
+            watch.end_scan(project, &tree);
+        }
         tree
     }
 }
