@@ -62,7 +62,16 @@ impl Tool for WriteTool {
 
     fn preview(input: Input, ctx: &ToolContext<'_>) -> Result<String, ToolFailure> {
         let target = target(ctx, &input.path)?;
-        Ok(change(ctx, &target, load_original(ctx, &target)?.as_ref(), &input.content))
+        let before = load_original(ctx, &target)?;
+        let change = change(ctx, &target, before.as_ref(), &input.content);
+        let name = ctx.shown(&target.real);
+        Ok(match (change.is_empty(), before.is_some()) {
+            (false, _) => change,
+            (true, true) => {
+                format!("# {name} has this content already: the call changes nothing\n")
+            }
+            (true, false) => format!("# {name} is created without content\n"),
+        })
     }
 
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {

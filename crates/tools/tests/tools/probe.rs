@@ -47,6 +47,16 @@ fn a_new_file_and_a_query() {
 }
 
 #[test]
+fn a_call_that_changes_nothing_says_so_before_it_is_asked_about() {
+    let project = Project::with(&[("a", "x\n")]);
+    let shown = |tool, input| probe(&project, tool, &input).diff;
+    let same = "# a has this content already: the call changes nothing\n";
+    assert_eq!(shown("write", json!({"path": "a", "content": "x\n"})), same);
+    let empty = shown("write", json!({"path": "b", "content": ""}));
+    assert_eq!(empty, "# b is created without content\n");
+}
+
+#[test]
 fn out_of_scope_is_neither_read_nor_compared() {
     let project = Project::new();
     std::os::unix::fs::symlink("../secret", project.path("link")).unwrap();
