@@ -5,7 +5,7 @@ use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
 use crate::screen_items::{CallBlock, ScreenItem};
 use crate::text_view::gist;
 use crate::transcript::fault_of;
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, REFUSED_LINE, ToolResult};
 use protocol::client::SettingChange;
 use protocol::confinement::Network;
 use protocol::judgement::{ExtraRight, Question};
@@ -114,7 +114,8 @@ impl LineView {
         let mut text = self.heading(&call.tool, &gist(call), &basis);
         if let Some(result) = result {
             let most = if is_checklist(call) { usize::MAX } else { OUTPUT_LINES };
-            text.push_str(&self.output(without_summary(result), most));
+            let output = without_refusals(without_summary(result), refused);
+            text.push_str(&self.output(&output, most));
             let summary = format!("  {}", one_line(&result.summary, LINE));
             let summary = match result.is_error {
                 true => self.colour.red(&summary),
@@ -152,8 +153,11 @@ impl LineView {
         let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
         let head = format!("{} {}: may it run?", sanitize(tool), call.number);
         let mut text = format!("\n{}\n", self.colour.bold(&head));
-        let preview = if preview.trim().is_empty() { &question.input } else { preview };
-        for line in sanitize(&mark_hidden(preview)).trim_end().lines() {
+        let preview = match preview.trim().is_empty() {
+            true => arguments(&question.input),
+            false => preview.clone(),
+        };
+        for line in sanitize(&mark_hidden(&preview)).trim_end().lines() {
             let line = format!("    {line}");
             let line = match line.trim_start().chars().next() {
                 Some('+') => self.colour.green(&line),
@@ -225,6 +229,24 @@ fn without_summary(result: &ToolResult) -> &str {
         Some(rest) if rest.is_empty() || rest.starts_with(',') => before,
         Some(_) | None => text,
     }
+}
+
+/// The arguments of a call without a preview, one a line; as they are if they are no object.
+fn arguments(input: &str) -> String {
+    let Ok(serde_json::Value::Object(arguments)) = serde_json::from_str(input) else {
+        return input.to_owned();
+    };
+    let line = |(name, value): (&String, &serde_json::Value)| match value {
+        serde_json::Value::String(text) => format!("{name}: {text}\n"),
+        other => format!("{name}: {other}\n"),
+    };
+    arguments.iter().map(line).collect()
+}
+
+/// A call's output without the refusals that are shown below it.
+fn without_refusals(output: &str, refused: &[String]) -> String {
+    let is_shown = |line: &&str| !refused.is_empty() && line.starts_with(REFUSED_LINE);
+    output.lines().filter(|line| !is_shown(line)).collect::<Vec<_>>().join("\n")
 }
 
 fn changed(change: &SettingChange) -> String {

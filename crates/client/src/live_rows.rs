@@ -75,7 +75,7 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
     if let Some(hint) = &screen.hint {
         rows.push(row(&sanitize(hint), Paint::Dim));
     }
-    rows.push(row(&settings(screen), Paint::Dim));
+    rows.push(row(&settings(screen, columns), Paint::Dim));
     let (editor, mark) = match screen.focus {
         Focus::Reason => (&screen.reason, "why not? "),
         Focus::Line | Focus::Question | Focus::Rule(_) => (&screen.editor, "> "),
@@ -157,49 +157,90 @@ fn running(block: &CallBlock) -> Vec<(String, Paint)> {
     rows
 }
 
-/// State, session, settings, model, tokens. The most important come first, because a narrow
-/// terminal truncates the row.
-fn settings(screen: &Screen) -> String {
+/// One fact of the status row.
+struct StatusWord {
+    /// Of a row that is too narrow, the highest goes first.
+    rank: StatusRank,
+    text: String,
+}
+
+/// What a narrow terminal leaves out, the last first. What protects the person is the last to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum StatusRank {
+    Protection,
+    Rights,
+    State,
+    Session,
+    Model,
+    Tokens,
+}
+
+/// State, session, settings, model and tokens, as many of them as fit.
+fn settings(screen: &Screen, columns: usize) -> String {
+    let mut words = status_words(screen);
+    let joined = |words: &[StatusWord]| {
+        words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" · ")
+    };
+    while joined(&words).width() > columns
+        && let Some(least) = words.iter().map(|word| word.rank).max()
+        && least != StatusRank::Protection
+        && let Some(at) = words.iter().rposition(|word| word.rank == least)
+    {
+        words.remove(at);
+    }
+    let text = joined(&words);
+    // A mode is known by its name.
+    if text.width() > columns { text.replace("mode ", "") } else { text }
+}
+
+fn status_words(screen: &Screen) -> Vec<StatusWord> {
     let facts = &screen.facts;
     let mut words = Vec::new();
-    match (screen.connection, screen.turn) {
-        (ConnectionState::Closed, _) => words.push("connecting".to_owned()),
-        (ConnectionState::Replaying, _) => words.push("reading".to_owned()),
-        (ConnectionState::Live, TurnState::Working) => words.push("working".to_owned()),
-        (ConnectionState::Live, TurnState::Idle) => words.push("ready".to_owned()),
-    }
+    let mut word = |rank, text: String| words.push(StatusWord { rank, text });
+    let state = match (screen.connection, screen.turn) {
+        (ConnectionState::Closed, _) => "connecting",
+        (ConnectionState::Replaying, _) => "reading",
+        (ConnectionState::Live, TurnState::Working) => "working",
+        (ConnectionState::Live, TurnState::Idle) => "ready",
+    };
+    word(StatusRank::State, state.to_owned());
     if screen.options.rights == ClientRights::ReadOnly {
-        words.push("WATCHING".to_owned());
+        word(StatusRank::Rights, "WATCHING".to_owned());
     }
-    words.extend(facts.session.as_ref().map(|session| format!("session {session}")));
-    words.extend(facts.mode.map(|mode| format!("mode {}", mode.name())));
-    words.extend(facts.network.map(|network| match network {
-        Network::Off => "net off".to_owned(),
-        Network::On => "net ON".to_owned(),
-        Network::Listed => match facts.hosts.as_slice() {
-            [] => "net: no host".to_owned(),
-            [only] => format!("net {only}"),
-            several => format!("net {} hosts", several.len()),
-        },
-    }));
+    if let Some(session) = &facts.session {
+        word(StatusRank::Session, format!("session {session}"));
+    }
+    if let Some(mode) = facts.mode {
+        word(StatusRank::Protection, format!("mode {}", mode.name()));
+    }
+    if let Some(network) = facts.network {
+        let text = match (network, facts.hosts.as_slice()) {
+            (Network::Off, _) => "net off".to_owned(),
+            (Network::On, _) => "net ON".to_owned(),
+            (Network::Listed, []) => "net: no host".to_owned(),
+            (Network::Listed, [only]) => format!("net {only}"),
+            (Network::Listed, several) => format!("net {} hosts", several.len()),
+        };
+        word(StatusRank::Protection, text);
+    }
     // The first words name the tier. Every question shows the rest.
     let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();
     if !sandbox.is_empty() {
-        words.push(sanitize(sandbox));
+        word(StatusRank::Protection, sanitize(sandbox));
     }
     if !facts.model.is_empty() {
-        words.push(sanitize(&facts.model));
+        word(StatusRank::Model, sanitize(&facts.model));
     }
     if let (Some(input), Some(output)) = (screen.tokens.all.input, screen.tokens.all.output) {
-        words.push(format!("{} in {} out", count(input), count(output)));
+        word(StatusRank::Tokens, format!("{} in {} out", count(input), count(output)));
     }
     if let Spent::Micros(cost) = screen.tokens.spent {
-        words.push(in_dollars(cost));
+        word(StatusRank::Tokens, in_dollars(cost));
     }
     if let Some(left) = context_left(screen.tokens.newest, facts.of_model) {
-        words.push(format!("{} left", count(left)));
+        word(StatusRank::Tokens, format!("{} left", count(left)));
     }
-    words.join(" · ")
+    words
 }
 
 fn count(tokens: u64) -> String {

@@ -9,6 +9,9 @@ use protocol::ids::CallId;
 use protocol::judgement::Question;
 use protocol::session::TurnEnd;
 
+/// How the decision of a person begins, in the supervisor's words.
+const ANSWERED_BY: &str = "answered by ";
+
 /// Characters of a running call's output that are stored to show its last lines.
 const TAIL: usize = 2000;
 
@@ -101,6 +104,8 @@ pub struct ScreenItems {
     /// Bytes of it that were already emitted as items.
     shown: usize,
     seen: StreamStart,
+    /// The name of this terminal. Recorded events may name an earlier terminal of the same name.
+    own_name: Option<String>,
 }
 
 impl Default for ScreenItems {
@@ -111,6 +116,7 @@ impl Default for ScreenItems {
             streamed: String::new(),
             shown: 0,
             seen: StreamStart::FromStart,
+            own_name: None,
         }
     }
 }
@@ -132,6 +138,16 @@ impl ScreenItems {
     #[must_use]
     pub fn streaming(&self) -> &str {
         self.streamed.get(self.shown..).unwrap_or_default()
+    }
+
+    /// The following events are new, and name this terminal so.
+    pub fn attached_as(&mut self, name: String) {
+        self.own_name = Some(name);
+    }
+
+    /// Who did something, for the person at this terminal.
+    fn who(&self, by: &str) -> String {
+        if self.own_name.as_deref() == Some(by) { "you".to_owned() } else { by.to_owned() }
     }
 
     /// The next event may be the middle of an answer.
@@ -195,11 +211,11 @@ impl ScreenItems {
                 vec![ScreenItem::TurnEnded(end.clone())]
             }
             ClientEvent::Changed { change, by } => {
-                vec![ScreenItem::Changed(change.clone(), by.clone())]
+                vec![ScreenItem::Changed(change.clone(), self.who(by))]
             }
             ClientEvent::Learned { rule, by, unwritten } => {
                 let place = if rule.line == 0 { "in this session" } else { "from now on" };
-                let mut text = format!("{place} `{}` is allowed (by {by})", rule.text);
+                let mut text = format!("{place} `{}` is allowed (by {})", rule.text, self.who(by));
                 if rule.line > 0 {
                     text.push_str(&format!("; written to {}:{}", rule.file, rule.line));
                 }
@@ -262,13 +278,17 @@ impl ScreenItems {
     }
 
     fn decided(&mut self, call: &CallId, allowed: bool, basis: &str) -> Vec<ScreenItem> {
+        let basis = match basis.strip_prefix(ANSWERED_BY) {
+            Some(by) => format!("{ANSWERED_BY}{}", self.who(by)),
+            None => basis.to_owned(),
+        };
         let asked = self.questions.iter().position(|question| question.call == *call);
         if let Some(block) = self.find(call) {
-            block.basis = Some(basis.to_owned());
+            block.basis = Some(basis.clone());
         }
         let Some(at) = asked else { return Vec::new() };
         let tool = self.questions.remove(at).tool;
-        vec![ScreenItem::Decided { tool, allowed, basis: basis.to_owned() }]
+        vec![ScreenItem::Decided { tool, allowed, basis }]
     }
 
     fn ended(&mut self, call: &CallId, result: &ToolResult, refused: &[String]) -> Vec<ScreenItem> {

@@ -59,6 +59,9 @@ pub enum Outcome {
     Invalid,
 }
 
+/// How a line about a refusal of the cage begins in a result's text.
+pub const REFUSED_LINE: &str = "[the sandbox refused ";
+
 /// The result of a call, for the model, the screen and the record.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ToolResult {

@@ -411,6 +411,8 @@ pub enum ToClient {
     Attached {
         /// Which session.
         session: SessionId,
+        /// The name of this client's terminal, as events give it.
+        name: String,
     },
     /// This client sees nothing more of a session, and why.
     Detached {

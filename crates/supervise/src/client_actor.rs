@@ -407,7 +407,7 @@ fn answer_done(
 
 /// The session of an event, which a client may miss and receive again.
 fn about(message: &ToClient) -> Option<&SessionId> {
-    if let ToClient::Event { session, .. } | ToClient::Attached { session } = message {
+    if let ToClient::Event { session, .. } | ToClient::Attached { session, .. } = message {
         return Some(session);
     }
     None

@@ -54,7 +54,10 @@ impl Screen {
                 sandbox,
                 warnings,
             }),
-            ToClient::Attached { session } if self.is_here(&session) => self.attached(session),
+            ToClient::Attached { session, name } if self.is_here(&session) => {
+                self.items.attached_as(name);
+                self.attached(session)
+            }
             ToClient::Event { session, seq, event } if self.is_here(&session) => {
                 self.event(seq, &event)
             }

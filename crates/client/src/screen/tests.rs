@@ -40,7 +40,10 @@ fn opened(session: SessionId) -> ScreenInput {
 fn screen_with(rights: ClientRights) -> Screen {
     let mut screen = Screen::new(entrance(rights));
     screen.update(opened(session()));
-    screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
+    screen.update(ScreenInput::Message(ToClient::Attached {
+        session: session(),
+        name: "terminal 1".to_owned(),
+    }));
     screen
 }
 
@@ -104,7 +107,12 @@ fn an_opened_session_is_attached_to_and_its_first_prompt_said_once() {
         matches!(says(&effects)[..], [FromClient::Attach { from: BacklogFrom::Newest(_), .. }]),
         "{effects:?}"
     );
-    let attached = || ScreenInput::Message(ToClient::Attached { session: session() });
+    let attached = || {
+        ScreenInput::Message(ToClient::Attached {
+            session: session(),
+            name: "terminal 1".to_owned(),
+        })
+    };
     let effects = screen.update(attached());
     assert!(matches!(says(&effects)[..], [FromClient::Prompt { text, .. }] if text == "hi"));
     assert_eq!(screen.update(attached()), []);
@@ -184,6 +192,89 @@ fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
     assert_eq!(key_hint(&screen), None);
     assert_eq!(press(&mut screen, "y"), []);
     assert_eq!(screen.editor.text(), "y", "the key is for the line again");
+}
+
+#[test]
+fn what_protects_the_person_is_the_last_to_leave_the_status_row() {
+    let mut screen = screen();
+    screen.facts.mode = Some(PermissionMode::AcceptEdits);
+    let status = |columns| {
+        let rows = live_rows(&screen, columns, 24).rows;
+        rows.into_iter().map(|row| row.text).find(|text| text.contains("net")).unwrap()
+    };
+    let all =
+        "ready · session 3f2a91c0d4e5 · mode accept-edits · net off · sandbox: full · model-1";
+    for (columns, shown) in [
+        (120, all),
+        (80, "ready · session 3f2a91c0d4e5 · mode accept-edits · net off · sandbox: full"),
+        (60, "ready · mode accept-edits · net off · sandbox: full"),
+        (46, "mode accept-edits · net off · sandbox: full"),
+        (40, "accept-edits · net off · sandbox: full"),
+        (30, "accept-edits · net off · sand…"),
+    ] {
+        assert_eq!(status(columns), shown, "{columns}");
+    }
+}
+
+#[test]
+fn a_question_without_a_preview_shows_arguments_in_lines() {
+    use crate::colour::Colour;
+    use crate::line_view::{LineView, LiveArea};
+    let ClientEvent::Asked { question } = question(1, &[]) else { panic!() };
+    let shown = |input: &str| {
+        let asked = Question { preview: String::new(), input: input.into(), ..question.clone() };
+        LineView::new(Colour::Off, LiveArea::Shown).lines(&ScreenItem::Asked(Box::new(asked)))
+    };
+    let lines = shown(r#"{"scope":"user","text":"two\nlines","all":true}"#);
+    assert!(lines.contains("    scope: user\n    text: two\n    lines\n"), "{lines}");
+    assert!(lines.contains("    all: true\n"), "{lines}");
+    assert!(shown("[1]").contains("    [1]\n"));
+}
+
+#[test]
+fn a_refusal_is_shown_once_and_its_hint_stays() {
+    use crate::colour::Colour;
+    use crate::line_view::{LineView, LiveArea};
+    let mut items = ScreenItems::default();
+    let call = Call {
+        id: call_id(1),
+        use_id: "toolu_1".to_owned(),
+        tool: "bash".to_owned(),
+        input: "{}".to_owned(),
+    };
+    items.take(&ClientEvent::Proposed { call });
+    let text = "cat: x\n[the sandbox refused connect 10.0.0.7:80: ENETUNREACH]\n[hint: ask]";
+    let result = ToolResult {
+        summary: "exit code: 1".to_owned(),
+        ..ToolResult::error(Outcome::Failed, "exit", "bash", text, "")
+    };
+    let refused = vec!["connect 10.0.0.7:80 (Network is unreachable)".to_owned()];
+    let shown = items.take(&ClientEvent::CallEnded { call: call_id(1), result, refused });
+    let shown = LineView::new(Colour::Off, LiveArea::Shown).lines(&shown[0]);
+    assert_eq!(shown.matches("10.0.0.7:80").count(), 1, "{shown}");
+    assert!(shown.contains("  refused: connect") && shown.contains("[hint: ask]"), "{shown}");
+}
+
+#[test]
+fn what_the_own_terminal_did_is_said_of_you_and_records_keep_their_names() {
+    let decided = |number| ClientEvent::Decided {
+        call: call_id(number),
+        allowed: true,
+        basis: "answered by terminal 1".into(),
+    };
+    let changed = || ClientEvent::Changed {
+        change: SettingChange::Network(Network::On),
+        by: "terminal 1".to_owned(),
+    };
+    let shown = |effects: Vec<ScreenEffect>| format!("{effects:?}");
+    let mut live = screen();
+    live.update(event(1, question(1, &[])));
+    assert!(shown(live.update(event(2, decided(1)))).contains("\"answered by you\""));
+    assert!(shown(live.update(event(3, changed()))).contains("\"you\""));
+    // An earlier terminal may have had the same name.
+    let mut replayed = ScreenItems::default();
+    replayed.take(&question(1, &[]));
+    assert!(format!("{:?}", replayed.take(&decided(1))).contains("answered by terminal 1"));
 }
 
 #[test]
@@ -327,7 +418,10 @@ fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
     let mut screen = Screen::new(entrance(ClientRights::Full));
     screen.update(opened(session()));
     screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
-    screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
+    screen.update(ScreenInput::Message(ToClient::Attached {
+        session: session(),
+        name: "terminal 1".to_owned(),
+    }));
     let delta = ClientEvent::TextDelta { text: "iddle\nend".to_owned() };
     assert_eq!(screen.update(event(1, delta)), []);
     assert!(live_rows(&screen, 80, 24).rows.iter().any(|row| row.text == "end"));
@@ -398,7 +492,10 @@ fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
     assert!(matches!(effects[..], [_, ScreenEffect::Reconnect(_)]), "{effects:?}");
     screen.update(opened(session()));
-    screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
+    screen.update(ScreenInput::Message(ToClient::Attached {
+        session: session(),
+        name: "terminal 1".to_owned(),
+    }));
     screen.update(ScreenInput::Message(failed(RequestFailure::Ending)));
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
     assert_eq!(effects, [ScreenEffect::Leave(LeaveReason::Lost(message))]);
@@ -499,7 +596,10 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
         screen.update(opened(session()));
         press(screen, "typed");
         before.into_iter().for_each(|input| drop(screen.update(input)));
-        screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
+        screen.update(ScreenInput::Message(ToClient::Attached {
+            session: session(),
+            name: "terminal 1".to_owned(),
+        }));
         screen.editor.text().to_owned()
     };
     let mut lost = said();

@@ -548,7 +548,7 @@ goldens! {
             last_seq: 9,
             warnings: vec![text("w")],
         },
-        Attached => ToClient::Attached { session: session_id() },
+        Attached => ToClient::Attached { session: session_id(), name: text("terminal 1") },
         Detached => ToClient::Detached {
             session: session_id(),
             parting: protocol::client::DetachReason::Ended,

@@ -217,7 +217,7 @@ impl SessionActorState {
         let from = match from {
             BacklogFrom::Seq(from) => from,
             BacklogFrom::Newest(most) => {
-                return self.show_newest(client, feed, most.min(MAX_PAGE)).await;
+                return self.show_newest(client, name, feed, most.min(MAX_PAGE)).await;
             }
         };
         if self.journal.last_seq.saturating_sub(from) > INLINE_RECORDS {
@@ -245,22 +245,31 @@ impl SessionActorState {
         let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
         let read =
             tokio::task::spawn_blocking(move || read_range(&directory, &session, from..before));
-        self.attach_now(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
+        let missed = read.await.unwrap_or_else(|error| Err(error.to_string()));
+        self.attach_now(client, name, feed, missed);
     }
 
-    async fn show_newest(&mut self, client: ActorRef<ClientMsg>, feed: Feed, most: u32) {
+    async fn show_newest(
+        &mut self,
+        client: ActorRef<ClientMsg>,
+        name: String,
+        feed: Feed,
+        most: u32,
+    ) {
         let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
         let read = tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             journal::newest(&directory, most, |entry| numbered(&session, entry))
                 .map_err(|error| chain(&error))
         });
-        self.attach_now(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
+        let missed = read.await.unwrap_or_else(|error| Err(error.to_string()));
+        self.attach_now(client, name, feed, missed);
     }
 
     fn attach_now(
         &mut self,
         client: ActorRef<ClientMsg>,
+        name: String,
         feed: Feed,
         missed: Result<Vec<NumberedEvent>, String>,
     ) {
@@ -282,7 +291,7 @@ impl SessionActorState {
             messages.push(self.event_msg(self.journal.last_seq, ClientEvent::Queue { texts }));
         }
         messages.push(self.event_msg(self.journal.last_seq, self.model_event()));
-        messages.push(ToClient::Attached { session: self.spec.id.clone() });
+        messages.push(ToClient::Attached { session: self.spec.id.clone(), name });
         self.clients.attached.retain(|attached| !attached.is(&client));
         let attached = AttachedClient { client, feed, behind: AtomicBool::new(false) };
         attached.send(&self.spec.id, &Broadcast::backlog(&messages));

@@ -4,6 +4,7 @@ use crate::command::harmless_refusals::is_harmless;
 use crate::text::control::visible;
 use crate::text::lines::cut_line;
 use nix::errno::Errno;
+use protocol::call::REFUSED_LINE;
 use protocol::confinement::{Refusal, RefusalKind};
 
 /// Most kinds of refusals that the text names; the record has more.
@@ -52,7 +53,7 @@ pub(super) fn refusal_lines(refusals: &[Refusal], uncounted: u64) -> Vec<String>
         kinds.iter().take(REFUSALS).map(|(refusal, count)| line(refusal, *count)).collect();
     let more = kinds.len().saturating_sub(REFUSALS) as u64 + uncounted;
     if more > 0 {
-        lines.push(format!("[the sandbox refused {more} more; see agentd audit show]"));
+        lines.push(format!("{REFUSED_LINE}{more} more; see agentd audit show]"));
     }
     lines
 }
@@ -67,7 +68,7 @@ pub(super) fn line(refusal: &Refusal, count: u64) -> String {
     };
     let detail = cut_line(detail, DETAIL_CHARS, 0);
     let errno = Errno::from_raw(*errno);
-    format!("[the sandbox refused {} {detail}: {errno:?}{predicted}{times}]", visible(syscall))
+    format!("{REFUSED_LINE}{} {detail}: {errno:?}{predicted}{times}]", visible(syscall))
 }
 
 #[cfg(test)]
