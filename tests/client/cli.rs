@@ -139,7 +139,10 @@ fn a_worker_of_another_build_is_not_used() {
 fn no_key_is_said_with_the_variable_s_name() {
     let desk = Desk::new();
     let ran = run(desk.agentd(&["-p", "x"]));
-    says(&ran, 13, &["ANTHROPIC_API_KEY"]);
+    says(&ran, 13, &["export ANTHROPIC_API_KEY=", "key_command", "ollama", "agentd demo"]);
+    let mut other = desk.agentd(&["-p", "x"]);
+    other.env("OPENAI_API_KEY", "k");
+    says(&run(other), 13, &["--provider openai", "OPENAI_API_KEY is set"]);
 }
 
 #[test]

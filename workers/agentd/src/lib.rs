@@ -15,6 +15,7 @@ mod interactive;
 mod logs;
 mod ls;
 mod man_page;
+mod no_key;
 mod open_request;
 mod output;
 mod prompt;

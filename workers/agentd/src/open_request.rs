@@ -5,6 +5,7 @@ use crate::cli::{NetFlag, ReplaySpeedFlag, SessionFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
+use crate::no_key;
 use client::{key_of_command, key_of_file, seal_key};
 use config::{Config, CredentialConfig, CredentialKey, KeySource, ProviderName};
 use protocol::client::{ProjectTrust, SessionRequest, SessionStart, Unsandboxed};
@@ -53,7 +54,7 @@ pub(crate) fn open_request(
         return Err(CliError::config(words)
             .hint("see the vendor's documentation for its models; `[models]` names your own"));
     }
-    let key = match (key(&config), need) {
+    let key = match (key(context, &config), need) {
         (Err(_), KeyNeed::WhereSet) => None,
         (key, _) => key?,
     };
@@ -160,18 +161,22 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
 }
 
 /// The source of the API key, if this run needs one.
-fn key(config: &Config) -> Result<Option<KeySource>, CliError> {
+fn key(context: &CliContext, config: &Config) -> Result<Option<KeySource>, CliError> {
     let ProviderName::Vendor(vendor) = config.provider.name else { return Ok(None) };
     match &config.provider.key {
         Some(key) => Ok(Some(key.clone())),
         None if vendor.is_keyless(config.provider.local) => Ok(None),
-        None => Err(CliError::config(format!("there is no key for {}", config.provider.base_url))
-            .exit(CliExit::KeyRefused)
-            .hint(format!(
-                "set {}, or name a file or a command in provider.key_file or \
-                 provider.key_command; `agentd demo` needs none",
-                vendor.key_variables()
-            ))),
+        None => {
+            let is_set =
+                |name: &str| context.environment.get(name).is_some_and(|it| !it.is_empty());
+            let file = context.dirs.user_file().map(|file| file.display().to_string());
+            let missing = format!("there is no key for {}", config.provider.base_url);
+            Err(CliError::config(missing).exit(CliExit::KeyRefused).hint(no_key::ways_on(
+                vendor,
+                is_set,
+                file.as_deref(),
+            )))
+        }
     }
 }
 
