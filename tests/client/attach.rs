@@ -47,6 +47,24 @@ fn detach(terminal: &Terminal<'_>) -> String {
 }
 
 #[test]
+fn the_first_session_of_a_project_says_once_what_this_is_and_which_keys_matter() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("One."), Answer::text("Two.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "first"]), SIZE);
+    one.shows("One.");
+    let screen = one.screen();
+    for words in ["sandbox", "Esc stops the turn", "`:help`", "`agentd init`"] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    detach(&one);
+    let two = tmux.run("two", &typed(&desk, &server, &["new", "second"]), SIZE);
+    two.shows("Two.");
+    assert!(!two.screen().contains("Esc stops"), "{}", two.screen());
+}
+
+#[test]
 fn a_denial_with_words_reaches_the_model() {
     let (desk, server) = greeting();
     let _daemon = desk.daemon();
@@ -391,8 +409,9 @@ fn one_answer_counts_and_every_terminal_sees_whose() {
     is_as_kept("watching", &watching.shows("attach without -r"), &desk);
     assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "who watches answers nothing");
     two.press(&["y"]);
-    for terminal in [&one, &two, &watching] {
-        terminal.shows("edit allowed: answered by terminal");
+    let (other, own) = ("edit allowed: answered by terminal", "edit allowed: answered by you");
+    for (terminal, words) in [(&one, other), (&two, own), (&watching, other)] {
+        terminal.shows(words);
         terminal.shows("Changed.");
     }
     assert_eq!(server.requests().len(), 2);

@@ -236,9 +236,9 @@ fn arguments(input: &str) -> String {
     let Ok(serde_json::Value::Object(arguments)) = serde_json::from_str(input) else {
         return input.to_owned();
     };
-    let line = |(name, value): (&String, &serde_json::Value)| match value {
-        serde_json::Value::String(text) => format!("{name}: {text}\n"),
-        other => format!("{name}: {other}\n"),
+    let line = |(name, value): (&String, &serde_json::Value)| match value.as_str() {
+        Some(text) => format!("{name}: {text}\n"),
+        None => format!("{name}: {value}\n"),
     };
     arguments.iter().map(line).collect()
 }

@@ -178,19 +178,27 @@ enum StatusRank {
 /// State, session, settings, model and tokens, as many of them as fit.
 fn settings(screen: &Screen, columns: usize) -> String {
     let mut words = status_words(screen);
-    let joined = |words: &[StatusWord]| {
-        words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" · ")
+    let leave_out = |words: &mut Vec<StatusWord>, kept: StatusRank| {
+        while joined(words).width() > columns
+            && let Some(least) = words.iter().map(|word| word.rank).max().filter(|it| *it > kept)
+            && let Some(at) = words.iter().rposition(|word| word.rank == least)
+        {
+            words.remove(at);
+        }
     };
-    while joined(&words).width() > columns
-        && let Some(least) = words.iter().map(|word| word.rank).max()
-        && least != StatusRank::Protection
-        && let Some(at) = words.iter().rposition(|word| word.rank == least)
-    {
-        words.remove(at);
+    leave_out(&mut words, StatusRank::State);
+    if joined(&words).width() > columns {
+        // A mode is known by its name.
+        for word in &mut words {
+            word.text = word.text.trim_start_matches("mode ").to_owned();
+        }
     }
-    let text = joined(&words);
-    // A mode is known by its name.
-    if text.width() > columns { text.replace("mode ", "") } else { text }
+    leave_out(&mut words, StatusRank::Protection);
+    joined(&words)
+}
+
+fn joined(words: &[StatusWord]) -> String {
+    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" · ")
 }
 
 fn status_words(screen: &Screen) -> Vec<StatusWord> {

@@ -161,6 +161,8 @@ pub struct AttachOptions {
     pub prompt: Option<String>,
     /// How the leader key is called.
     pub leader: String,
+    /// Shown once, before the first prompt.
+    pub first_words: Option<&'static str>,
 }
 
 /// Prompts that are not part of a turn yet.

@@ -22,6 +22,12 @@ use protocol::session::OpenTurn;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+/// For the first session of a project.
+const FIRST_START: &str = "\
+A session goes on when its terminal closes. Each tool call runs in a sandbox of its own.
+Enter sends, Esc stops the turn, Tab goes to a question, `:help` lists keys and commands.
+`agentd init` makes rules for this project; `agentd audit ls` shows what ran.";
+
 /// `agentd` alone: this project's session that is live or was cut short, else a new one.
 pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
     if !is_terminal() {
@@ -90,7 +96,7 @@ fn attach_options(
     rights: ClientRights,
     others: OtherClients,
 ) -> AttachOptions {
-    AttachOptions { rights, others, prompt, leader: String::new() }
+    AttachOptions { rights, others, prompt, leader: String::new(), first_words: None }
 }
 
 /// An interrupted turn continues when a user attaches, but not for a read-only client.
@@ -152,6 +158,11 @@ fn run_attached(
         CliError::config(format!("ui.leader is {:?}, which is not a free key", entrance.leader))
             .hint("write it as \"Ctrl-\\\\\" or with a letter that is free, such as \"Ctrl-b\"")
     })?;
+    if matches!(start, SessionStart::New)
+        && sessions::newest_of(context, &project(flags)?).is_none()
+    {
+        entrance.first_words = Some(FIRST_START);
+    }
     let (opening, papers) = open_request(context, flags, start, Audience::Person, need)?;
     let variable = |name: &str| std::env::var(name).ok();
     let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");

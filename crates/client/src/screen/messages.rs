@@ -160,13 +160,13 @@ impl Screen {
             self.hint =
                 Some("perhaps not received: check above, then press Enter to send it".to_owned());
         }
-        match self.options.prompt.take() {
-            Some(text) => {
-                self.prompts.sent.push(text.clone());
-                vec![ScreenEffect::Send(FromClient::Prompt { session, text })]
-            }
-            None => Vec::new(),
-        }
+        let first = self.options.first_words.take();
+        let first = first.map(|words| ScreenEffect::Show(ScreenItem::Note(words.to_owned())));
+        let prompt = self.options.prompt.take().map(|text| {
+            self.prompts.sent.push(text.clone());
+            ScreenEffect::Send(FromClient::Prompt { session, text })
+        });
+        first.into_iter().chain(prompt).collect()
     }
 
     /// Puts prompts back into the input line, before the text typed meanwhile.

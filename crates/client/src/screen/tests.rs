@@ -19,7 +19,13 @@ fn call_id(number: u32) -> CallId {
 }
 
 fn entrance(rights: ClientRights) -> AttachOptions {
-    AttachOptions { rights, others: OtherClients::Stay, prompt: None, leader: "Ctrl-\\".to_owned() }
+    AttachOptions {
+        rights,
+        others: OtherClients::Stay,
+        prompt: None,
+        leader: "Ctrl-\\".to_owned(),
+        first_words: None,
+    }
 }
 
 fn opened(session: SessionId) -> ScreenInput {
@@ -208,7 +214,7 @@ fn what_protects_the_person_is_the_last_to_leave_the_status_row() {
         (120, all),
         (80, "ready · session 3f2a91c0d4e5 · mode accept-edits · net off · sandbox: full"),
         (60, "ready · mode accept-edits · net off · sandbox: full"),
-        (46, "mode accept-edits · net off · sandbox: full"),
+        (46, "ready · accept-edits · net off · sandbox: full"),
         (40, "accept-edits · net off · sandbox: full"),
         (30, "accept-edits · net off · sand…"),
     ] {
