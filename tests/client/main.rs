@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod end_to_end;
 mod exit_codes;
+mod export;
 mod headless;
 mod questions;
 #[path = "../support/mod.rs"]

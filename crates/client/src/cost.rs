@@ -29,7 +29,7 @@ pub(crate) fn cost(usage: Usage, prices: Prices) -> Option<u64> {
 
 /// Costs of a session's answers so far, each by the price of its model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Spent {
+pub enum Spent {
     /// No answer yet.
     #[default]
     Nothing,
@@ -41,7 +41,7 @@ pub(crate) enum Spent {
 
 impl Spent {
     /// One more answer.
-    pub(crate) fn answered(&mut self, usage: Usage, prices: Option<Prices>) {
+    pub fn answered(&mut self, usage: Usage, prices: Option<Prices>) {
         let counted = usage.input.is_some() || usage.output.is_some();
         let more = prices.and_then(|prices| cost(usage, prices));
         *self = match (*self, more) {
@@ -64,7 +64,8 @@ pub(crate) fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
 }
 
 /// For display: two decimals, or four for less than a cent.
-pub(crate) fn in_dollars(micros: u64) -> String {
+#[must_use]
+pub fn in_dollars(micros: u64) -> String {
     match micros {
         0..10_000 => format!("${:.4}", micros as f64 / 1e6),
         _ => format!("${:.2}", micros as f64 / 1e6),

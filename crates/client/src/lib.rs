@@ -36,6 +36,7 @@ pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, ScreenItem, ScreenItems};
 
 pub use client_error::{ClientError, RunStop};
+pub use cost::{Spent, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{LineView, LiveArea};
@@ -51,4 +52,4 @@ pub use spawn::{
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};
 pub use text_view::TextView;
-pub use transcript::{OpenedSession, RunConclusion, Timing, Transcript, resume_hint};
+pub use transcript::{OpenedSession, RunConclusion, Timing, Transcript, resume_hint, sum};

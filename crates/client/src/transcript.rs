@@ -321,7 +321,8 @@ pub(crate) fn text_blocks(blocks: &[ContentBlock]) -> Vec<&str> {
 }
 
 /// A sum; a count that only one side has is taken from that side.
-pub(crate) fn sum(a: Usage, b: Usage) -> Usage {
+#[must_use]
+pub fn sum(a: Usage, b: Usage) -> Usage {
     let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
         (one, other) => one.or(other),

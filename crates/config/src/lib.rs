@@ -62,6 +62,7 @@ pub use error::{ConfigError, SourceLine};
 pub use init::{InitError, init_project, init_text};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
+pub use model_catalog::facts as model_facts;
 pub use origin::{Layer, ValueOrigin};
 pub use ownership::{KeyFile, user_file_is_own};
 pub use path_dirs::{PathPolicy, granted_path_dirs, refused_path_dirs};

@@ -7,7 +7,8 @@ use toml::de::{DeTable, DeValue};
 const TABLE: &str = include_str!("../../../config/models.toml");
 
 /// The facts about a model by its vendor's name; empty for a model that is not in the table.
-pub(crate) fn facts(model: &str) -> ModelFacts {
+#[must_use]
+pub fn facts(model: &str) -> ModelFacts {
     let Ok(table) = DeTable::parse(TABLE) else { return ModelFacts::default() };
     let models = table.get_ref().get("model").and_then(|models| models.get_ref().as_table());
     let found = models.and_then(|models| {

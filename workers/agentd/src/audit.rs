@@ -18,6 +18,7 @@ use std::path::Path;
 
 pub(crate) use list::{refusals, table};
 pub(crate) use record_text::{outcome, time};
+pub(crate) use show::page;
 
 pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;

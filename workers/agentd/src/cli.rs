@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub(crate) use flags::{
-    ExportFormat, InputFormat, NetFlag, OutputFormat, ReplaySpeedFlag, RunFlags, SessionFlags,
-    ShellFlag,
+    ExportFormat, InputFormat, NetFlag, OutputFormat, Redact, ReplaySpeedFlag, RunFlags,
+    SessionFlags, ShellFlag,
 };
 
 /// The end of `agentd --help`.
@@ -104,7 +104,7 @@ pub(crate) enum CliCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print a session as Markdown or JSON.
+    /// Print a session as Markdown, JSON or one HTML page.
     Export {
         /// Session ID or unique prefix.
         #[arg(value_name = "ID")]
@@ -112,6 +112,9 @@ pub(crate) enum CliCommand {
         /// Format of the output.
         #[arg(long, value_enum, default_value = "markdown")]
         format: ExportFormat,
+        /// Mask keys and secrets of known shapes; only with --format html.
+        #[arg(long)]
+        redact: bool,
     },
     /// Print the log of supervisors and workers.
     Logs {

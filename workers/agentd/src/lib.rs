@@ -9,6 +9,7 @@ mod context;
 mod daemon;
 mod demo;
 mod doctor;
+mod export;
 mod help;
 mod init;
 mod interactive;
@@ -32,7 +33,7 @@ mod signals;
 mod table;
 mod tools_page;
 
-use cli::{AuditCommand, AuditFilter, Cli, CliCommand};
+use cli::{AuditCommand, AuditFilter, Cli, CliCommand, Redact};
 use cli_error::CliError;
 use cli_exit::CliExit;
 use demo::Afterwards;
@@ -78,7 +79,11 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
         (Some(CliCommand::Show { session, calls, json }), _) => {
             show::show(&session, if calls { CallDetail::Full } else { CallDetail::Line }, json)
         }
-        (Some(CliCommand::Export { session, format }), _) => show::export(&session, format),
+        (Some(CliCommand::Export { session, format, redact }), _) => show::export(
+            &session,
+            format,
+            if redact { Redact::KnownShapes } else { Redact::Nothing },
+        ),
         (Some(CliCommand::Logs { session, follow }), _) => logs::main(
             session.as_deref(),
             if follow { FollowMode::Follow } else { FollowMode::End },

@@ -2,10 +2,11 @@
 //! reported after the readable records before it.
 
 use crate::audit::{outcome, time};
-use crate::cli::ExportFormat;
+use crate::cli::{ExportFormat, Redact};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
+use crate::export;
 use crate::sessions::{self, describe_deaths};
 use client::{mark_hidden, one_line, sanitize};
 use journal::{
@@ -40,8 +41,16 @@ pub(crate) fn show(beginning: &str, calls: CallDetail, json: bool) -> Result<Cli
     }
 }
 
-pub(crate) fn export(beginning: &str, format: ExportFormat) -> Result<CliExit, CliError> {
+pub(crate) fn export(
+    beginning: &str,
+    format: ExportFormat,
+    redact: Redact,
+) -> Result<CliExit, CliError> {
     match format {
+        ExportFormat::Html => export::html(beginning, redact),
+        ExportFormat::Json | ExportFormat::Markdown if redact == Redact::KnownShapes => {
+            Err(CliError::user("--redact needs --format html"))
+        }
         // A copy of the records, and nothing else.
         ExportFormat::Json => each(beginning, line, |_| String::new()),
         ExportFormat::Markdown => {
@@ -346,7 +355,8 @@ fn fenced(kind: &str, text: &str) -> String {
     format!("{fence}{kind}\n{}\n{fence}\n", text.trim_end())
 }
 
-fn ending(end: &TurnEndRecord) -> String {
+/// How a turn ended, in words.
+pub(crate) fn ending(end: &TurnEndRecord) -> String {
     match end {
         TurnEndRecord::Done => "the turn ended".to_owned(),
         TurnEndRecord::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),

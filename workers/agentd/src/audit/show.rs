@@ -26,7 +26,7 @@ const NO_LISTENER: &str = "refused system calls: this process had no notify supe
                            filter refused them without a record";
 
 /// The page of `agentd audit show`.
-pub(super) fn page(dir: &Path, call: &AuditedCall) -> String {
+pub(crate) fn page(dir: &Path, call: &AuditedCall) -> String {
     let mut page = CallPage::default();
     let (decided, ended) = records(call);
     page.line("call", &format!("{}.{}", call.session, call.call));

@@ -142,6 +142,15 @@ pub(crate) enum ExportFormat {
     #[default]
     Markdown,
     Json,
+    Html,
+}
+
+/// What an export masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Redact {
+    Nothing,
+    /// Keys and secrets that have a known shape.
+    KnownShapes,
 }
 
 /// Shells with completions.
