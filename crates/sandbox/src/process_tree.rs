@@ -196,15 +196,17 @@ impl ProcessTree {
     }
 
     /// False if the command has ended and none of its processes is left. Its orphans are children of the
-    /// namespace's PID 1, or of this process, and no other thread reaps these now.
+    /// namespace's PID 1, and those that it started beside itself (`CLONE_PARENT`) of this process, as
+    /// all are without a namespace. No other thread reaps these now.
     fn may_have_orphans(&self) -> bool {
         let guard = self.guard_pid().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
         let own = |pid: &Pid| *pid == self.command || Some(*pid) == guard;
-        let orphans = match &self.containment {
+        let of_first = match &self.containment {
             Containment::Namespace { first, .. } => proc_stat::children(first.pid()),
-            Containment::Domain { .. } => proc_stat::children(Pid::this()),
+            Containment::Domain { .. } => Some(Vec::new()),
         };
-        orphans.is_none_or(|orphans| !orphans.iter().all(own))
+        let all = of_first.zip(proc_stat::children(Pid::this()));
+        all.is_none_or(|(first, runner)| !first.iter().chain(&runner).all(own))
     }
 
     /// The cage's own process in the tree.

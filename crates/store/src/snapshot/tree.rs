@@ -164,8 +164,11 @@ impl ProjectTree {
         }
         // A directory that could not be listed appears twice, and the second entry counts.
         tree.entries.extend(found);
-        if let Some(watch) = watch {
-            watch.end_scan(project, &tree);
+        match watch {
+            // Another scan may come further.
+            Some(watch) if Instant::now() > until => watch.forget(),
+            Some(watch) => watch.end_scan(project, &tree),
+            None => {}
         }
         tree
     }

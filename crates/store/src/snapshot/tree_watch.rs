@@ -65,7 +65,7 @@ impl TreeWatch {
             rules.filter(|(path, _)| path.join(".git").symlink_metadata().is_ok()).collect();
     }
 
-    /// The known state is no longer that of the last scan.
+    /// The last scan was cut short, or the known state is no longer that of it.
     pub(super) fn forget(&mut self) {
         self.changed = true;
     }
@@ -142,6 +142,10 @@ mod tests {
         scanned(&project, &mut watch);
         watch.forget();
         assert!(!watch.is_unchanged());
+        use std::os::unix::fs::MetadataExt;
+        let device = project.metadata().unwrap().dev();
+        ProjectTree::of(&project, device, Instant::now(), Some(&mut watch));
+        assert!(!watch.is_unchanged(), "a scan without time lists nothing");
     }
 
     #[test]

@@ -125,8 +125,20 @@ fn a_grandchild_that_holds_the_pipe_does_not_hold_the_call() {
     assert!(silent(&project.path("alive")), "the daemon that it left lives on");
 }
 
+/// The command starts a sibling: a child of the runner, and not of the namespace's PID 1.
+const SIBLING: &str = r#"exec python3 -c '
+import ctypes, os, platform
+print("started", flush=True)
+clone = 56 if platform.machine() == "x86_64" else 220
+if ctypes.CDLL(None).syscall(clone, 0x8000 | 17, 0, 0, 0, 0) == 0:
+    for number in range(3):
+        os.dup2(os.open("/dev/null", os.O_RDWR), number)
+    os.execvp("sleep", ["sleep", "300"])
+'"#;
+
 fn a_background_process_is_not_ended_without_a_word() {
     for (script, said) in [
+        (SIBLING, Some("background processes were killed when the command ended: ")),
         ("sleep 300 >/dev/null 2>&1 & echo started", Some(": sleep;")),
         (
             "for i in 1 2 3; do setsid sleep 300 >/dev/null 2>&1 </dev/null & done; echo started",
