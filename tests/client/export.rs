@@ -149,6 +149,14 @@ fn secrets_of_known_shapes_are_masked_everywhere_and_the_page_says_so() {
     assert!(masked.out.contains("[redacted: GitHub token]"), "{}", masked.out);
     let words = "known shapes; others may remain";
     assert!(masked.out.contains(words) && masked.err.contains(words), "{}", masked.err);
+    // A damaged audit log does not hide the session.
+    let log = desk.state().join("audit/log.jsonl");
+    let records = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, records.replacen("allowed", "denied!", 1)).unwrap();
+    let rest = run(desk.agentd(&["export", &id, "--format", "html"]));
+    assert_eq!(rest.code, 0, "{}", rest.err);
+    assert!(rest.out.contains("no audit record is shown") && rest.out.contains("done"));
+    assert!(rest.err.contains("agentd audit verify"), "{}", rest.err);
     let other = run(desk.agentd(&["export", &id, "--redact"]));
     assert_eq!((other.code, other.err.contains("--format html")), (2, true), "{}", other.err);
 }

@@ -47,7 +47,10 @@ pub(crate) fn html(beginning: &str, redact: Redact) -> Result<CliExit, CliError>
         }
         Err(error) => return Err(CliError::config(chain(&error)).exit(CliExit::Failed)),
     }
-    add_audit(&context, &session.0, &mut report, &mut redactor)?;
+    add_audit(&context, &session.0, &mut report, &mut redactor);
+    if let Some(why) = &report.audit_fault {
+        eprintln!("agentd: {why}; `agentd audit verify` lists every changed line");
+    }
     let words = match redact {
         Redact::Nothing => None,
         Redact::KnownShapes => Some(format!(
@@ -67,20 +70,22 @@ pub(crate) fn html(beginning: &str, redact: Redact) -> Result<CliExit, CliError>
     }
 }
 
-/// Adds what the audit log has of each call.
+/// Adds what the audit log has of each call. A damaged log does not hide the session.
 fn add_audit(
     context: &CliContext,
     session: &str,
     report: &mut SessionReport,
     redactor: &mut Redactor,
-) -> Result<(), CliError> {
+) {
     let dir = context.audit_dir();
     let filter = CallFilter { session: Some(session.to_owned()), ..CallFilter::default() };
-    let calls = journal::calls(&dir, &filter).map_err(|error| {
-        CliError::config(chain(&error))
-            .exit(CliExit::Failed)
-            .hint("`agentd audit verify` lists every changed line")
-    })?;
+    let calls = match journal::calls(&dir, &filter) {
+        Ok(calls) => calls,
+        Err(error) => {
+            report.audit_fault = Some(format!("no audit record is shown: {}", chain(&error)));
+            return;
+        }
+    };
     for call in calls {
         let Some(known) = report.calls.get_mut(&call.call) else { continue };
         known.audit = sanitize(&redactor.mask(&audit::page(&dir, &call)));
@@ -93,7 +98,6 @@ fn add_audit(
         });
         known.refusals = refusals.sum();
     }
-    Ok(())
 }
 
 /// The list prices of a model, where they are known.

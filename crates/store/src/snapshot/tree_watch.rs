@@ -3,7 +3,7 @@
 //!
 //! Two changes give no event: those by a memory mapping, until no process has the mapping, and those by
 //! another name of the file. So files with several names switch it off; and what a process wrote by a
-//! mapping that it still has is found by the next scan only.
+//! mapping that it still has is found by the next scan only, as is a mount over a directory.
 
 use super::ignored::IgnoreRules;
 use super::tree::ProjectTree;

@@ -72,7 +72,10 @@ fn facts(out: &mut String, report: &SessionReport, redaction: Option<&str>) {
         },
     ));
     let refused: u64 = report.calls.values().map(|call| call.refusals).sum();
-    rows.push(("refused by the sandbox", refused.to_string()));
+    match &report.audit_fault {
+        None => rows.push(("refused by the sandbox", refused.to_string())),
+        Some(why) => rows.push(("audit log", why.clone())),
+    }
     rows.extend(redaction.map(|words| ("redacted", words.to_owned())));
     out.push_str("<dl>\n");
     for (name, value) in rows {

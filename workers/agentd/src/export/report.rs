@@ -20,6 +20,8 @@ pub(super) struct SessionReport {
     pub(super) calls: BTreeMap<u32, CallReport>,
     pub(super) usage: Usage,
     pub(super) spent: Spent,
+    /// Why no call has its audit record.
+    pub(super) audit_fault: Option<String>,
     /// When the question of each call was asked.
     asked: BTreeMap<u32, u64>,
 }
