@@ -78,7 +78,12 @@ impl Broker {
     /// open, since only the person asked may say yes.
     fn set_rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
         let mut out = Vec::new();
-        let rules_state = match SessionRules::new(set) {
+        let mut known = self.sessions.values();
+        let shared = known.find_map(|session| match session {
+            BrokerSession::Rules(rules) => rules.shared_with(set),
+            BrokerSession::Broken(_) => None,
+        });
+        let rules_state = match shared.map_or_else(|| SessionRules::new(set), Ok) {
             Ok(rules) => BrokerSession::Rules(Box::new(rules)),
             Err(error) => {
                 let text = format!(

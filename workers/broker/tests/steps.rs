@@ -158,6 +158,28 @@ fn what_was_never_asked_or_was_withdrawn_cannot_be_answered() {
     assert!(rejection(&said).contains("it was withdrawn"), "{said:?}");
 }
 
+/// The parsed rules are one for both; mode, project and questions are each session's own.
+#[test]
+fn sessions_with_the_same_rules_are_judged_each_by_its_own_mode() {
+    let other = |session: &str, mode| {
+        let ToBroker::Rules { rules, .. } = rules(&["bash:rm *"]) else { panic!() };
+        let rules = RuleSet { mode, ..rules };
+        ToBroker::Rules { session: SessionId(session.to_owned()), rules }
+    };
+    let judged = |broker: &mut Broker, session: &str, script: &str| {
+        let mut case = case(1, script);
+        case.call.id.session = SessionId(session.to_owned());
+        verdict(&broker.step(ToBroker::Judge(case))).clone()
+    };
+    let mut broker = Broker::default();
+    broker.step(other("a", PermissionMode::Auto));
+    broker.step(other("b", PermissionMode::Ask));
+    assert!(matches!(judged(&mut broker, "a", "make"), Verdict::Allow(_)));
+    assert!(matches!(judged(&mut broker, "b", "make"), Verdict::Ask(_)));
+    broker.step(ToBroker::EndSession(SessionId("a".to_owned())));
+    assert!(matches!(judged(&mut broker, "b", "rm x"), Verdict::Deny(Basis::Rule(_), _)));
+}
+
 #[test]
 fn an_ended_session_leaves_nothing_and_another_keeps_its_question() {
     let mut broker = ready();

@@ -13,14 +13,15 @@ use protocol::judgement::{
     Verdict,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// The rules of a session, ready to judge.
+/// The rules of a session, ready to judge. Sessions with the same rules share them.
 #[derive(Debug)]
 pub struct SessionRules {
-    pub(crate) rules: Vec<Rule>,
-    pub(crate) deny: RuleIndex,
-    pub(crate) ask: RuleIndex,
-    pub(super) allow: RuleIndex,
+    pub(crate) rules: Arc<[Rule]>,
+    pub(crate) deny: Arc<RuleIndex>,
+    pub(crate) ask: Arc<RuleIndex>,
+    pub(super) allow: Arc<RuleIndex>,
     pub(super) mode: PermissionMode,
     pub(super) audience: Audience,
     pub(crate) project: PathBuf,
@@ -72,14 +73,30 @@ impl SessionRules {
             by_effect[at].push((index, rule_pattern::parse(rule)?));
         }
         let rule_index = |effect, rules| {
-            RuleIndex::new(effect, rules).map_err(|error| combined_glob_error(set, &error))
+            let index = RuleIndex::new(effect, rules);
+            index.map(Arc::new).map_err(|error| combined_glob_error(set, &error))
         };
         let [deny, ask, allow] = by_effect;
         Ok(Self {
             deny: rule_index(RuleEffect::Deny, deny)?,
             ask: rule_index(RuleEffect::Ask, ask)?,
             allow: rule_index(RuleEffect::Allow, allow)?,
-            rules: set.rules.clone(),
+            rules: set.rules.as_slice().into(),
+            mode: set.mode,
+            audience: set.audience,
+            project: PathBuf::from(&set.project),
+        })
+    }
+
+    /// These rules for another session, if they are its rules.
+    #[must_use]
+    pub fn shared_with(&self, set: &RuleSet) -> Option<Self> {
+        let Self { rules, deny, ask, allow, .. } = self;
+        (**rules == *set.rules).then(|| Self {
+            rules: Arc::clone(rules),
+            deny: Arc::clone(deny),
+            ask: Arc::clone(ask),
+            allow: Arc::clone(allow),
             mode: set.mode,
             audience: set.audience,
             project: PathBuf::from(&set.project),
