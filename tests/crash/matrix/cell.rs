@@ -237,7 +237,7 @@ impl Scene {
         fs::create_dir_all(&config).unwrap();
         // A stopped process is found by its silence; a shorter patience makes a shorter matrix.
         // Where the reserve is not the target, each runner builds its cage after the verdict.
-        let idle_reserve = if cell.target == Target::Reserve { "60s" } else { "0s" };
+        let idle_reserve = if cell.has_reserve() { "60s" } else { "0s" };
         let text = format!(
             "[daemon]\nping_ms = 1000\nidle_reserve = \"{idle_reserve}\"\n[tools]\ntimeout_ms = 3000\n"
         );

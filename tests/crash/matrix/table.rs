@@ -160,8 +160,10 @@ pub struct Cell {
 pub fn cells() -> Vec<Cell> {
     let of = |target, fault| STEPS.iter().map(move |step| Cell { target, fault, step });
     let targets = TARGETS.into_iter();
-    let reserve = FAULTS.into_iter().flat_map(|fault| {
-        RESERVE_STEPS.iter().map(move |step| Cell { target: Target::Reserve, fault, step })
+    let of_reserve = [Target::Reserve, Target::Supervisor].into_iter();
+    let reserve = of_reserve.flat_map(|target| {
+        let at = move |fault| RESERVE_STEPS.iter().map(move |step| Cell { target, fault, step });
+        FAULTS.into_iter().flat_map(at).filter(Cell::has_reserve)
     });
     let calls =
         targets.flat_map(|target| FAULTS.into_iter().flat_map(move |fault| of(target, fault)));
@@ -169,6 +171,16 @@ pub fn cells() -> Vec<Cell> {
 }
 
 impl Cell {
+    /// True if its session has a reserve, with whose runner its call comes by other steps.
+    pub fn has_reserve(&self) -> bool {
+        let is_of_call = || STEPS.iter().any(|step| step.name == self.step.name);
+        self.target == Target::Reserve || !is_of_call() && self.is_of_reserve()
+    }
+
+    fn is_of_reserve(&self) -> bool {
+        RESERVE_STEPS.iter().any(|step| step.name == self.step.name)
+    }
+
     /// Why there is nothing to try.
     pub fn void(&self) -> Option<&'static str> {
         let on_a_channel = match self.fault {

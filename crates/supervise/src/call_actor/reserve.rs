@@ -2,16 +2,18 @@
 //! still fits. Else it starts a runner of its own.
 
 use super::not_started;
-use super::state::{CallState, Renewal, RunnerPhase, RunnerProcess};
+use super::state::{CallState, Renewal, ReserveRequest, RunnerPhase, RunnerProcess};
 use crate::cage_cleanup;
 use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::messages::{CallMsg, ReserveMsg, RestingRunner, RunnerLimit, TakeRequest};
+use crate::project_overlays::ProjectOverlays;
 use crate::worker::heartbeat::Heartbeat;
-use protocol::confinement::{Confinement, Enforced, Network, Profile, Tier};
+use protocol::confinement::{Confinement, Enforced, FilePath, Network, Profile, Tier};
 use protocol::judgement::Verdict;
 use protocol::tool::ToTool;
 use ractor::ActorRef;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// A runner from the reserve may take at least this long, and this many times as long as it took to
@@ -36,7 +38,14 @@ impl CallState {
             call: myself.clone(),
             generation: self.generation,
         };
-        self.reserved_for = Some(verdict);
+        // START, the next effect, says that the call has this file; without it the call's protected files
+        // would count as damaged.
+        let mut cage = self.args.confinement.clone();
+        let overlays = self.args.overlays.as_ref();
+        let overlays = overlays.filter(|_| ProjectOverlays::are_mounted_in(&cage));
+        cage.overlays = overlays.map(|overlays| FilePath::from(overlays.directory()));
+        let copies = self.protected_file_copies(&cage).await?;
+        self.reserved_for = Some(ReserveRequest { verdict, copies });
         self.start_limit(myself, RunnerLimit::Cage);
         match reserve.send_message(ReserveMsg::Take(Box::new(request))) {
             Ok(()) => Ok(()),
@@ -60,7 +69,8 @@ impl CallState {
         runner: Option<Box<RestingRunner>>,
     ) -> Result<(), CallInput> {
         // Without it the call was cancelled; the runner ends when it is dropped.
-        let Some(verdict) = self.reserved_for.take() else { return Ok(()) };
+        let Some(request) = self.reserved_for.take() else { return Ok(()) };
+        let ReserveRequest { verdict, copies } = request;
         let Some(runner) = runner else { return self.start_new(myself, verdict).await };
         let wanted = Confinement {
             overlays: runner.confinement.overlays.clone(),
@@ -70,17 +80,19 @@ impl CallState {
             return self.start_new(myself, verdict).await;
         }
         let grant = self.grant(&verdict, wanted).map_err(|error| not_started(&error))?;
-        self.renew(myself, grant, *runner).await
+        self.renew(myself, grant, *runner, copies);
+        Ok(())
     }
 
     /// The runner looks at its cage again, and this process at the paths that the runner, in its cage,
     /// cannot see. The call goes on once both agree.
-    async fn renew(
+    fn renew(
         &mut self,
         myself: &ActorRef<CallMsg>,
         grant: Grant,
         runner: RestingRunner,
-    ) -> Result<(), CallInput> {
+        copies: Option<OwnedFd>,
+    ) {
         let RestingRunner { process, cage, confinement, tier, opened, built_in } = runner;
         // Beside the other steps. The answer is handled after this function.
         let (call, generation) = (myself.clone(), self.generation);
@@ -88,8 +100,7 @@ impl CallState {
             let same = compare(&confinement, tier, &opened);
             let _ = call.send_message(CallMsg::ReserveChecked(generation, same));
         });
-        let saved = self.protected_file_copies(&grant).await?;
-        if let Some(file) = saved {
+        if let Some(file) = copies {
             process.send(&ToTool::SaveProtected);
             process.send_descriptor(file);
         }
@@ -107,7 +118,6 @@ impl CallState {
         self.start_limit(myself, RunnerLimit::Renew(RENEW.max(built_in * RENEW_FACTOR)));
         self.ping_later(myself);
         self.proxy = None;
-        Ok(())
     }
 
     /// The runner has looked at its cage again.

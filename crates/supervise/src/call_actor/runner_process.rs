@@ -13,7 +13,7 @@ use crate::worker::heartbeat::{Heartbeat, PingAction};
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, WorkerProcess};
 use protocol::client::ProcessRow;
-use protocol::confinement::{FilePath, Network, Profile};
+use protocol::confinement::{Confinement, FilePath, Network, Profile};
 use protocol::tool::{FromTool, Keeper, RunnerJob, SigningKey, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
@@ -244,7 +244,7 @@ impl CallState {
     ) -> Result<(), CallInput> {
         let agent = self.agent(&phase).await?;
         let saved = match phase {
-            RunnerPhase::CagingCall => self.protected_file_copies(&grant).await?,
+            RunnerPhase::CagingCall => self.protected_file_copies(grant.confinement()).await?,
             RunnerPhase::CagingProbe(_)
             | RunnerPhase::Probing
             | RunnerPhase::Renewing(_)
@@ -344,12 +344,12 @@ impl CallState {
     /// A file for the runner's copies of protected files, where its policy has any.
     pub(super) async fn protected_file_copies(
         &self,
-        grant: &Grant,
+        confinement: &Confinement,
     ) -> Result<Option<OwnedFd>, CallInput> {
-        if !sandbox::has_protected_names(grant.confinement().profile) {
+        if !sandbox::has_protected_names(confinement.profile) {
             return Ok(None);
         }
-        let (saved, cage) = (self.args.saved.clone(), grant.confinement().clone());
+        let (saved, cage) = (self.args.saved.clone(), confinement.clone());
         let call = self.args.facts.call.id.number;
         let made = tokio::task::spawn_blocking(move || saved.begin(call, &cage)).await;
         let made = made.unwrap_or_else(|error| Err(std::io::Error::other(error)));

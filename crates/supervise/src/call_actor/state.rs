@@ -32,6 +32,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// A request for the runner of the session's reserve.
+pub(crate) struct ReserveRequest {
+    pub(super) verdict: Verdict,
+    /// The file for its copies of protected files.
+    pub(super) copies: Option<OwnedFd>,
+}
+
 /// Arguments of a call actor.
 pub(crate) struct CallArgs {
     pub(crate) facts: CallFacts,
@@ -123,8 +130,8 @@ pub(crate) struct CallState {
     pub(super) timers: Vec<Timer>,
     /// The next ping of the runner.
     pub(super) ping_timer: Option<Timer>,
-    /// The verdict for which the reserve is asked for its runner.
-    pub(super) reserved_for: Option<Verdict>,
+    /// While the reserve is asked for its runner.
+    pub(super) reserved_for: Option<ReserveRequest>,
     pub(super) before_go: BeforeGo,
     pub(super) audited: Audited,
     pub(super) ran: RunFacts,
