@@ -9,6 +9,7 @@ use crate::worker::spawner::SpawnedWorker;
 use ipc::{ChannelError, HELLO_BYTES, Hello, MessageJoiner, codec, descriptor_frame, frames};
 use protocol::Link;
 use protocol::ids::Generation;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes written at once; each chunk has [`SEND_TIMEOUT`] to be read.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Most bytes of one read.
+const READ_BYTES: usize = 64 << 10;
 
 /// Why a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -292,6 +295,12 @@ fn exit_cause(status: std::io::Result<std::process::ExitStatus>) -> ExitCause {
     }
 }
 
+thread_local! {
+    /// Of all processes whose messages this thread reads: one of its own for each of a thousand idle ones
+    /// would cost 64 MiB.
+    static READ_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
+
 struct MessageReader<L: Link> {
     reader: OwnedReadHalf,
     generation: Generation,
@@ -333,29 +342,32 @@ impl<L: Link> MessageReader<L> {
         {
             return cause;
         }
-        let mut buffer = vec![0; 64 << 10];
         loop {
             match self.deliver(report).await {
                 Ok(()) => {}
                 Err(breach) => return Some(ExitCause::ProtocolBreach(breach.to_string())),
             }
-            match self.read(&mut buffer).await {
+            match self.read().await {
                 Ok(0) | Err(_) if self.joiner.is_mid_message() => {
                     return Some(ExitCause::ProtocolBreach(ChannelError::Cut.to_string()));
                 }
                 Ok(0) | Err(_) => return None,
-                Ok(length) => self.joiner.push(&buffer[..length]),
+                Ok(_) => {}
             }
         }
     }
 
-    async fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+    /// Reads what is there. Returns the number of bytes; none at the end of the file.
+    async fn read(&mut self) -> std::io::Result<usize> {
         loop {
             self.reader.readable().await?;
             let stream: &UnixStream = self.reader.as_ref();
-            let descriptors = &mut self.descriptors;
-            let read = stream.try_io(Interest::READABLE, || {
-                ipc::fd::receive(stream.as_fd(), buffer, descriptors)
+            let (descriptors, joiner) = (&mut self.descriptors, &mut self.joiner);
+            let read: std::io::Result<usize> = READ_BUFFER.with_borrow_mut(|buffer| {
+                let receive = || ipc::fd::receive(stream.as_fd(), buffer, descriptors);
+                let length = stream.try_io(Interest::READABLE, receive)?;
+                joiner.push(&buffer[..length]);
+                Ok(length)
             });
             match read {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
