@@ -3,7 +3,7 @@
 use crate::colour::Colour;
 use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
 use crate::screen_items::{CallBlock, ScreenItem};
-use crate::text_view::gist;
+use crate::text_view::{argument_lines, gist};
 use crate::transcript::fault_of;
 use protocol::call::{Call, REFUSED_LINE, ToolResult};
 use protocol::client::SettingChange;
@@ -154,7 +154,7 @@ impl LineView {
         let head = format!("{} {}: may it run?", sanitize(tool), call.number);
         let mut text = format!("\n{}\n", self.colour.bold(&head));
         let preview = match preview.trim().is_empty() {
-            true => arguments(&question.input),
+            true => argument_lines(&question.input),
             false => preview.clone(),
         };
         for line in sanitize(&mark_hidden(&preview)).trim_end().lines() {
@@ -229,18 +229,6 @@ fn without_summary(result: &ToolResult) -> &str {
         Some(rest) if rest.is_empty() || rest.starts_with(',') => before,
         Some(_) | None => text,
     }
-}
-
-/// The arguments of a call without a preview, one a line; as they are if they are no object.
-fn arguments(input: &str) -> String {
-    let Ok(serde_json::Value::Object(arguments)) = serde_json::from_str(input) else {
-        return input.to_owned();
-    };
-    let line = |(name, value): (&String, &serde_json::Value)| match value.as_str() {
-        Some(text) => format!("{name}: {text}\n"),
-        None => format!("{name}: {value}\n"),
-    };
-    arguments.iter().map(line).collect()
 }
 
 /// A call's output without the refusals that are shown below it.

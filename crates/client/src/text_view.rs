@@ -143,20 +143,35 @@ impl RunView for TextView {
 
 /// The most informative argument of a call, else all of them.
 pub(crate) fn gist(call: &Call) -> String {
-    mark_hidden(&telling(call))
+    mark_hidden(&telling_argument(&call.input))
 }
 
-/// The most informative argument.
-fn telling(call: &Call) -> String {
-    let Ok(serde_json::Value::Object(input)) = serde_json::from_str(&call.input) else {
-        return call.input.clone();
+/// The most informative argument of a call, else all of them.
+#[must_use]
+pub fn telling_argument(input: &str) -> String {
+    let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(input) else {
+        return input.to_owned();
     };
     let telling = ["command", "argv", "path", "pattern", "url", "query"];
-    match telling.iter().find_map(|name| input.get(*name)) {
+    match telling.iter().find_map(|name| fields.get(*name)) {
         Some(serde_json::Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
-        None => call.input.clone(),
+        None => input.to_owned(),
     }
+}
+
+/// The arguments of a call, one a line, text as it is; unchanged if they are no object.
+#[must_use]
+pub fn argument_lines(input: &str) -> String {
+    let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(input) else {
+        return input.to_owned();
+    };
+    let line = |(name, value): (&String, &serde_json::Value)| match value.as_str() {
+        Some(text) if text.contains('\n') => format!("{name}:\n{text}\n"),
+        Some(text) => format!("{name}: {text}\n"),
+        None => format!("{name}: {value}\n"),
+    };
+    fields.iter().map(line).collect()
 }
 
 /// One line on how to allow the web pages of these calls. `None` if none of them is a web call.

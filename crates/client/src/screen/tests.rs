@@ -232,7 +232,7 @@ fn a_question_without_a_preview_shows_arguments_in_lines() {
         LineView::new(Colour::Off, LiveArea::Shown).lines(&ScreenItem::Asked(Box::new(asked)))
     };
     let lines = shown(r#"{"scope":"user","text":"two\nlines","all":true}"#);
-    assert!(lines.contains("    scope: user\n    text: two\n    lines\n"), "{lines}");
+    assert!(lines.contains("    scope: user\n    text:\n    two\n    lines\n"), "{lines}");
     assert!(lines.contains("    all: true\n"), "{lines}");
     assert!(shown("[1]").contains("    [1]\n"));
 }

@@ -2,7 +2,7 @@
 
 use super::redact::Redactor;
 use crate::audit::outcome;
-use client::{Spent, mark_hidden, sanitize};
+use client::{Spent, argument_lines, mark_hidden, sanitize, telling_argument};
 use journal::{BlockRecord, JournalEntry, JournalRecord, OutcomeRecord, UsageRecord};
 use protocol::content::Usage;
 use std::collections::BTreeMap;
@@ -154,8 +154,8 @@ impl SessionReport {
             JournalRecord::Proposed { call, tool, input, .. } => {
                 let known = CallReport {
                     tool: plain(tool),
-                    headline: plain(&mark_hidden(&headline(input))),
-                    input: plain(&mark_hidden(&arguments(input))),
+                    headline: plain(&mark_hidden(&telling_argument(input))),
+                    input: plain(&mark_hidden(&argument_lines(input))),
                     ..CallReport::default()
                 };
                 self.calls.insert(*call, known);
@@ -253,31 +253,6 @@ impl TurnReport {
             }
         }
     }
-}
-
-/// The argument that says most, else all.
-fn headline(input: &str) -> String {
-    const TELLING: [&str; 6] = ["command", "argv", "path", "pattern", "url", "query"];
-    let fields: Option<serde_json::Value> = serde_json::from_str(input).ok();
-    let told = fields.as_ref().and_then(|fields| TELLING.iter().find_map(|name| fields.get(name)));
-    match told {
-        Some(serde_json::Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-        None => input.to_owned(),
-    }
-}
-
-/// Arguments, one a line, where they are an object.
-fn arguments(input: &str) -> String {
-    let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(input) else {
-        return input.to_owned();
-    };
-    let line = |(name, value): (&String, &serde_json::Value)| match value.as_str() {
-        Some(text) if text.contains('\n') => format!("{name}:\n{text}\n"),
-        Some(text) => format!("{name}: {text}\n"),
-        None => format!("{name}: {value}\n"),
-    };
-    fields.iter().map(line).collect()
 }
 
 fn counted(usage: &UsageRecord) -> Usage {
