@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// Longest wait for something to appear. A machine that builds at the same time is slow.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// A person reads a question before answering it. Keys within its first 250 ms count as typed ahead.
+const READ: Duration = Duration::from_millis(400);
+
 /// A tmux server of one test; ends with it.
 pub struct Tmux {
     dir: PathBuf,
@@ -145,6 +148,9 @@ impl Terminal<'_> {
         loop {
             let screen = self.screen();
             if holds(&screen) {
+                if screen.contains("y once") {
+                    std::thread::sleep(READ);
+                }
                 return screen;
             }
             assert!(Instant::now() < until, "{words:?} is awaited in:\n{screen}");

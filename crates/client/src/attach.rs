@@ -3,31 +3,31 @@
 //! Threads read keys, signals and the supervisor's messages. This thread passes each input to the
 //! screen, performs the effects, and paints. If a supervisor is lost, another one is started.
 
+pub(crate) mod inline_view;
 mod paint;
 mod terminal;
 
 use crate::client_error::ClientError;
-use crate::colour::Colour;
 use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE, SupervisorInput};
-use crate::line_view::{LineView, LiveArea};
-use crate::live_rows::{LiveRows, key_hint, live_rows};
-use crate::sanitize::wrap;
-use crate::screen::{AttachOptions, KeyPress, LeaveReason, Screen, ScreenEffect, ScreenInput};
+use crate::screen::{
+    AttachOptions, Focus, KeyPress, LeaveReason, Screen, ScreenEffect, ScreenInput,
+};
 use crate::screen_items::ScreenItem;
+use crate::screen_view::ScreenView;
 use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use ipc::{ChannelError, Sender};
-use paint::Painter;
 use protocol::client::{
     ClientEvent, ClientRights, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
 };
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+pub use inline_view::{InlineView, LinesView};
 pub use terminal::{LeaderKey, size as terminal_size};
 
 /// Bound on inputs that the screen has not handled. Then the reader thread blocks.
@@ -42,14 +42,44 @@ const LOSS_WINDOW: Duration = Duration::from_secs(60);
 const RESUMED_BY_OTHERS: Duration = Duration::from_secs(10);
 /// Pause between two checks for that.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// Shortest time between two frames: 60 a second.
+const FRAME: Duration = Duration::from_micros(16_600);
+/// How long a question has to be on the screen before a key answers it. Who is typing when it
+/// appears needs about that long to stop.
+const READ_FIRST: Duration = Duration::from_millis(250);
+/// How long a draft may be unsaved.
+const DRAFT_PAUSE: Duration = Duration::from_millis(500);
 
-/// Abilities of the terminal.
+/// What the terminal sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalMode {
-    /// It sends each key and can repaint rows. This key starts a command to the client.
+    /// Each key. This key starts a command to the client.
     Keys(LeaderKey),
-    /// It sends whole lines and writes one below the other.
+    /// Whole lines.
     Lines,
+}
+
+/// What an attached terminal needs of the command line's side: files, and openings of other
+/// sessions.
+pub trait AttachServices {
+    /// The audit records of a session, as text.
+    fn audit(&self, session: &SessionId) -> String;
+
+    /// The request that resumes another session, under the configuration of its project, with the
+    /// descriptors that its `papers` names.
+    ///
+    /// # Errors
+    /// One sentence for the user.
+    fn opening(&self, session: &SessionId) -> Result<(SessionRequest, Vec<OwnedFd>), String>;
+
+    /// The unsent text of a session's input line, from an earlier visit.
+    fn draft(&self, session: &SessionId) -> Option<String>;
+
+    /// Saves the unsent text; an empty one removes the draft.
+    ///
+    /// # Errors
+    /// One sentence for the user.
+    fn save_draft(&self, session: &SessionId, text: &str) -> Result<(), String>;
 }
 
 /// Arguments of [`attach`].
@@ -61,10 +91,8 @@ pub struct AttachArgs {
     pub papers: Vec<OwnedFd>,
     /// Rights and first prompt.
     pub options: AttachOptions,
-    /// Abilities of the terminal.
+    /// What the terminal sends.
     pub mode: TerminalMode,
-    /// Colours on or off.
-    pub colour: Colour,
 }
 
 /// The end of a visit.
@@ -78,57 +106,51 @@ pub struct AttachEnd {
     pub unconfirmed: Vec<String>,
 }
 
-/// Attaches until the user leaves. `audit` returns the audit records of a session as text.
-/// `signals` gets the sender for signals.
+/// Attaches until the user leaves. `view` opens the view; it gets a sender of inputs. `signals` gets
+/// the sender for signals.
 ///
 /// # Errors
 /// Where there is no supervisor, or no terminal.
 pub fn attach(
     supervisors: &mut dyn SupervisorSource,
     visit: AttachArgs,
-    audit: &dyn Fn(&SessionId) -> String,
+    services: &dyn AttachServices,
+    view: impl FnOnce(SyncSender<ScreenInput>) -> io::Result<Box<dyn ScreenView>>,
     signals: impl FnOnce(SyncSender<ScreenInput>),
 ) -> Result<AttachEnd, ClientError> {
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
-    let keys = sender.clone();
+    let (keys, for_view) = (sender.clone(), sender.clone());
     let ear = EventReader::new(sender);
     let say = ear.connect(supervisors, &visit.opening, &visit.papers)?;
-    let no_terminal = |error: io::Error| ClientError::Failed {
+    let view = view(for_view).map_err(|error| ClientError::Failed {
         kind: RequestFailure::Usage,
         message: format!("the terminal cannot be used: {error}"),
-    };
-    let (raw, around) = match visit.mode.clone() {
+    })?;
+    match visit.mode.clone() {
         TerminalMode::Keys(leader) => {
-            let raw = terminal::RawMode::enter().map_err(no_terminal)?;
-            std::thread::spawn(move || terminal::read_keys(&leader, &keys));
-            (Some(raw), LiveArea::Shown)
+            std::thread::spawn(move || terminal::read_keys(&leader, &keys))
         }
-        TerminalMode::Lines => {
-            std::thread::spawn(move || terminal::read_lines(&keys));
-            (None, LiveArea::Absent)
-        }
+        TerminalMode::Lines => std::thread::spawn(move || terminal::read_lines(&keys)),
     };
     let attached = AttachLoop {
         supervisors,
         screen: Screen::new(visit.options.clone()),
-        view: LineView::new(visit.colour, around),
+        view,
         visit,
-        audit,
+        services,
         sender: say,
         reader: ear,
         inputs,
         pings: PingState { last_message: Instant::now(), unanswered: 0, reply_due: ReplyDue::No },
-        painter: Painter::default(),
         painted: None,
-        shown_hint: None,
-        finished: String::new(),
+        question: None,
+        draft: DraftState::default(),
+        switch: None,
         losses: Vec::new(),
         awaited: None,
     };
-    let left = attached.run();
-    drop(raw);
-    Ok(left)
+    Ok(attached.run())
 }
 
 impl SupervisorInput for ScreenInput {
@@ -157,23 +179,33 @@ struct PingState {
     reply_due: ReplyDue,
 }
 
+/// The draft on disk, and the one in the input line.
+#[derive(Default)]
+struct DraftState {
+    /// The session whose draft was read.
+    session: Option<SessionId>,
+    saved: String,
+    /// Since when the line differs from it.
+    changed: Option<Instant>,
+}
+
 struct AttachLoop<'a> {
     supervisors: &'a mut dyn SupervisorSource,
     screen: Screen,
-    view: LineView,
+    view: Box<dyn ScreenView>,
     visit: AttachArgs,
-    audit: &'a dyn Fn(&SessionId) -> String,
+    services: &'a dyn AttachServices,
     sender: Sender<FromClient>,
     reader: EventReader<ScreenInput>,
     inputs: mpsc::Receiver<ScreenInput>,
     pings: PingState,
-    painter: Painter,
-    /// The painted rows, and the terminal width at that time.
-    painted: Option<(LiveRows, u16)>,
-    /// The last key hint that a terminal without rows printed.
-    shown_hint: Option<String>,
-    /// Lines for good that are not written yet.
-    finished: String,
+    /// When the last frame was painted.
+    painted: Option<Instant>,
+    /// The digest of the question on the screen, and since when it is there.
+    question: Option<(String, Instant)>,
+    draft: DraftState,
+    /// The session that was asked for in the place of this one, and how it is opened.
+    switch: Option<(SessionId, SessionRequest, Vec<OwnedFd>)>,
     losses: Vec<Instant>,
     /// A session that another client has to resume, and the time limit of that wait.
     awaited: Option<(SessionId, Instant)>,
@@ -182,12 +214,8 @@ struct AttachLoop<'a> {
 impl AttachLoop<'_> {
     fn run(mut self) -> AttachEnd {
         let how = self.follow();
-        if matches!(self.visit.mode, TerminalMode::Keys(_)) {
-            let end = self.painter.erase(usize::from(terminal::size().0)) + "\u{1b}[?25h";
-            let _ = write_out(&(self.finished.replace('\n', "\r\n") + &end));
-        } else {
-            let _ = write_out(&self.finished);
-        }
+        self.save_draft();
+        self.view.leave(&self.screen);
         let unconfirmed = match how {
             // The supervisor still receives the prompts of a user who leaves.
             LeaveReason::Quit | LeaveReason::Detached(None) | LeaveReason::Signal(_) => Vec::new(),
@@ -201,27 +229,97 @@ impl AttachLoop<'_> {
 
     fn follow(&mut self) -> LeaveReason {
         loop {
-            // Nothing can be painted any more where nothing can be written.
-            if self.paint().is_err() {
-                return LeaveReason::Detached(None);
+            let since = self.painted.map_or(FRAME, |painted| painted.elapsed());
+            let early = FRAME.saturating_sub(since);
+            let mut wait = Some(early);
+            if early.is_zero() {
+                // Nothing can be painted any more where nothing can be written.
+                if self.paint().is_err() {
+                    return LeaveReason::Detached(None);
+                }
+                wait = self.view.tick(&self.screen);
             }
             if let Some(leaving) = self.reconnect_if_resumed() {
                 return leaving;
             }
-            let mut next = self.next();
+            let mut next = self.next(self.until_draft(wait));
             for _ in 0..BATCH {
                 let Some(input) = next else { break };
-                if let Some(leaving) = self.take(input) {
-                    return leaving;
+                for input in self.view.take(input, &self.screen) {
+                    if let Some(leaving) = self.take(input) {
+                        return leaving;
+                    }
                 }
                 next = self.inputs.try_recv().ok();
             }
+            self.follow_draft();
         }
     }
 
-    /// The next input. A silent supervisor that owes a message is pinged. If it owes none, this
-    /// blocks without a timeout.
-    fn next(&mut self) -> Option<ScreenInput> {
+    fn paint(&mut self) -> io::Result<()> {
+        self.view.paint(&self.screen)?;
+        self.painted = Some(Instant::now());
+        let asked = self.screen.items().questions().first().map(|asked| &asked.digest);
+        if asked != self.question.as_ref().map(|(digest, _)| digest) {
+            self.question = asked.map(|digest| (digest.clone(), Instant::now()));
+        }
+        Ok(())
+    }
+
+    /// True for a key that would answer a question which nobody can have read yet.
+    fn is_ahead_of_question(&self, key: KeyPress) -> bool {
+        let answers = matches!(key, KeyPress::Char(_) | KeyPress::Enter);
+        let unread = self.question.as_ref().is_none_or(|(_, since)| since.elapsed() < READ_FIRST);
+        answers && unread && self.screen.focus() == Focus::Question
+    }
+
+    /// Shows the draft of a session that was opened, and saves a changed one from time to time.
+    fn follow_draft(&mut self) {
+        let Some(session) = self.screen.session() else { return };
+        if self.draft.session.as_ref() != Some(session) {
+            let session = session.clone();
+            let saved = self.services.draft(&session).unwrap_or_default();
+            if !saved.is_empty() {
+                let _ = self.screen.update(ScreenInput::Draft(saved.clone()));
+            }
+            self.draft = DraftState { session: Some(session), saved, changed: None };
+        }
+        if self.screen.draft() == self.draft.saved {
+            self.draft.changed = None;
+            return;
+        }
+        let since = *self.draft.changed.get_or_insert_with(Instant::now);
+        // A prompt that was sent must not come back as a draft.
+        if self.screen.draft().is_empty() || since.elapsed() >= DRAFT_PAUSE {
+            self.save_draft();
+        }
+    }
+
+    fn until_draft(&self, wait: Option<Duration>) -> Option<Duration> {
+        let due = self.draft.changed.map(|since| DRAFT_PAUSE.saturating_sub(since.elapsed()));
+        match (wait, due) {
+            (Some(wait), Some(due)) => Some(wait.min(due)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn save_draft(&mut self) {
+        let Some(session) = self.draft.session.clone() else { return };
+        let text = self.screen.draft().to_owned();
+        if text == self.draft.saved {
+            return;
+        }
+        self.draft.changed = None;
+        if let Err(why) = self.services.save_draft(&session, &text) {
+            self.view.show(ScreenItem::Error(why));
+        }
+        self.draft.saved = text;
+    }
+
+    /// The next input; none after `wait`. A silent supervisor that owes a message is pinged. If it
+    /// owes none and `wait` is absent, this blocks without a timeout.
+    fn next(&mut self, wait: Option<Duration>) -> Option<ScreenInput> {
+        let begun = Instant::now();
         // Who only watches leaves it to others to end a supervisor by force.
         let patient = self.visit.options.rights == ClientRights::ReadOnly;
         loop {
@@ -230,18 +328,24 @@ impl AttachLoop<'_> {
             }
             if patient || (self.pings.reply_due == ReplyDue::No && !self.screen.awaits_supervisor())
             {
-                let input = self.inputs.recv().ok();
+                let input = match wait {
+                    Some(wait) => self.inputs.recv_timeout(wait).ok(),
+                    None => self.inputs.recv().ok(),
+                };
                 self.pings.last_message = Instant::now();
                 return input;
             }
             let patience = PING_AFTER.saturating_sub(self.pings.last_message.elapsed());
-            match self.inputs.recv_timeout(patience) {
-                Ok(ScreenInput::Message(word)) => {
-                    self.pings.last_message = Instant::now();
-                    self.pings.unanswered = 0;
-                    self.pings.reply_due = ReplyDue::No;
-                    return Some(ScreenInput::Message(word));
+            let left = wait.map(|wait| wait.saturating_sub(begun.elapsed()));
+            if let Some(left) = left.filter(|left| *left < patience) {
+                match self.inputs.recv_timeout(left) {
+                    Ok(ScreenInput::Message(word)) => return Some(self.heard(word)),
+                    Ok(input) => return Some(input),
+                    Err(_) => return None,
                 }
+            }
+            match self.inputs.recv_timeout(patience) {
+                Ok(ScreenInput::Message(word)) => return Some(self.heard(word)),
                 Ok(input) => return Some(input),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) if self.pings.unanswered >= MAX_PINGS => {
@@ -259,6 +363,13 @@ impl AttachLoop<'_> {
         }
     }
 
+    fn heard(&mut self, word: ToClient) -> ScreenInput {
+        self.pings.last_message = Instant::now();
+        self.pings.unanswered = 0;
+        self.pings.reply_due = ReplyDue::No;
+        ScreenInput::Message(word)
+    }
+
     /// True if the silent supervisor is given up.
     fn give_up_on_silence(&mut self) -> bool {
         let checks = self.pings.unanswered - MAX_PINGS;
@@ -267,7 +378,9 @@ impl AttachLoop<'_> {
                 self.pings.unanswered = 0;
                 return true;
             }
-            SilenceAction::Wait if checks == 0 => self.show(ScreenItem::Note(SLOW_NOTE.to_owned())),
+            SilenceAction::Wait if checks == 0 => {
+                self.view.show(ScreenItem::Note(SLOW_NOTE.to_owned()));
+            }
             SilenceAction::Wait => {}
         }
         (self.pings.last_message, self.pings.unanswered) =
@@ -282,8 +395,17 @@ impl AttachLoop<'_> {
             (ScreenInput::Signal(nix::libc::SIGINT), TerminalMode::Lines) => {
                 ScreenInput::Key(KeyPress::Interrupt)
             }
+            (ScreenInput::Key(key), TerminalMode::Keys(_)) if self.is_ahead_of_question(key) => {
+                ScreenInput::TypedAhead(key)
+            }
             (input, _) => input,
         };
+        if let ScreenInput::Message(ToClient::Opened { session, .. }) = &input
+            && let Some((_, opening, papers)) =
+                self.switch.take_if(|(awaited, ..)| awaited == session)
+        {
+            (self.visit.opening, self.visit.papers) = (opening, papers);
+        }
         if let ScreenInput::Message(ToClient::Event { event, .. }) = &input
             && is_progress(event)
         {
@@ -300,30 +422,22 @@ impl AttachLoop<'_> {
                 self.pings.reply_due = ReplyDue::Yes;
                 let _ = self.sender.send(&word);
             }
-            ScreenEffect::Show(item) => self.show(item),
-            ScreenEffect::ShowEarlier(items) => {
-                self.show(ScreenItem::Note("earlier:".to_owned()));
-                items.into_iter().for_each(|item| self.show(item));
-                self.show(ScreenItem::Note("up to here".to_owned()));
-            }
-            ScreenEffect::Bell => self.finished.push('\u{7}'),
-            ScreenEffect::Repaint => {
-                self.painted = None;
-                if matches!(self.visit.mode, TerminalMode::Keys(_)) {
-                    self.finished.push_str("\u{1b}[2J\u{1b}[H");
-                }
-            }
+            ScreenEffect::Show(item) => self.view.show(item),
+            ScreenEffect::ShowEarlier(items) => self.view.show_earlier(items),
+            ScreenEffect::StartOver => self.view.start_over(),
+            ScreenEffect::Bell => self.view.bell(),
+            ScreenEffect::Repaint => self.view.repaint(),
             ScreenEffect::ShowAudit(session) => {
-                let text = (self.audit)(&session);
-                self.show(ScreenItem::Note(text));
+                self.view.show(ScreenItem::Note(self.services.audit(&session)));
             }
+            ScreenEffect::Switch(session) => self.switch_to(session),
             ScreenEffect::AddDirectory(named) => match std::fs::canonicalize(&named) {
                 Ok(real) if real.is_dir() => {
                     let effects = self.screen.add_directory(FilePath::from(real));
                     return effects.into_iter().find_map(|effect| self.perform(effect));
                 }
-                Ok(_) => self.show(ScreenItem::Error(format!("{named} is not a directory"))),
-                Err(error) => self.show(ScreenItem::Error(format!("{named}: {error}"))),
+                Ok(_) => self.view.show(ScreenItem::Error(format!("{named} is not a directory"))),
+                Err(error) => self.view.show(ScreenItem::Error(format!("{named}: {error}"))),
             },
             ScreenEffect::Open(start) => {
                 let opening = SessionRequest { start, ..self.visit.opening.clone() };
@@ -338,9 +452,18 @@ impl AttachLoop<'_> {
         None
     }
 
-    fn show(&mut self, item: ScreenItem) {
-        let columns = usize::from(terminal::size().0);
-        self.finished.push_str(&self.view.in_columns(columns).lines(&item));
+    /// Asks for another session. This one stays on the screen until the other is open.
+    fn switch_to(&mut self, session: SessionId) {
+        self.save_draft();
+        match self.services.opening(&session) {
+            Ok((opening, papers)) => {
+                // If this fails, the reader thread reports the loss of the supervisor.
+                let _ = self.sender.send(&FromClient::Open(opening.clone()));
+                papers.iter().for_each(|paper| drop(self.sender.send_fd(paper.as_fd())));
+                self.switch = Some((session, opening, papers));
+            }
+            Err(why) => self.view.show(ScreenItem::Error(why)),
+        }
     }
 
     /// Continues the session under another supervisor.
@@ -405,37 +528,6 @@ impl AttachLoop<'_> {
             Err(error) => Some(LeaveReason::Lost(error.to_string())),
         }
     }
-
-    fn paint(&mut self) -> io::Result<()> {
-        if self.visit.mode == TerminalMode::Lines {
-            return self.write_lines();
-        }
-        let (columns, rows) = terminal::size();
-        let live = live_rows(&self.screen, usize::from(columns), usize::from(rows));
-        let same = self.painted.as_ref() == Some(&(live.clone(), columns));
-        if same && self.finished.is_empty() {
-            return Ok(());
-        }
-        let finished = std::mem::take(&mut self.finished);
-        let colour = self.visit.colour;
-        let frame = self.painter.frame(&finished, &live, usize::from(columns), colour);
-        self.painted = Some((live, columns));
-        write_out(&frame)
-    }
-
-    /// Prints finished lines and the key hint on a terminal without rows.
-    fn write_lines(&mut self) -> io::Result<()> {
-        let mut text = std::mem::take(&mut self.finished);
-        let asking = self.screen.hint.clone().or_else(|| key_hint(&self.screen));
-        if asking != self.shown_hint {
-            if let Some(words) = &asking {
-                let columns = usize::from(terminal::size().0);
-                text.push_str(&format!("{}\n", wrap(words, columns, 0)));
-            }
-            self.shown_hint = asking;
-        }
-        write_out(&text)
-    }
 }
 
 /// True if the session made progress. Losses before it then do not count as a crash loop. The read
@@ -445,10 +537,4 @@ fn is_progress(event: &ClientEvent) -> bool {
         return !call.use_id.is_empty();
     }
     matches!(event, ClientEvent::Prompt { .. } | ClientEvent::Answer { .. })
-}
-
-fn write_out(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
 }

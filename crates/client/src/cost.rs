@@ -55,7 +55,8 @@ impl Spent {
 }
 
 /// Tokens left in the model's context after the newest answer.
-pub(crate) fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
+#[must_use]
+pub fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write } = newest;
     let known = [input, cache_read, cache_write, output].map(Option::unwrap_or_default);
     input.or(output)?;

@@ -23,6 +23,7 @@ mod run_view;
 mod sanitize;
 mod screen;
 mod screen_items;
+mod screen_view;
 mod sealed_key;
 mod spawn;
 mod supervisor_connection;
@@ -30,20 +31,33 @@ mod supervisor_source;
 mod text_view;
 mod transcript;
 
-pub use attach::{AttachArgs, AttachEnd, LeaderKey, TerminalMode, attach, terminal_size};
+pub use attach::{
+    AttachArgs, AttachEnd, AttachServices, InlineView, LeaderKey, LinesView, TerminalMode, attach,
+    terminal_size,
+};
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, ScreenItem, ScreenItems};
+pub use screen_view::ScreenView;
 
 pub use client_error::{ClientError, RunStop};
-pub use cost::{Spent, in_dollars};
+pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
 pub use json_view::{JsonView, StreamJsonView, failure_line};
-pub use line_view::{LineView, LiveArea};
+pub use line_view::{
+    LineView, LiveArea, describe_change, describe_widening, fault_of_turn, is_checklist,
+    without_refusals, without_summary,
+};
+pub use live_rows::{key_hint, status_row};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use run_view::{Moment, RunView, ViewOutput};
 pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
-pub use screen::{AttachOptions, KeyPress, LeaveReason, Screen, ScreenEffect, ScreenInput};
+pub use screen::colon_command::{COMMANDS, KEYS};
+pub use screen::editor::{Direction, Distance, Editor, Layout};
+pub use screen::{
+    AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPress, LeaveReason, MouseInput, Screen,
+    ScreenEffect, ScreenInput, SessionFacts, TurnState,
+};
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, become_daemon, key_of_command, page,

@@ -50,6 +50,10 @@ impl LineView {
         Self { columns, ..self }
     }
 
+    pub(crate) fn colour(&self) -> Colour {
+        self.colour
+    }
+
     /// The lines of an item, each with its end.
     #[must_use]
     pub fn lines(&self, item: &ScreenItem) -> String {
@@ -77,7 +81,7 @@ impl LineView {
             ScreenItem::Ended(block) => self.block(block),
             ScreenItem::TurnEnded(end) => self.turn_end(end),
             ScreenItem::Changed(change, by) => {
-                self.dim_line(&format!("{} (by {})", changed(change), one_line(by, LINE)))
+                self.dim_line(&format!("{} (by {})", describe_change(change), one_line(by, LINE)))
             }
             ScreenItem::Note(text) => {
                 let text = wrap(sanitize(text).trim_end_matches('\n'), self.columns, 0);
@@ -181,12 +185,8 @@ impl LineView {
     }
 
     fn turn_end(&self, end: &TurnEnd) -> String {
-        match (end, fault_of(end)) {
+        match (end, fault_of_turn(end)) {
             (TurnEnd::Interrupted, _) => self.dim_line("the turn was stopped"),
-            (TurnEnd::ProcessDied(_), Some(fault)) => {
-                let way_on = "your next prompt continues the session";
-                format!("{}\n", self.trouble(&format!("{fault}; {way_on}")))
-            }
             (_, Some(fault)) => format!("{}\n", self.trouble(&fault)),
             (_, None) => match self.live_area {
                 LiveArea::Shown => "\n".to_owned(),
@@ -196,8 +196,25 @@ impl LineView {
     }
 }
 
+/// The error message for a turn's end, with a way on. `None` for a normal end.
+#[must_use]
+pub fn fault_of_turn(end: &TurnEnd) -> Option<String> {
+    let fault = fault_of(end)?;
+    Some(match end {
+        TurnEnd::ProcessDied(_) => format!("{fault}; your next prompt continues the session"),
+        TurnEnd::Done
+        | TurnEnd::RoundsUsedUp { .. }
+        | TurnEnd::CallsUsedUp { .. }
+        | TurnEnd::Declined { .. }
+        | TurnEnd::Truncated
+        | TurnEnd::Interrupted
+        | TurnEnd::ProviderFailed { .. } => fault,
+    })
+}
+
 /// Describes a right beyond the session's.
-pub(crate) fn describe_widening(widening: &ExtraRight) -> String {
+#[must_use]
+pub fn describe_widening(widening: &ExtraRight) -> String {
     match widening {
         ExtraRight::Network => "network, for this call only".to_owned(),
         ExtraRight::Hosts(hosts) => {
@@ -217,12 +234,14 @@ pub(crate) fn describe_widening(widening: &ExtraRight) -> String {
 }
 
 /// True if a call shows a checklist. The conversation keeps it short, so all of it is shown.
-fn is_checklist(call: &Call) -> bool {
+#[must_use]
+pub fn is_checklist(call: &Call) -> bool {
     matches!(call.tool.as_str(), "checklist_create" | "checklist_update")
 }
 
 /// A call's output without its last line, if the summary below repeats that line.
-fn without_summary(result: &ToolResult) -> &str {
+#[must_use]
+pub fn without_summary(result: &ToolResult) -> &str {
     let text = result.text.trim_end();
     let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
     match result.summary.trim().strip_prefix(last.trim()) {
@@ -232,12 +251,15 @@ fn without_summary(result: &ToolResult) -> &str {
 }
 
 /// A call's output without the refusals that are shown below it.
-fn without_refusals(output: &str, refused: &[String]) -> String {
+#[must_use]
+pub fn without_refusals(output: &str, refused: &[String]) -> String {
     let is_shown = |line: &&str| !refused.is_empty() && line.starts_with(REFUSED_LINE);
     output.lines().filter(|line| !is_shown(line)).collect::<Vec<_>>().join("\n")
 }
 
-fn changed(change: &SettingChange) -> String {
+/// A changed setting, as one line.
+#[must_use]
+pub fn describe_change(change: &SettingChange) -> String {
     match change {
         SettingChange::Network(Network::On) => "network on for all new commands".into(),
         SettingChange::Network(Network::Off) => "network off for all new commands".into(),

@@ -75,11 +75,8 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
     if let Some(hint) = &screen.hint {
         rows.push(row(&sanitize(hint), Paint::Dim));
     }
-    rows.push(row(&settings(screen, columns), Paint::Dim));
-    let (editor, mark) = match screen.focus {
-        Focus::Reason => (&screen.reason, "why not? "),
-        Focus::Line | Focus::Question | Focus::Rule(_) => (&screen.editor, "> "),
-    };
+    rows.push(row(&status_row(screen, columns), Paint::Dim));
+    let (editor, mark) = screen.input();
     let typed = editor.layout(mark.width(), columns);
     // Of a long text the rows around the cursor are shown.
     let first = (typed.cursor.0 + 1).saturating_sub(TYPED);
@@ -96,7 +93,8 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
 }
 
 /// The meaning of the keys while a question is pending.
-pub(crate) fn key_hint(screen: &Screen) -> Option<String> {
+#[must_use]
+pub fn key_hint(screen: &Screen) -> Option<String> {
     let questions = screen.items.questions();
     let question = questions.first()?;
     let more = match questions.len() {
@@ -176,7 +174,8 @@ enum StatusRank {
 }
 
 /// State, session, settings, model and tokens, as many of them as fit.
-fn settings(screen: &Screen, columns: usize) -> String {
+#[must_use]
+pub fn status_row(screen: &Screen, columns: usize) -> String {
     let mut words = status_words(screen);
     let leave_out = |words: &mut Vec<StatusWord>, kept: StatusRank| {
         while joined(words).width() > columns

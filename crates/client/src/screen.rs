@@ -12,8 +12,8 @@ use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
 use editor::Editor;
 use protocol::client::{
-    BacklogFrom, ClientRights, FromClient, ModelFacts, OtherClients, RequestFailure, SessionStart,
-    ToClient,
+    BacklogFrom, ClientRights, FromClient, ModelFacts, OtherClients, RequestFailure, SessionRow,
+    SessionStart, ToClient,
 };
 use protocol::confinement::{FilePath, Network};
 use protocol::content::Usage;
@@ -41,12 +41,39 @@ pub enum ScreenInput {
     Paste(String),
     /// A whole line, from a terminal that knows no keys.
     Line(String),
+    /// A key that would answer a question which appeared a moment ago: it was meant for the line.
+    TypedAhead(KeyPress),
+    /// Unsent text of an earlier visit.
+    Draft(String),
+    /// A colon command that was chosen from a list.
+    Command(String),
+    /// The input line gets this text instead of its own.
+    Edited(String),
+    /// Ask for the list of sessions.
+    ListSessions,
+    /// Go to another session.
+    SwitchTo(SessionId),
+    /// The mouse; for views that show where it may be used.
+    Mouse(MouseInput),
+    /// The terminal got the focus of its desktop, or lost it.
+    Focused(bool),
+    /// Names of the project's files, for a view that asked for them.
+    Files(Vec<String>),
     /// The terminal is closed.
     HungUp,
     /// Its size in columns and rows.
     Resized(u16, u16),
     /// A signal that asks this process to end.
     Signal(i32),
+}
+
+/// What the mouse did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MouseInput {
+    /// The wheel turned by so many notches; up is negative.
+    Wheel(i32),
+    /// The left button was pressed at this column and row, counted from 0.
+    Pressed(u16, u16),
 }
 
 /// Something to be done.
@@ -64,6 +91,10 @@ pub enum ScreenEffect {
     Reconnect(SessionId),
     /// Open another session here.
     Open(SessionStart),
+    /// Open this session here, under the configuration of its project.
+    Switch(SessionId),
+    /// The following items are those of another session.
+    StartOver,
     /// Ask for this directory to be added; only the file system knows its real path.
     AddDirectory(String),
     /// Show the audit records of the session.
@@ -93,14 +124,16 @@ pub enum LeaveReason {
 
 /// State of the session's turn, as far as this terminal knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TurnState {
+pub enum TurnState {
+    /// No turn runs.
     Idle,
+    /// One does.
     Working,
 }
 
 /// Target of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Focus {
+pub enum Focus {
     /// The input line.
     Line,
     /// The oldest pending question.
@@ -113,7 +146,7 @@ pub(crate) enum Focus {
 
 /// Where this terminal is with the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionState {
+pub enum ConnectionState {
     /// Nothing is open.
     Closed,
     /// The backlog is being received.
@@ -136,18 +169,26 @@ pub(crate) enum Pending {
 pub(crate) enum SwitchTo {
     Copy,
     New,
+    Other,
 }
 
 /// Facts about the session that no event of the transcript shows.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionFacts {
-    pub(crate) session: Option<SessionId>,
-    pub(crate) model: String,
-    pub(crate) of_model: ModelFacts,
-    pub(crate) mode: Option<PermissionMode>,
-    pub(crate) network: Option<Network>,
-    pub(crate) hosts: Vec<HostRule>,
-    pub(crate) sandbox: String,
+pub struct SessionFacts {
+    /// Its name, once it is open.
+    pub session: Option<SessionId>,
+    /// The vendor's name of the model.
+    pub model: String,
+    /// Its known limits and prices.
+    pub of_model: ModelFacts,
+    /// The permission mode.
+    pub mode: Option<PermissionMode>,
+    /// Network of commands.
+    pub network: Option<Network>,
+    /// The hosts of its allow-list.
+    pub hosts: Vec<HostRule>,
+    /// The cage of its commands, as text.
+    pub sandbox: String,
 }
 
 /// Options of an attachment.
@@ -178,13 +219,13 @@ pub(crate) struct UnstartedPrompts {
 
 /// Tokens and costs of the session's answers.
 #[derive(Debug, Default)]
-pub(crate) struct AnswerUsage {
+pub struct AnswerUsage {
     /// Of all answers.
-    pub(crate) all: Usage,
+    pub all: Usage,
     /// Of the newest answer.
-    pub(crate) newest: Usage,
+    pub newest: Usage,
     /// Costs of all answers.
-    pub(crate) spent: Spent,
+    pub spent: Spent,
 }
 
 /// Sequence numbers of the first and the last recorded event received.
@@ -210,8 +251,10 @@ pub struct Screen {
     pub(crate) hint: Option<String>,
     pub(crate) tokens: AnswerUsage,
     pub(crate) pending: Pending,
-    /// Is the session that is opened next a copy of this one, or a new one?
+    /// Is the session that is opened next a copy of this one, a new one, or another?
     pub(crate) switch_to: SwitchTo,
+    /// All sessions, as the supervisor listed them last.
+    sessions: Vec<SessionRow>,
     /// Reason of the supervisor's announced end. The next message clears it.
     refused: Option<String>,
     seqs: SeqRange,
@@ -243,6 +286,7 @@ impl Screen {
             tokens: AnswerUsage::default(),
             pending: Pending::Nothing,
             switch_to: SwitchTo::Copy,
+            sessions: Vec::new(),
             refused: None,
             seqs: SeqRange::default(),
         }
@@ -254,6 +298,93 @@ impl Screen {
         self.facts.session.as_ref()
     }
 
+    /// What is known about the session.
+    #[must_use]
+    pub fn facts(&self) -> &SessionFacts {
+        &self.facts
+    }
+
+    /// Calls that run, questions that wait, and the line that is streamed.
+    #[must_use]
+    pub fn items(&self) -> &ScreenItems {
+        &self.items
+    }
+
+    /// Does a turn run?
+    #[must_use]
+    pub fn turn(&self) -> TurnState {
+        self.turn
+    }
+
+    /// Target of the keys.
+    #[must_use]
+    pub fn focus(&self) -> Focus {
+        self.focus
+    }
+
+    /// Where this terminal is with the supervisor.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionState {
+        self.connection
+    }
+
+    /// Rights and names that do not change.
+    #[must_use]
+    pub fn options(&self) -> &AttachOptions {
+        &self.options
+    }
+
+    /// Prompts that wait for the running turn to end.
+    #[must_use]
+    pub fn queued(&self) -> &[String] {
+        &self.prompts.queued
+    }
+
+    /// The input line, or the line of the reason where one is typed, with its mark.
+    #[must_use]
+    pub fn input(&self) -> (&Editor, &'static str) {
+        match self.focus {
+            Focus::Reason => (&self.reason, "why not? "),
+            Focus::Line | Focus::Question | Focus::Rule(_) => (&self.editor, "> "),
+        }
+    }
+
+    /// The unsent text of the input line.
+    #[must_use]
+    pub fn draft(&self) -> &str {
+        self.editor.text()
+    }
+
+    /// Prompts of this terminal, the newest last.
+    #[must_use]
+    pub fn history(&self) -> &[String] {
+        self.editor.history()
+    }
+
+    /// One line about the last action.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Tokens and costs.
+    #[must_use]
+    pub fn tokens(&self) -> &AnswerUsage {
+        &self.tokens
+    }
+
+    /// All sessions, as the supervisor listed them last.
+    #[must_use]
+    pub fn sessions(&self) -> &[SessionRow] {
+        &self.sessions
+    }
+
+    /// True if the session has events that are older than all received ones.
+    #[must_use]
+    pub fn has_earlier(&self) -> bool {
+        self.seqs.first.is_some_and(|first| first > 1)
+    }
+
     /// Handles an input.
     pub fn update(&mut self, input: ScreenInput) -> Vec<ScreenEffect> {
         match input {
@@ -263,8 +394,24 @@ impl Screen {
             ScreenInput::Paste(text) => self.paste(&text),
             ScreenInput::Line(line) => self.line(&line),
             ScreenInput::HungUp => self.leave(),
-            // Rows are painted for the size there is, whenever something came in.
-            ScreenInput::Resized(..) => Vec::new(),
+            ScreenInput::TypedAhead(key) => self.typed_ahead(key),
+            ScreenInput::Draft(text) => {
+                self.give_back(vec![text]);
+                Vec::new()
+            }
+            ScreenInput::Command(text) => self.command(&text),
+            ScreenInput::Edited(text) => {
+                self.editor.set(text.trim_end_matches('\n'));
+                Vec::new()
+            }
+            ScreenInput::ListSessions => vec![ScreenEffect::Send(FromClient::List)],
+            ScreenInput::SwitchTo(session) => self.switch(session),
+            // Rows are painted for the size there is, whenever something came in. The others are for
+            // views that show more.
+            ScreenInput::Resized(..)
+            | ScreenInput::Mouse(_)
+            | ScreenInput::Focused(_)
+            | ScreenInput::Files(_) => Vec::new(),
             ScreenInput::Signal(signal) => vec![ScreenEffect::Leave(LeaveReason::Signal(signal))],
         }
     }

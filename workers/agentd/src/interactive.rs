@@ -1,6 +1,6 @@
 //! `agentd`, `agentd new` and `agentd attach`: a user attached to a session of the daemon.
 
-use crate::audit;
+use crate::attach_services::CliServices;
 use crate::cli::{RunFlags, SessionFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
@@ -10,11 +10,11 @@ use crate::open_request::{KeyNeed, open_request};
 use crate::query;
 use crate::sessions;
 use crate::signals::BlockedSignals;
+
 use client::{
-    AttachArgs, AttachEnd, AttachOptions, Colour, LeaderKey, LeaveReason, RunFailure, ScreenInput,
-    Terminal, TerminalMode, sibling_executable,
+    AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, LeaderKey, LeaveReason, LinesView,
+    RunFailure, ScreenInput, ScreenView, Terminal, TerminalMode, sibling_executable,
 };
-use journal::CallFilter;
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -100,7 +100,7 @@ fn attach_options(
 }
 
 /// An interrupted turn continues when a user attaches, but not for a read-only client.
-fn resumed(session: SessionId, rights: ClientRights) -> SessionStart {
+pub(crate) fn resumed(session: SessionId, rights: ClientRights) -> SessionStart {
     let open_turn = match rights {
         ClientRights::Full => OpenTurn::GoesOn,
         ClientRights::ReadOnly => OpenTurn::Waits,
@@ -171,30 +171,27 @@ fn run_attached(
         papers,
         options: entrance,
         mode: if dumb { TerminalMode::Lines } else { TerminalMode::Keys(leader) },
-        colour: Colour::decide(Terminal::Yes, variable),
     };
+    let colour = Colour::decide(Terminal::Yes, variable);
     let executable = sibling_executable("agentd-supervisor")?;
     let mut daemon = daemon::of(context, &executable)?;
     // A daemon that refuses this client fails here, with the full reason.
     drop(daemon.find_or_start()?);
     let signals = BlockedSignals::block()
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
-    let records = |session: &SessionId| records(context, session);
-    let left = client::attach(&mut daemon, visit, &records, |inputs| {
+    let services = CliServices { context, rights: visit.options.rights };
+    let view = |_| -> io::Result<Box<dyn ScreenView>> {
+        Ok(if dumb {
+            Box::new(LinesView::new(colour))
+        } else {
+            Box::new(InlineView::enter(colour)?)
+        })
+    };
+    let left = client::attach(&mut daemon, visit, &services, view, |inputs| {
         signals.deliver_as(inputs, ScreenInput::Signal);
     });
     let failed = |error| crate::run::failure(&RunFailure { session: None, error });
     ended(left.map_err(failed)?)
-}
-
-/// The audit records of a session, as `:audit` shows them.
-fn records(context: &CliContext, session: &SessionId) -> String {
-    let filter = CallFilter { session: Some(session.0.clone()), ..CallFilter::default() };
-    match journal::calls(&context.audit_dir(), &filter) {
-        Ok(calls) if calls.is_empty() => "no call yet".to_owned(),
-        Ok(calls) => audit::table(&calls) + &audit::refusals(&calls),
-        Err(error) => format!("the audit log cannot be read: {}", chain(&error)),
-    }
 }
 
 /// Prints the last lines and returns the exit code.

@@ -1,6 +1,7 @@
 //! `agentd`: the command line. Reads the arguments, runs the command, and maps every end to an exit
 //! code.
 
+mod attach_services;
 mod audit;
 mod cli;
 mod cli_error;

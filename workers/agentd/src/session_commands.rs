@@ -1,5 +1,6 @@
 //! `agentd stop`, `kill`, `rm` and `fork`: requests to a supervisor about a whole session.
 
+use crate::attach_services::draft_file;
 use crate::cli::SessionFlags;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
@@ -59,6 +60,8 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
             removed?;
         }
     }
+    // A draft is the terminals' own, and there may be none.
+    let _ = std::fs::remove_file(draft_file(&context, &session));
     eprintln!("agentd: session {session} is removed; its audit records stay");
     Ok(CliExit::Done)
 }

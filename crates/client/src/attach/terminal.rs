@@ -1,11 +1,11 @@
-//! The user's terminal: raw mode, restored on drop, and its key events. The only file that uses the
-//! terminal library.
+//! The user's terminal: raw mode, restored on drop, and its key events. The only file here that uses
+//! the terminal library.
 
 use crate::screen::editor::{Direction, Distance};
-use crate::screen::{KeyPress, ScreenInput};
+use crate::screen::{KeyPress, MouseInput, ScreenInput};
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
-    KeyModifiers,
+    KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use crossterm::{execute, terminal};
 use std::io::{self, BufRead, Write};
@@ -88,7 +88,9 @@ pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
             Ok(Event::Key(event)) => key(&event, leader).map(ScreenInput::Key),
             Ok(Event::Paste(text)) => Some(ScreenInput::Paste(text)),
             Ok(Event::Resize(columns, rows)) => Some(ScreenInput::Resized(columns, rows)),
-            Ok(Event::FocusGained | Event::FocusLost | Event::Mouse(_)) => None,
+            Ok(Event::FocusGained) => Some(ScreenInput::Focused(true)),
+            Ok(Event::FocusLost) => Some(ScreenInput::Focused(false)),
+            Ok(Event::Mouse(event)) => mouse(&event).map(ScreenInput::Mouse),
             Err(_) => {
                 let _ = inputs.send(ScreenInput::HungUp);
                 return;
@@ -111,6 +113,22 @@ pub(crate) fn read_lines(inputs: &SyncSender<ScreenInput>) {
     let _ = inputs.send(ScreenInput::HungUp);
 }
 
+fn mouse(event: &MouseEvent) -> Option<MouseInput> {
+    match event.kind {
+        MouseEventKind::ScrollUp => Some(MouseInput::Wheel(-1)),
+        MouseEventKind::ScrollDown => Some(MouseInput::Wheel(1)),
+        MouseEventKind::Down(MouseButton::Left) => {
+            Some(MouseInput::Pressed(event.column, event.row))
+        }
+        MouseEventKind::Down(MouseButton::Right | MouseButton::Middle)
+        | MouseEventKind::Up(_)
+        | MouseEventKind::Drag(_)
+        | MouseEventKind::Moved
+        | MouseEventKind::ScrollLeft
+        | MouseEventKind::ScrollRight => None,
+    }
+}
+
 // The library knows many keys; those not named here do nothing.
 #[allow(clippy::wildcard_enum_match_arm)]
 fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<KeyPress> {
@@ -131,6 +149,9 @@ fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<KeyPress> {
         KeyCode::Enter => Some(KeyPress::Enter),
         KeyCode::Esc => Some(KeyPress::Escape),
         KeyCode::Tab => Some(KeyPress::Tab),
+        KeyCode::BackTab => Some(KeyPress::BackTab),
+        KeyCode::PageUp => Some(KeyPress::Page(Direction::Start)),
+        KeyCode::PageDown => Some(KeyPress::Page(Direction::End)),
         KeyCode::Up => Some(KeyPress::Up),
         KeyCode::Down => Some(KeyPress::Down),
         KeyCode::Left if control || alt => Some(KeyPress::Move(Distance::Word, Direction::Start)),
@@ -158,6 +179,7 @@ fn with_control(c: char) -> Option<KeyPress> {
         'h' => Some(KeyPress::Erase(Distance::Character, Direction::Start)),
         'l' => Some(KeyPress::Redraw),
         'j' => Some(KeyPress::NewLine),
+        letter @ 'a'..='z' => Some(KeyPress::Control(letter)),
         _ => None,
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum ColonCommand {
 }
 
 /// Each command and its use.
-const COMMANDS: &[(&str, &str)] = &[
+pub const COMMANDS: &[(&str, &str)] = &[
     (":q", "leave; the session continues"),
     (":net on, :net off", "network of new commands"),
     (":net allow HOST", "only listed hosts: crates.io, *.crates.io"),
@@ -51,7 +51,7 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// The keys, for the same page.
-const KEYS: &[(&str, &str)] = &[
+pub const KEYS: &[(&str, &str)] = &[
     ("Enter, Alt-Enter", "send; insert a new line"),
     ("Esc, Ctrl-C", "stop the turn"),
     ("Up, Down", "take back a queued prompt; earlier input"),

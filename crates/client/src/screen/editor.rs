@@ -52,6 +52,18 @@ impl Editor {
         &self.text
     }
 
+    /// The text before the cursor.
+    #[must_use]
+    pub fn before_cursor(&self) -> &str {
+        &self.text[..self.cursor]
+    }
+
+    /// Lines that were taken out, the newest last.
+    #[must_use]
+    pub fn history(&self) -> &[String] {
+        &self.history
+    }
+
     /// True if there is no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {

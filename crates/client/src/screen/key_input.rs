@@ -42,6 +42,12 @@ pub enum KeyPress {
     Move(Distance, Direction),
     /// Text goes.
     Erase(Distance, Direction),
+    /// A page towards the beginning or the end of what is shown.
+    Page(Direction),
+    /// Shift-Tab.
+    BackTab,
+    /// A letter with Ctrl that has no meaning here; views may give it one.
+    Control(char),
     /// Repaint everything.
     Redraw,
     /// The first of two that leave.
@@ -116,6 +122,12 @@ impl Screen {
         }
     }
 
+    /// A key that was pressed before the question could be read.
+    pub(super) fn typed_ahead(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        self.focus = Focus::Line;
+        self.key(key)
+    }
+
     fn interrupt(&mut self, pending: Pending) -> Vec<ScreenEffect> {
         match self.focus {
             Focus::Rule(_) | Focus::Reason => self.back_to_question(),
@@ -175,6 +187,9 @@ impl Screen {
             KeyPress::EndOfInput => self.editor.erase(Distance::Character, Direction::End),
             KeyPress::Escape
             | KeyPress::Tab
+            | KeyPress::BackTab
+            | KeyPress::Page(_)
+            | KeyPress::Control(_)
             | KeyPress::Interrupt
             | KeyPress::Redraw
             | KeyPress::Leader => {}
@@ -212,7 +227,7 @@ impl Screen {
         vec![ScreenEffect::Leave(how)]
     }
 
-    fn command(&mut self, text: &str) -> Vec<ScreenEffect> {
+    pub(super) fn command(&mut self, text: &str) -> Vec<ScreenEffect> {
         let meant = match colon_command::parse(text) {
             Ok(meant) => meant,
             Err(said) => return vec![ScreenEffect::Show(ScreenItem::Error(said))],
@@ -328,6 +343,9 @@ impl Screen {
             | KeyPress::Down
             | KeyPress::Move(..)
             | KeyPress::Erase(..)
+            | KeyPress::Page(_)
+            | KeyPress::BackTab
+            | KeyPress::Control(_)
             | KeyPress::Redraw
             | KeyPress::Leader => self.say_hint(ANSWERS),
         }
@@ -354,6 +372,9 @@ impl Screen {
             | KeyPress::Up
             | KeyPress::Move(..)
             | KeyPress::Erase(..)
+            | KeyPress::Page(_)
+            | KeyPress::BackTab
+            | KeyPress::Control(_)
             | KeyPress::Redraw
             | KeyPress::Leader => {
                 self.say_hint("y writes the rule, Tab shows another, n goes back")
@@ -377,6 +398,9 @@ impl Screen {
             KeyPress::Interrupt
             | KeyPress::EndOfInput
             | KeyPress::Tab
+            | KeyPress::BackTab
+            | KeyPress::Page(_)
+            | KeyPress::Control(_)
             | KeyPress::Redraw
             | KeyPress::Leader => {}
         }

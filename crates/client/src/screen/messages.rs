@@ -80,6 +80,10 @@ impl Screen {
                 Vec::new()
             }
             ToClient::Failed { kind, message } => self.failed(kind, message),
+            ToClient::Sessions(rows) => {
+                self.sessions = rows;
+                Vec::new()
+            }
             ToClient::Attached { .. }
             | ToClient::Event { .. }
             | ToClient::Detached { .. }
@@ -88,7 +92,6 @@ impl Screen {
             | ToClient::TakenBack { .. }
             | ToClient::Welcome { .. }
             | ToClient::Refused { .. }
-            | ToClient::Sessions(_)
             | ToClient::Status(_)
             | ToClient::Done
             | ToClient::Pong(_)
@@ -116,7 +119,9 @@ impl Screen {
                     SwitchTo::New => format!(
                         "this is the new session {session}; `agentd attach {before}` returns to {before}"
                     ),
+                    SwitchTo::Other => format!("this is session {session}; before, {before}"),
                 };
+                effects.push(ScreenEffect::StartOver);
                 effects.push(ScreenEffect::Show(ScreenItem::Note(note)));
                 self.reset();
             }
@@ -145,6 +150,7 @@ impl Screen {
         self.focus = Focus::Line;
         self.prompts = UnstartedPrompts::default();
         self.tokens = AnswerUsage::default();
+        self.editor.set("");
         self.seqs = SeqRange::default();
     }
 
@@ -169,8 +175,21 @@ impl Screen {
         first.into_iter().chain(prompt).collect()
     }
 
+    /// Opens another session, if there is a supervisor to ask and the session is another.
+    pub(super) fn switch(&mut self, session: SessionId) -> Vec<ScreenEffect> {
+        if self.connection != ConnectionState::Live {
+            self.hint = Some("not connected yet; try again in a moment".to_owned());
+            return Vec::new();
+        }
+        if self.is_here(&session) {
+            return Vec::new();
+        }
+        self.switch_to = SwitchTo::Other;
+        vec![ScreenEffect::Switch(session)]
+    }
+
     /// Puts prompts back into the input line, before the text typed meanwhile.
-    fn give_back(&mut self, texts: Vec<String>) {
+    pub(super) fn give_back(&mut self, texts: Vec<String>) {
         let typed = self.editor.text().to_owned();
         let all: Vec<_> =
             texts.into_iter().chain([typed]).filter(|text| !text.is_empty()).collect();

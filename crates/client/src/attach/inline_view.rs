@@ -1,0 +1,182 @@
+//! The two views that print lines: above rows that are repainted, or, for a terminal that cannot
+//! repaint, one below the other.
+
+use super::paint::Painter;
+use super::terminal::{self, RawMode};
+use crate::colour::Colour;
+use crate::line_view::{LineView, LiveArea};
+use crate::live_rows::{LiveRows, key_hint, live_rows};
+use crate::sanitize::wrap;
+use crate::screen::{Screen, ScreenInput};
+use crate::screen_items::ScreenItem;
+use crate::screen_view::ScreenView;
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Finished lines scroll away above the live rows.
+#[derive(Debug)]
+pub struct InlineView {
+    lines: PrintedLines,
+    painter: Painter,
+    /// The painted rows, and the terminal width at that time.
+    painted: Option<(LiveRows, u16)>,
+    /// Absent once the terminal was given back.
+    raw: Option<RawMode>,
+}
+
+/// Lines one below the other.
+#[derive(Debug)]
+pub struct LinesView {
+    lines: PrintedLines,
+    /// The last key hint that was printed.
+    shown_hint: Option<String>,
+}
+
+/// Lines for good that are not written yet.
+#[derive(Debug)]
+struct PrintedLines {
+    view: LineView,
+    unwritten: String,
+}
+
+impl PrintedLines {
+    fn new(view: LineView) -> Self {
+        Self { view, unwritten: String::new() }
+    }
+
+    fn show(&mut self, item: &ScreenItem) {
+        let columns = usize::from(terminal::size().0);
+        self.unwritten.push_str(&self.view.in_columns(columns).lines(item));
+    }
+
+    fn show_earlier(&mut self, items: &[ScreenItem]) {
+        self.show(&ScreenItem::Note("earlier:".to_owned()));
+        items.iter().for_each(|item| self.show(item));
+        self.show(&ScreenItem::Note("up to here".to_owned()));
+    }
+
+    fn take(&mut self) -> String {
+        std::mem::take(&mut self.unwritten)
+    }
+}
+
+impl InlineView {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// If its mode cannot be set.
+    pub fn enter(colour: Colour) -> io::Result<Self> {
+        Ok(Self {
+            lines: PrintedLines::new(LineView::new(colour, LiveArea::Shown)),
+            painter: Painter::default(),
+            painted: None,
+            raw: Some(RawMode::enter()?),
+        })
+    }
+}
+
+impl ScreenView for InlineView {
+    fn take(&mut self, input: ScreenInput, _screen: &Screen) -> Vec<ScreenInput> {
+        vec![input]
+    }
+
+    fn show(&mut self, item: ScreenItem) {
+        self.lines.show(&item);
+    }
+
+    fn show_earlier(&mut self, items: Vec<ScreenItem>) {
+        self.lines.show_earlier(&items);
+    }
+
+    fn start_over(&mut self) {}
+
+    fn bell(&mut self) {
+        self.lines.unwritten.push('\u{7}');
+    }
+
+    fn repaint(&mut self) {
+        self.painted = None;
+        self.lines.unwritten.push_str("\u{1b}[2J\u{1b}[H");
+    }
+
+    fn paint(&mut self, screen: &Screen) -> io::Result<()> {
+        let (columns, rows) = terminal::size();
+        let live = live_rows(screen, usize::from(columns), usize::from(rows));
+        let same = self.painted.as_ref() == Some(&(live.clone(), columns));
+        if same && self.lines.unwritten.is_empty() {
+            return Ok(());
+        }
+        let (finished, colour) = (self.lines.take(), self.lines.view.colour());
+        let frame = self.painter.frame(&finished, &live, usize::from(columns), colour);
+        self.painted = Some((live, columns));
+        write_out(&frame)
+    }
+
+    fn tick(&self, _screen: &Screen) -> Option<Duration> {
+        None
+    }
+
+    fn leave(&mut self, _screen: &Screen) {
+        let end = self.painter.erase(usize::from(terminal::size().0)) + "\u{1b}[?25h";
+        let _ = write_out(&(self.lines.take().replace('\n', "\r\n") + &end));
+        self.raw = None;
+    }
+}
+
+impl LinesView {
+    /// A view of lines only.
+    #[must_use]
+    pub fn new(colour: Colour) -> Self {
+        let lines = PrintedLines::new(LineView::new(colour, LiveArea::Absent));
+        Self { lines, shown_hint: None }
+    }
+}
+
+impl ScreenView for LinesView {
+    fn take(&mut self, input: ScreenInput, _screen: &Screen) -> Vec<ScreenInput> {
+        vec![input]
+    }
+
+    fn show(&mut self, item: ScreenItem) {
+        self.lines.show(&item);
+    }
+
+    fn show_earlier(&mut self, items: Vec<ScreenItem>) {
+        self.lines.show_earlier(&items);
+    }
+
+    fn start_over(&mut self) {}
+
+    fn bell(&mut self) {
+        self.lines.unwritten.push('\u{7}');
+    }
+
+    fn repaint(&mut self) {}
+
+    fn paint(&mut self, screen: &Screen) -> io::Result<()> {
+        let mut text = self.lines.take();
+        let asking = screen.hint().map(str::to_owned).or_else(|| key_hint(screen));
+        if asking != self.shown_hint {
+            if let Some(words) = &asking {
+                let columns = usize::from(terminal::size().0);
+                text.push_str(&format!("{}\n", wrap(words, columns, 0)));
+            }
+            self.shown_hint = asking;
+        }
+        write_out(&text)
+    }
+
+    fn tick(&self, _screen: &Screen) -> Option<Duration> {
+        None
+    }
+
+    fn leave(&mut self, _screen: &Screen) {
+        let _ = write_out(&self.lines.take());
+    }
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

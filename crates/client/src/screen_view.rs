@@ -1,0 +1,41 @@
+//! What `attach` asks of a view of the [`Screen`]. The screen decides what a key and a message mean; a
+//! view shows it, and may have keys of its own for what only it shows.
+
+use crate::screen::{Screen, ScreenInput};
+use crate::screen_items::ScreenItem;
+use std::io;
+use std::time::Duration;
+
+/// A view of an attached session.
+pub trait ScreenView {
+    /// Sees each input before the screen does, and returns what the screen gets instead: mostly the
+    /// same, and nothing for a key that only moves the view.
+    fn take(&mut self, input: ScreenInput, screen: &Screen) -> Vec<ScreenInput>;
+
+    /// Shows this for good, below all before.
+    fn show(&mut self, item: ScreenItem);
+
+    /// Shows items that are older than all shown ones.
+    fn show_earlier(&mut self, items: Vec<ScreenItem>);
+
+    /// The items that follow are those of another session.
+    fn start_over(&mut self);
+
+    /// Calls the person: a question waits.
+    fn bell(&mut self);
+
+    /// The terminal may show something else than was painted.
+    fn repaint(&mut self);
+
+    /// Paints what changed.
+    ///
+    /// # Errors
+    /// If the terminal cannot be written.
+    fn paint(&mut self, screen: &Screen) -> io::Result<()>;
+
+    /// When the view changes by itself, because it shows a time.
+    fn tick(&self, screen: &Screen) -> Option<Duration>;
+
+    /// Gives the terminal back as it was.
+    fn leave(&mut self, screen: &Screen);
+}
