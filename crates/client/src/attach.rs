@@ -3,6 +3,7 @@
 //! Threads read keys, signals and the supervisor's messages. This thread passes each input to the
 //! screen, performs the effects, and paints. If a supervisor is lost, another one is started.
 
+mod draft;
 pub(crate) mod inline_view;
 mod paint;
 mod terminal;
@@ -15,6 +16,7 @@ use crate::screen::{
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
 use crate::supervisor_source::{SilenceAction, SupervisorSource};
+use draft::DraftState;
 use ipc::{ChannelError, Sender};
 use protocol::client::{
     ClientEvent, ClientRights, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
@@ -47,8 +49,6 @@ const FRAME: Duration = Duration::from_micros(16_600);
 /// How long a question has to be on the screen before a key answers it. Who is typing when it
 /// appears needs about that long to stop.
 const READ_FIRST: Duration = Duration::from_millis(250);
-/// How long a draft may be unsaved.
-const DRAFT_PAUSE: Duration = Duration::from_millis(500);
 
 /// What the terminal sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,16 +179,6 @@ struct PingState {
     reply_due: ReplyDue,
 }
 
-/// The draft on disk, and the one in the input line.
-#[derive(Default)]
-struct DraftState {
-    /// The session whose draft was read.
-    session: Option<SessionId>,
-    saved: String,
-    /// Since when the line differs from it.
-    changed: Option<Instant>,
-}
-
 struct AttachLoop<'a> {
     supervisors: &'a mut dyn SupervisorSource,
     screen: Screen,
@@ -271,49 +261,6 @@ impl AttachLoop<'_> {
         let answers = matches!(key, KeyPress::Char(_) | KeyPress::Enter);
         let unread = self.question.as_ref().is_none_or(|(_, since)| since.elapsed() < READ_FIRST);
         answers && unread && self.screen.focus() == Focus::Question
-    }
-
-    /// Shows the draft of a session that was opened, and saves a changed one from time to time.
-    fn follow_draft(&mut self) {
-        let Some(session) = self.screen.session() else { return };
-        if self.draft.session.as_ref() != Some(session) {
-            let session = session.clone();
-            let saved = self.services.draft(&session).unwrap_or_default();
-            if !saved.is_empty() {
-                let _ = self.screen.update(ScreenInput::Draft(saved.clone()));
-            }
-            self.draft = DraftState { session: Some(session), saved, changed: None };
-        }
-        if self.screen.draft() == self.draft.saved {
-            self.draft.changed = None;
-            return;
-        }
-        let since = *self.draft.changed.get_or_insert_with(Instant::now);
-        // A prompt that was sent must not come back as a draft.
-        if self.screen.draft().is_empty() || since.elapsed() >= DRAFT_PAUSE {
-            self.save_draft();
-        }
-    }
-
-    fn until_draft(&self, wait: Option<Duration>) -> Option<Duration> {
-        let due = self.draft.changed.map(|since| DRAFT_PAUSE.saturating_sub(since.elapsed()));
-        match (wait, due) {
-            (Some(wait), Some(due)) => Some(wait.min(due)),
-            (one, other) => one.or(other),
-        }
-    }
-
-    fn save_draft(&mut self) {
-        let Some(session) = self.draft.session.clone() else { return };
-        let text = self.screen.draft().to_owned();
-        if text == self.draft.saved {
-            return;
-        }
-        self.draft.changed = None;
-        if let Err(why) = self.services.save_draft(&session, &text) {
-            self.view.show(ScreenItem::Error(why));
-        }
-        self.draft.saved = text;
     }
 
     /// The next input; none after `wait`. A silent supervisor that owes a message is pinged. If it

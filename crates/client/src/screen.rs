@@ -5,6 +5,7 @@ pub(crate) mod colon_command;
 pub(crate) mod editor;
 mod key_input;
 mod messages;
+mod read;
 #[cfg(test)]
 mod tests;
 
@@ -228,6 +229,15 @@ pub struct AnswerUsage {
     pub spent: Spent,
 }
 
+/// What the supervisor said last about matters that no event shows.
+#[derive(Debug, Default)]
+struct LastWords {
+    /// All sessions.
+    sessions: Vec<SessionRow>,
+    /// Reason of its announced end. The next message clears it.
+    refused: Option<String>,
+}
+
 /// Sequence numbers of the first and the last recorded event received.
 #[derive(Debug, Default)]
 struct SeqRange {
@@ -253,10 +263,7 @@ pub struct Screen {
     pub(crate) pending: Pending,
     /// Is the session that is opened next a copy of this one, a new one, or another?
     pub(crate) switch_to: SwitchTo,
-    /// All sessions, as the supervisor listed them last.
-    sessions: Vec<SessionRow>,
-    /// Reason of the supervisor's announced end. The next message clears it.
-    refused: Option<String>,
+    last_words: LastWords,
     seqs: SeqRange,
 }
 
@@ -286,103 +293,9 @@ impl Screen {
             tokens: AnswerUsage::default(),
             pending: Pending::Nothing,
             switch_to: SwitchTo::Copy,
-            sessions: Vec::new(),
-            refused: None,
+            last_words: LastWords::default(),
             seqs: SeqRange::default(),
         }
-    }
-
-    /// The session, once one is open.
-    #[must_use]
-    pub fn session(&self) -> Option<&SessionId> {
-        self.facts.session.as_ref()
-    }
-
-    /// What is known about the session.
-    #[must_use]
-    pub fn facts(&self) -> &SessionFacts {
-        &self.facts
-    }
-
-    /// Calls that run, questions that wait, and the line that is streamed.
-    #[must_use]
-    pub fn items(&self) -> &ScreenItems {
-        &self.items
-    }
-
-    /// Does a turn run?
-    #[must_use]
-    pub fn turn(&self) -> TurnState {
-        self.turn
-    }
-
-    /// Target of the keys.
-    #[must_use]
-    pub fn focus(&self) -> Focus {
-        self.focus
-    }
-
-    /// Where this terminal is with the supervisor.
-    #[must_use]
-    pub fn connection(&self) -> ConnectionState {
-        self.connection
-    }
-
-    /// Rights and names that do not change.
-    #[must_use]
-    pub fn options(&self) -> &AttachOptions {
-        &self.options
-    }
-
-    /// Prompts that wait for the running turn to end.
-    #[must_use]
-    pub fn queued(&self) -> &[String] {
-        &self.prompts.queued
-    }
-
-    /// The input line, or the line of the reason where one is typed, with its mark.
-    #[must_use]
-    pub fn input(&self) -> (&Editor, &'static str) {
-        match self.focus {
-            Focus::Reason => (&self.reason, "why not? "),
-            Focus::Line | Focus::Question | Focus::Rule(_) => (&self.editor, "> "),
-        }
-    }
-
-    /// The unsent text of the input line.
-    #[must_use]
-    pub fn draft(&self) -> &str {
-        self.editor.text()
-    }
-
-    /// Prompts of this terminal, the newest last.
-    #[must_use]
-    pub fn history(&self) -> &[String] {
-        self.editor.history()
-    }
-
-    /// One line about the last action.
-    #[must_use]
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    /// Tokens and costs.
-    #[must_use]
-    pub fn tokens(&self) -> &AnswerUsage {
-        &self.tokens
-    }
-
-    /// All sessions, as the supervisor listed them last.
-    #[must_use]
-    pub fn sessions(&self) -> &[SessionRow] {
-        &self.sessions
-    }
-
-    /// True if the session has events that are older than all received ones.
-    #[must_use]
-    pub fn has_earlier(&self) -> bool {
-        self.seqs.first.is_some_and(|first| first > 1)
     }
 
     /// Handles an input.
@@ -443,7 +356,7 @@ impl Screen {
         };
         // The supervisor announced its end. Another user ended it, so this client does not start it
         // again.
-        if let Some(why) = self.refused.take() {
+        if let Some(why) = self.last_words.refused.take() {
             return vec![ScreenEffect::Leave(LeaveReason::Lost(why))];
         }
         self.prompts.unsure.append(&mut self.prompts.sent);

@@ -31,7 +31,7 @@ struct OpenedMessage {
 
 impl Screen {
     pub(super) fn on_message(&mut self, word: ToClient) -> Vec<ScreenEffect> {
-        self.refused = None;
+        self.last_words.refused = None;
         match word {
             ToClient::Opened {
                 session,
@@ -81,7 +81,7 @@ impl Screen {
             }
             ToClient::Failed { kind, message } => self.failed(kind, message),
             ToClient::Sessions(rows) => {
-                self.sessions = rows;
+                self.last_words.sessions = rows;
                 Vec::new()
             }
             ToClient::Attached { .. }
@@ -210,7 +210,7 @@ impl Screen {
         match self.connection {
             ConnectionState::Live => {
                 // Only this kind announces the supervisor's end.
-                self.refused = (kind == RequestFailure::Ending).then(|| message.clone());
+                self.last_words.refused = (kind == RequestFailure::Ending).then(|| message.clone());
                 vec![ScreenEffect::Show(ScreenItem::Error(message))]
             }
             // Without a session there is nothing to stay for.

@@ -1,0 +1,102 @@
+//! What views read of a [`Screen`].
+
+use super::editor::Editor;
+use super::{AnswerUsage, AttachOptions, ConnectionState, Focus, Screen, SessionFacts, TurnState};
+use crate::screen_items::ScreenItems;
+use protocol::client::SessionRow;
+use protocol::ids::SessionId;
+
+impl Screen {
+    /// The session, once one is open.
+    #[must_use]
+    pub fn session(&self) -> Option<&SessionId> {
+        self.facts.session.as_ref()
+    }
+
+    /// What is known about the session.
+    #[must_use]
+    pub fn facts(&self) -> &SessionFacts {
+        &self.facts
+    }
+
+    /// Calls that run, questions that wait, and the line that is streamed.
+    #[must_use]
+    pub fn items(&self) -> &ScreenItems {
+        &self.items
+    }
+
+    /// Does a turn run?
+    #[must_use]
+    pub fn turn(&self) -> TurnState {
+        self.turn
+    }
+
+    /// Target of the keys.
+    #[must_use]
+    pub fn focus(&self) -> Focus {
+        self.focus
+    }
+
+    /// Where this terminal is with the supervisor.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionState {
+        self.connection
+    }
+
+    /// Rights and names that do not change.
+    #[must_use]
+    pub fn options(&self) -> &AttachOptions {
+        &self.options
+    }
+
+    /// Prompts that wait for the running turn to end.
+    #[must_use]
+    pub fn queued(&self) -> &[String] {
+        &self.prompts.queued
+    }
+
+    /// The input line, or the line of the reason where one is typed, with its mark.
+    #[must_use]
+    pub fn input(&self) -> (&Editor, &'static str) {
+        match self.focus {
+            Focus::Reason => (&self.reason, "why not? "),
+            Focus::Line | Focus::Question | Focus::Rule(_) => (&self.editor, "> "),
+        }
+    }
+
+    /// The unsent text of the input line.
+    #[must_use]
+    pub fn draft(&self) -> &str {
+        self.editor.text()
+    }
+
+    /// Prompts of this terminal, the newest last.
+    #[must_use]
+    pub fn history(&self) -> &[String] {
+        self.editor.history()
+    }
+
+    /// One line about the last action.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Tokens and costs.
+    #[must_use]
+    pub fn tokens(&self) -> &AnswerUsage {
+        &self.tokens
+    }
+
+    /// All sessions, as the supervisor listed them last.
+    #[must_use]
+    pub fn sessions(&self) -> &[SessionRow] {
+        &self.last_words.sessions
+    }
+
+    /// True if the session has events that are older than all received ones.
+    #[must_use]
+    pub fn has_earlier(&self) -> bool {
+        self.seqs.first.is_some_and(|first| first > 1)
+    }
+}
