@@ -7,6 +7,7 @@ mod commands;
 mod end_to_end;
 mod exit_codes;
 mod export;
+mod full_screen;
 mod headless;
 mod questions;
 #[path = "../support/mod.rs"]

@@ -71,6 +71,17 @@ fn no_executable_holds_what_it_must_not() {
     }
 }
 
+/// What a person looks at is in the executable that a person starts.
+#[test]
+fn the_full_screen_view_stands_in_one_executable() {
+    for (name, path, _) in EXECUTABLES.into_iter().filter(|(name, ..)| *name != "agentd") {
+        let executable = read(path);
+        for crate_name in ["ratatui_core", "syntect", "crossterm", "pulldown_cmark"] {
+            assert!(!holds(&executable, crate_name), "{name} links {crate_name}");
+        }
+    }
+}
+
 /// The same search finds linked code. Without this control the test above would pass on stripped
 /// files.
 #[test]
@@ -86,6 +97,8 @@ fn the_search_finds_what_is_there() {
         ("agentd-web", "hyper"),
         ("agentd-web", "rustls"),
         ("agentd", "clap_builder"),
+        ("agentd", "syntect"),
+        ("agentd", "ratatui_core"),
     ] {
         let (_, path, _) = EXECUTABLES.iter().find(|(known, ..)| *known == name).unwrap();
         assert!(holds(&read(path), crate_name), "{name} should link {crate_name}");

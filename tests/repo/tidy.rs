@@ -45,18 +45,21 @@ fn the_floors_hold() {
         ("store", 1),
         ("web", 1),
         ("client", 1),
+        ("terminal", 1),
         ("supervise", 2),
     ]
     .into();
     // ipc carries protocol's messages; tools run their commands in sandbox's cage. The engines that
     // read syntax trees and web pages are behind the types of tools. Rules match the declarations
-    // of each tool, so that a new tool needs no second table.
+    // of each tool, so that a new tool needs no second table. The full-screen view shows the model of
+    // client.
     let neighbours = [
         ("ipc", "protocol"),
         ("tools", "sandbox"),
         ("code", "tools"),
         ("web", "tools"),
         ("approval", "tools"),
+        ("terminal", "client"),
     ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

@@ -157,6 +157,19 @@ pub struct BudgetConfig {
 pub struct UiConfig {
     /// The key that begins a command to the terminal's program, such as `Ctrl-\`.
     pub leader: String,
+    /// The view of an attached terminal that can show both.
+    pub view: UiView,
+    /// Does the full-screen view use the mouse?
+    pub mouse: bool,
+}
+
+/// A view of an attached session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UiView {
+    /// Lines that scroll away.
+    Inline,
+    /// The whole terminal.
+    Full,
 }
 
 /// Waits and restarts of the supervisor. All times in milliseconds.

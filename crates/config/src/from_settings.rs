@@ -2,7 +2,7 @@
 
 use crate::config::{
     BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
-    SandboxConfig, ToolsConfig, UiConfig,
+    SandboxConfig, ToolsConfig, UiConfig, UiView,
 };
 use crate::edit_hooks;
 use crate::error::{ConfigError, SourceLine};
@@ -69,7 +69,14 @@ impl Config {
                 session_calls: Some(narrow(settings, "budget.session_calls")?)
                     .filter(|calls| *calls > 0),
             },
-            ui: UiConfig { leader: settings.text("ui.leader")?.to_owned() },
+            ui: UiConfig {
+                leader: settings.text("ui.leader")?.to_owned(),
+                mouse: settings.text("ui.mouse")? == "on",
+                view: match settings.text("ui.view")? {
+                    "full" => UiView::Full,
+                    _ => UiView::Inline,
+                },
+            },
             daemon: daemon(settings)?,
             credentials: Vec::new(),
             key_files: Vec::new(),

@@ -15,12 +15,14 @@ use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, LeaderKey, LeaveReason, LinesView,
     RunFailure, ScreenInput, ScreenView, Terminal, TerminalMode, sibling_executable,
 };
+use config::UiView;
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use terminal::{FullScreen, FullScreenOptions, Mouse};
 
 /// For the first session of a project.
 const FIRST_START: &str = "\
@@ -153,7 +155,8 @@ fn run_attached(
     }
     context.writable_state()?;
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
-    entrance.leader = context.load(&project(flags)?, &[], trust)?.ui.leader;
+    let ui = context.load(&project(flags)?, &[], trust)?.ui;
+    entrance.leader = ui.leader;
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
         CliError::config(format!("ui.leader is {:?}, which is not a free key", entrance.leader))
             .hint("write it as \"Ctrl-\\\\\" or with a letter that is free, such as \"Ctrl-b\"")
@@ -180,11 +183,14 @@ fn run_attached(
     let signals = BlockedSignals::block()
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let services = CliServices { context, rights: visit.options.rights };
-    let view = |_| -> io::Result<Box<dyn ScreenView>> {
-        Ok(if dumb {
-            Box::new(LinesView::new(colour))
-        } else {
-            Box::new(InlineView::enter(colour)?)
+    let mouse = if ui.mouse { Mouse::Used } else { Mouse::LeftAlone };
+    let full = flags.full_screen || ui.view == UiView::Full;
+    let options = FullScreenOptions { colour, mouse, project: project(flags)? };
+    let view = |inputs| -> io::Result<Box<dyn ScreenView>> {
+        Ok(match (dumb, full) {
+            (true, _) => Box::new(LinesView::new(colour)),
+            (false, true) => Box::new(FullScreen::enter(options, inputs)?),
+            (false, false) => Box::new(InlineView::enter(colour)?),
         })
     };
     let left = client::attach(&mut daemon, visit, &services, view, |inputs| {

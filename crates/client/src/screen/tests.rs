@@ -187,6 +187,34 @@ fn what_is_being_typed_or_pasted_is_never_an_answer() {
 }
 
 #[test]
+fn a_key_before_the_question_could_be_read_goes_to_the_line() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &[])));
+    let effects = screen.update(ScreenInput::TypedAhead(KeyPress::Char('y')));
+    assert!(says(&effects).is_empty(), "{effects:?}");
+    assert_eq!((screen.draft(), screen.focus()), ("y", Focus::Line));
+    screen.update(ScreenInput::Key(KeyPress::Tab));
+    assert_eq!(answered(&press(&mut screen, "y")), PersonAnswer::Once, "the control");
+}
+
+#[test]
+fn another_session_starts_with_an_empty_screen_and_line() {
+    let mut screen = screen();
+    screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned() }));
+    screen.update(ScreenInput::Draft("unsent".to_owned()));
+    assert_eq!(screen.draft(), "unsent");
+    assert_eq!(screen.update(ScreenInput::SwitchTo(session())), [], "it is here");
+    let other = SessionId("aaaaaaaaaaaa".to_owned());
+    let effects = screen.update(ScreenInput::SwitchTo(other.clone()));
+    assert_eq!(effects, [ScreenEffect::Switch(other.clone())]);
+    let effects = screen.update(opened(other.clone()));
+    assert!(effects.contains(&ScreenEffect::StartOver), "{effects:?}");
+    assert!(says(&effects).contains(&&FromClient::Detach { session: session() }), "{effects:?}");
+    assert_eq!((screen.draft(), screen.session()), ("", Some(&other)));
+    assert_eq!(screen.turn(), TurnState::Idle);
+}
+
+#[test]
 fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
     let mut screen = screen();
     screen.update(event(1, question(1, &[])));

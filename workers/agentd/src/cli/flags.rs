@@ -59,6 +59,12 @@ pub(crate) struct SessionFlags {
     pub(crate) max_turns: Option<u32>,
     #[command(flatten)]
     pub(crate) recording: RecordingFlags,
+    /// Show the session in the whole terminal.
+    ///
+    /// With panels, pickers, search and a view of whole outputs; `?` shows its keys. The same as
+    /// `ui.view = "full"`.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) full_screen: bool,
     /// Trust the project's configuration for this run.
     ///
     /// Its settings then take effect even where they allow more than yours.

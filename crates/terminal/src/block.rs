@@ -1,0 +1,338 @@
+//! The parts of a conversation: items of the screen model as blocks with rows. Pure.
+
+use crate::diff;
+use crate::markdown::Markdown;
+use crate::row::{Piece, Row, wrap, wrap_text};
+use crate::theme::Theme;
+use client::{
+    CallBlock, ScreenItem, describe_change, fault_of_turn, is_checklist, mark_hidden, one_line,
+    telling_argument, without_refusals, without_summary,
+};
+use protocol::call::Outcome;
+use protocol::session::TurnEnd;
+
+/// Last lines of a call's output in a folded block.
+const FOLDED: usize = 6;
+/// Lines of a change in a folded block.
+const FOLDED_DIFF: usize = 30;
+/// Refusals in a folded block.
+const REFUSALS: usize = 5;
+/// Calls that only look. Their results are folded to one line where nothing went wrong.
+const QUERIES: &[&str] = &[
+    "read",
+    "ls",
+    "glob",
+    "grep",
+    "scan",
+    "summary",
+    "git_status",
+    "git_log",
+    "git_diff",
+    "git_show",
+    "history_search",
+    "memory_search",
+    "skill_list",
+    "skill_activate",
+    "web_fetch",
+    "web_search",
+    "undo_list",
+];
+
+/// What a block is.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    Prompt(String),
+    /// The answer so far, in Markdown.
+    Answer(Box<Markdown>),
+    Call(Box<CallBlock>),
+    /// Calls in a row that only looked.
+    Queries(Vec<CallBlock>),
+    /// agentd's own words.
+    Note(String),
+    /// Something is not as it should be.
+    Error(String),
+    /// A decision of a person: allowed or not.
+    Decided(String, bool),
+    /// The end of a turn without a fault.
+    TurnEnd,
+}
+
+/// How much of a block is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fold {
+    Folded,
+    Open,
+}
+
+/// A part of the conversation.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) entry: Entry,
+    pub(crate) fold: Fold,
+    /// Its rows at the width they were made for.
+    cache: Option<(usize, Vec<Row>)>,
+}
+
+impl Block {
+    pub(crate) fn new(entry: Entry) -> Self {
+        Self { entry, fold: Fold::Folded, cache: None }
+    }
+
+    /// The block of an item; none for an item that another part of the screen shows.
+    pub(crate) fn of(item: ScreenItem) -> Option<Self> {
+        let entry = match item {
+            ScreenItem::Prompt(text) => Entry::Prompt(text),
+            ScreenItem::Text(text) => Entry::Answer(Box::new(Markdown::new(text))),
+            ScreenItem::Struck(reason) => {
+                Entry::Note(format!("the shown part of this answer is void: {reason}"))
+            }
+            ScreenItem::Proposed(_) | ScreenItem::Asked(_) => return None,
+            ScreenItem::Decided { tool, allowed, basis } => {
+                let word = if allowed { "allowed" } else { "not allowed" };
+                Entry::Decided(format!("{tool} {word}: {basis}"), allowed)
+            }
+            ScreenItem::Ended(call) if is_quiet_query(&call) => Entry::Queries(vec![*call]),
+            ScreenItem::Ended(call) => Entry::Call(call),
+            ScreenItem::TurnEnded(TurnEnd::Interrupted) => {
+                Entry::Note("the turn was stopped".to_owned())
+            }
+            ScreenItem::TurnEnded(end) => match fault_of_turn(&end) {
+                Some(fault) => Entry::Error(fault),
+                None => Entry::TurnEnd,
+            },
+            ScreenItem::Changed(change, by) => {
+                Entry::Note(format!("{} (by {by})", describe_change(&change)))
+            }
+            ScreenItem::Note(text) => Entry::Note(text),
+            ScreenItem::Error(text) => Entry::Error(text),
+        };
+        Some(Self::new(entry))
+    }
+
+    /// Takes a newer block into this one where both are parts of one whole.
+    pub(crate) fn absorb(&mut self, newer: Self) -> Option<Self> {
+        match (&mut self.entry, newer.entry) {
+            (Entry::Answer(text), Entry::Answer(more)) => text.push(more.text()),
+            (Entry::Queries(calls), Entry::Queries(more)) => calls.extend(more),
+            (_, entry) => return Some(Self { entry, ..newer }),
+        }
+        self.cache = None;
+        None
+    }
+
+    pub(crate) fn toggle(&mut self) {
+        self.fold = match self.fold {
+            Fold::Folded => Fold::Open,
+            Fold::Open => Fold::Folded,
+        };
+        self.cache = None;
+    }
+
+    /// Its rows, with an empty one behind them where it is a part of its own.
+    pub(crate) fn rows(&mut self, width: usize, look: &Theme) -> &[Row] {
+        if self.cache.as_ref().is_none_or(|(made_for, _)| *made_for != width) {
+            let rows = self.render(width, look);
+            self.cache = Some((width, rows));
+        }
+        self.cache.as_ref().map(|(_, rows)| rows.as_slice()).unwrap_or_default()
+    }
+
+    /// Its last rows, with a line that is still streamed; as many as asked for, or some more.
+    pub(crate) fn last_rows(
+        &mut self,
+        width: usize,
+        streaming: &str,
+        look: &Theme,
+        most: usize,
+    ) -> Vec<Row> {
+        if let Entry::Answer(markdown) = &mut self.entry {
+            let mut rows = markdown.last_rows(width, streaming, look, most);
+            rows.push(Row::default());
+            return rows;
+        }
+        let rows = self.rows(width, look);
+        rows[rows.len().saturating_sub(most)..].to_vec()
+    }
+
+    fn render(&mut self, width: usize, look: &Theme) -> Vec<Row> {
+        let mut rows = match &mut self.entry {
+            Entry::Prompt(text) => {
+                let mut rows = wrap_text(text, look.prompt, width.saturating_sub(2), "");
+                for row in &mut rows {
+                    *row = std::mem::take(row).behind("▌ ", look.prompt);
+                }
+                rows
+            }
+            Entry::Answer(markdown) => markdown.rows(width, "", look),
+            Entry::Call(call) => call_rows(call, self.fold, width, look),
+            Entry::Queries(calls) => query_rows(calls, self.fold, width, look),
+            Entry::Note(text) => wrap_text(text, look.dim, width, ""),
+            Entry::Error(text) => wrap_text(&format!("✗ agentd: {text}"), look.bad, width, "  "),
+            Entry::Decided(text, allowed) => {
+                let (mark, style) = if *allowed { ("✓", look.good) } else { ("✗", look.bad) };
+                wrap_text(&format!("{mark} {text}"), style, width, "  ")
+            }
+            Entry::TurnEnd => return Vec::new(),
+        };
+        rows.push(Row::default());
+        rows
+    }
+
+    /// All of its text, for copies, searches and the pager.
+    pub(crate) fn text(&self) -> String {
+        match &self.entry {
+            Entry::Prompt(text) | Entry::Note(text) | Entry::Error(text) => text.clone(),
+            Entry::Decided(text, _) => text.clone(),
+            Entry::Answer(markdown) => markdown.text().to_owned(),
+            Entry::Call(call) => call_text(call),
+            Entry::Queries(calls) => calls.iter().map(call_text).collect::<Vec<_>>().join("\n\n"),
+            Entry::TurnEnd => String::new(),
+        }
+    }
+
+    /// Rows of the whole, for the pager.
+    pub(crate) fn whole(&mut self, width: usize, look: &Theme) -> Vec<Row> {
+        let before = std::mem::replace(&mut self.fold, Fold::Open);
+        let rows = self.render(width, look);
+        self.fold = before;
+        rows
+    }
+}
+
+fn is_quiet_query(call: &CallBlock) -> bool {
+    QUERIES.contains(&call.call.tool.as_str())
+        && call.refused.is_empty()
+        && call.result.as_ref().is_some_and(|result| !result.is_error)
+}
+
+fn call_text(call: &CallBlock) -> String {
+    let mut text = format!("{} {}", call.call.tool, telling_argument(&call.call.input));
+    if let Some(result) = &call.result {
+        text.push_str(&format!("\n{}", result.text.trim_end()));
+    }
+    for refusal in &call.refused {
+        text.push_str(&format!("\nrefused: {refusal}"));
+    }
+    text
+}
+
+/// The outcome as a mark and a word.
+fn outcome(outcome: &Outcome) -> (&'static str, String) {
+    match outcome {
+        Outcome::Done => ("✓", "done".to_owned()),
+        Outcome::Failed => ("✗", "failed".to_owned()),
+        Outcome::Exited { code: 0 } => ("✓", "exit 0".to_owned()),
+        Outcome::Exited { code } => ("✗", format!("exit {code}")),
+        Outcome::Signalled { signal } => ("✗", format!("signal {signal}")),
+        Outcome::TimedOut => ("✗", "timed out".to_owned()),
+        Outcome::Denied => ("✗", "denied".to_owned()),
+        Outcome::Refused { .. } => ("✗", "refused by a rule".to_owned()),
+        Outcome::Confined { .. } => ("✗", "stopped by the sandbox".to_owned()),
+        Outcome::OutOfMemory => ("✗", "out of memory".to_owned()),
+        Outcome::Crashed => ("✗", "crashed".to_owned()),
+        Outcome::Interrupted => ("?", "may have run".to_owned()),
+        Outcome::Invalid => ("✗", "invalid".to_owned()),
+    }
+}
+
+fn heading(call: &CallBlock, width: usize, look: &Theme) -> Row {
+    let subject = mark_hidden(&telling_argument(&call.call.input));
+    let subject = one_line(&subject, 400);
+    let (mark, word, style) = match &call.result {
+        Some(result) => {
+            let (mark, word) = outcome(&result.outcome);
+            (mark, word, if result.is_error { look.bad } else { look.good })
+        }
+        None => ("●", if call.cage.is_some() { "runs" } else { "waits" }.to_owned(), look.asks),
+    };
+    let tier = call.cage.as_ref().and_then(|cage| cage.of_command()).map(|tier| match tier {
+        protocol::confinement::Tier::A => " · full sandbox",
+        protocol::confinement::Tier::B => " · partial sandbox",
+        protocol::confinement::Tier::C => " · NO SANDBOX",
+    });
+    let end = format!(" · {word}{}", tier.unwrap_or_default());
+    let start = Row::new(&format!("{mark} "), style)
+        .with(&call.call.tool, look.bold)
+        .with(&format!(" {subject}"), look.text);
+    let room = width.saturating_sub(Row::new(&end, style).width()).max(12);
+    start.cut(room).with(&end, style).cut(width)
+}
+
+fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Row> {
+    let mut rows = vec![heading(call, width, look)];
+    let inner = width.saturating_sub(2);
+    let indent = |row: Row| row.behind("  ", look.text);
+    let Some(result) = &call.result else { return rows };
+    if let (Fold::Open, Some(basis)) = (fold, &call.basis) {
+        rows.extend(wrap_text(basis, look.dim, inner, "").into_iter().map(indent));
+    }
+    let subject = telling_argument(&call.call.input);
+    if fold == Fold::Open && (subject.contains('\n') || subject.len() > inner) {
+        rows.extend(wrap_text(&subject, look.code, inner, "").into_iter().map(indent));
+    }
+    let output = without_refusals(without_summary(result), &call.refused);
+    let output = output.trim_end();
+    if diff::is_unified(output) {
+        let diff = diff::unified(output, look);
+        let under = Piece::new("            ", look.text);
+        let wrapped: Vec<Row> =
+            diff.iter().flat_map(|row| wrap(&row.pieces, inner, &under)).collect();
+        let most = if fold == Fold::Open { usize::MAX } else { FOLDED_DIFF };
+        let left_out = wrapped.len().saturating_sub(most);
+        rows.extend(wrapped.into_iter().take(most).map(indent));
+        if left_out > 0 {
+            rows.push(Row::new(&format!("  … {left_out} more lines"), look.dim));
+        }
+    } else {
+        let lines: Vec<&str> = output.lines().collect();
+        let all = fold == Fold::Open || is_checklist(&call.call);
+        let first = if all { 0 } else { lines.len().saturating_sub(FOLDED) };
+        if first > 0 {
+            rows.push(Row::new(&format!("  … {first} more lines"), look.dim));
+        }
+        for line in &lines[first..] {
+            match all {
+                true => rows.extend(wrap_text(line, look.dim, inner, "").into_iter().map(indent)),
+                false => rows.push(indent(Row::new(line, look.dim).cut(inner))),
+            }
+        }
+    }
+    let style = if result.is_error { look.bad } else { look.dim };
+    rows.extend(wrap_text(&result.summary, style, inner, "").into_iter().map(indent));
+    let most = if fold == Fold::Open { usize::MAX } else { REFUSALS };
+    for refusal in call.refused.iter().take(most) {
+        let line = format!("⊘ refused: {refusal}");
+        rows.extend(wrap_text(&line, look.refused, inner, "  ").into_iter().map(indent));
+    }
+    if call.refused.len() > most {
+        let more = call.refused.len() - most;
+        rows.push(Row::new(&format!("  ⊘ and {more} more refusals"), look.refused));
+    }
+    rows
+}
+
+fn query_rows(calls: &[CallBlock], fold: Fold, width: usize, look: &Theme) -> Vec<Row> {
+    if let (Fold::Folded, [_, _, ..]) = (fold, calls) {
+        let mut counts: Vec<(&str, usize)> = Vec::new();
+        for call in calls {
+            match counts.iter_mut().find(|(tool, _)| *tool == call.call.tool) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((&call.call.tool, 1)),
+            }
+        }
+        let words: Vec<String> = counts
+            .iter()
+            .map(
+                |(tool, count)| {
+                    if *count > 1 { format!("{tool} ×{count}") } else { (*tool).to_owned() }
+                },
+            )
+            .collect();
+        let line = Row::new("✓ ", look.good).with(&words.join(", "), look.dim);
+        return vec![line.cut(width)];
+    }
+    match fold {
+        Fold::Open => calls.iter().flat_map(|call| call_rows(call, fold, width, look)).collect(),
+        Fold::Folded => calls.iter().map(|call| heading(call, width, look)).collect(),
+    }
+}

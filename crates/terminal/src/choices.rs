@@ -1,0 +1,75 @@
+//! What the pickers list, and what a choice means. Pure.
+
+use crate::picker::{PickerItem, PickerKind};
+use client::{COMMANDS, ScreenInput, one_line};
+use protocol::client::{SessionRow, SessionStatus};
+use protocol::ids::SessionId;
+
+/// Prompts of the conversation and of this terminal, the newest first, each once.
+pub(crate) fn earlier(mut prompts: Vec<String>, typed: &[String]) -> Vec<PickerItem> {
+    prompts.extend(typed.iter().cloned());
+    let mut items: Vec<PickerItem> = Vec::new();
+    for value in prompts.into_iter().rev() {
+        if items.iter().all(|item| item.value != value) {
+            let text = one_line(&value, 400);
+            items.push(PickerItem { text, detail: String::new(), value });
+        }
+    }
+    items
+}
+
+/// The colon commands.
+pub(crate) fn commands() -> Vec<PickerItem> {
+    let item = |(name, help): &(&str, &str)| PickerItem {
+        text: (*name).to_owned(),
+        detail: help.replace('\n', " "),
+        value: (*name).to_owned(),
+    };
+    COMMANDS.iter().map(item).collect()
+}
+
+/// A session of the supervisor's list.
+pub(crate) fn session(row: &SessionRow) -> PickerItem {
+    let state = match &row.state {
+        SessionStatus::Ended => "on disk".to_owned(),
+        SessionStatus::Idle => "ready".to_owned(),
+        SessionStatus::Working => "working".to_owned(),
+        SessionStatus::Asking(count) => format!("{count} questions"),
+        SessionStatus::Degraded(_) => "degraded".to_owned(),
+        SessionStatus::Unreadable(_) => "unreadable".to_owned(),
+        SessionStatus::CutShort(_) | SessionStatus::IdleCutShort(_) => "cut short".to_owned(),
+    };
+    let project = row.project.to_path().display().to_string();
+    PickerItem {
+        text: format!("{}  {}", row.session, one_line(&row.title, 60)),
+        detail: format!("{state}  {}  {project}", row.model),
+        value: row.session.0.clone(),
+    }
+}
+
+/// What a choice means.
+pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenInput> {
+    match kind {
+        PickerKind::Sessions => {
+            vec![ScreenInput::SwitchTo(SessionId(value.to_owned()))]
+        }
+        PickerKind::Files => {
+            let range =
+                typed.split_once(':').map(|(_, range)| format!(":{range}")).unwrap_or_default();
+            vec![ScreenInput::Paste(format!("@{value}{range} "))]
+        }
+        PickerKind::History => vec![ScreenInput::Edited(value.to_owned())],
+        PickerKind::Commands => {
+            // Words in capitals stand for what is to be typed.
+            let command = value.split(',').next().unwrap_or(value);
+            match command.split_once(' ').filter(|(_, rest)| rest.chars().any(char::is_uppercase)) {
+                Some((name, rest)) => {
+                    let fixed = rest.split(' ').find(|word| word.chars().all(char::is_lowercase));
+                    let fixed = fixed.map(|word| format!("{word} ")).unwrap_or_default();
+                    vec![ScreenInput::Paste(format!("{name} {fixed}"))]
+                }
+                None => vec![ScreenInput::Command(command.to_owned())],
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The conversation: its blocks, what of them is in view, which is chosen. Pure.
+
+use crate::block::{Block, Entry};
+use crate::row::Row;
+use crate::theme::Theme;
+use client::ScreenItem;
+use std::collections::VecDeque;
+
+/// What is in view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    /// The end; new rows push the others up.
+    End,
+    /// This row of this block is the first.
+    At { block: usize, row: usize },
+}
+
+/// All blocks.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    blocks: VecDeque<Block>,
+    anchor: Anchor,
+    /// The chosen block, while a person goes through them.
+    chosen: Option<usize>,
+    /// Blocks that came while the end was not in view.
+    below: usize,
+    /// Blocks in view, with the place of their first row, from the last frame.
+    places: Vec<(u16, usize)>,
+}
+
+/// A row in view, and its block; none for what is not a block.
+pub(crate) type ShownRow = (Option<usize>, Row);
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self {
+            blocks: VecDeque::new(),
+            anchor: Anchor::End,
+            chosen: None,
+            below: 0,
+            places: Vec::new(),
+        }
+    }
+}
+
+impl Conversation {
+    pub(crate) fn push(&mut self, item: ScreenItem) {
+        let Some(block) = Block::of(item) else { return };
+        let rest = match self.blocks.back_mut() {
+            Some(last) => last.absorb(block),
+            None => Some(block),
+        };
+        if let Some(block) = rest {
+            if self.anchor != Anchor::End && !matches!(block.entry, Entry::TurnEnd) {
+                self.below += 1;
+            }
+            self.blocks.push_back(block);
+        }
+    }
+
+    /// Puts earlier items before all; what is in view stays.
+    pub(crate) fn push_earlier(&mut self, items: Vec<ScreenItem>) {
+        let mut earlier = Self::default();
+        items.into_iter().for_each(|item| earlier.push(item));
+        let count = earlier.blocks.len();
+        for block in earlier.blocks.into_iter().rev() {
+            self.blocks.push_front(block);
+        }
+        if let Anchor::At { block, .. } = &mut self.anchor {
+            *block += count;
+        }
+        self.chosen = self.chosen.map(|at| at + count);
+    }
+
+    pub(crate) fn below(&self) -> usize {
+        self.below
+    }
+
+    pub(crate) fn chosen(&self) -> Option<usize> {
+        self.chosen
+    }
+
+    pub(crate) fn chosen_block(&mut self) -> Option<&mut Block> {
+        self.blocks.get_mut(self.chosen?)
+    }
+
+    /// All of its text.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        self.blocks.iter().map(|block| block.text() + "\n").collect()
+    }
+
+    /// Prompts, the newest last.
+    pub(crate) fn prompts(&self) -> Vec<String> {
+        let prompt = |block: &'_ Block| match &block.entry {
+            Entry::Prompt(text) => Some(text.clone()),
+            Entry::Answer(_)
+            | Entry::Call(_)
+            | Entry::Queries(_)
+            | Entry::Note(_)
+            | Entry::Error(_)
+            | Entry::Decided(..)
+            | Entry::TurnEnd => None,
+        };
+        self.blocks.iter().filter_map(prompt).collect()
+    }
+
+    /// The newest block that is an exchange: the last prompt and what followed.
+    pub(crate) fn last_exchange(&mut self, width: usize, look: &Theme) -> Vec<Row> {
+        let is_prompt = |block: &Block| matches!(block.entry, Entry::Prompt(_));
+        let first = self.blocks.iter().rposition(is_prompt).unwrap_or(0);
+        let blocks = self.blocks.iter_mut().skip(first);
+        blocks.flat_map(|block| block.rows(width, look).to_vec()).collect()
+    }
+
+    /// True if the streamed line belongs to the last block.
+    pub(crate) fn ends_with_answer(&self) -> bool {
+        self.blocks.back().is_some_and(|block| matches!(block.entry, Entry::Answer(_)))
+    }
+
+    /// The rows in view, `live` behind the last block. Fewer than `height` where there are no more.
+    pub(crate) fn view(
+        &mut self,
+        size: (usize, usize),
+        streaming: &str,
+        live: &[Row],
+        look: &Theme,
+    ) -> Vec<ShownRow> {
+        let (width, height) = size;
+        if let Anchor::At { block, row } = self.anchor {
+            let rows = self.view_from(block, row, size, live, look);
+            if rows.len() >= height {
+                return rows;
+            }
+            // The end came into view.
+            self.show_end();
+        }
+        let mut rows: VecDeque<ShownRow> = live.iter().map(|row| (None, row.clone())).collect();
+        let last = self.blocks.len().saturating_sub(1);
+        for (at, block) in self.blocks.iter_mut().enumerate().rev() {
+            let Some(room) = height.checked_sub(rows.len()).filter(|room| *room > 0) else { break };
+            let streaming = if at == last { streaming } else { "" };
+            for row in block.last_rows(width, streaming, look, room).into_iter().rev() {
+                rows.push_front((Some(at), row));
+            }
+        }
+        let surplus = rows.len().saturating_sub(height);
+        rows.drain(..surplus);
+        rows.into()
+    }
+
+    fn rows_of(&mut self, at: usize, width: usize, look: &Theme) -> &[Row] {
+        self.blocks.get_mut(at).map(|block| block.rows(width, look)).unwrap_or_default()
+    }
+
+    fn view_from(
+        &mut self,
+        block: usize,
+        row: usize,
+        size: (usize, usize),
+        live: &[Row],
+        look: &Theme,
+    ) -> Vec<ShownRow> {
+        let (width, height) = size;
+        let mut rows = Vec::new();
+        for at in block..self.blocks.len() {
+            let skipped = if at == block { row } else { 0 };
+            let left = height.saturating_sub(rows.len());
+            let part = self.rows_of(at, width, look).iter().skip(skipped).take(left);
+            rows.extend(part.map(|row| (Some(at), row.clone())));
+        }
+        rows.extend(live.iter().map(|row| (None, row.clone())));
+        rows.truncate(height);
+        rows
+    }
+
+    pub(crate) fn show_end(&mut self) {
+        self.anchor = Anchor::End;
+        self.below = 0;
+    }
+
+    /// Moves the view by rows; up is negative. True if the beginning is in view.
+    pub(crate) fn scroll(&mut self, rows: isize, size: (usize, usize), look: &Theme) -> bool {
+        let (mut block, mut row) = match self.anchor {
+            Anchor::At { block, row } => (block, row),
+            Anchor::End if rows > 0 => return false,
+            Anchor::End => self.top_at_end(size, look),
+        };
+        let mut left = rows.unsigned_abs();
+        while left > 0 {
+            if rows < 0 {
+                if row > 0 {
+                    let step = row.min(left);
+                    (row, left) = (row - step, left - step);
+                } else if block > 0 {
+                    block -= 1;
+                    row = self.rows_of(block, size.0, look).len();
+                } else {
+                    break;
+                }
+            } else {
+                let count = self.rows_of(block, size.0, look).len();
+                let step = left.min(count - row.min(count));
+                (row, left) = (row + step, left - step);
+                if row >= count {
+                    if block + 1 >= self.blocks.len() {
+                        self.show_end();
+                        return false;
+                    }
+                    (block, row) = (block + 1, 0);
+                    if step == 0 && count > 0 {
+                        continue;
+                    }
+                }
+            }
+        }
+        self.anchor = Anchor::At { block, row };
+        block == 0 && row == 0
+    }
+
+    /// The first row in view while the end is.
+    fn top_at_end(&mut self, size: (usize, usize), look: &Theme) -> (usize, usize) {
+        let mut left = size.1;
+        for at in (0..self.blocks.len()).rev() {
+            let count = self.rows_of(at, size.0, look).len();
+            if count >= left {
+                return (at, count - left);
+            }
+            left -= count;
+        }
+        (0, 0)
+    }
+
+    pub(crate) fn show_start(&mut self) {
+        self.anchor = Anchor::At { block: 0, row: 0 };
+    }
+
+    /// Chooses the next block that shows something in this direction, and brings it into view.
+    pub(crate) fn choose(&mut self, step: isize, size: (usize, usize), look: &Theme) {
+        let mut at = match self.chosen {
+            Some(at) => at.checked_add_signed(step),
+            None => self.blocks.len().checked_sub(1),
+        };
+        while let Some(candidate) = at.filter(|at| *at < self.blocks.len()) {
+            if !self.rows_of(candidate, size.0, look).is_empty() {
+                self.chosen = Some(candidate);
+                self.show(candidate, size, look);
+                return;
+            }
+            at = candidate.checked_add_signed(if step == 0 { -1 } else { step.signum() });
+        }
+    }
+
+    pub(crate) fn choose_at(&mut self, block: usize) {
+        self.chosen = Some(block).filter(|at| *at < self.blocks.len());
+    }
+
+    pub(crate) fn choose_none(&mut self) {
+        self.chosen = None;
+    }
+
+    /// Brings a block into view.
+    fn show(&mut self, at: usize, size: (usize, usize), look: &Theme) {
+        let shown = self.view(size, "", &[], look);
+        let rows = shown.iter().filter(|(block, _)| *block == Some(at)).count();
+        if rows == self.rows_of(at, size.0, look).len() || rows >= size.1 {
+            return;
+        }
+        let first = shown.iter().find_map(|(block, _)| *block);
+        match first.is_some_and(|first| at < first) || rows > 0 && first == Some(at) {
+            true => self.anchor = Anchor::At { block: at, row: 0 },
+            false => {
+                let below: usize = (at + 1..self.blocks.len())
+                    .map(|at| self.rows_of(at, size.0, look).len())
+                    .sum();
+                self.show_end();
+                self.scroll(-(below as isize), size, look);
+            }
+        }
+    }
+
+    /// Chooses the nearest block with these words, upwards for a negative step. False if none has them.
+    pub(crate) fn find(
+        &mut self,
+        words: &str,
+        step: isize,
+        size: (usize, usize),
+        look: &Theme,
+    ) -> bool {
+        let words = words.to_lowercase();
+        let count = self.blocks.len();
+        let start = self.chosen.unwrap_or(count);
+        for distance in 1..=count {
+            let moved = step.signum().wrapping_mul(distance as isize);
+            let at = (start as isize + moved)
+                .rem_euclid(count.max(1) as isize + isize::from(start == count));
+            let Some(block) = self.blocks.get(at as usize) else { continue };
+            if block.text().to_lowercase().contains(&words) {
+                self.chosen = Some(at as usize);
+                self.show(at as usize, size, look);
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn placed(&mut self, places: Vec<(u16, usize)>) {
+        self.places = places;
+    }
+
+    /// The block that the last frame showed in this row of the terminal.
+    pub(crate) fn at_place(&self, y: u16) -> Option<usize> {
+        self.places.iter().find(|(row, _)| *row == y).map(|(_, block)| *block)
+    }
+}

@@ -1,0 +1,255 @@
+//! The whole screen: model and view state in, cells out. Pure.
+
+use crate::conversation::Conversation;
+use crate::markdown::Markdown;
+use crate::pager::Pager;
+use crate::panels::{self, Started};
+use crate::picker::Picker;
+use crate::question::question;
+use crate::row::{Links, Row};
+use crate::theme::Theme;
+use client::{ConnectionState, Screen, display_width, one_line, status_row};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+
+/// From this width on the panels stand beside the conversation.
+const WIDE: u16 = 100;
+const PANELS: u16 = 36;
+/// Rows of the input line.
+const TYPED: usize = 10;
+const QUEUED: usize = 3;
+
+/// What the keys reach.
+#[derive(Debug)]
+pub(crate) enum Mode {
+    /// The input line or the question.
+    Input,
+    /// The blocks of the conversation; a search is being typed, or not.
+    Browse(Option<String>),
+    Pager(Pager),
+    Picker(Picker),
+}
+
+/// Everything that is shown and is no part of the screen model.
+#[derive(Debug)]
+pub(crate) struct ViewState {
+    pub(crate) conversation: Conversation,
+    pub(crate) mode: Mode,
+    pub(crate) look: Theme,
+    pub(crate) checklist: String,
+    pub(crate) started: Started,
+    /// First shown row of the question's subject.
+    pub(crate) question_top: usize,
+    /// Panels in the place of the conversation, in a narrow terminal.
+    pub(crate) panels_shown: bool,
+    /// The words of the last search.
+    pub(crate) search: String,
+    pub(crate) hint: Option<String>,
+    /// Columns and rows of the conversation in the last frame.
+    pub(crate) size: (usize, usize),
+}
+
+/// One frame.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) buffer: Buffer,
+    pub(crate) cursor: Option<(u16, u16)>,
+    pub(crate) links: Links,
+}
+
+impl Frame {
+    fn new(area: Rect) -> Self {
+        Self { buffer: Buffer::empty(area), cursor: None, links: Vec::new() }
+    }
+
+    fn rows(&mut self, rows: &[Row], at: (u16, u16), width: u16) {
+        for (y, row) in (at.1..).zip(rows) {
+            row.draw(&mut self.buffer, (at.0, y), width, &mut self.links);
+        }
+    }
+}
+
+/// Paints the screen.
+pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame {
+    let mut frame = Frame::new(area);
+    if let Mode::Pager(pager) = &state.mode {
+        paint_pager(&mut frame, pager, area, &state.look);
+        return frame;
+    }
+    let wide = area.width >= WIDE;
+    let width = if wide { area.width - PANELS - 2 } else { area.width };
+    let columns = usize::from(width);
+    let look = state.look;
+    let bottom = bottom_rows(state, screen, columns, usize::from(area.height));
+    let height = area.height.saturating_sub(u16::try_from(bottom.rows.len()).unwrap_or(u16::MAX));
+    paint_conversation(&mut frame, state, screen, (width, height));
+    if state.panels_shown && !wide {
+        let blank = Row::new(&" ".repeat(columns), look.text);
+        frame.rows(&vec![blank; usize::from(height)], (0, 0), width);
+        frame.links.clear();
+        let rows = panels::panels(screen, &state.checklist, &state.started, columns, &look);
+        frame.rows(&rows[..rows.len().min(usize::from(height))], (0, 0), width);
+    }
+    if screen.connection() == ConnectionState::Closed && height > 0 && screen.session().is_some() {
+        let words = " connection lost; connecting again. The conversation stays readable.";
+        let bar = Row::new(&format!("{words:columns$}"), look.bad.patch(look.chosen)).cut(columns);
+        frame.rows(&[bar], (0, 0), width);
+    }
+    frame.rows(&bottom.rows, (0, height), width);
+    if let Mode::Picker(picker) = &state.mode {
+        let rows = picker.view(columns, &look);
+        let rows = &rows[..rows.len().min(usize::from(height))];
+        let top = height - u16::try_from(rows.len()).unwrap_or(0);
+        let blank = Row::new(&" ".repeat(columns), look.text);
+        frame.rows(&vec![blank; rows.len()], (0, top), width);
+        frame.links.retain(|link| link.y < top);
+        frame.rows(rows, (0, top), width);
+    }
+    let (x, y) = bottom.cursor;
+    let inside = (x.min(width.saturating_sub(1)), (height + y).min(area.height.saturating_sub(1)));
+    frame.cursor = matches!(state.mode, Mode::Input).then_some(inside);
+    if wide {
+        let line = Row::new("│", look.dim);
+        frame.rows(&vec![line; usize::from(area.height)], (width, 0), 1);
+        let inner = usize::from(PANELS);
+        let rows = panels::panels(screen, &state.checklist, &state.started, inner, &look);
+        frame.rows(&rows[..rows.len().min(usize::from(area.height))], (width + 2, 0), PANELS);
+    }
+    frame
+}
+
+fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen, size: (u16, u16)) {
+    let (width, height) = size;
+    let look = state.look;
+    state.size = (usize::from(width), usize::from(height));
+    let streaming = client::sanitize(screen.items().streaming());
+    let mut live = Vec::new();
+    let mut behind = streaming.as_str();
+    if !streaming.is_empty() && !state.conversation.ends_with_answer() {
+        live = Markdown::new(String::new()).rows(usize::from(width), &streaming, &look);
+        behind = "";
+    }
+    live.extend(panels::running(screen, &state.started, usize::from(width), &look));
+    let shown = state.conversation.view(state.size, behind, &live, &look);
+    let chosen = state.conversation.chosen();
+    let mut places = Vec::new();
+    let top = height.saturating_sub(u16::try_from(shown.len()).unwrap_or(height));
+    for (y, (block, row)) in (top..).zip(&shown) {
+        if let Some(block) = block {
+            places.push((y, *block));
+        }
+        let is_chosen = chosen.is_some() && *block == chosen && !row.text().trim().is_empty();
+        let row = if is_chosen { row.clone().patched(look.chosen) } else { row.clone() };
+        row.draw(&mut frame.buffer, (0, y), width, &mut frame.links);
+    }
+    state.conversation.placed(places);
+}
+
+/// The rows below the conversation, and the place of the cursor in them.
+struct BottomRows {
+    rows: Vec<Row>,
+    cursor: (u16, u16),
+}
+
+fn bottom_rows(
+    state: &mut ViewState,
+    screen: &Screen,
+    columns: usize,
+    height: usize,
+) -> BottomRows {
+    let look = state.look;
+    let (editor, mark) = screen.input();
+    let typed = editor.layout(display_width(mark), columns);
+    let first = (typed.cursor.0 + 1).saturating_sub(TYPED);
+    let mut input = Vec::new();
+    for (at, text) in typed.rows.iter().enumerate().skip(first).take(TYPED) {
+        let start = if at == 0 { mark.to_owned() } else { " ".repeat(display_width(mark)) };
+        input.push(Row::new(&start, look.prompt).with(text, look.text));
+    }
+    let mut between = Vec::new();
+    let queue = screen.queued();
+    for text in queue.iter().take(QUEUED) {
+        between
+            .push(Row::new(&format!("queued: {}", one_line(text, columns)), look.dim).cut(columns));
+    }
+    if queue.len() > QUEUED {
+        between.push(Row::new(&format!("queued: {} more", queue.len() - QUEUED), look.dim));
+    }
+    if let Some(words) = hint(state, screen) {
+        between.push(Row::new(&words, look.dim).cut(columns));
+    }
+    let line = Row::new(&"─".repeat(columns), look.dim);
+    let status = Row::new(&status_row(screen, columns), look.dim);
+    let fixed = between.len() + input.len() + 3;
+    let mut rows = Vec::new();
+    if let Some(asked) = question(screen, columns, &look) {
+        // The facts and the keys are always in view; of the subject, what fits.
+        let room = height.saturating_sub(fixed + asked.facts.len() + 2).max(2);
+        let last = asked.subject.len().saturating_sub(room);
+        state.question_top = state.question_top.min(last);
+        let top = state.question_top;
+        rows.push(line.clone());
+        rows.extend(asked.subject.iter().skip(top).take(room).cloned());
+        if last > 0 {
+            let from = format!(
+                "  rows {} to {} of {}",
+                top + 1,
+                (top + room).min(asked.subject.len()),
+                asked.subject.len()
+            );
+            rows.push(Row::new(&format!("{from}; PgUp, PgDn scroll"), look.dim));
+        }
+        rows.extend(asked.facts);
+    } else {
+        state.question_top = 0;
+    }
+    rows.extend(between);
+    rows.push(line);
+    let above = rows.len();
+    rows.extend(input);
+    rows.push(status);
+    // In a terminal of few rows the input stays in view.
+    let cursor_row = above + typed.cursor.0 - first;
+    let surplus = rows.len().saturating_sub(height).min(cursor_row);
+    rows.drain(..surplus);
+    rows.truncate(height);
+    let place = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
+    BottomRows { rows, cursor: (place(typed.cursor.1), place(cursor_row - surplus)) }
+}
+
+fn hint(state: &ViewState, screen: &Screen) -> Option<String> {
+    if let Mode::Browse(typed) = &state.mode {
+        return Some(match (typed, &state.hint) {
+            (Some(words), _) => format!("/{words}"),
+            (None, Some(hint)) => hint.clone(),
+            (None, None) if !screen.items().questions().is_empty() => {
+                "a question waits: i goes to it".to_owned()
+            }
+            (None, None) => "↑ ↓ choose, Enter unfold, o open whole, / n N search, y copy, \
+                             g G ends, i back to the input"
+                .to_owned(),
+        });
+    }
+    if let Some(hint) = screen.hint() {
+        return Some(hint.to_owned());
+    }
+    if let Some(hint) = &state.hint {
+        return Some(hint.clone());
+    }
+    match state.conversation.below() {
+        0 => None,
+        count => Some(format!("↓ {count} new below; PgDn goes there")),
+    }
+}
+
+fn paint_pager(frame: &mut Frame, pager: &Pager, area: Rect, look: &Theme) {
+    let (columns, height) = (usize::from(area.width), usize::from(area.height));
+    let title = Row::new(&pager.title, look.heading).cut(columns);
+    frame.rows(&[title], (0, 0), area.width);
+    let rows = pager.view(height.saturating_sub(2), look);
+    frame.rows(&rows, (0, 1), area.width);
+    if area.height > 1 {
+        let status = Row::new(&pager.status(), look.dim).cut(columns);
+        frame.rows(&[status], (0, area.height - 1), area.width);
+    }
+}

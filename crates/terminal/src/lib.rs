@@ -1,0 +1,30 @@
+//! The full-screen view of an attached session: items in, cells out. Linked by `agentd` alone.
+//!
+//! The screen model of `client` decides what a key and a message mean. This crate shows it, and has keys
+//! of its own for what only it shows: scrolling, folding, search, the pager and the pickers.
+//!
+//! `frame` makes a frame of cells from the model and the view's own state, with `conversation`, `block`,
+//! `markdown`, `diff`, `question`, `panels`, `pager` and `picker`: all pure. `tty` is the one file that
+//! touches the terminal, `files` the one that reads the project.
+
+mod block;
+mod choices;
+mod conversation;
+mod diff;
+mod files;
+mod frame;
+mod help;
+mod highlight;
+mod markdown;
+mod pager;
+mod panels;
+mod picker;
+mod question;
+mod row;
+mod table;
+mod theme;
+mod tty;
+mod view;
+
+pub use tty::Mouse;
+pub use view::{FullScreen, FullScreenOptions};

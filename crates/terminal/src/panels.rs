@@ -1,0 +1,133 @@
+//! The column at the right: calls, checklist, session. Pure.
+
+use crate::row::{Row, wrap_text};
+use crate::theme::Theme;
+use client::{
+    CallBlock, ConnectionState, Screen, Spent, TurnState, context_left, in_dollars, one_line,
+    telling_argument,
+};
+use protocol::client::ClientRights;
+use protocol::confinement::Network;
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// Running calls that are listed.
+const CALLS: usize = 8;
+
+/// When calls were seen to run first, by their number in the session.
+pub(crate) type Started = HashMap<String, Instant>;
+
+/// All panels, one below the other.
+pub(crate) fn panels(
+    screen: &Screen,
+    checklist: &str,
+    started: &Started,
+    width: usize,
+    look: &Theme,
+) -> Vec<Row> {
+    let mut rows = session(screen, width, look);
+    rows.push(Row::default());
+    rows.push(Row::new("Calls", look.heading));
+    let calls = screen.items().open();
+    for call in calls.iter().take(CALLS) {
+        rows.push(call_row(call, started, width, look));
+    }
+    if calls.is_empty() {
+        rows.push(Row::new("none runs", look.dim));
+    }
+    if !checklist.is_empty() {
+        rows.push(Row::default());
+        rows.push(Row::new("Checklist", look.heading));
+        rows.extend(checklist.lines().flat_map(|line| wrap_text(line, look.text, width, "    ")));
+    }
+    rows
+}
+
+fn call_row(call: &CallBlock, started: &Started, width: usize, look: &Theme) -> Row {
+    let subject = one_line(&telling_argument(&call.call.input), 200);
+    let state = match started.get(&call.call.id.to_string()) {
+        Some(since) => format!("{} s ", since.elapsed().as_secs()),
+        None => "waits ".to_owned(),
+    };
+    Row::new("● ", look.asks)
+        .with(&state, look.dim)
+        .with(&call.call.tool, look.bold)
+        .with(&format!(" {subject}"), look.text)
+        .cut(width)
+}
+
+/// Running calls with the end of their output, for the end of the conversation.
+pub(crate) fn running(screen: &Screen, started: &Started, width: usize, look: &Theme) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for call in screen.items().open().iter().take(CALLS) {
+        rows.push(call_row(call, started, width, look));
+        let tail = call.tail.trim_end();
+        let lines: Vec<&str> = tail.lines().collect();
+        for line in &lines[lines.len().saturating_sub(3)..] {
+            rows.push(Row::new(&format!("  {line}"), look.dim).cut(width));
+        }
+    }
+    rows
+}
+
+fn session(screen: &Screen, width: usize, look: &Theme) -> Vec<Row> {
+    let facts = screen.facts();
+    let mut rows = vec![Row::new("Session", look.heading)];
+    let mut fact = |label: &str, text: &str, style| {
+        rows.push(Row::new(&format!("{label:<8} "), look.dim).with(text, style).cut(width));
+    };
+    if let Some(session) = &facts.session {
+        fact("id", &session.0, look.text);
+    }
+    let (state, style) = match (screen.connection(), screen.turn()) {
+        (ConnectionState::Closed, _) => ("connecting", look.bad),
+        (ConnectionState::Replaying, _) => ("reading", look.dim),
+        (ConnectionState::Live, TurnState::Working) => ("working", look.asks),
+        (ConnectionState::Live, TurnState::Idle) => ("ready", look.good),
+    };
+    fact("state", state, style);
+    if screen.options().rights == ClientRights::ReadOnly {
+        fact("rights", "read-only", look.asks);
+    }
+    if let Some(mode) = facts.mode {
+        fact("mode", mode.name(), look.text);
+    }
+    match facts.network {
+        Some(Network::Off) => fact("network", "off", look.good),
+        Some(Network::On) => fact("network", "ON", look.bad),
+        Some(Network::Listed) => {
+            fact("network", &format!("{} listed hosts", facts.hosts.len()), look.asks);
+        }
+        None => {}
+    }
+    let sandbox = facts.sandbox.trim_start_matches("sandbox: ");
+    if !sandbox.is_empty() {
+        fact("sandbox", sandbox, look.text);
+    }
+    if !facts.model.is_empty() {
+        fact("model", &facts.model, look.text);
+    }
+    let tokens = screen.tokens();
+    if let (Some(window), Some(left)) =
+        (facts.of_model.context, context_left(tokens.newest, facts.of_model))
+    {
+        fact(
+            "context",
+            &bar(window.saturating_sub(left), window, width.saturating_sub(16)),
+            look.text,
+        );
+    }
+    if let (Some(input), Some(output)) = (tokens.all.input, tokens.all.output) {
+        fact("tokens", &format!("{input} in, {output} out"), look.text);
+    }
+    if let Spent::Micros(cost) = tokens.spent {
+        fact("cost", &in_dollars(cost), look.text);
+    }
+    rows
+}
+
+fn bar(used: u64, of: u64, width: usize) -> String {
+    let percent = used.saturating_mul(100) / of.max(1);
+    let full = width * usize::try_from(percent.min(100)).unwrap_or(100) / 100;
+    format!("{}{} {percent}%", "█".repeat(full), "░".repeat(width - full))
+}

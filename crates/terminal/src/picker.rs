@@ -1,0 +1,197 @@
+//! A list with a fuzzy search: sessions, files, commands, earlier prompts. Pure.
+
+use crate::row::Row;
+use crate::theme::Theme;
+use client::KeyPress;
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+/// Rows that are shown.
+const SHOWN: usize = 12;
+
+/// What is chosen from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PickerKind {
+    Sessions,
+    Files,
+    Commands,
+    History,
+}
+
+/// One row of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PickerItem {
+    /// What is searched and shown.
+    pub(crate) text: String,
+    /// Shown behind it.
+    pub(crate) detail: String,
+    /// What is chosen with it.
+    pub(crate) value: String,
+}
+
+/// The list and the search.
+#[derive(Debug)]
+pub(crate) struct Picker {
+    pub(crate) kind: PickerKind,
+    pub(crate) query: String,
+    items: Vec<PickerItem>,
+    /// Indexes of the items that match, the best first.
+    matches: Vec<usize>,
+    at: usize,
+}
+
+/// What a key of a picker asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PickerAction {
+    Stay,
+    /// Closed without a choice; these words were typed.
+    Close(String),
+    /// This value, and what was typed.
+    Choose(String, String),
+}
+
+impl Picker {
+    pub(crate) fn new(kind: PickerKind, items: Vec<PickerItem>) -> Self {
+        let mut picker = Self { kind, query: String::new(), items, matches: Vec::new(), at: 0 };
+        picker.search();
+        picker
+    }
+
+    /// Replaces the list; what is chosen stays where it is still there.
+    pub(crate) fn set_items(&mut self, items: Vec<PickerItem>) {
+        if self.items == items {
+            return;
+        }
+        let chosen = self.chosen().map(|item| item.value.clone());
+        self.items = items;
+        self.search();
+        let place = |at: &usize| chosen.as_ref() == Some(&self.items[*at].value);
+        self.at = self.matches.iter().position(place).unwrap_or(0);
+    }
+
+    fn chosen(&self) -> Option<&PickerItem> {
+        self.matches.get(self.at).map(|at| &self.items[*at])
+    }
+
+    fn search(&mut self) {
+        self.at = 0;
+        // A range of lines behind a file is no part of its name.
+        let words = match self.kind {
+            PickerKind::Files => self.query.split(':').next().unwrap_or_default(),
+            PickerKind::Sessions | PickerKind::Commands | PickerKind::History => &self.query,
+        };
+        if words.is_empty() {
+            self.matches = (0..self.items.len()).collect();
+            return;
+        }
+        let config = match self.kind {
+            PickerKind::Files => Config::DEFAULT.match_paths(),
+            PickerKind::Sessions | PickerKind::Commands | PickerKind::History => Config::DEFAULT,
+        };
+        let mut matcher = Matcher::new(config);
+        let pattern = Pattern::parse(words, CaseMatching::Smart, Normalization::Smart);
+        let mut buffer = Vec::new();
+        let mut found: Vec<(u32, usize)> = Vec::new();
+        for (at, item) in self.items.iter().enumerate() {
+            let text = Utf32Str::new(&item.text, &mut buffer);
+            if let Some(score) = pattern.score(text, &mut matcher) {
+                found.push((score, at));
+            }
+        }
+        found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        self.matches = found.into_iter().map(|(_, at)| at).collect();
+    }
+
+    // All other keys do nothing here.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    pub(crate) fn key(&mut self, key: KeyPress) -> PickerAction {
+        match key {
+            KeyPress::Char(' ') if self.kind == PickerKind::Commands => {
+                return PickerAction::Close(format!("{} ", self.query));
+            }
+            KeyPress::Char(c) => {
+                self.query.push(c);
+                self.search();
+            }
+            KeyPress::Erase(..) if self.query.is_empty() => {
+                return PickerAction::Close(String::new());
+            }
+            KeyPress::Erase(..) => {
+                self.query.pop();
+                self.search();
+            }
+            KeyPress::Up => self.at = self.at.saturating_sub(1),
+            KeyPress::Down => self.at = (self.at + 1).min(self.matches.len().saturating_sub(1)),
+            KeyPress::Enter | KeyPress::Tab => {
+                return match self.chosen() {
+                    Some(item) => PickerAction::Choose(item.value.clone(), self.query.clone()),
+                    None => PickerAction::Close(self.query.clone()),
+                };
+            }
+            KeyPress::Escape | KeyPress::Interrupt => {
+                return PickerAction::Close(self.query.clone());
+            }
+            _ => {}
+        }
+        PickerAction::Stay
+    }
+
+    /// Its rows: the search, then the best matches.
+    pub(crate) fn view(&self, width: usize, look: &Theme) -> Vec<Row> {
+        let title = match self.kind {
+            PickerKind::Sessions => "session",
+            PickerKind::Files => "file @",
+            PickerKind::Commands => "command :",
+            PickerKind::History => "earlier prompt",
+        };
+        let counts = format!("{} of {}", self.matches.len(), self.items.len());
+        let mut rows = vec![
+            Row::new(&format!("{title} "), look.asks)
+                .with(&self.query, look.bold)
+                .with("▏ ", look.asks)
+                .with(&counts, look.dim)
+                .cut(width),
+        ];
+        let first = (self.at + 1).saturating_sub(SHOWN);
+        for (number, at) in self.matches.iter().enumerate().skip(first).take(SHOWN) {
+            let item = &self.items[*at];
+            let mark = if number == self.at { "▸ " } else { "  " };
+            let row = Row::new(mark, look.asks)
+                .with(&item.text, look.text)
+                .with(&format!("  {}", item.detail), look.dim)
+                .cut(width);
+            rows.push(if number == self.at { row.patched(look.bold) } else { row });
+        }
+        if self.matches.is_empty() {
+            rows.push(Row::new("  nothing matches; Esc closes", look.dim));
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(text: &str) -> PickerItem {
+        PickerItem { text: text.to_owned(), detail: String::new(), value: text.to_owned() }
+    }
+
+    #[test]
+    fn the_best_match_comes_first_and_a_range_stays_behind_the_file() {
+        let files = ["src/lib.rs", "src/main.rs", "tests/main.rs"].map(item).to_vec();
+        let mut picker = Picker::new(PickerKind::Files, files);
+        for c in "smain:10-40".chars() {
+            assert_eq!(picker.key(KeyPress::Char(c)), PickerAction::Stay);
+        }
+        let chosen = picker.key(KeyPress::Enter);
+        assert_eq!(
+            chosen,
+            PickerAction::Choose("src/main.rs".to_owned(), "smain:10-40".to_owned())
+        );
+        picker.key(KeyPress::Char('ß'));
+        picker.query = "no such file".to_owned();
+        picker.search();
+        assert_eq!(picker.key(KeyPress::Enter), PickerAction::Close("no such file".to_owned()));
+    }
+}

@@ -1,0 +1,254 @@
+//! Styled text in rows no wider than their place. Pure. Widths are those of `unicode-width`, which
+//! the buffer uses too.
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::style::Style;
+use std::rc::Rc;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns of a tab. Terminals differ in their stops, so none is sent.
+const TAB: &str = "    ";
+
+/// A piece of text in one style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    pub(crate) style: Style,
+    /// Where it leads.
+    pub(crate) link: Option<Rc<str>>,
+}
+
+impl Piece {
+    /// `text` gets visible marks for control codes, and no tabs.
+    pub(crate) fn new(text: &str, style: Style) -> Self {
+        let text = client::sanitize(text).replace('\t', TAB).replace('\n', " ");
+        Self { text, style, link: None }
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Row {
+    pub(crate) fn new(text: &str, style: Style) -> Self {
+        Self { pieces: vec![Piece::new(text, style)] }
+    }
+
+    pub(crate) fn of(pieces: Vec<Piece>) -> Self {
+        Self { pieces }
+    }
+
+    pub(crate) fn with(mut self, text: &str, style: Style) -> Self {
+        self.pieces.push(Piece::new(text, style));
+        self
+    }
+
+    /// The same behind `text`.
+    pub(crate) fn behind(mut self, text: &str, style: Style) -> Self {
+        self.pieces.insert(0, Piece::new(text, style));
+        self
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.text.width()).sum()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.pieces.iter().map(|piece| piece.text.as_str()).collect()
+    }
+
+    /// Cut at the right, with a mark that says so.
+    pub(crate) fn cut(mut self, width: usize) -> Self {
+        if self.width() <= width {
+            return self;
+        }
+        let mut left = width.saturating_sub(1);
+        let mut kept = Vec::new();
+        for mut piece in self.pieces.drain(..) {
+            let fits = fitting(&piece.text, left);
+            left -= piece.text[..fits].width();
+            let whole = fits == piece.text.len();
+            piece.text.truncate(fits);
+            let style = piece.style;
+            kept.push(piece);
+            if !whole {
+                if width > 0 {
+                    kept.push(Piece::new("…", style));
+                }
+                break;
+            }
+        }
+        Self { pieces: kept }
+    }
+
+    /// With `style` laid over all of it.
+    pub(crate) fn patched(mut self, style: Style) -> Self {
+        for piece in &mut self.pieces {
+            piece.style = piece.style.patch(style);
+        }
+        self
+    }
+
+    /// Writes it into a buffer, and the places of its links behind one another.
+    pub(crate) fn draw(&self, buffer: &mut Buffer, at: (u16, u16), width: u16, links: &mut Links) {
+        let (mut x, y) = at;
+        let end = x.saturating_add(width).min(buffer.area.right());
+        if y >= buffer.area.bottom() {
+            return;
+        }
+        for piece in &self.pieces {
+            if x >= end {
+                return;
+            }
+            let (next, _) =
+                buffer.set_stringn(x, y, &piece.text, usize::from(end - x), piece.style);
+            if let Some(link) = &piece.link {
+                links.push(Link { y, from: x, to: next, target: Rc::clone(link) });
+            }
+            x = next;
+        }
+    }
+}
+
+/// Cells that lead somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) y: u16,
+    pub(crate) from: u16,
+    pub(crate) to: u16,
+    pub(crate) target: Rc<str>,
+}
+
+/// All of a frame.
+pub(crate) type Links = Vec<Link>;
+
+/// How many bytes of `text` fit into so many columns.
+fn fitting(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        used += grapheme.width();
+        if used > columns {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Rows of at most `width` columns, broken between words where that is possible. All but the first
+/// begin with `under`.
+pub(crate) fn wrap(pieces: &[Piece], width: usize, under: &Piece) -> Vec<Row> {
+    let all: usize = pieces.iter().map(|piece| piece.text.width()).sum();
+    if all <= width {
+        return vec![Row::of(pieces.to_vec())];
+    }
+    let mut rows = Vec::new();
+    let mut row = RowBuilder::default();
+    let room = |rows: &Vec<Row>| {
+        let indent = if rows.is_empty() { 0 } else { under.text.width() };
+        width.saturating_sub(indent).max(2)
+    };
+    for piece in pieces {
+        for word in piece.text.split_inclusive(' ') {
+            let wide = word.trim_end().width();
+            if row.width + wide > room(&rows) && row.width > 0 {
+                rows.push(row.finish());
+            }
+            if wide <= room(&rows) {
+                row.push(word, piece);
+                continue;
+            }
+            // A word that is wider than a row.
+            for grapheme in word.graphemes(true) {
+                if row.width + grapheme.width() > room(&rows) {
+                    rows.push(row.finish());
+                }
+                row.push(grapheme, piece);
+            }
+        }
+    }
+    if !row.pieces.is_empty() || rows.is_empty() {
+        rows.push(row.finish());
+    }
+    let indented = |(at, mut row): (usize, Row)| {
+        if at > 0 && !under.text.is_empty() {
+            row.pieces.insert(0, under.clone());
+        }
+        row
+    };
+    rows.into_iter().enumerate().map(indented).collect()
+}
+
+/// The same for a text of one style; line ends stay.
+pub(crate) fn wrap_text(text: &str, style: Style, width: usize, under: &str) -> Vec<Row> {
+    let under = Piece::new(under, style);
+    let wrapped = |line| wrap(&[Piece::new(line, style)], width, &under);
+    text.trim_end_matches('\n').split('\n').flat_map(wrapped).collect()
+}
+
+#[derive(Default)]
+struct RowBuilder {
+    pieces: Vec<Piece>,
+    width: usize,
+}
+
+impl RowBuilder {
+    fn push(&mut self, text: &str, like: &Piece) {
+        self.width += text.width();
+        match self.pieces.last_mut() {
+            Some(last) if last.style == like.style && last.link == like.link => {
+                last.text.push_str(text);
+            }
+            Some(_) | None => {
+                self.pieces.push(Piece { text: text.to_owned(), ..like.clone() });
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Row {
+        let mut row = Row::of(std::mem::take(&mut self.pieces));
+        self.width = 0;
+        if let Some(last) = row.pieces.last_mut() {
+            last.text.truncate(last.text.trim_end_matches(' ').len());
+        }
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(rows: &[Row]) -> Vec<String> {
+        rows.iter().map(Row::text).collect()
+    }
+
+    #[test]
+    fn rows_break_between_words_and_long_words_inside() {
+        let style = Style::new();
+        let rows = wrap_text("one two three four", style, 9, "  ");
+        assert_eq!(texts(&rows), ["one two", "  three", "  four"]);
+        assert_eq!(texts(&wrap_text("aaaabbbbcc", style, 4, "")), ["aaaa", "bbbb", "cc"]);
+        assert_eq!(
+            texts(&wrap_text("日本語のテキスト", style, 6, "")),
+            ["日本語", "のテキ", "スト"]
+        );
+        assert_eq!(texts(&wrap_text("", style, 6, "")), [""]);
+        assert_eq!(texts(&wrap_text("a\n\nb", style, 6, "")), ["a", "", "b"]);
+    }
+
+    #[test]
+    fn no_row_is_wider_than_its_place_whatever_the_characters() {
+        let corpus = "e\u{301}e\u{301} 👩‍👩‍👧‍👦👩‍👩‍👧‍👦 ❤️❤️ 🇩🇪🇩🇪 한국어 ﷽ a\u{200b}b ｆｕｌｌ";
+        for width in 2..40 {
+            for row in wrap_text(corpus, Style::new(), width, "") {
+                assert!(row.width() <= width, "{width}: {:?}", row.text());
+            }
+            let cut = Row::new(corpus, Style::new()).cut(width);
+            assert!(cut.width() <= width, "{width}: {:?}", cut.text());
+        }
+    }
+}

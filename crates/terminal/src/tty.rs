@@ -1,0 +1,280 @@
+//! The terminal: entered, written, given back. The only file of this crate that touches it.
+//!
+//! Each frame is one write between the marks of synchronised output (mode 2026), so that no half frame
+//! is seen; cells that did not change are not written.
+
+use crate::row::Links;
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::event::{
+    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste,
+    EnableFocusChange, EnableMouseCapture,
+};
+use crossterm::style::{
+    Attribute, Color as TermColor, Print, ResetColor, SetAttribute, SetBackgroundColor,
+    SetForegroundColor,
+};
+use crossterm::terminal::{
+    self, BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen,
+};
+use crossterm::{execute, queue};
+use ratatui_core::buffer::{Buffer, Cell};
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier};
+use std::io::{self, Write};
+
+/// Use of the mouse. A terminal whose mouse is used selects text only with Shift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mouse {
+    /// The wheel scrolls, a click unfolds.
+    Used,
+    /// The terminal keeps it.
+    LeftAlone,
+}
+
+/// The terminal while it is ours.
+pub(crate) struct Tty {
+    out: Box<dyn Write>,
+    /// Its size, where it is not asked for it.
+    size: Option<(u16, u16)>,
+    mouse: Mouse,
+    /// What the terminal shows; none where that is unknown.
+    shown: Option<Buffer>,
+    cursor: Option<(u16, u16)>,
+    links: Links,
+    entered: bool,
+}
+
+impl Tty {
+    /// Takes the terminal over.
+    pub(crate) fn enter(mouse: Mouse) -> io::Result<Self> {
+        terminal::enable_raw_mode()?;
+        let mut tty = Self::over(Box::new(io::stdout()), None);
+        (tty.entered, tty.mouse) = (true, mouse);
+        execute!(tty.out, EnterAlternateScreen, EnableBracketedPaste, EnableFocusChange)?;
+        if mouse == Mouse::Used {
+            execute!(tty.out, EnableMouseCapture)?;
+        }
+        Ok(tty)
+    }
+
+    /// A terminal that is written to and whose mode is not changed.
+    pub(crate) fn over(out: Box<dyn Write>, size: Option<(u16, u16)>) -> Self {
+        let (shown, cursor, links) = (None, None, Vec::new());
+        Self { out, size, mouse: Mouse::LeftAlone, shown, cursor, links, entered: false }
+    }
+
+    /// Its size as an area.
+    pub(crate) fn area(&self) -> Rect {
+        let (columns, rows) = self.size.unwrap_or_else(client::terminal_size);
+        Rect::new(0, 0, columns, rows)
+    }
+
+    /// Gives it back as it was.
+    pub(crate) fn leave(&mut self) {
+        if !std::mem::take(&mut self.entered) {
+            return;
+        }
+        // A terminal that is gone needs nothing.
+        let _ = execute!(
+            self.out,
+            EndSynchronizedUpdate,
+            ResetColor,
+            SetAttribute(Attribute::Reset),
+            DisableFocusChange,
+            DisableBracketedPaste
+        );
+        if self.mouse == Mouse::Used {
+            let _ = execute!(self.out, DisableMouseCapture);
+        }
+        let _ = execute!(self.out, LeaveAlternateScreen, Show);
+        let _ = terminal::disable_raw_mode();
+    }
+
+    /// The next frame is written whole.
+    pub(crate) fn forget(&mut self) {
+        self.shown = None;
+    }
+
+    /// Writes what differs from the last frame.
+    pub(crate) fn write(
+        &mut self,
+        frame: Buffer,
+        cursor: Option<(u16, u16)>,
+        links: Links,
+    ) -> io::Result<()> {
+        let bytes = bytes(self.shown.as_ref(), &frame, &self.links, &links, self.cursor, cursor)?;
+        if !bytes.is_empty() {
+            self.out.write_all(&bytes)?;
+            self.out.flush()?;
+        }
+        self.shown = Some(frame);
+        (self.cursor, self.links) = (cursor, links);
+        Ok(())
+    }
+
+    /// Rings the bell.
+    pub(crate) fn bell(&mut self) {
+        // A terminal that is gone calls nobody.
+        let _ = self.out.write_all(b"\x07");
+        let _ = self.out.flush();
+    }
+
+    /// Writes lines that stay, after the terminal was given back.
+    pub(crate) fn print(&mut self, lines: &str) {
+        let _ = self.out.write_all(lines.as_bytes());
+        let _ = self.out.flush();
+    }
+
+    /// Gives text to the clipboard by OSC 52. Terminals do not say if they took it.
+    pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
+        execute!(self.out, crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
+    }
+}
+
+impl std::fmt::Debug for Tty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tty").field("entered", &self.entered).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// What turns one frame into the next. Empty where they are equal.
+pub(crate) fn bytes(
+    shown: Option<&Buffer>,
+    frame: &Buffer,
+    old_links: &Links,
+    links: &Links,
+    old_cursor: Option<(u16, u16)>,
+    cursor: Option<(u16, u16)>,
+) -> io::Result<Vec<u8>> {
+    let empty = Buffer::empty(frame.area);
+    let same_size = shown.filter(|shown| shown.area == frame.area);
+    let before = same_size.unwrap_or(&empty);
+    let mut cells = before.diff(frame);
+    if same_size.is_some() && old_links != links {
+        add_linked(&mut cells, frame, old_links, links);
+    }
+    if same_size.is_some() && cells.is_empty() && old_cursor == cursor {
+        return Ok(Vec::new());
+    }
+    let mut out = Vec::new();
+    queue!(out, BeginSynchronizedUpdate, Hide)?;
+    if same_size.is_none() {
+        queue!(out, ResetColor, SetAttribute(Attribute::Reset), Clear(ClearType::All))?;
+    }
+    write_cells(&mut out, &cells, links)?;
+    if let Some((x, y)) = cursor {
+        queue!(out, MoveTo(x, y), Show)?;
+    }
+    queue!(out, EndSynchronizedUpdate)?;
+    Ok(out)
+}
+
+/// Cells of links that changed are written again.
+fn add_linked<'a>(
+    cells: &mut Vec<(u16, u16, &'a Cell)>,
+    frame: &'a Buffer,
+    old: &Links,
+    new: &Links,
+) {
+    let changed = old.iter().filter(|link| !new.contains(link));
+    let changed: Vec<_> = changed.chain(new.iter().filter(|link| !old.contains(link))).collect();
+    for link in changed {
+        for x in link.from..link.to {
+            let known = cells.iter().any(|(cx, cy, _)| (*cx, *cy) == (x, link.y));
+            if let (false, Some(cell)) = (known, frame.cell((x, link.y))) {
+                cells.push((x, link.y, cell));
+            }
+        }
+    }
+    cells.sort_by_key(|(x, y, _)| (*y, *x));
+}
+
+fn write_cells(out: &mut Vec<u8>, cells: &[(u16, u16, &Cell)], links: &Links) -> io::Result<()> {
+    let mut place = None;
+    let mut style = (Color::Reset, Color::Reset, Modifier::empty());
+    let mut open: Option<&str> = None;
+    queue!(out, SetAttribute(Attribute::Reset))?;
+    for (x, y, cell) in cells {
+        if place != Some((*x, *y)) {
+            queue!(out, MoveTo(*x, *y))?;
+        }
+        let link = links.iter().find(|link| link.y == *y && (link.from..link.to).contains(x));
+        let target = link.map(|link| &*link.target);
+        if open != target {
+            let plain: String =
+                target.unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+            queue!(out, Print(format!("\x1b]8;;{plain}\x1b\\")))?;
+            open = target;
+        }
+        let wanted = (cell.fg, cell.bg, cell.modifier);
+        if wanted != style {
+            write_style(out, wanted)?;
+            style = wanted;
+        }
+        queue!(out, Print(cell.symbol()))?;
+        // Terminals disagree about the width of some characters, so the next place is named.
+        place = cell.symbol().is_ascii().then_some((x + 1, *y));
+    }
+    if open.is_some() {
+        queue!(out, Print("\x1b]8;;\x1b\\"))?;
+    }
+    if style != (Color::Reset, Color::Reset, Modifier::empty()) {
+        queue!(out, SetAttribute(Attribute::Reset))?;
+    }
+    Ok(())
+}
+
+fn write_style(out: &mut Vec<u8>, style: (Color, Color, Modifier)) -> io::Result<()> {
+    let (front, back, modifier) = style;
+    queue!(out, SetAttribute(Attribute::Reset))?;
+    for (bit, attribute) in [
+        (Modifier::BOLD, Attribute::Bold),
+        (Modifier::DIM, Attribute::Dim),
+        (Modifier::ITALIC, Attribute::Italic),
+        (Modifier::UNDERLINED, Attribute::Underlined),
+        (Modifier::REVERSED, Attribute::Reverse),
+        (Modifier::CROSSED_OUT, Attribute::CrossedOut),
+    ] {
+        if modifier.contains(bit) {
+            queue!(out, SetAttribute(attribute))?;
+        }
+    }
+    if let Some(colour) = of_cell(front) {
+        queue!(out, SetForegroundColor(colour))?;
+    }
+    if let Some(colour) = of_cell(back) {
+        queue!(out, SetBackgroundColor(colour))?;
+    }
+    Ok(())
+}
+
+fn of_cell(colour: Color) -> Option<TermColor> {
+    Some(match colour {
+        Color::Reset => return None,
+        Color::Black => TermColor::Black,
+        Color::Red => TermColor::DarkRed,
+        Color::Green => TermColor::DarkGreen,
+        Color::Yellow => TermColor::DarkYellow,
+        Color::Blue => TermColor::DarkBlue,
+        Color::Magenta => TermColor::DarkMagenta,
+        Color::Cyan => TermColor::DarkCyan,
+        Color::Gray => TermColor::Grey,
+        Color::DarkGray => TermColor::DarkGrey,
+        Color::LightRed => TermColor::Red,
+        Color::LightGreen => TermColor::Green,
+        Color::LightYellow => TermColor::Yellow,
+        Color::LightBlue => TermColor::Blue,
+        Color::LightMagenta => TermColor::Magenta,
+        Color::LightCyan => TermColor::Cyan,
+        Color::White => TermColor::White,
+        Color::Rgb(r, g, b) => TermColor::Rgb { r, g, b },
+        Color::Indexed(number) => TermColor::AnsiValue(number),
+    })
+}

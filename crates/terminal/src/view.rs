@@ -1,0 +1,460 @@
+//! The full-screen view: keys of its own, pickers and pager. What a key means beyond that, the screen
+//! model says.
+
+use crate::choices;
+use crate::conversation::Conversation;
+use crate::files;
+use crate::frame::{Mode, ViewState, frame};
+use crate::help::help_rows;
+use crate::pager::{Pager, PagerAction};
+use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
+use crate::row::Row;
+use crate::theme::Theme;
+use crate::tty::{Mouse, Tty};
+use client::{
+    Colour, ConnectionState, Direction, Focus, KeyPress, MouseInput, Screen, ScreenInput,
+    ScreenItem, ScreenView, TurnState, is_checklist, one_line,
+};
+use protocol::client::SessionRow;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+/// Rows of a notch of the mouse wheel.
+const NOTCH: isize = 3;
+/// Rows of the last exchange that stay in the scrollback of the terminal.
+const LEFT_BEHIND: usize = 200;
+
+/// What a person may choose about the view.
+#[derive(Debug)]
+pub struct FullScreenOptions {
+    /// Colours on or off.
+    pub colour: Colour,
+    /// Use of the mouse.
+    pub mouse: Mouse,
+    /// The project directory of the first session.
+    pub project: PathBuf,
+}
+
+/// The view.
+#[derive(Debug)]
+pub struct FullScreen {
+    tty: Tty,
+    options: FullScreenOptions,
+    state: ViewState,
+    inputs: SyncSender<ScreenInput>,
+    files: Vec<PickerItem>,
+    /// Earlier events were asked for.
+    loading: bool,
+    /// Does the desktop show this terminal? Terminals that do not say count as shown.
+    focused: bool,
+    working: bool,
+}
+
+impl FullScreen {
+    /// Takes the terminal over. `inputs` gets what is read in the background.
+    ///
+    /// # Errors
+    /// If the terminal's mode cannot be set.
+    pub fn enter(options: FullScreenOptions, inputs: SyncSender<ScreenInput>) -> io::Result<Self> {
+        Ok(Self::over(Tty::enter(options.mouse)?, options, inputs))
+    }
+
+    fn over(tty: Tty, options: FullScreenOptions, inputs: SyncSender<ScreenInput>) -> Self {
+        let look = match options.colour {
+            Colour::On => Theme::ansi(),
+            Colour::Off => Theme::plain(),
+        };
+        Self {
+            tty,
+            options,
+            state: ViewState::new(look),
+            inputs,
+            files: Vec::new(),
+            loading: false,
+            focused: true,
+            working: false,
+        }
+    }
+
+    fn project(&self, screen: &Screen) -> PathBuf {
+        let here = |row: &&SessionRow| screen.session() == Some(&row.session);
+        let listed = screen.sessions().iter().find(here);
+        listed.map_or_else(|| self.options.project.clone(), |row| row.project.to_path())
+    }
+
+    fn key(&mut self, key: KeyPress, screen: &Screen) -> Vec<ScreenInput> {
+        let pass = vec![ScreenInput::Key(key)];
+        match &mut self.state.mode {
+            Mode::Input => self.input_key(key, screen),
+            _ if key == KeyPress::Redraw => pass,
+            Mode::Pager(pager) => {
+                let height = usize::from(self.tty.area().height).saturating_sub(2);
+                match pager.key(key, height) {
+                    PagerAction::Stay => {}
+                    PagerAction::Close => self.state.mode = Mode::Input,
+                    PagerAction::Copy(text) => self.copy(&text),
+                }
+                Vec::new()
+            }
+            Mode::Picker(picker) => {
+                let kind = picker.kind;
+                match picker.key(key) {
+                    PickerAction::Stay => Vec::new(),
+                    PickerAction::Close(typed) => {
+                        self.state.mode = Mode::Input;
+                        let typed_back = match kind {
+                            PickerKind::Files => format!("@{typed}"),
+                            PickerKind::Commands if !typed.is_empty() => format!(":{typed}"),
+                            PickerKind::Commands | PickerKind::Sessions | PickerKind::History => {
+                                return Vec::new();
+                            }
+                        };
+                        vec![ScreenInput::Paste(typed_back)]
+                    }
+                    PickerAction::Choose(value, typed) => {
+                        self.state.mode = Mode::Input;
+                        choices::inputs(kind, &value, &typed)
+                    }
+                }
+            }
+            Mode::Browse(_) => self.browse_key(key, screen),
+        }
+    }
+
+    // All other keys are the model's.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    fn input_key(&mut self, key: KeyPress, screen: &Screen) -> Vec<ScreenInput> {
+        self.state.hint = None;
+        let at_line = screen.focus() == Focus::Line;
+        let empty = screen.draft().is_empty();
+        let page = self.state.size.1.saturating_sub(2).max(1) as isize;
+        match key {
+            KeyPress::Page(way) if !screen.items().questions().is_empty() && !at_line => {
+                let step = if way == Direction::Start { -8 } else { 8 };
+                self.state.question_top = self.state.question_top.saturating_add_signed(step);
+            }
+            KeyPress::Page(Direction::Start) => return self.scroll(-page, screen),
+            KeyPress::Page(Direction::End) => return self.scroll(page, screen),
+            KeyPress::Control('o') => self.browse(),
+            KeyPress::Escape if at_line && empty && screen.turn() == TurnState::Idle => {
+                self.browse()
+            }
+            KeyPress::Control('p') => {
+                self.state.mode = Mode::Picker(Picker::new(PickerKind::Sessions, Vec::new()));
+                return vec![ScreenInput::ListSessions];
+            }
+            KeyPress::Control('r') => {
+                let items = choices::earlier(self.state.conversation.prompts(), screen.history());
+                self.state.mode = Mode::Picker(Picker::new(PickerKind::History, items));
+            }
+            KeyPress::Tab if screen.items().questions().is_empty() => {
+                self.state.panels_shown = !self.state.panels_shown;
+            }
+            KeyPress::Char('@') if at_line && at_word_start(screen) => {
+                let inputs = self.inputs.clone();
+                files::list(self.project(screen), inputs);
+                self.state.mode = Mode::Picker(Picker::new(PickerKind::Files, self.files.clone()));
+            }
+            KeyPress::Char(':' | '/') if at_line && empty => {
+                let items = choices::commands();
+                self.state.mode = Mode::Picker(Picker::new(PickerKind::Commands, items));
+            }
+            KeyPress::Char('?') if at_line && empty => {
+                let rows = help_rows(
+                    &screen.options().leader,
+                    usize::from(self.tty.area().width),
+                    &self.state.look,
+                );
+                let text = rows.iter().map(Row::text).collect::<Vec<_>>().join("\n");
+                self.state.mode =
+                    Mode::Pager(Pager::new("Keys and commands".to_owned(), rows, text));
+            }
+            _ => {
+                // Who types wants to see what comes.
+                if matches!(key, KeyPress::Enter) {
+                    self.state.conversation.show_end();
+                }
+                return vec![ScreenInput::Key(key)];
+            }
+        }
+        Vec::new()
+    }
+
+    fn browse(&mut self) {
+        self.state.mode = Mode::Browse(None);
+        let (size, look) = (self.state.size, self.state.look);
+        self.state.conversation.choose_none();
+        self.state.conversation.choose(0, size, &look);
+    }
+
+    // All other keys do nothing here.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    fn browse_key(&mut self, key: KeyPress, screen: &Screen) -> Vec<ScreenInput> {
+        self.state.hint = None;
+        let (size, look) = (self.state.size, self.state.look);
+        if let Mode::Browse(Some(typed)) = &mut self.state.mode {
+            match key {
+                KeyPress::Char(c) => typed.push(c),
+                KeyPress::Erase(..) => drop(typed.pop()),
+                KeyPress::Enter => {
+                    let words = std::mem::take(typed);
+                    self.state.mode = Mode::Browse(None);
+                    self.state.search = words;
+                    self.find(-1);
+                }
+                _ => self.state.mode = Mode::Browse(None),
+            }
+            return Vec::new();
+        }
+        let page = size.1.saturating_sub(2).max(1) as isize;
+        match key {
+            KeyPress::Char('k') | KeyPress::Up => {
+                let before = self.state.conversation.chosen();
+                self.state.conversation.choose(-1, size, &look);
+                if before == self.state.conversation.chosen() {
+                    return self.load_earlier(screen);
+                }
+            }
+            KeyPress::Char('j') | KeyPress::Down => self.state.conversation.choose(1, size, &look),
+            KeyPress::Page(Direction::Start) => return self.scroll(-page, screen),
+            KeyPress::Page(Direction::End) => return self.scroll(page, screen),
+            KeyPress::Char('g') => self.state.conversation.show_start(),
+            KeyPress::Char('G') => self.state.conversation.show_end(),
+            KeyPress::Char('/') => self.state.mode = Mode::Browse(Some(String::new())),
+            KeyPress::Char('n') => self.find(-1),
+            KeyPress::Char('N') => self.find(1),
+            KeyPress::Enter | KeyPress::Char(' ') => {
+                if let Some(block) = self.state.conversation.chosen_block() {
+                    block.toggle();
+                }
+            }
+            KeyPress::Char('o') => self.open_whole(),
+            KeyPress::Char('y') => {
+                if let Some(text) = self.state.conversation.chosen_block().map(|block| block.text())
+                {
+                    self.copy(&text);
+                }
+            }
+            KeyPress::Char('i' | 'q')
+            | KeyPress::Escape
+            | KeyPress::Interrupt
+            | KeyPress::Control('o') => {
+                self.state.conversation.choose_none();
+                self.state.mode = Mode::Input;
+            }
+            KeyPress::Leader | KeyPress::EndOfInput | KeyPress::Tab => {
+                self.state.conversation.choose_none();
+                self.state.mode = Mode::Input;
+                return vec![ScreenInput::Key(key)];
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn open_whole(&mut self) {
+        let (width, look) = (usize::from(self.tty.area().width), self.state.look);
+        let Some(block) = self.state.conversation.chosen_block() else { return };
+        let text = block.text();
+        let rows = block.whole(width, &look);
+        let title = one_line(text.lines().next().unwrap_or_default(), width);
+        self.state.mode = Mode::Pager(Pager::new(title, rows, text));
+    }
+
+    fn find(&mut self, step: isize) {
+        let (size, look, words) = (self.state.size, self.state.look, self.state.search.clone());
+        if words.is_empty() || !self.state.conversation.find(&words, step, size, &look) {
+            self.state.hint = Some(format!("not found: {words}"));
+        }
+    }
+
+    fn copy(&mut self, text: &str) {
+        self.state.hint = Some(match self.tty.copy(text) {
+            Ok(()) => "copied by OSC 52, if this terminal takes it".to_owned(),
+            Err(error) => format!("not copied: {error}"),
+        });
+    }
+
+    fn scroll(&mut self, rows: isize, screen: &Screen) -> Vec<ScreenInput> {
+        let (size, look) = (self.state.size, self.state.look);
+        match self.state.conversation.scroll(rows, size, &look) {
+            true => self.load_earlier(screen),
+            false => Vec::new(),
+        }
+    }
+
+    fn load_earlier(&mut self, screen: &Screen) -> Vec<ScreenInput> {
+        if self.loading || !screen.has_earlier() {
+            return Vec::new();
+        }
+        self.loading = true;
+        vec![ScreenInput::Command(":earlier".to_owned())]
+    }
+
+    fn mouse(&mut self, mouse: MouseInput, screen: &Screen) -> Vec<ScreenInput> {
+        match (mouse, &mut self.state.mode) {
+            (MouseInput::Wheel(notches), Mode::Pager(pager)) => {
+                pager.scroll(notches as isize * NOTCH)
+            }
+            (MouseInput::Wheel(notches), _) => {
+                return self.scroll(notches as isize * NOTCH, screen);
+            }
+            (MouseInput::Pressed(_, row), Mode::Input | Mode::Browse(_)) => {
+                if let Some(block) = self.state.conversation.at_place(row) {
+                    self.state.mode = Mode::Browse(None);
+                    self.state.conversation.choose_at(block);
+                    if let Some(block) = self.state.conversation.chosen_block() {
+                        block.toggle();
+                    }
+                }
+            }
+            (MouseInput::Pressed(..), Mode::Pager(_) | Mode::Picker(_)) => {}
+        }
+        Vec::new()
+    }
+}
+
+fn at_word_start(screen: &Screen) -> bool {
+    let (editor, _) = screen.input();
+    editor.before_cursor().chars().next_back().is_none_or(char::is_whitespace)
+}
+
+impl ScreenView for FullScreen {
+    fn take(&mut self, input: ScreenInput, screen: &Screen) -> Vec<ScreenInput> {
+        match input {
+            ScreenInput::Key(key) => self.key(key, screen),
+            ScreenInput::Mouse(mouse) => self.mouse(mouse, screen),
+            ScreenInput::Focused(focused) => {
+                self.focused = focused;
+                Vec::new()
+            }
+            ScreenInput::Resized(..) => {
+                self.tty.forget();
+                Vec::new()
+            }
+            ScreenInput::Files(names) => {
+                let item =
+                    |text: String| PickerItem { value: text.clone(), text, detail: String::new() };
+                self.files = names.into_iter().map(item).collect();
+                if let Mode::Picker(picker) = &mut self.state.mode
+                    && picker.kind == PickerKind::Files
+                {
+                    picker.set_items(self.files.clone());
+                }
+                Vec::new()
+            }
+            ScreenInput::Paste(text) => {
+                // A paste goes to the line, whatever is open over it.
+                if !matches!(self.state.mode, Mode::Input) {
+                    self.state.mode = Mode::Input;
+                    self.state.conversation.choose_none();
+                }
+                vec![ScreenInput::Paste(text)]
+            }
+            ScreenInput::Message(_)
+            | ScreenInput::Lost(_)
+            | ScreenInput::Line(_)
+            | ScreenInput::TypedAhead(_)
+            | ScreenInput::Draft(_)
+            | ScreenInput::Command(_)
+            | ScreenInput::Edited(_)
+            | ScreenInput::ListSessions
+            | ScreenInput::SwitchTo(_)
+            | ScreenInput::HungUp
+            | ScreenInput::Signal(_) => vec![input],
+        }
+    }
+
+    fn show(&mut self, item: ScreenItem) {
+        if let ScreenItem::Ended(call) = &item
+            && is_checklist(&call.call)
+            && let Some(result) = &call.result
+        {
+            self.state.checklist.clone_from(&result.text);
+        }
+        self.state.conversation.push(item);
+    }
+
+    fn show_earlier(&mut self, items: Vec<ScreenItem>) {
+        self.loading = false;
+        self.state.conversation.push_earlier(items);
+    }
+
+    fn start_over(&mut self) {
+        self.state = ViewState::new(self.state.look);
+        self.files.clear();
+        self.loading = false;
+    }
+
+    fn bell(&mut self) {
+        self.tty.bell();
+    }
+
+    fn repaint(&mut self) {
+        self.tty.forget();
+    }
+
+    fn paint(&mut self, screen: &Screen) -> io::Result<()> {
+        let working = screen.turn() == TurnState::Working;
+        let ended = self.working && !working && screen.connection() == ConnectionState::Live;
+        if ended && !self.focused {
+            self.tty.bell();
+        }
+        self.working = working;
+        self.state.follow(screen);
+        if let Mode::Picker(picker) = &mut self.state.mode
+            && picker.kind == PickerKind::Sessions
+        {
+            picker.set_items(screen.sessions().iter().map(choices::session).collect());
+        }
+        let frame = frame(&mut self.state, screen, self.tty.area());
+        self.tty.write(frame.buffer, frame.cursor, frame.links)
+    }
+
+    fn tick(&self, screen: &Screen) -> Option<Duration> {
+        let runs = screen.items().open().iter().any(|call| call.cage.is_some());
+        runs.then_some(Duration::from_secs(1))
+    }
+
+    fn leave(&mut self, _screen: &Screen) {
+        let width = usize::from(self.tty.area().width);
+        self.tty.leave();
+        let rows = self.state.conversation.last_exchange(width, &self.state.look);
+        let first = rows.len().saturating_sub(LEFT_BEHIND);
+        let lines: String =
+            rows[first..].iter().map(|row| row.text().trim_end().to_owned() + "\n").collect();
+        self.tty.print(&lines);
+    }
+}
+
+impl ViewState {
+    pub(crate) fn new(look: Theme) -> Self {
+        Self {
+            conversation: Conversation::default(),
+            mode: Mode::Input,
+            look,
+            checklist: String::new(),
+            started: std::collections::HashMap::new(),
+            question_top: 0,
+            panels_shown: false,
+            search: String::new(),
+            hint: None,
+            size: (80, 20),
+        }
+    }
+
+    /// Notes when calls began to run.
+    pub(crate) fn follow(&mut self, screen: &Screen) {
+        let open = screen.items().open();
+        let name = |call: &client::CallBlock| call.call.id.to_string();
+        self.started.retain(|known, _| open.iter().any(|call| name(call) == *known));
+        for call in open.iter().filter(|call| call.cage.is_some()) {
+            self.started.entry(name(call)).or_insert_with(Instant::now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! The view over a terminal in memory: inputs in, cells out.
+#![allow(clippy::unwrap_used)]
+use super::*;
+use client::{AttachOptions, Distance, ScreenEffect};
+use proptest::prelude::*;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::client::{ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};
+use protocol::confinement::Network;
+use protocol::content::{ContentBlock, Usage};
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{PermissionMode, Question};
+use protocol::session::TurnEnd;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What a terminal was sent.
+#[derive(Clone, Default)]
+struct Sent(Rc<RefCell<Vec<u8>>>);
+
+impl io::Write for Sent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A model, the view, and the terminal that shows it.
+struct Desk {
+    screen: Screen,
+    view: FullScreen,
+    sent: Sent,
+    terminal: vt100::Parser,
+    items: Vec<ScreenItem>,
+    seq: u64,
+}
+
+fn session() -> SessionId {
+    SessionId("0123456789ab".to_owned())
+}
+
+impl Desk {
+    fn new(columns: u16, rows: u16) -> Self {
+        let options = AttachOptions {
+            rights: ClientRights::Full,
+            others: OtherClients::Stay,
+            prompt: None,
+            leader: "Ctrl-\\".to_owned(),
+            first_words: None,
+        };
+        let sent = Sent::default();
+        let tty = Tty::over(Box::new(sent.clone()), Some((columns, rows)));
+        let options_of_view = FullScreenOptions {
+            colour: Colour::On,
+            mouse: Mouse::LeftAlone,
+            project: PathBuf::from("/"),
+        };
+        let (inputs, _) = std::sync::mpsc::sync_channel(8);
+        let mut desk = Self {
+            screen: Screen::new(options),
+            view: FullScreen::over(tty, options_of_view, inputs),
+            sent,
+            terminal: vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 0),
+            items: Vec::new(),
+            seq: 0,
+        };
+        desk.message(ToClient::Opened {
+            session: session(),
+            model: "model-1".to_owned(),
+            facts: ModelFacts::default(),
+            tools: Vec::new(),
+            mode: PermissionMode::Ask,
+            network: Network::Off,
+            hosts: Vec::new(),
+            sandbox: "sandbox: full (namespaces)".to_owned(),
+            last_seq: 0,
+            warnings: Vec::new(),
+        });
+        desk.message(ToClient::Attached { session: session(), name: "terminal 1".to_owned() });
+        desk
+    }
+
+    fn message(&mut self, message: ToClient) {
+        self.input(ScreenInput::Message(message));
+    }
+
+    fn event(&mut self, event: ClientEvent) {
+        self.seq += 1;
+        self.message(ToClient::Event { session: session(), seq: self.seq, event });
+    }
+
+    /// As `attach` handles an input, without a supervisor.
+    fn input(&mut self, input: ScreenInput) {
+        for input in self.view.take(input, &self.screen) {
+            for effect in self.screen.update(input) {
+                match effect {
+                    ScreenEffect::Show(item) => {
+                        self.items.push(item.clone());
+                        self.view.show(item);
+                    }
+                    ScreenEffect::ShowEarlier(items) => self.view.show_earlier(items),
+                    ScreenEffect::StartOver => self.view.start_over(),
+                    ScreenEffect::Bell => self.view.bell(),
+                    ScreenEffect::Repaint => self.view.repaint(),
+                    ScreenEffect::Send(_)
+                    | ScreenEffect::Reconnect(_)
+                    | ScreenEffect::Open(_)
+                    | ScreenEffect::Switch(_)
+                    | ScreenEffect::AddDirectory(_)
+                    | ScreenEffect::ShowAudit(_)
+                    | ScreenEffect::Leave(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Paints, and returns how many bytes that took.
+    fn paint(&mut self) -> usize {
+        self.view.paint(&self.screen).unwrap();
+        let bytes = std::mem::take(&mut *self.sent.0.borrow_mut());
+        self.terminal.process(&bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        for clear in ["\u{1b}[2J", "\u{1b}[3J"] {
+            if let Some(at) = text.find(clear) {
+                let begun = text.find("\u{1b}[?2026h").is_some_and(|begun| begun < at);
+                assert!(begun && text.ends_with("\u{1b}[?2026l"), "{clear} outside a frame");
+            }
+        }
+        bytes.len()
+    }
+
+    fn resize(&mut self, columns: u16, rows: u16) {
+        self.view.tty = Tty::over(Box::new(self.sent.clone()), Some((columns, rows)));
+        self.terminal.screen_mut().set_size(rows.try_into().unwrap(), columns.try_into().unwrap());
+        self.input(ScreenInput::Resized(columns, rows));
+    }
+
+    fn types(&mut self, text: &str) {
+        text.chars().for_each(|c| self.input(ScreenInput::Key(KeyPress::Char(c))));
+    }
+
+    fn shown(&mut self) -> String {
+        self.paint();
+        let text = self.terminal.screen().contents();
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn call(number: u32, tool: &str, input: &str) -> Call {
+    Call {
+        id: CallId { session: session(), number },
+        use_id: format!("use_{number}"),
+        tool: tool.to_owned(),
+        input: input.to_owned(),
+    }
+}
+
+fn ended(number: u32, text: &str) -> ClientEvent {
+    let result = ToolResult {
+        outcome: Outcome::Exited { code: 0 },
+        text: text.to_owned(),
+        summary: "exit code: 0, 0.1 s".to_owned(),
+        is_error: false,
+        code: None,
+    };
+    let id = CallId { session: session(), number };
+    ClientEvent::CallEnded {
+        call: id,
+        result,
+        refused: vec!["open /etc/shadow: EACCES".to_owned()],
+    }
+}
+
+fn answer(text: &str) -> ClientEvent {
+    let blocks = vec![ContentBlock::Text { text: text.to_owned() }];
+    ClientEvent::Answer { blocks, usage: Usage::default() }
+}
+
+fn question(number: u32) -> ClientEvent {
+    let question = Question {
+        call: CallId { session: session(), number },
+        tool: "bash".to_owned(),
+        input: r#"{"command":"cargo publish"}"#.to_owned(),
+        preview: "cargo publish".to_owned(),
+        confinement: "may write: this project; network: off".to_owned(),
+        reason: "no rule allows this call of `bash`".to_owned(),
+        widens: Vec::new(),
+        offers: vec!["bash:cargo publish".to_owned()],
+        deadline: 0,
+        digest: format!("digest {number}"),
+    };
+    ClientEvent::Asked { question }
+}
+
+/// A session with each kind of block, and an open question.
+fn busy(columns: u16, rows: u16) -> Desk {
+    let mut desk = Desk::new(columns, rows);
+    desk.event(ClientEvent::Prompt {
+        text: "publish 日本語 👩‍👩‍👧‍👦 it".to_owned()
+    });
+    desk.event(answer("I **check** first:\n\n```rust\nlet a = 1;\n```\n"));
+    desk.event(ClientEvent::Proposed { call: call(1, "bash", r#"{"command":"cargo test"}"#) });
+    desk.event(ended(1, "one\ntwo\nthree"));
+    desk.event(ClientEvent::Proposed { call: call(2, "bash", r#"{"command":"cargo publish"}"#) });
+    desk.event(question(2));
+    desk
+}
+
+#[test]
+fn what_protects_the_person_is_in_view_at_every_size() {
+    for (columns, rows) in [(40, 30), (80, 24), (120, 30), (200, 50)] {
+        let mut desk = busy(columns, rows);
+        let shown = desk.shown();
+        for words in [
+            "bash 2: may it run?",
+            "cargo publish",
+            "network:",
+            "y once",
+            "net off",
+            "sandbox: full",
+        ] {
+            assert!(shown.contains(words), "{columns} x {rows}, {words}:\n{shown}");
+        }
+        assert_eq!(shown.contains("Session"), columns >= 100, "{shown}");
+        assert!(!shown.contains("**") && !shown.contains("```"), "{shown}");
+    }
+}
+
+#[test]
+fn a_frame_after_any_resize_shows_no_cell_of_an_older_one() {
+    let mut desk = busy(120, 40);
+    desk.paint();
+    for (columns, rows) in
+        [(40, 12), (100, 30), (99, 30), (63, 20), (200, 50), (12, 5), (2, 1), (80, 24)]
+    {
+        desk.resize(columns, rows);
+        let shown = desk.shown();
+        let mut fresh = busy(columns, rows);
+        assert_eq!(shown, fresh.shown(), "{columns} x {rows}");
+    }
+}
+
+#[test]
+fn one_typed_character_writes_few_bytes_and_nothing_writes_none() {
+    let mut desk = busy(200, 50);
+    desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+    desk.types("hell");
+    desk.paint();
+    assert_eq!(desk.paint(), 0, "a frame without a change");
+    desk.types("o");
+    let bytes = desk.paint();
+    assert!((1..=200).contains(&bytes), "{bytes}");
+    assert!(desk.shown().contains("> hello"));
+}
+
+#[test]
+fn a_long_call_folds_opens_and_is_searched() {
+    let mut desk = Desk::new(80, 24);
+    let lines: Vec<String> = (1..=100).map(|line| format!("row {line} of output")).collect();
+    desk.event(ClientEvent::Proposed { call: call(1, "bash", r#"{"command":"seq"}"#) });
+    desk.event(ended(1, &lines.join("\n")));
+    desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+    let shown = desk.shown();
+    assert!(shown.contains("… 94 more lines") && shown.contains("row 100 of"), "{shown}");
+    assert!(shown.contains("⊘ refused: open /etc/shadow"), "{shown}");
+    desk.input(ScreenInput::Key(KeyPress::Control('o')));
+    desk.types("o/row 42");
+    desk.input(ScreenInput::Key(KeyPress::Enter));
+    let shown = desk.shown();
+    assert!(shown.contains("row 42 of output") && !shown.contains("row 41 of output"), "{shown}");
+    desk.types("q");
+    assert!(desk.shown().contains("94 more lines"));
+}
+
+#[test]
+fn a_view_that_is_scrolled_up_stays_while_new_events_come() {
+    let mut desk = Desk::new(80, 20);
+    for number in 1..=30 {
+        desk.event(ClientEvent::Prompt { text: format!("prompt {number}") });
+        desk.event(answer(&format!("answer {number}")));
+        desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+    }
+    desk.paint();
+    desk.input(ScreenInput::Key(KeyPress::Page(Direction::Start)));
+    let before = desk.shown();
+    assert!(!before.contains("answer 30"), "{before}");
+    desk.event(ClientEvent::Prompt { text: "one more".to_owned() });
+    let after = desk.shown();
+    let text = |shown: &str| shown.lines().take(10).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(text(&before), text(&after));
+    assert!(after.contains("new below"), "{after}");
+    for _ in 0..3 {
+        desk.input(ScreenInput::Key(KeyPress::Page(Direction::End)));
+        desk.paint();
+    }
+    assert!(desk.shown().contains("one more"));
+}
+
+fn any_key() -> impl Strategy<Value = KeyPress> {
+    prop_oneof![
+        8 => proptest::char::any().prop_map(KeyPress::Char),
+        8 => proptest::sample::select(vec!['y', 'n', 'x', 'r', 'a', 's', ':', '/', '@', '?', 'o', 'q', 'j', 'k', 'v', 'G', 'g', 'i'])
+            .prop_map(KeyPress::Char),
+        6 => proptest::sample::select(vec![
+            KeyPress::Enter, KeyPress::NewLine, KeyPress::Escape, KeyPress::Interrupt, KeyPress::Tab,
+            KeyPress::BackTab, KeyPress::Up, KeyPress::Down, KeyPress::Redraw, KeyPress::Leader,
+            KeyPress::Page(Direction::Start), KeyPress::Page(Direction::End),
+            KeyPress::Control('o'), KeyPress::Control('p'), KeyPress::Control('r'),
+            KeyPress::Move(Distance::Word, Direction::Start), KeyPress::Erase(Distance::Character, Direction::Start),
+        ]),
+    ]
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Key(KeyPress),
+    Event(Box<ClientEvent>),
+    Resize(u16, u16),
+    Mouse(MouseInput),
+    Lost,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let text = "[a-z*#`\\n 日é👩‍👧\u{7}\u{1b}-]{0,40}";
+    let event = prop_oneof![
+        text.prop_map(|text| ClientEvent::Prompt { text }),
+        text.prop_map(|text| ClientEvent::TextDelta { text }),
+        text.prop_map(|text| answer(&text)),
+        (1..6u32, text).prop_map(|(number, words)| {
+            ClientEvent::Proposed {
+                call: call(number, "bash", &format!("{{\"command\":{words:?}}}")),
+            }
+        }),
+        (1..6u32, text).prop_map(|(number, text)| ended(number, &text)),
+        (1..6u32).prop_map(question),
+        Just(ClientEvent::TurnEnded { end: TurnEnd::Done }),
+        text.prop_map(|text| ClientEvent::Notice { text }),
+        text.prop_map(|reason| ClientEvent::Struck { reason }),
+    ];
+    prop_oneof![
+        6 => any_key().prop_map(Step::Key),
+        6 => event.prop_map(|event| Step::Event(Box::new(event))),
+        1 => (1..130u16, 1..50u16).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
+        1 => (-3..3i32).prop_map(|notches| Step::Mouse(MouseInput::Wheel(notches))),
+        1 => (0..130u16, 0..50u16).prop_map(|(x, y)| Step::Mouse(MouseInput::Pressed(x, y))),
+        1 => Just(Step::Lost),
+    ]
+}
+
+/// Words of an item that a view has to show.
+fn words(item: &ScreenItem) -> Option<String> {
+    match item {
+        ScreenItem::Prompt(text)
+        | ScreenItem::Text(text)
+        | ScreenItem::Note(text)
+        | ScreenItem::Error(text)
+        | ScreenItem::Struck(text) => Some(text.clone()),
+        ScreenItem::Ended(call) => Some(call.call.tool.clone()),
+        ScreenItem::Decided { tool, .. } => Some(tool.clone()),
+        // Others show these, and an end without a fault is nothing to see.
+        ScreenItem::Proposed(_)
+        | ScreenItem::Asked(_)
+        | ScreenItem::TurnEnded(_)
+        | ScreenItem::Changed(..) => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whatever comes, nothing panics, and no item that the inline view prints is missing here.
+    #[test]
+    fn any_sequence_of_inputs_is_survived_and_no_item_lost(steps in proptest::collection::vec(any_step(), 1..60)) {
+        let mut desk = Desk::new(80, 24);
+        for step in steps {
+            match step {
+                Step::Key(key) => desk.input(ScreenInput::Key(key)),
+                Step::Event(event) => desk.event(*event),
+                Step::Resize(columns, rows) => desk.resize(columns, rows),
+                Step::Mouse(mouse) => desk.input(ScreenInput::Mouse(mouse)),
+                Step::Lost => {
+                    desk.input(ScreenInput::Lost("gone".to_owned()));
+                    desk.message(ToClient::Attached { session: session(), name: "terminal 1".to_owned() });
+                }
+            }
+            desk.paint();
+        }
+        let all = desk.view.state.conversation.text();
+        for item in &desk.items {
+            let shown = words(item).is_none_or(|words| all.contains(&words));
+            prop_assert!(shown, "{item:?} is not in {all:?}");
+        }
+    }
+}

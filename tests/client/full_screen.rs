@@ -1,0 +1,227 @@
+//! The full-screen view, end to end: a real terminal (tmux), real processes.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::anthropic::{Answer, Say, Server, call, text};
+use crate::support::terminal::{Terminal, Tmux};
+use crate::support::{Desk, send};
+use nix::sys::signal::Signal;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const WIDE: (u16, u16) = (120, 34);
+const NARROW: (u16, u16) = (60, 24);
+
+fn full(desk: &Desk, server: &Server, arguments: &[&str]) -> Command {
+    desk.with_server(server, &[arguments, &["--full-screen"]].concat())
+}
+
+fn bash(id: &str, command: &str) -> Say {
+    call(id, "bash", &serde_json::json!({ "command": command }).to_string())
+}
+
+/// Leaves with the leader key; what the terminal shows then is its own screen again.
+#[track_caller]
+fn detach(terminal: &Terminal<'_>) -> String {
+    terminal.press(&["C-\\"]);
+    terminal.shows("d detaches");
+    terminal.press(&["d"]);
+    assert_eq!(terminal.ends(), 3, "{}", terminal.screen());
+    terminal.shows("` returns")
+}
+
+#[test]
+fn an_answer_is_markdown_beside_the_panels_and_stays_in_the_scrollback() {
+    let desk = Desk::new();
+    let answer = "# Plan\n\nDo **this**:\n\n- first\n- second\n\n```rust\nlet a = 1;\n```\n";
+    let server = Server::scripted([Answer::text(answer)]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &full(&desk, &server, &["new", "plan it"]), WIDE);
+    let screen = one.shows("• second");
+    assert!(screen.contains("▌ plan it") && screen.contains("Do this:"), "{screen}");
+    assert!(!screen.contains("**") && !screen.contains("```"), "{screen}");
+    let screen = one.shows("ready");
+    for panel in ["Session", "network", "off", "mode", "ask", "Calls"] {
+        assert!(screen.contains(panel), "{panel}: {screen}");
+    }
+    let left = detach(&one);
+    assert!(left.contains("plan it") && left.contains("• second"), "{left}");
+    assert!(!left.contains("Session"), "the panels are gone: {left}");
+}
+
+#[test]
+fn a_question_shows_its_cage_and_a_key_answers_it() {
+    let desk = Desk::new();
+    let server =
+        Server::scripted([Answer::says([bash("toolu_1", "touch made")]), Answer::text("Made.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &full(&desk, &server, &["new", "make it"]), NARROW);
+    let screen = one.shows("y once");
+    for words in ["touch made", "cage:", "network: off", "may write", "n deny"] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert!(!desk.project().join("made").exists());
+    one.types("y");
+    one.shows("Made.");
+    assert!(desk.project().join("made").exists());
+    let screen = one.shows("ready");
+    assert!(screen.contains("✓ bash allowed: answered by you"), "{screen}");
+    assert!(screen.contains("exit 0"), "{screen}");
+}
+
+#[test]
+fn a_key_that_was_typed_before_the_question_appeared_answers_nothing() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([text("I shall make it."), bash("toolu_1", "touch made")]),
+        Answer::text("Made."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &full(&desk, &server, &["new"]), NARROW);
+    one.shows("ready");
+    one.enters("make it");
+    // One after another, until the question is there: some come before it, some right behind.
+    let until = Instant::now() + Duration::from_secs(20);
+    while !one.screen().contains("bash 1: may it run?") {
+        one.types("y");
+        assert!(Instant::now() < until, "{}", one.screen());
+    }
+    one.shows("waits; Tab to answer");
+    assert!(one.screen().contains("> y"), "{}", one.screen());
+    assert!(!desk.project().join("made").exists());
+    one.press(&["Tab"]);
+    one.shows("y once");
+    one.types("y");
+    one.shows("Made.");
+}
+
+#[test]
+fn a_long_output_is_opened_whole_and_searched() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", "seq -f 'line %g of it' 300")]),
+        Answer::text("Counted."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "count", "--permission-mode", "auto"];
+    let one = tmux.run("one", &full(&desk, &server, &arguments), WIDE);
+    let screen = one.shows("Counted.");
+    assert!(screen.contains("more lines") && !screen.contains("line 7 of it"), "{screen}");
+    one.shows("ready");
+    one.press(&["C-o"]);
+    one.shows("↑ ↓ choose");
+    one.press(&["k"]);
+    one.press(&["o"]);
+    one.shows("row 1 of");
+    one.types("/line 150");
+    one.shows("/line 150");
+    one.press(&["Enter"]);
+    let screen = one.shows("line 150 of it");
+    assert!(!screen.contains("line 149 of it"), "{screen}");
+    one.types("q");
+    one.shows("Counted.");
+    one.types("hello");
+    one.shows("> hello");
+}
+
+#[test]
+fn files_commands_and_sessions_are_picked() {
+    let desk = Desk::new();
+    desk.write("src/parser.rs", "fn parse() {}\n");
+    desk.write("notes.md", "x\n");
+    let server =
+        Server::scripted([Answer::text("One."), Answer::text("Two."), Answer::text("Three.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &full(&desk, &server, &["new", "first words"]), WIDE);
+    one.shows("One.");
+    one.shows("ready");
+    one.types("look at @prs:3-9");
+    one.shows("▸ src/parser.rs");
+    one.press(&["Enter"]);
+    one.shows("> look at @src/parser.rs:3-9");
+    one.press(&["Enter"]);
+    one.shows("Two.");
+    one.shows("ready");
+    one.types(":clea");
+    one.shows("▸ :clear");
+    one.press(&["Enter"]);
+    one.shows("this is the new session");
+    one.shows_no_more("Two.");
+    one.enters("in the other");
+    one.shows("Three.");
+    one.shows("ready");
+    one.press(&["C-p"]);
+    one.shows("first words");
+    one.types("first");
+    one.shows("1 of 2");
+    one.press(&["Enter"]);
+    let screen = one.shows("Two.");
+    assert!(screen.contains("look at @src/parser.rs:3-9"), "{screen}");
+    assert!(!screen.contains("Three."), "{screen}");
+}
+
+#[test]
+fn two_terminals_of_different_sizes_follow_one_session_and_resizes_leave_nothing_behind() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("All words of the answer.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &full(&desk, &server, &["new"]), WIDE);
+    one.shows("ready");
+    let two = tmux.run("two", &full(&desk, &server, &["attach"]), NARROW);
+    two.shows("ready");
+    one.enters("say all");
+    one.shows("All words of the answer.");
+    let narrow = two.shows("All words of the answer.");
+    assert!(!narrow.contains('│') && one.screen().contains('│'), "{narrow}");
+    for (columns, rows) in [(50, 12), (110, 40), (99, 20), (120, 34)] {
+        one.resize(columns, rows);
+        let screen = one.shows("All words of the answer.");
+        // Two status rows would mean that an older frame shines through.
+        one.shows("ready");
+        let states = one.screen().matches("ready ·").count();
+        assert_eq!(states, 1, "{columns} x {rows}: {screen}");
+    }
+}
+
+#[test]
+fn a_lost_daemon_costs_neither_the_view_nor_the_draft_and_neither_does_a_killed_terminal() {
+    let desk = Desk::new();
+    let lines = (1..60).map(|line| text(&format!("part {line}\n\n")));
+    let server = Server::scripted([
+        Answer::says(lines).in_pieces_of(200).paced(Duration::from_millis(40)),
+        Answer::text("Whole."),
+    ]);
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &full(&desk, &server, &["new", "talk"]), WIDE);
+    one.shows("part 2");
+    one.types("my draft");
+    one.shows("> my draft");
+    send(daemon.pid, Signal::SIGKILL);
+    one.shows("Whole.");
+    let screen = one.shows("ready");
+    assert!(screen.contains("> my draft") && screen.contains("▌ talk"), "{screen}");
+    let session = session_of(&screen);
+    // A draft is on disk half a second after the last key.
+    let file = desk.state().join("drafts").join(&session);
+    let until = Instant::now() + Duration::from_secs(20);
+    while !file.exists() {
+        assert!(Instant::now() < until, "no draft in {}", file.display());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    send(one.pid().unsigned_abs(), Signal::SIGKILL);
+    one.ends();
+    let two = tmux.run("two", &full(&desk, &server, &["attach", &session]), WIDE);
+    two.shows("> my draft");
+}
+
+/// The session that the panel names.
+fn session_of(screen: &str) -> String {
+    let row = screen.lines().find_map(|line| line.split_once(" id ")).unwrap().1;
+    row.trim().to_owned()
+}
