@@ -220,6 +220,49 @@ fn a_lost_daemon_costs_neither_the_view_nor_the_draft_and_neither_does_a_killed_
     two.shows("> my draft");
 }
 
+/// After each kind of end the shell has its terminal back: line settings, screen, cursor, mouse.
+#[test]
+fn a_killed_client_leaves_the_terminal_as_it_was() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Here.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let mut agentd = full(&desk, &server, &["new", "hello"]);
+    for signal in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGHUP] {
+        // What the shell does behind its child's end.
+        let script = "stty -g > before; \"$@\"; sleep 0.5; stty -g > after; cmp before after && echo SAME; read _";
+        let shell = ["sh", "-c", script, "sh"].map(str::to_owned);
+        let program: Vec<String> =
+            agentd.get_args().map(|word| word.to_str().unwrap().to_owned()).collect();
+        let mut command = desk.with_server(&server, &[]);
+        command = rebuilt(&command, &[&shell[..], &program[..]].concat());
+        let name = format!("{signal}");
+        let one = tmux.run(&name, &command, WIDE);
+        one.shows("ready");
+        assert_eq!(one.modes(), "1 1 1", "alternate screen, mouse, cursor");
+        send(client_of(one.pid()), signal);
+        let screen = one.shows("SAME");
+        assert_eq!(one.modes(), "0 0 1", "{signal}: {screen}");
+        assert!(!screen.contains("Session"), "{signal}: {screen}");
+        agentd = full(&desk, &server, &["attach"]);
+    }
+}
+
+/// The same environment and directory with other words.
+fn rebuilt(like: &Command, words: &[String]) -> Command {
+    let mut command = Command::new("setsid");
+    command.args(words).env_clear();
+    command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(like.get_current_dir().unwrap());
+    command
+}
+
+/// The child of a shell that is not its guard.
+fn client_of(shell: i32) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    children.split_whitespace().next().unwrap().parse().unwrap()
+}
+
 /// The session that the panel names.
 fn session_of(screen: &str) -> String {
     let row = screen.lines().find_map(|line| line.split_once(" id ")).unwrap().1;

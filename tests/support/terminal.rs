@@ -163,6 +163,13 @@ impl Terminal<'_> {
         self.tmux.say(&["resize-window", "-t", &self.name, "-x", &columns, "-y", &rows]);
     }
 
+    /// Is the alternate screen on, does a program use the mouse, is the cursor shown?
+    pub fn modes(&self) -> String {
+        let format = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
+        let modes = self.tmux.say(&["display-message", "-p", "-t", &self.name, format]);
+        modes.trim().to_owned()
+    }
+
     /// The process that runs in it.
     pub fn pid(&self) -> i32 {
         let pid = self.tmux.say(&["display-message", "-p", "-t", &self.name, "#{pane_pid}"]);

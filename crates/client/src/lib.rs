@@ -60,8 +60,8 @@ pub use screen::{
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use spawn::{
-    PrivateSupervisor, StartError, SupervisorLaunch, become_daemon, key_of_command, page,
-    sibling_executable,
+    PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, key_of_command,
+    page, sibling_executable,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};

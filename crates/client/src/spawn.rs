@@ -89,6 +89,44 @@ pub fn page(text: &str, rows: u16) -> bool {
     child.wait().is_ok_and(|status| status.success() || status.code().is_none())
 }
 
+/// A process that gives the terminal back if this one is killed. Dropped, it ends.
+#[derive(Debug)]
+pub struct TerminalGuard {
+    child: Child,
+}
+
+impl TerminalGuard {
+    /// Starts `agentd`, this executable, as the guard, and waits until it has seen the terminal.
+    ///
+    /// # Errors
+    /// If it cannot be started, or there is no terminal.
+    pub fn start(executable: &Path) -> io::Result<Self> {
+        let mut command = Command::new(executable);
+        command.arg("guard-terminal").stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let ready = child.stdout.take().map(|mut out| out.read_exact(&mut [0]));
+        match ready {
+            Some(Ok(())) => Ok(Self { child }),
+            Some(Err(error)) => {
+                let _ = child.wait();
+                Err(error)
+            }
+            None => Ok(Self { child }),
+        }
+    }
+}
+
+impl Drop for TerminalGuard {
+    fn drop(&mut self) {
+        if let Some(mut words) = self.child.stdin.take() {
+            // One that was killed needs no word.
+            let _ = words.write_all(b".");
+        }
+        let _ = self.child.wait();
+    }
+}
+
 /// Starts the daemon and waits until it can be connected to. It outlives this process.
 ///
 /// # Errors

@@ -4,8 +4,8 @@
 //! of its own for what only it shows: scrolling, folding, search, the pager and the pickers.
 //!
 //! `frame` makes a frame of cells from the model and the view's own state, with `conversation`, `block`,
-//! `markdown`, `diff`, `question`, `panels`, `pager` and `picker`: all pure. `tty` is the one file that
-//! touches the terminal, `files` the one that reads the project.
+//! `markdown`, `diff`, `question`, `panels`, `pager` and `picker`: all pure. `tty` touches the
+//! terminal, `guard` the process that gives it back after a kill, `files` reads the project.
 
 mod block;
 mod choices;
@@ -13,6 +13,7 @@ mod conversation;
 mod diff;
 mod files;
 mod frame;
+mod guard;
 mod help;
 mod highlight;
 mod markdown;
@@ -26,5 +27,6 @@ mod theme;
 mod tty;
 mod view;
 
+pub use guard::guard_terminal;
 pub use tty::Mouse;
 pub use view::{FullScreen, FullScreenOptions};

@@ -37,7 +37,6 @@ pub(crate) struct Tty {
     out: Box<dyn Write>,
     /// Its size, where it is not asked for it.
     size: Option<(u16, u16)>,
-    mouse: Mouse,
     /// What the terminal shows; none where that is unknown.
     shown: Option<Buffer>,
     cursor: Option<(u16, u16)>,
@@ -50,7 +49,7 @@ impl Tty {
     pub(crate) fn enter(mouse: Mouse) -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let mut tty = Self::over(Box::new(io::stdout()), None);
-        (tty.entered, tty.mouse) = (true, mouse);
+        tty.entered = true;
         execute!(tty.out, EnterAlternateScreen, EnableBracketedPaste, EnableFocusChange)?;
         if mouse == Mouse::Used {
             execute!(tty.out, EnableMouseCapture)?;
@@ -61,7 +60,7 @@ impl Tty {
     /// A terminal that is written to and whose mode is not changed.
     pub(crate) fn over(out: Box<dyn Write>, size: Option<(u16, u16)>) -> Self {
         let (shown, cursor, links) = (None, None, Vec::new());
-        Self { out, size, mouse: Mouse::LeftAlone, shown, cursor, links, entered: false }
+        Self { out, size, shown, cursor, links, entered: false }
     }
 
     /// Its size as an area.
@@ -76,18 +75,8 @@ impl Tty {
             return;
         }
         // A terminal that is gone needs nothing.
-        let _ = execute!(
-            self.out,
-            EndSynchronizedUpdate,
-            ResetColor,
-            SetAttribute(Attribute::Reset),
-            DisableFocusChange,
-            DisableBracketedPaste
-        );
-        if self.mouse == Mouse::Used {
-            let _ = execute!(self.out, DisableMouseCapture);
-        }
-        let _ = execute!(self.out, LeaveAlternateScreen, Show);
+        let _ = goodbye().and_then(|bytes| self.out.write_all(&bytes));
+        let _ = self.out.flush();
         let _ = terminal::disable_raw_mode();
     }
 
@@ -142,6 +131,24 @@ impl Drop for Tty {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// What gives a terminal back from any state, also from the middle of a frame.
+pub(crate) fn goodbye() -> io::Result<Vec<u8>> {
+    // CAN ends a sequence that was cut short.
+    let mut out = b"\x18".to_vec();
+    queue!(
+        out,
+        EndSynchronizedUpdate,
+        ResetColor,
+        SetAttribute(Attribute::Reset),
+        DisableMouseCapture,
+        DisableFocusChange,
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        Show
+    )?;
+    Ok(out)
 }
 
 /// What turns one frame into the next. Empty where they are equal.

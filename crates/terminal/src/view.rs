@@ -13,7 +13,7 @@ use crate::theme::Theme;
 use crate::tty::{Mouse, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, MouseInput, Screen, ScreenInput,
-    ScreenItem, ScreenView, TurnState, is_checklist, one_line,
+    ScreenItem, ScreenView, TerminalGuard, TurnState, is_checklist, one_line,
 };
 use protocol::client::SessionRow;
 use std::io;
@@ -33,6 +33,8 @@ pub struct FullScreenOptions {
     pub colour: Colour,
     /// Use of the mouse.
     pub mouse: Mouse,
+    /// Gives the terminal back if this process is killed.
+    pub guard: Option<TerminalGuard>,
     /// The project directory of the first session.
     pub project: PathBuf,
 }
@@ -421,6 +423,7 @@ impl ScreenView for FullScreen {
     fn leave(&mut self, _screen: &Screen) {
         let width = usize::from(self.tty.area().width);
         self.tty.leave();
+        self.options.guard = None;
         let rows = self.state.conversation.last_exchange(width, &self.state.look);
         let first = rows.len().saturating_sub(LEFT_BEHIND);
         let lines: String =

@@ -86,6 +86,9 @@ pub(crate) enum CliCommand {
         #[command(flatten)]
         flags: SessionFlags,
     },
+    /// Give the terminal back if the client that started this is killed.
+    #[command(hide = true)]
+    GuardTerminal,
     /// List all sessions, running and on disk.
     Ls {
         /// Print one JSON object per line.

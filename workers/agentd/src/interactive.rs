@@ -13,7 +13,8 @@ use crate::signals::BlockedSignals;
 
 use client::{
     AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, LeaderKey, LeaveReason, LinesView,
-    RunFailure, ScreenInput, ScreenView, Terminal, TerminalMode, sibling_executable,
+    RunFailure, ScreenInput, ScreenItem, ScreenView, Terminal, TerminalGuard, TerminalMode,
+    sibling_executable,
 };
 use config::UiView;
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
@@ -185,11 +186,24 @@ fn run_attached(
     let services = CliServices { context, rights: visit.options.rights };
     let mouse = if ui.mouse { Mouse::Used } else { Mouse::LeftAlone };
     let full = flags.full_screen || ui.view == UiView::Full;
-    let options = FullScreenOptions { colour, mouse, project: project(flags)? };
+    let project = project(flags)?;
     let view = |inputs| -> io::Result<Box<dyn ScreenView>> {
         Ok(match (dumb, full) {
             (true, _) => Box::new(LinesView::new(colour)),
-            (false, true) => Box::new(FullScreen::enter(options, inputs)?),
+            (false, true) => {
+                let guard = std::env::current_exe().and_then(|own| TerminalGuard::start(&own));
+                let unguarded = guard.as_ref().err().map(|error| {
+                    format!(
+                        "if this terminal's agentd is killed by signal 9, type `reset`: the process \
+                         that would restore the terminal could not be started: {error}"
+                    )
+                });
+                let guard = guard.ok();
+                let options = FullScreenOptions { colour, mouse, guard, project };
+                let mut view = FullScreen::enter(options, inputs)?;
+                unguarded.into_iter().for_each(|words| view.show(ScreenItem::Note(words)));
+                Box::new(view)
+            }
             (false, false) => Box::new(InlineView::enter(colour)?),
         })
     };

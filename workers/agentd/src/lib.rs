@@ -76,6 +76,10 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             let others = if detach_others { OtherClients::Detach } else { OtherClients::Stay };
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
+        (Some(CliCommand::GuardTerminal), _) => match terminal::guard_terminal() {
+            Ok(()) => Ok(CliExit::Done),
+            Err(error) => Err(CliError::user(format!("there is no terminal: {error}"))),
+        },
         (Some(CliCommand::Ls { json }), _) => ls::main(json),
         (Some(CliCommand::Show { session, calls, json }), _) => {
             show::show(&session, if calls { CallDetail::Full } else { CallDetail::Line }, json)

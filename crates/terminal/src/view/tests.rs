@@ -56,6 +56,7 @@ impl Desk {
         let options_of_view = FullScreenOptions {
             colour: Colour::On,
             mouse: Mouse::LeftAlone,
+            guard: None,
             project: PathBuf::from("/"),
         };
         let (inputs, _) = std::sync::mpsc::sync_channel(8);
