@@ -208,12 +208,16 @@ fn a_lost_daemon_costs_neither_the_view_nor_the_draft_and_neither_does_a_killed_
     assert!(screen.contains("> my draft") && screen.contains("▌ talk"), "{screen}");
     let session = session_of(&screen);
     // A draft is on disk half a second after the last key.
-    let file = desk.state().join("drafts").join(&session);
+    let file = desk.state().join("drafts").join(format!("{session}.{}", one.pid()));
     let until = Instant::now() + Duration::from_secs(20);
     while !file.exists() {
         assert!(Instant::now() < until, "no draft in {}", file.display());
         std::thread::sleep(Duration::from_millis(50));
     }
+    // The line of a terminal that is there belongs to it alone.
+    let beside = tmux.run("beside", &full(&desk, &server, &["attach", &session]), WIDE);
+    assert!(!beside.shows("ready").contains("my draft"), "{}", beside.screen());
+    detach(&beside);
     send(one.pid().unsigned_abs(), Signal::SIGKILL);
     one.ends();
     let two = tmux.run("two", &full(&desk, &server, &["attach", &session]), WIDE);

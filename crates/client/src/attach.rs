@@ -22,7 +22,7 @@ use protocol::client::{
     ClientEvent, ClientRights, FromClient, RequestFailure, SessionRequest, SessionStart, ToClient,
 };
 use protocol::confinement::FilePath;
-use protocol::ids::SessionId;
+use protocol::ids::{CallId, SessionId};
 use protocol::session::OpenTurn;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -72,7 +72,7 @@ pub trait AttachServices {
     /// One sentence for the user.
     fn opening(&self, session: &SessionId) -> Result<(SessionRequest, Vec<OwnedFd>), String>;
 
-    /// The unsent text of a session's input line, from an earlier visit.
+    /// The unsent text of a session's input line, from a terminal that is gone.
     fn draft(&self, session: &SessionId) -> Option<String>;
 
     /// Saves the unsent text; an empty one removes the draft.
@@ -191,8 +191,8 @@ struct AttachLoop<'a> {
     pings: PingState,
     /// When the last frame was painted.
     painted: Option<Instant>,
-    /// The digest of the question on the screen, and since when it is there.
-    question: Option<(String, Instant)>,
+    /// The call that the question on the screen is about, and since when it is there.
+    question: Option<(CallId, Instant)>,
     draft: DraftState,
     /// The session that was asked for in the place of this one, and how it is opened.
     switch: Option<(SessionId, SessionRequest, Vec<OwnedFd>)>,
@@ -249,9 +249,9 @@ impl AttachLoop<'_> {
     fn paint(&mut self) -> io::Result<()> {
         self.view.paint(&self.screen)?;
         self.painted = Some(Instant::now());
-        let asked = self.screen.items().questions().first().map(|asked| &asked.digest);
-        if asked != self.question.as_ref().map(|(digest, _)| digest) {
-            self.question = asked.map(|digest| (digest.clone(), Instant::now()));
+        let asked = self.screen.items().questions().first().map(|asked| &asked.call);
+        if asked != self.question.as_ref().map(|(call, _)| call) {
+            self.question = asked.map(|call| (call.clone(), Instant::now()));
         }
         Ok(())
     }
@@ -259,8 +259,11 @@ impl AttachLoop<'_> {
     /// True for a key that would answer a question which nobody can have read yet.
     fn is_ahead_of_question(&self, key: KeyPress) -> bool {
         let answers = matches!(key, KeyPress::Char(_) | KeyPress::Enter);
-        let unread = self.question.as_ref().is_none_or(|(_, since)| since.elapsed() < READ_FIRST);
-        answers && unread && self.screen.focus() == Focus::Question
+        let asked = self.screen.items().questions().first();
+        let is_read = self.question.as_ref().is_some_and(|(call, since)| {
+            asked.is_some_and(|asked| asked.call == *call) && since.elapsed() >= READ_FIRST
+        });
+        answers && !is_read && self.screen.focus() == Focus::Question
     }
 
     /// The next input; none after `wait`. A silent supervisor that owes a message is pinged. If it

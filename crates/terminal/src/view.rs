@@ -91,6 +91,12 @@ impl FullScreen {
         match &mut self.state.mode {
             Mode::Input => self.input_key(key, screen),
             _ if key == KeyPress::Redraw => pass,
+            // Who wants to stop the turn need not close first what is open over it.
+            _ if key == KeyPress::Interrupt && screen.turn() == TurnState::Working => {
+                self.state.conversation.choose_none();
+                self.state.mode = Mode::Input;
+                pass
+            }
             Mode::Pager(pager) => {
                 let height = usize::from(self.tty.area().height).saturating_sub(2);
                 match pager.key(key, height) {

@@ -17,7 +17,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The services of one command.
 #[derive(Debug)]
@@ -47,22 +47,47 @@ impl AttachServices for CliServices<'_> {
     }
 
     fn draft(&self, session: &SessionId) -> Option<String> {
-        fs::read_to_string(draft_file(self.context, session)).ok()
+        // A terminal that is still there keeps its own.
+        let left = drafts(self.context, session).into_iter().find(|draft| !is_running(draft))?;
+        let text = fs::read_to_string(&left).ok()?;
+        fs::rename(&left, own_draft(self.context, session)).ok()?;
+        Some(text)
     }
 
     fn save_draft(&self, session: &SessionId, text: &str) -> Result<(), String> {
-        let file = draft_file(self.context, session);
+        let file = own_draft(self.context, session);
         write_draft(&file, text)
             .map_err(|error| format!("the draft cannot be saved in {}: {error}", file.display()))
     }
 }
 
-/// Where the unsent text of a session is saved. Only terminals use it, supervisors do not.
-pub(crate) fn draft_file(context: &CliContext, session: &SessionId) -> PathBuf {
-    context.dirs.state.join("drafts").join(&session.0)
+/// Where this process saves the unsent text of a session. Only terminals use it, supervisors do not.
+fn own_draft(context: &CliContext, session: &SessionId) -> PathBuf {
+    drafts_dir(context).join(format!("{session}.{}", std::process::id()))
 }
 
-fn write_draft(file: &PathBuf, text: &str) -> io::Result<()> {
+fn drafts_dir(context: &CliContext) -> PathBuf {
+    context.dirs.state.join("drafts")
+}
+
+/// The drafts of a session, each named after the process that wrote it.
+pub(crate) fn drafts(context: &CliContext, session: &SessionId) -> Vec<PathBuf> {
+    let entries = fs::read_dir(drafts_dir(context)).into_iter().flatten().flatten();
+    let of_session = |path: &PathBuf| {
+        path.file_stem().is_some_and(|stem| stem == session.0.as_str())
+            && path
+                .extension()
+                .is_some_and(|pid| pid.as_encoded_bytes().iter().all(u8::is_ascii_digit))
+    };
+    entries.map(|entry| entry.path()).filter(of_session).collect()
+}
+
+/// True if the process that a draft is named after is there.
+fn is_running(draft: &Path) -> bool {
+    draft.extension().is_some_and(|pid| Path::new("/proc").join(pid).exists())
+}
+
+fn write_draft(file: &Path, text: &str) -> io::Result<()> {
     if text.is_empty() {
         return match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -73,7 +98,7 @@ fn write_draft(file: &PathBuf, text: &str) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     // A reader finds the old text or the new one, never a part.
-    let new = file.with_extension(format!("{}.new", std::process::id()));
+    let new = file.with_extension(format!("{}-new", std::process::id()));
     let mut options = fs::OpenOptions::new();
     let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     out.write_all(text.as_bytes())?;

@@ -1,6 +1,6 @@
 //! `agentd stop`, `kill`, `rm` and `fork`: requests to a supervisor about a whole session.
 
-use crate::attach_services::draft_file;
+use crate::attach_services::drafts;
 use crate::cli::SessionFlags;
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
@@ -60,8 +60,10 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
             removed?;
         }
     }
-    // A draft is the terminals' own, and there may be none.
-    let _ = std::fs::remove_file(draft_file(&context, &session));
+    // Drafts are the terminals' own.
+    for draft in drafts(&context, &session) {
+        let _ = std::fs::remove_file(draft);
+    }
     eprintln!("agentd: session {session} is removed; its audit records stay");
     Ok(CliExit::Done)
 }

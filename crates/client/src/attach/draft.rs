@@ -3,6 +3,7 @@
 use super::AttachLoop;
 use crate::screen::ScreenInput;
 use crate::screen_items::ScreenItem;
+use protocol::client::ClientRights;
 use protocol::ids::SessionId;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,10 @@ impl AttachLoop<'_> {
     /// Shows the draft of a session that was opened, and saves a changed one from time to time.
     pub(super) fn follow_draft(&mut self) {
         let Some(session) = self.screen.session() else { return };
+        // Who only watches has nothing to send.
+        if self.visit.options.rights == ClientRights::ReadOnly {
+            return;
+        }
         if self.draft.session.as_ref() != Some(session) {
             let session = session.clone();
             let saved = self.services.draft(&session).unwrap_or_default();
