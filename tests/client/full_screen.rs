@@ -224,6 +224,33 @@ fn a_lost_daemon_costs_neither_the_view_nor_the_draft_and_neither_does_a_killed_
     two.shows("> my draft");
 }
 
+#[test]
+fn a_screen_reader_hears_who_says_what() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([text("I make it.\n"), bash("toolu_1", "touch made")]),
+        Answer::text("It is made."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let command = desk.with_server(&server, &["new", "make it", "--screen-reader"]);
+    let one = tmux.run("one", &command, WIDE);
+    one.shows("y once");
+    one.enters("y");
+    let screen = one.shows("It is made.");
+    let labels = [
+        "You: make it",
+        "Model:\nI make it.",
+        "Call: bash touch made",
+        "Question: bash 1",
+        "Call ended: bash",
+        "Result: exit code: 0",
+        "Model:\nIt is made.",
+    ];
+    let places: Vec<_> = labels.iter().map(|label| screen.find(label)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{screen}");
+}
+
 /// After each kind of end the shell has its terminal back: line settings, screen, cursor, mouse.
 #[test]
 fn a_killed_client_leaves_the_terminal_as_it_was() {

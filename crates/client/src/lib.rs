@@ -45,7 +45,7 @@ pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{
-    LineView, LiveArea, describe_change, describe_widening, fault_of_turn, is_checklist,
+    Labels, LineView, LiveArea, describe_change, describe_widening, fault_of_turn, is_checklist,
     without_refusals, without_summary,
 };
 pub use live_rows::{key_hint, status_row};

@@ -27,11 +27,21 @@ pub enum LiveArea {
     Absent,
 }
 
+/// How the parts of a session are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Labels {
+    /// By signs, indents and colours.
+    Signs,
+    /// By a word before each, for those who hear the screen.
+    Words,
+}
+
 /// The view.
 #[derive(Debug, Clone, Copy)]
 pub struct LineView {
     colour: Colour,
     live_area: LiveArea,
+    labels: Labels,
     /// Columns of the terminal. agentd's own texts are wrapped to them. Texts of the model and of
     /// tools are not, so that they can be copied unchanged.
     columns: usize,
@@ -41,7 +51,21 @@ impl LineView {
     /// `live_area` says if live rows are shown below the lines.
     #[must_use]
     pub fn new(colour: Colour, around: LiveArea) -> Self {
-        Self { colour, live_area: around, columns: usize::MAX }
+        Self { colour, live_area: around, labels: Labels::Signs, columns: usize::MAX }
+    }
+
+    /// The same with such labels.
+    #[must_use]
+    pub fn with_labels(self, labels: Labels) -> Self {
+        Self { labels, ..self }
+    }
+
+    /// `word` where labels are words.
+    fn label(&self, word: &'static str) -> &'static str {
+        match self.labels {
+            Labels::Words => word,
+            Labels::Signs => "",
+        }
     }
 
     /// The same in a terminal of so many columns.
@@ -59,7 +83,8 @@ impl LineView {
     pub fn lines(&self, item: &ScreenItem) -> String {
         match item {
             ScreenItem::Prompt(text) => {
-                format!("\n{}\n\n", self.colour.bold(&indented("> ", text)))
+                let mark = if self.labels == Labels::Words { "You: " } else { "> " };
+                format!("\n{}\n\n", self.colour.bold(&indented(mark, text)))
             }
             ScreenItem::Text(text) => ended(&sanitize(text)),
             ScreenItem::Struck(reason) => {
@@ -68,7 +93,9 @@ impl LineView {
             }
             ScreenItem::Proposed(call) => match self.live_area {
                 LiveArea::Shown => String::new(),
-                LiveArea::Absent => self.heading(&call.tool, &gist(call), ""),
+                LiveArea::Absent => {
+                    self.label("Call: ").to_owned() + &self.heading(&call.tool, &gist(call), "")
+                }
             },
             ScreenItem::Asked(question) => self.question(question),
             ScreenItem::Decided { tool, allowed, basis } => {
@@ -115,12 +142,14 @@ impl LineView {
     fn block(&self, block: &CallBlock) -> String {
         let CallBlock { call, basis, result, refused, tail: _, cage: _ } = block;
         let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
-        let mut text = self.heading(&call.tool, &gist(call), &basis);
+        let heading = self.heading(&call.tool, &gist(call), &basis);
+        let mut text = self.label("Call ended: ").to_owned() + &heading;
         if let Some(result) = result {
             let most = if is_checklist(call) { usize::MAX } else { OUTPUT_LINES };
             let output = without_refusals(without_summary(result), refused);
             text.push_str(&self.output(&output, most));
-            let summary = format!("  {}", one_line(&result.summary, LINE));
+            let summary = one_line(&result.summary, LINE);
+            let summary = format!("  {}{summary}", self.label("Result: "));
             let summary = match result.is_error {
                 true => self.colour.red(&summary),
                 false => self.colour.dim(&summary),
@@ -156,6 +185,7 @@ impl LineView {
     fn question(&self, question: &Question) -> String {
         let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
         let head = format!("{} {}: may it run?", sanitize(tool), call.number);
+        let head = self.label("Question: ").to_owned() + &head;
         let mut text = format!("\n{}\n", self.colour.bold(&head));
         let preview = match preview.trim().is_empty() {
             true => argument_lines(&question.input),

@@ -159,6 +159,8 @@ pub struct UiConfig {
     pub leader: String,
     /// The view of an attached terminal that can show both.
     pub view: UiView,
+    /// Lines with a word before each part, for those who hear the screen.
+    pub accessible: bool,
     /// Does the full-screen view use the mouse?
     pub mouse: bool,
 }

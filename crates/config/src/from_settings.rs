@@ -71,6 +71,7 @@ impl Config {
             },
             ui: UiConfig {
                 leader: settings.text("ui.leader")?.to_owned(),
+                accessible: settings.text("ui.accessible")? == "on",
                 mouse: settings.text("ui.mouse")? == "on",
                 view: match settings.text("ui.view")? {
                     "full" => UiView::Full,

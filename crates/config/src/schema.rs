@@ -143,6 +143,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("budget.session_calls", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
     // The leader key is the user's choice in every project.
     key("ui.leader", Name, Nothing),
+    key("ui.accessible", Word(&["on", "off"]), Nothing),
     key("ui.mouse", Word(&["on", "off"]), Nothing),
     key("ui.view", Word(&["inline", "full"]), Nothing),
     key("daemon.question_deadline", Time(100, 30 * DAY), DAEMON),

@@ -12,9 +12,9 @@ use crate::sessions;
 use crate::signals::BlockedSignals;
 
 use client::{
-    AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, LeaderKey, LeaveReason, LinesView,
-    RunFailure, ScreenInput, ScreenItem, ScreenView, Terminal, TerminalGuard, TerminalMode,
-    sibling_executable,
+    AttachArgs, AttachEnd, AttachOptions, Colour, InlineView, Labels, LeaderKey, LeaveReason,
+    LinesView, RunFailure, ScreenInput, ScreenItem, ScreenView, Terminal, TerminalGuard,
+    TerminalMode, sibling_executable,
 };
 use config::UiView;
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
@@ -170,6 +170,9 @@ fn run_attached(
     let (opening, papers) = open_request(context, flags, start, Audience::Person, need)?;
     let variable = |name: &str| std::env::var(name).ok();
     let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let heard = !flags.full_screen && (flags.screen_reader || ui.accessible);
+    let labels = if heard { Labels::Words } else { Labels::Signs };
+    let dumb = dumb || heard;
     let visit = AttachArgs {
         opening,
         papers,
@@ -189,7 +192,7 @@ fn run_attached(
     let project = project(flags)?;
     let view = |inputs| -> io::Result<Box<dyn ScreenView>> {
         Ok(match (dumb, full) {
-            (true, _) => Box::new(LinesView::new(colour)),
+            (true, _) => Box::new(LinesView::new(colour, labels)),
             (false, true) => {
                 let guard = std::env::current_exe().and_then(|own| TerminalGuard::start(&own));
                 let unguarded = guard.as_ref().err().map(|error| {

@@ -4,7 +4,7 @@
 use super::paint::Painter;
 use super::terminal::{self, RawMode};
 use crate::colour::Colour;
-use crate::line_view::{LineView, LiveArea};
+use crate::line_view::{Labels, LineView, LiveArea};
 use crate::live_rows::{LiveRows, key_hint, live_rows};
 use crate::sanitize::wrap;
 use crate::screen::{Screen, ScreenInput};
@@ -30,6 +30,9 @@ pub struct LinesView {
     lines: PrintedLines,
     /// The last key hint that was printed.
     shown_hint: Option<String>,
+    labels: Labels,
+    /// Is the last printed item a part of an answer?
+    in_answer: bool,
 }
 
 /// Lines for good that are not written yet.
@@ -126,9 +129,9 @@ impl ScreenView for InlineView {
 impl LinesView {
     /// A view of lines only.
     #[must_use]
-    pub fn new(colour: Colour) -> Self {
-        let lines = PrintedLines::new(LineView::new(colour, LiveArea::Absent));
-        Self { lines, shown_hint: None }
+    pub fn new(colour: Colour, labels: Labels) -> Self {
+        let view = LineView::new(colour, LiveArea::Absent).with_labels(labels);
+        Self { lines: PrintedLines::new(view), shown_hint: None, labels, in_answer: false }
     }
 }
 
@@ -138,6 +141,11 @@ impl ScreenView for LinesView {
     }
 
     fn show(&mut self, item: ScreenItem) {
+        let is_answer = matches!(item, ScreenItem::Text(_));
+        if is_answer && !self.in_answer && self.labels == Labels::Words {
+            self.lines.unwritten.push_str("Model:\n");
+        }
+        self.in_answer = is_answer;
         self.lines.show(&item);
     }
 

@@ -59,6 +59,11 @@ pub(crate) struct SessionFlags {
     pub(crate) max_turns: Option<u32>,
     #[command(flatten)]
     pub(crate) recording: RecordingFlags,
+    /// Print lines with a label each, for a screen reader.
+    ///
+    /// Nothing is repainted, and input is a line at a time. The same as `ui.accessible = "on"`.
+    #[arg(long, hide_short_help = true, conflicts_with = "full_screen")]
+    pub(crate) screen_reader: bool,
     /// Show the session in the whole terminal.
     ///
     /// With panels, pickers, search and a view of whole outputs; `?` shows its keys. The same as
