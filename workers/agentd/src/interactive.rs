@@ -170,7 +170,7 @@ fn run_attached(
     let (opening, papers) = open_request(context, flags, start, Audience::Person, need)?;
     let variable = |name: &str| std::env::var(name).ok();
     let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    let heard = !flags.full_screen && (flags.screen_reader || ui.accessible);
+    let heard = !flags.view.full_screen && (flags.view.screen_reader || ui.accessible);
     let labels = if heard { Labels::Words } else { Labels::Signs };
     let dumb = dumb || heard;
     let visit = AttachArgs {
@@ -188,7 +188,7 @@ fn run_attached(
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let services = CliServices { context, rights: visit.options.rights };
     let mouse = if ui.mouse { Mouse::Used } else { Mouse::LeftAlone };
-    let full = flags.full_screen || ui.view == UiView::Full;
+    let full = flags.view.full_screen || ui.view == UiView::Full;
     let project = project(flags)?;
     let view = |inputs| -> io::Result<Box<dyn ScreenView>> {
         Ok(match (dumb, full) {

@@ -59,17 +59,8 @@ pub(crate) struct SessionFlags {
     pub(crate) max_turns: Option<u32>,
     #[command(flatten)]
     pub(crate) recording: RecordingFlags,
-    /// Print lines with a label each, for a screen reader.
-    ///
-    /// Nothing is repainted, and input is a line at a time. The same as `ui.accessible = "on"`.
-    #[arg(long, hide_short_help = true, conflicts_with = "full_screen")]
-    pub(crate) screen_reader: bool,
-    /// Show the session in the whole terminal.
-    ///
-    /// With panels, pickers, search and a view of whole outputs; `?` shows its keys. The same as
-    /// `ui.view = "full"`.
-    #[arg(long, hide_short_help = true)]
-    pub(crate) full_screen: bool,
+    #[command(flatten)]
+    pub(crate) view: ViewFlags,
     /// Trust the project's configuration for this run.
     ///
     /// Its settings then take effect even where they allow more than yours.
@@ -82,6 +73,22 @@ pub(crate) struct SessionFlags {
     /// conflicts with the mode `auto`.
     #[arg(long)]
     pub(crate) unsafe_no_sandbox: bool,
+}
+
+/// Flags of the view of an attached terminal.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ViewFlags {
+    /// Print lines with a label each, for a screen reader.
+    ///
+    /// Nothing is repainted, and input is a line at a time. The same as `ui.accessible = "on"`.
+    #[arg(long, hide_short_help = true, conflicts_with = "full_screen")]
+    pub(crate) screen_reader: bool,
+    /// Show the session in the whole terminal.
+    ///
+    /// With panels, pickers, search and a view of whole outputs; `?` shows its keys. The same as
+    /// `ui.view = "full"`.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) full_screen: bool,
 }
 
 /// Flags of recorded answers.
