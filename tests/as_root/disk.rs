@@ -84,6 +84,26 @@ fn troubles(desk: &Desk) -> (String, String) {
     (run(desk.agentd(&["daemon", "status"])).out, run(desk.agentd(&["doctor"])).out)
 }
 
+/// Its log is on the full disk too, and what cannot be logged must not end it.
+#[test]
+fn a_daemon_whose_log_has_no_room_lives_on() {
+    let desk = Desk::new();
+    let disk = Disk::of(&desk, "3m");
+    let daemon = desk.daemon();
+    fill(&disk.0);
+    let log = desk.state().join("log/supervisor.log");
+    let full = || fs::metadata(&log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+    // Each visit is a line; what is left of the log's last block takes some.
+    let mut sizes = Vec::new();
+    for _ in 0..60 {
+        let status = run(desk.agentd(&["daemon", "status"]));
+        assert_eq!(status.code, 0, "{status:?}");
+        sizes.push(full().len());
+    }
+    assert_eq!(sizes[58], sizes[59], "the control: the log takes no more");
+    assert!(run(desk.agentd(&["daemon", "status"])).out.contains(&daemon.pid.to_string()));
+}
+
 /// A daemon outlives the run that met the full disk, and so does the session in it.
 #[test]
 fn a_daemon_takes_calls_again_once_a_full_disk_has_room() {

@@ -4,7 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
 /// A log larger than this is moved to `.old` at the next start.
@@ -27,7 +27,10 @@ pub fn start(directory: &Path, filter: Option<&str>) -> io::Result<File> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)
-        .with_writer(Mutex::new(file.try_clone()?))
+        .with_writer(Arc::new(file.try_clone()?))
+        // It would print to standard error, which is this log too, and a print that fails panics: a
+        // full disk would end the daemon.
+        .log_internal_errors(false)
         .finish();
     // A second start in one process keeps the first's lines; only tests do that.
     let _ = tracing::subscriber::set_global_default(lines);
