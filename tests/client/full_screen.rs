@@ -74,7 +74,9 @@ fn a_question_shows_its_cage_and_a_key_answers_it() {
 fn a_key_that_was_typed_before_the_question_appeared_answers_nothing() {
     let desk = Desk::new();
     let server = Server::scripted([
-        Answer::says([text("I shall make it."), bash("toolu_1", "touch made")]),
+        Answer::says([text("I shall make it, as you say."), bash("toolu_1", "touch made")])
+            .in_pieces_of(3)
+            .paced(Duration::from_millis(40)),
         Answer::text("Made."),
     ]);
     let _daemon = desk.daemon();
@@ -261,7 +263,9 @@ fn a_killed_client_leaves_the_terminal_as_it_was() {
     let mut agentd = full(&desk, &server, &["new", "hello"]);
     for signal in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGHUP] {
         // What the shell does behind its child's end.
-        let script = "stty -g > before; \"$@\"; sleep 0.5; stty -g > after; cmp before after && echo SAME; read _";
+        let script = "stty -g > before; \"$@\"; for i in $(seq 100); do stty -g > after; \
+                      cmp -s before after && break; sleep 0.1; done; \
+                      cmp before after && echo SAME; read _";
         let shell = ["sh", "-c", script, "sh"].map(str::to_owned);
         let program: Vec<String> =
             agentd.get_args().map(|word| word.to_str().unwrap().to_owned()).collect();

@@ -27,6 +27,9 @@ pub use key_input::KeyPress;
 /// Events that are shown of a session that has more: some screens full.
 const FIRST_PAGE: u32 = 200;
 
+/// Hint behind the leader key.
+const AFTER_LEADER: &str = "d detaches; the session continues";
+
 /// An input of the loop.
 #[derive(Debug)]
 // Each input is moved once. A box per message would cost more than it saves.

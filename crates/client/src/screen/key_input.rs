@@ -3,7 +3,8 @@
 use super::colon_command::{self, ColonCommand};
 use super::editor::{Direction, Distance};
 use super::{
-    ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo, TurnState,
+    AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
+    TurnState,
 };
 use crate::screen_items::ScreenItem;
 use protocol::client::{FromClient, SessionStart, SettingChange};
@@ -64,7 +65,7 @@ impl Screen {
             (Pending::Leader, _) => self.say_hint("after the leader key, d detaches"),
             (_, KeyPress::Leader) => {
                 self.pending = Pending::Leader;
-                self.say_hint("d detaches; the session continues")
+                self.say_hint(AFTER_LEADER)
             }
             (_, KeyPress::Redraw) => vec![ScreenEffect::Repaint],
             (pending, KeyPress::Interrupt) => self.interrupt(pending),

@@ -1,8 +1,8 @@
 //! Handles the supervisor's messages.
 
 use super::{
-    AnswerUsage, ConnectionState, Focus, LeaveReason, Screen, ScreenEffect, SeqRange, SwitchTo,
-    TurnState, UnstartedPrompts,
+    AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect,
+    SeqRange, SwitchTo, TurnState, UnstartedPrompts,
 };
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
@@ -228,6 +228,10 @@ impl Screen {
         let asked_before = self.items.questions().len();
         let items = self.items.take(event);
         self.update_facts(event);
+        if self.pending == Pending::Leader {
+            // An event clears what was said about the turn, not what the next key does.
+            self.hint = Some(AFTER_LEADER.to_owned());
+        }
         let mut effects: Vec<_> = items.into_iter().map(ScreenEffect::Show).collect();
         let asked = self.items.questions().len();
         if asked > asked_before && self.connection == ConnectionState::Live {

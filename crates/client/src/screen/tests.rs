@@ -198,6 +198,17 @@ fn a_key_before_the_question_could_be_read_goes_to_the_line() {
 }
 
 #[test]
+fn the_end_of_a_turn_leaves_the_hint_about_the_next_key() {
+    let mut screen = screen();
+    screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned() }));
+    screen.update(ScreenInput::Key(KeyPress::Leader));
+    screen.update(event(2, ClientEvent::TurnEnded { end: TurnEnd::Done }));
+    assert_eq!(screen.hint(), Some(AFTER_LEADER));
+    let left = press(&mut screen, "d");
+    assert_eq!(left, [ScreenEffect::Leave(LeaveReason::Detached(None))]);
+}
+
+#[test]
 fn another_session_starts_with_an_empty_screen_and_line() {
     let mut screen = screen();
     screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned() }));
