@@ -75,7 +75,7 @@ fn a_key_that_was_typed_before_the_question_appeared_answers_nothing() {
     let desk = Desk::new();
     let server = Server::scripted([
         Answer::says([text("I shall make it, as you say."), bash("toolu_1", "touch made")])
-            .in_pieces_of(3)
+            .in_pieces_of(200)
             .paced(Duration::from_millis(40)),
         Answer::text("Made."),
     ]);
@@ -153,6 +153,7 @@ fn files_commands_and_sessions_are_picked() {
     one.press(&["Enter"]);
     one.shows("this is the new session");
     one.shows_no_more("Two.");
+    one.shows("ready");
     one.enters("in the other");
     one.shows("Three.");
     one.shows("ready");
