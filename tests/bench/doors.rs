@@ -1,30 +1,18 @@
-//! Costs of an idle daemon, the time until a terminal shows a long session, and costs of many
-//! terminals on one session.
+//! Costs of an idle daemon, and of many terminals on one session.
 
 use crate::support::anthropic::{Answer, Server, text};
 use crate::support::daemon::Wire;
 use crate::support::{self, Desk, processes, until};
 use crate::{median, micros, row};
-use journal::{BlockRecord, Journal, JournalRecord, SessionHeader, TurnEndRecord, UsageRecord};
-use nix::pty::openpty;
-use protocol::client::{
-    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionRequest, SessionStart,
-    ToClient,
-};
-use protocol::ids::SessionId;
-use protocol::session::OpenTurn;
-use std::fs::{self, File};
+use protocol::client::{BacklogFrom, ClientEvent, ClientRights, ToClient};
+use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 pub(crate) fn rows() {
     memory();
-    for (events, limit) in [(10_000, 100.0), (100_000, 150.0)] {
-        first_paint(events, limit);
-    }
     fifty_clients();
 }
 
@@ -69,89 +57,6 @@ fn memory() {
     row("daemon with one idle session (PSS)", one, "MiB", 10.0, "none");
     let each = (many - one) / MORE as f64;
     row("each further idle session (PSS)", each, "MiB", 1.0, "none");
-}
-
-/// A session with so many records on disk, which ends with these words.
-fn long_session(desk: &Desk, records: usize, last: &str) -> SessionId {
-    let session = SessionId("0123456789ab".to_owned());
-    let sessions = desk.state().join("sessions");
-    fs::create_dir_all(&sessions).unwrap();
-    let header = SessionHeader {
-        format: journal::FORMAT,
-        id: session.0.clone(),
-        project: desk.project().into(),
-        model: "m".to_owned(),
-        agentd: "0".to_owned(),
-        parent: None,
-    };
-    let turn = |text: String| {
-        let blocks = vec![BlockRecord::Text { text: text.clone() }];
-        [
-            JournalRecord::Prompt { text },
-            JournalRecord::Answer { round: 1, blocks, usage: UsageRecord::default() },
-            JournalRecord::TurnEnded { end: TurnEndRecord::Done },
-        ]
-    };
-    let turns = records / 3;
-    let words = |n: usize| match n == turns {
-        true => last.to_owned(),
-        false => format!("{n} {}", "word ".repeat(20)),
-    };
-    let mut journal = Journal::create(&sessions, header).unwrap();
-    journal.append_all(&(1..=turns).flat_map(|n| turn(words(n))).collect::<Vec<_>>()).unwrap();
-    session
-}
-
-/// From the start of `agentd attach` to the newest text of a live session on its terminal.
-fn first_paint(events: usize, limit: f64) {
-    const LAST: &str = "the-newest-words";
-    let desk = Desk::new();
-    let session = long_session(&desk, events, LAST);
-    let server = Server::answering(|_, _| Answer::text("here"));
-    let _daemon = desk.daemon();
-    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
-    let mut wire = Wire::to(&desk.door());
-    wire.open(&SessionRequest { start, ..desk.opening(&server) });
-    let painted = || {
-        let pty = openpty(None, None).unwrap();
-        let side = || Stdio::from(pty.slave.try_clone().unwrap());
-        let mut command = desk.with_server(&server, &["attach", &session.0]);
-        command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(Stdio::null());
-        let begun = Instant::now();
-        let mut terminal = command.spawn().unwrap();
-        let mut screen = File::from(pty.master.try_clone().unwrap());
-        let (mut seen, mut bytes) = (Vec::new(), [0; 16 << 10]);
-        while !String::from_utf8_lossy(&seen).contains(LAST) {
-            let length = screen.read(&mut bytes).unwrap();
-            seen.extend_from_slice(&bytes[..length]);
-        }
-        let took = begun.elapsed();
-        terminal.kill().unwrap();
-        terminal.wait().unwrap();
-        took
-    };
-    let times = (0..11).map(|_| painted()).collect();
-    let figure = format!("attach to a session with {events} events, to its first paint");
-    let short = median(
-        (0..11)
-            .map(|_| {
-                let begun = Instant::now();
-                let attach = FromClient::Attach {
-                    session: session.clone(),
-                    from: BacklogFrom::Newest(200),
-                    rights: ClientRights::ReadOnly,
-                    others: OtherClients::Stay,
-                };
-                wire.say(attach);
-                wire.until("Attached", |word| {
-                    matches!(word, ToClient::Attached { .. }).then_some(())
-                });
-                begun.elapsed()
-            })
-            .collect(),
-    );
-    let baseline = format!("of it the daemon's part {:.2} ms", micros(short) / 1e3);
-    row(&figure, micros(median(times)) / 1e3, "ms", limit, &baseline);
 }
 
 /// Pieces of one streamed answer.

@@ -188,7 +188,7 @@ fn run_attached(
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let services = CliServices { context, rights: visit.options.rights };
     let mouse = if ui.mouse { Mouse::Used } else { Mouse::LeftAlone };
-    let full = flags.view.full_screen || ui.view == UiView::Full;
+    let full = flags.view.full_screen || (ui.view == UiView::Full && !flags.view.inline);
     let project = project(flags)?;
     let view = |inputs| -> io::Result<Box<dyn ScreenView>> {
         Ok(match (dumb, full) {

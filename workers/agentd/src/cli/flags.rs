@@ -89,6 +89,11 @@ pub(crate) struct ViewFlags {
     /// `ui.view = "full"`.
     #[arg(long, hide_short_help = true)]
     pub(crate) full_screen: bool,
+    /// Show the session as lines that scroll away.
+    ///
+    /// Only the newest rows are repainted. The same as `ui.view = "inline"`.
+    #[arg(long, hide_short_help = true, conflicts_with = "full_screen")]
+    pub(crate) inline: bool,
 }
 
 /// Flags of recorded answers.
