@@ -1,5 +1,8 @@
 //! The view over a terminal in memory: inputs in, cells out.
 #![allow(clippy::unwrap_used)]
+mod kept;
+mod svg;
+
 use super::*;
 use client::{AttachOptions, Distance, ScreenEffect};
 use proptest::prelude::*;
