@@ -12,9 +12,9 @@ use std::time::Duration;
 const SIZE: (u16, u16) = (90, 30);
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// `agentd` as a person types it.
+/// `agentd` with the inline view.
 fn typed(desk: &Desk, server: &Server, arguments: &[&str]) -> Command {
-    desk.with_server(server, arguments)
+    desk.with_server(server, &[arguments, &["--inline"]].concat())
 }
 
 fn edit(id: &str) -> Say {

@@ -48,7 +48,7 @@ fn detached_while_the_session_goes_on() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &desk.with_server(&server, &["new", "talk"]), SIZE);
-    one.shows("> talk");
+    one.shows("▌ talk");
     one.press(&["C-\\"]);
     one.shows("d detaches");
     one.press(&["d"]);

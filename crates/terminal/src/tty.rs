@@ -22,6 +22,10 @@ use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
 use std::io::{self, Write};
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// Use of the mouse. A terminal whose mouse is used selects text only with Shift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +45,10 @@ pub(crate) struct Tty {
     shown: Option<Buffer>,
     cursor: Option<(u16, u16)>,
     links: Links,
-    entered: bool,
+    /// Shared with the panic hook.
+    entered: Arc<AtomicBool>,
+    #[cfg(agentd_hooks)]
+    frames: u32,
 }
 
 impl Tty {
@@ -49,7 +56,8 @@ impl Tty {
     pub(crate) fn enter(mouse: Mouse) -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let mut tty = Self::over(Box::new(io::stdout()), None);
-        tty.entered = true;
+        tty.entered.store(true, Ordering::Relaxed);
+        give_back_before_panic(Arc::clone(&tty.entered));
         execute!(tty.out, EnterAlternateScreen, EnableBracketedPaste, EnableFocusChange)?;
         if mouse == Mouse::Used {
             execute!(tty.out, EnableMouseCapture)?;
@@ -60,7 +68,16 @@ impl Tty {
     /// A terminal that is written to and whose mode is not changed.
     pub(crate) fn over(out: Box<dyn Write>, size: Option<(u16, u16)>) -> Self {
         let (shown, cursor, links) = (None, None, Vec::new());
-        Self { out, size, shown, cursor, links, entered: false }
+        Self {
+            out,
+            size,
+            shown,
+            cursor,
+            links,
+            entered: Arc::default(),
+            #[cfg(agentd_hooks)]
+            frames: 0,
+        }
     }
 
     /// Its size as an area.
@@ -71,13 +88,7 @@ impl Tty {
 
     /// Gives it back as it was.
     pub(crate) fn leave(&mut self) {
-        if !std::mem::take(&mut self.entered) {
-            return;
-        }
-        // A terminal that is gone needs nothing.
-        let _ = goodbye().and_then(|bytes| self.out.write_all(&bytes));
-        let _ = self.out.flush();
-        let _ = terminal::disable_raw_mode();
+        give_back(&self.entered, &mut self.out);
     }
 
     /// The next frame is written whole.
@@ -92,6 +103,8 @@ impl Tty {
         cursor: Option<(u16, u16)>,
         links: Links,
     ) -> io::Result<()> {
+        #[cfg(agentd_hooks)]
+        self.panic_at_frame();
         let bytes = bytes(self.shown.as_ref(), &frame, &self.links, &links, self.cursor, cursor)?;
         if !bytes.is_empty() {
             self.out.write_all(&bytes)?;
@@ -100,6 +113,14 @@ impl Tty {
         self.shown = Some(frame);
         (self.cursor, self.links) = (cursor, links);
         Ok(())
+    }
+
+    /// For tests: panics at the frame with this number.
+    #[cfg(agentd_hooks)]
+    fn panic_at_frame(&mut self) {
+        self.frames += 1;
+        let wanted = std::env::var("AGENTD_PANIC_FRAME").ok().and_then(|it| it.parse().ok());
+        assert!(wanted != Some(self.frames), "frame {} was to panic", self.frames);
     }
 
     /// Rings the bell.
@@ -131,6 +152,30 @@ impl Drop for Tty {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Gives the terminal back, once.
+fn give_back(entered: &AtomicBool, out: &mut dyn Write) {
+    if !entered.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    // A terminal that is gone needs nothing.
+    let _ = goodbye().and_then(|bytes| out.write_all(&bytes));
+    let _ = out.flush();
+    let _ = terminal::disable_raw_mode();
+}
+
+/// A panic of this thread ends the view. Its message then goes to the terminal's own screen, where it
+/// can be read.
+fn give_back_before_panic(entered: Arc<AtomicBool>) {
+    let own = thread::current().id();
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if thread::current().id() == own {
+            give_back(&entered, &mut io::stdout());
+        }
+        print(info);
+    }));
 }
 
 /// What gives a terminal back from any state, also from the middle of a frame.
