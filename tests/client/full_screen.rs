@@ -1,7 +1,9 @@
-//! The full-screen view, end to end: a real terminal (tmux), real processes.
+//! The full-screen view, which is the usual one, end to end: a real terminal (tmux), real processes.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Say, Server, call, text};
+use crate::support::daemon::Wire;
+use crate::support::dice::Dice;
 use crate::support::terminal::{Terminal, Tmux};
 use crate::support::{Desk, send};
 use nix::sys::signal::Signal;
@@ -10,10 +12,6 @@ use std::time::{Duration, Instant};
 
 const WIDE: (u16, u16) = (120, 34);
 const NARROW: (u16, u16) = (60, 24);
-
-fn full(desk: &Desk, server: &Server, arguments: &[&str]) -> Command {
-    desk.with_server(server, &[arguments, &["--full-screen"]].concat())
-}
 
 fn bash(id: &str, command: &str) -> Say {
     call(id, "bash", &serde_json::json!({ "command": command }).to_string())
@@ -36,7 +34,7 @@ fn an_answer_is_markdown_beside_the_panels_and_stays_in_the_scrollback() {
     let server = Server::scripted([Answer::text(answer)]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let one = tmux.run("one", &full(&desk, &server, &["new", "plan it"]), WIDE);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "plan it"]), WIDE);
     let screen = one.shows("• second");
     assert!(screen.contains("▌ plan it") && screen.contains("Do this:"), "{screen}");
     assert!(!screen.contains("**") && !screen.contains("```"), "{screen}");
@@ -56,7 +54,7 @@ fn a_question_shows_its_cage_and_a_key_answers_it() {
         Server::scripted([Answer::says([bash("toolu_1", "touch made")]), Answer::text("Made.")]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let one = tmux.run("one", &full(&desk, &server, &["new", "make it"]), NARROW);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "make it"]), NARROW);
     let screen = one.shows("y once");
     for words in ["touch made", "cage:", "network: off", "may write", "n deny"] {
         assert!(screen.contains(words), "{words}: {screen}");
@@ -81,7 +79,7 @@ fn a_key_that_was_typed_before_the_question_appeared_answers_nothing() {
     ]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let one = tmux.run("one", &full(&desk, &server, &["new"]), NARROW);
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), NARROW);
     one.shows("ready");
     one.enters("make it");
     // One after another, until the question is there: some come before it, some right behind.
@@ -109,7 +107,7 @@ fn a_long_output_is_opened_whole_and_searched() {
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
     let arguments = ["new", "count", "--permission-mode", "auto"];
-    let one = tmux.run("one", &full(&desk, &server, &arguments), WIDE);
+    let one = tmux.run("one", &desk.with_server(&server, &arguments), WIDE);
     let screen = one.shows("Counted.");
     assert!(screen.contains("more lines") && !screen.contains("line 7 of it"), "{screen}");
     one.shows("ready");
@@ -129,6 +127,52 @@ fn a_long_output_is_opened_whole_and_searched() {
     one.shows("> hello");
 }
 
+/// Before the turn ends: its question waits meanwhile.
+#[test]
+fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {
+    let desk = Desk::new();
+    desk.write("cart.py", "one\ntwo\nthree\n");
+    let edit = r#"{"path":"cart.py","old_string":"two","new_string":"2"}"#;
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "edit", edit)]),
+        Answer::text("First."),
+        Answer::says([bash("toolu_2", "echo four >> cart.py; echo x > new.txt")]),
+        Answer::says([bash("toolu_3", "rm -rf everything")]),
+        Answer::text("Done."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let rules = ["new", "begin", "--permission-mode", "auto"];
+    let one = tmux.run("one", &desk.with_server(&server, &rules), WIDE);
+    one.shows("First.");
+    one.shows("ready");
+    one.enters(":mode ask");
+    one.shows("mode     ask");
+    one.enters("go on");
+    one.shows("bash 2: may it run?");
+    one.press(&["Tab"]);
+    one.press(&["Tab"]);
+    one.types("y");
+    one.shows("bash 3: may it run?");
+    one.press(&["Tab"]);
+    one.enters(":changes");
+    let screen = one.shows("2 files differ");
+    for words in ["# cart.py (call 2)", "# new.txt (call 2)", "+ four", "+ x"] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert!(!screen.contains("- two"), "that was the turn before: {screen}");
+    one.types("q");
+    one.shows("bash 3: may it run?");
+    one.enters(":changes all");
+    let screen = one.shows("# cart.py (calls 1, 2)");
+    assert!(screen.contains("- two") && screen.contains("+ 2"), "{screen}");
+    one.types("q");
+    one.press(&["Tab"]);
+    one.shows("y once");
+    one.types("n");
+    one.shows("Done.");
+}
+
 #[test]
 fn files_commands_and_sessions_are_picked() {
     let desk = Desk::new();
@@ -138,7 +182,7 @@ fn files_commands_and_sessions_are_picked() {
         Server::scripted([Answer::text("One."), Answer::text("Two."), Answer::text("Three.")]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let one = tmux.run("one", &full(&desk, &server, &["new", "first words"]), WIDE);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "first words"]), WIDE);
     one.shows("One.");
     one.shows("ready");
     one.types("look at @prs:3-9");
@@ -173,9 +217,9 @@ fn two_terminals_of_different_sizes_follow_one_session_and_resizes_leave_nothing
     let server = Server::scripted([Answer::text("All words of the answer.")]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let one = tmux.run("one", &full(&desk, &server, &["new"]), WIDE);
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), WIDE);
     one.shows("ready");
-    let two = tmux.run("two", &full(&desk, &server, &["attach"]), NARROW);
+    let two = tmux.run("two", &desk.with_server(&server, &["attach"]), NARROW);
     two.shows("ready");
     one.enters("say all");
     one.shows("All words of the answer.");
@@ -201,7 +245,7 @@ fn a_lost_daemon_costs_neither_the_view_nor_the_draft_and_neither_does_a_killed_
     ]);
     let daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let one = tmux.run("one", &full(&desk, &server, &["new", "talk"]), WIDE);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "talk"]), WIDE);
     one.shows("part 2");
     one.types("my draft");
     one.shows("> my draft");
@@ -218,12 +262,12 @@ fn a_lost_daemon_costs_neither_the_view_nor_the_draft_and_neither_does_a_killed_
         std::thread::sleep(Duration::from_millis(50));
     }
     // The line of a terminal that is there belongs to it alone.
-    let beside = tmux.run("beside", &full(&desk, &server, &["attach", &session]), WIDE);
+    let beside = tmux.run("beside", &desk.with_server(&server, &["attach", &session]), WIDE);
     assert!(!beside.shows("ready").contains("my draft"), "{}", beside.screen());
     detach(&beside);
     send(one.pid().unsigned_abs(), Signal::SIGKILL);
     one.ends();
-    let two = tmux.run("two", &full(&desk, &server, &["attach", &session]), WIDE);
+    let two = tmux.run("two", &desk.with_server(&server, &["attach", &session]), WIDE);
     two.shows("> my draft");
 }
 
@@ -261,27 +305,97 @@ fn a_killed_client_leaves_the_terminal_as_it_was() {
     let server = Server::scripted([Answer::text("Here.")]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
-    let mut agentd = full(&desk, &server, &["new", "hello"]);
+    let mut agentd = desk.with_server(&server, &["new", "hello"]);
     for signal in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGHUP] {
-        // What the shell does behind its child's end.
-        let script = "stty -g > before; \"$@\"; for i in $(seq 100); do stty -g > after; \
-                      cmp -s before after && break; sleep 0.1; done; \
-                      cmp before after && echo SAME; read _";
-        let shell = ["sh", "-c", script, "sh"].map(str::to_owned);
-        let program: Vec<String> =
-            agentd.get_args().map(|word| word.to_str().unwrap().to_owned()).collect();
-        let mut command = desk.with_server(&server, &[]);
-        command = rebuilt(&command, &[&shell[..], &program[..]].concat());
         let name = format!("{signal}");
-        let one = tmux.run(&name, &command, WIDE);
+        let one = tmux.run(&name, &in_a_shell(&desk, &server, &agentd), WIDE);
         one.shows("ready");
         assert_eq!(one.modes(), "1 1 1", "alternate screen, mouse, cursor");
-        send(client_of(one.pid()), signal);
-        let screen = one.shows("SAME");
-        assert_eq!(one.modes(), "0 0 1", "{signal}: {screen}");
-        assert!(!screen.contains("Session"), "{signal}: {screen}");
-        agentd = full(&desk, &server, &["attach"]);
+        send(client_of(one.pid()).unwrap(), signal);
+        is_back(&one, &name);
+        agentd = desk.with_server(&server, &["attach"]);
     }
+}
+
+/// Ends of 200 clients at any point of their lives, from before their first byte to a full screen.
+#[test]
+#[ignore = "a minute; needs executables with hooks: tests/hooks/cargo"]
+fn two_hundred_clients_end_at_any_point_and_leave_the_terminal_as_it_was() {
+    let desk = Desk::new();
+    let lines = (1..4000).map(|line| text(&format!("- part **{line}**\n"))).collect::<Vec<_>>();
+    let server = Server::answering(move |_, _| {
+        Answer::says(lines.clone()).in_pieces_of(150).paced(Duration::from_millis(4))
+    });
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    let mut dice = Dice::seeded("KILLS_SEED");
+    let mut entered = [0; 4];
+    for point in 0..200 {
+        if point % 25 == 0 {
+            // More words than 25 clients see.
+            wire.prompt(&session, "talk");
+        }
+        let mut agentd = desk.with_server(&server, &["attach", &session.0]);
+        let way = usize::try_from(dice.roll() % 4).unwrap();
+        if way == 3 {
+            agentd.env("AGENTD_PANIC_FRAME", (1 + dice.roll() % 30).to_string());
+        }
+        let name = format!("point {point} way {way}");
+        let one = tmux.run(&name.replace(' ', "_"), &in_a_shell(&desk, &server, &agentd), WIDE);
+        let pause = Duration::from_millis(dice.roll() % 500);
+        match way {
+            3 => {
+                // Each character is a frame.
+                let until = Instant::now() + Duration::from_secs(20);
+                while !one.screen().contains("was to panic") {
+                    one.types("x");
+                    assert!(Instant::now() < until, "{name}: {}", one.screen());
+                }
+                entered[way] += 1;
+            }
+            _ => {
+                std::thread::sleep(pause);
+                entered[way] += usize::from(one.modes().starts_with('1'));
+                let signal = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGHUP][way];
+                // A client that is too slow to be there yet is met a moment later.
+                let until = Instant::now() + Duration::from_secs(20);
+                while client_of(one.pid()).is_none() {
+                    assert!(Instant::now() < until, "{name}: no client");
+                }
+                client_of(one.pid()).into_iter().for_each(|client| send(client, signal));
+            }
+        }
+        is_back(&one, &name);
+        one.close();
+    }
+    println!("kills 200; of them with the screen taken (KILL, TERM, HUP, panic): {entered:?}");
+    assert!(entered.iter().all(|count| *count > 10), "too few were late enough: {entered:?}");
+}
+
+/// A shell that runs this, and says if its line settings are the same again behind it.
+fn in_a_shell(desk: &Desk, server: &Server, agentd: &Command) -> Command {
+    let script = "stty -g > before; \"$@\"; for i in $(seq 100); do stty -g > after; \
+                  cmp -s before after && break; sleep 0.1; done; \
+                  cmp before after && echo SAME; read _";
+    let shell = ["sh", "-c", script, "sh"].map(str::to_owned);
+    let words = agentd.get_args().map(|word| word.to_str().unwrap().to_owned());
+    let mut command = rebuilt(agentd, &shell.into_iter().chain(words).collect::<Vec<_>>());
+    command.envs(desk.with_server(server, &[]).get_envs().filter_map(|(k, v)| Some((k, v?))));
+    command
+}
+
+/// The guard may be a moment later than the shell.
+#[track_caller]
+fn is_back(one: &Terminal<'_>, name: &str) {
+    let screen = one.shows("SAME");
+    let until = Instant::now() + Duration::from_secs(10);
+    while one.modes() != "0 0 1" {
+        assert!(Instant::now() < until, "{name}: {}: {screen}", one.modes());
+    }
+    let screen = one.screen();
+    assert!(!screen.contains("network"), "{name}: {screen}");
 }
 
 /// The same environment and directory with other words.
@@ -293,10 +407,12 @@ fn rebuilt(like: &Command, words: &[String]) -> Command {
     command
 }
 
-/// The child of a shell that is not its guard.
-fn client_of(shell: i32) -> u32 {
-    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
-    children.split_whitespace().next().unwrap().parse().unwrap()
+/// The client that a shell runs, and not its `stty` or `cmp`.
+fn client_of(shell: i32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).ok()?;
+    let pid = children.split_whitespace().next()?.parse().ok()?;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    (name.trim() == "agentd").then_some(pid)
 }
 
 /// The session that the panel names.

@@ -377,8 +377,9 @@ impl AttachLoop<'_> {
             ScreenEffect::StartOver => self.view.start_over(),
             ScreenEffect::Bell => self.view.bell(),
             ScreenEffect::Repaint => self.view.repaint(),
+            ScreenEffect::OpenText(title, text) => self.view.open(title, text),
             ScreenEffect::ShowAudit(session) => {
-                self.view.show(ScreenItem::Note(self.services.audit(&session)));
+                self.view.open("Audit records".to_owned(), self.services.audit(&session));
             }
             ScreenEffect::Switch(session) => self.switch_to(session),
             ScreenEffect::AddDirectory(named) => match std::fs::canonicalize(&named) {

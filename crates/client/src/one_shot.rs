@@ -327,7 +327,8 @@ impl OneShot<'_> {
                     return Err(detached_error(parting, &session, &reason));
                 }
                 RunInput::Message(
-                    ToClient::Welcome { .. }
+                    ToClient::Changes { .. }
+                    | ToClient::Welcome { .. }
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }
                     | ToClient::Page { .. }

@@ -103,6 +103,8 @@ pub enum ScreenEffect {
     AddDirectory(String),
     /// Show the audit records of the session.
     ShowAudit(SessionId),
+    /// Show a text with this title that is no part of the conversation.
+    OpenText(String, String),
     /// Repaint everything.
     Repaint,
     /// The end.

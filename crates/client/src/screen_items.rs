@@ -12,6 +12,9 @@ use protocol::session::TurnEnd;
 /// How the decision of a person begins, in the supervisor's words.
 const ANSWERED_BY: &str = "answered by ";
 
+/// Of a turn without calls.
+const NO_CALL: u32 = u32::MAX;
+
 /// Characters of a running call's output that are stored to show its last lines.
 const TAIL: usize = 2000;
 
@@ -104,6 +107,8 @@ pub struct ScreenItems {
     /// Bytes of it that were already emitted as items.
     shown: usize,
     seen: StreamStart,
+    /// The number of the first call since the newest prompt; 0 before a prompt was received.
+    turn_from: u32,
     /// The name of this terminal. Recorded events may name an earlier terminal of the same name.
     own_name: Option<String>,
 }
@@ -116,6 +121,7 @@ impl Default for ScreenItems {
             streamed: String::new(),
             shown: 0,
             seen: StreamStart::FromStart,
+            turn_from: 0,
             own_name: None,
         }
     }
@@ -132,6 +138,12 @@ impl ScreenItems {
     #[must_use]
     pub fn questions(&self) -> &[Question] {
         &self.questions
+    }
+
+    /// The number of the first call of the newest turn; 0 where its prompt was not received, and
+    /// above all numbers where it has no call.
+    pub(crate) fn first_call_of_turn(&self) -> u32 {
+        self.turn_from
     }
 
     /// Streamed text that was not emitted as an item yet.
@@ -157,7 +169,7 @@ impl ScreenItems {
 
     /// Drops the state of a lost supervisor's turn.
     pub fn lost(&mut self) {
-        *self = Self::default();
+        *self = Self { turn_from: self.turn_from, ..Self::default() };
     }
 
     /// Handles one event and returns its finished items.
@@ -175,6 +187,7 @@ impl ScreenItems {
             }
             ClientEvent::Prompt { text } => {
                 self.clear_stream();
+                self.turn_from = NO_CALL;
                 vec![ScreenItem::Prompt(text.clone())]
             }
             ClientEvent::Proposed { call } => {
@@ -182,6 +195,7 @@ impl ScreenItems {
                 if self.find(&call.id).is_some() {
                     return Vec::new();
                 }
+                self.turn_from = self.turn_from.min(call.id.number);
                 self.open.push(CallBlock::new(call.clone()));
                 vec![ScreenItem::Proposed(call.clone())]
             }

@@ -18,6 +18,9 @@ pub trait ScreenView {
     /// Shows items that are older than all shown ones.
     fn show_earlier(&mut self, items: Vec<ScreenItem>);
 
+    /// Shows a text with a title that is no part of the conversation.
+    fn open(&mut self, title: String, text: String);
+
     /// The items that follow are those of another session.
     fn start_over(&mut self);
 

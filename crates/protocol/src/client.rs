@@ -14,6 +14,7 @@ pub use crate::session_request::{
     ModelFacts, Prices, ProjectTrust, SessionRequest, SessionStart, SettingChange, Unsandboxed,
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
+use crate::store::ChangeSet;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -121,6 +122,13 @@ pub enum FromClient {
         before: u64,
         /// Maximum number of records; the newest are sent.
         most: u32,
+    },
+    /// Files of an attached session that calls changed, as diffs; answered by `Changes`.
+    Changes {
+        /// Which session.
+        session: SessionId,
+        /// The number of the first call; 0 for all.
+        since: u32,
     },
     /// Words for the model; only with full rights.
     Prompt {
@@ -434,6 +442,13 @@ pub enum ToClient {
         session: SessionId,
         /// The events; none where the beginning was reached.
         events: Vec<NumberedEvent>,
+    },
+    /// The answer to `Changes`.
+    Changes {
+        /// Which session.
+        session: SessionId,
+        /// The changes, or one sentence why they are not known.
+        changes: Result<ChangeSet, String>,
     },
     /// The prompts that waited and wait no more.
     TakenBack {

@@ -8,7 +8,8 @@
 //! requested, `TakeSnapshot` (answered by `BackedUp`) before it runs, `CommandEnded` (answered by `ChangesRecorded`) after
 //! it; `RunningCommands` (no answer), once after `Begin`, lists the commands that still run. Result cache:
 //! `CacheGet` (answered by `CacheAnswer`) gets a result if its files are unchanged, `CachePut` puts one,
-//! `Invalidate` invalidates.
+//! `Invalidate` invalidates. For people: `FetchChanges` (answered by `ChangesFetched`) compares files with
+//! their earlier content.
 
 use crate::call::{Call, FileEffect, FileVersion, ProbeReport, RunReport, ToolResult};
 use crate::confinement::{Confinement, FilePath};
@@ -85,6 +86,11 @@ pub enum ToStore {
     RunningCommands(Vec<u32>),
     /// A call of `undo_restore`: fetch the copies to restore.
     FetchBackups(Call),
+    /// Compare files with their content before this call, by its number, and all later ones.
+    FetchChanges {
+        /// The first call.
+        since: u32,
+    },
     /// A query: is its answer known?
     CacheGet(CacheKey),
     /// The answer of a query, with its evidence.
@@ -193,6 +199,26 @@ pub enum PriorContent {
     NotKept(String),
 }
 
+/// Differences between files as they are and as they were before some calls.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ChangeSet {
+    /// Files that differ, by path.
+    pub files: Vec<FileDiff>,
+    /// Changes that are not among them, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A file that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct FileDiff {
+    /// Relative to the project, where it lies in it.
+    pub path: String,
+    /// The calls that changed it, by number.
+    pub calls: Vec<u32>,
+    /// A unified diff; one line in its place where there is none.
+    pub diff: String,
+}
+
 /// From the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromStore {
@@ -218,6 +244,13 @@ pub enum FromStore {
         call: CallId,
         /// The copies.
         files: Result<Vec<FileBackup>, ToolResult>,
+    },
+    /// The answer to `FetchChanges`.
+    ChangesFetched {
+        /// The first call.
+        since: u32,
+        /// The changes, or one sentence why they are not known.
+        changes: Result<ChangeSet, String>,
     },
     /// The answer to `CacheGet`.
     CacheAnswer {

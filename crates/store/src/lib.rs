@@ -116,6 +116,12 @@ impl Store {
                     self.undo.fetch(&call, &cover).map_err(|why| result(&call.tool, Err(why)));
                 vec![FromStore::BackupsFetched { call: call.id, files }]
             }
+            ToStore::FetchChanges { since } => {
+                let cover = self.commands.cover();
+                let changes = self.undo.change_set(since, &cover);
+                let changes = changes.map_err(|why| result("changes", Err(why)).summary);
+                vec![FromStore::ChangesFetched { since, changes }]
+            }
             ToStore::CacheGet(asked) => {
                 let found = self.cache.recall(&asked);
                 let call = asked.call.id;

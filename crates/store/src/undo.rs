@@ -1,10 +1,12 @@
 //! Changes made by a session's calls, stored for undo: the content of each path before a call, and
 //! the digest after it. For file tools the copies are made here before they run; changes of
-//! commands come from `commands`. `list` formats them for people and models.
+//! commands come from `commands`. `list` formats them for people and models, `change_set` makes
+//! diffs of them.
 //!
 //! The copies are best effort: they are made before the call runs, but no call waits for a slow
 //! disk, and a call without a copy is listed as such.
 
+mod change_set;
 mod command_rows;
 mod list;
 

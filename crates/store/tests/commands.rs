@@ -5,7 +5,9 @@ mod shelf;
 
 use protocol::call::{Call, ToolResult};
 use protocol::ids::{CallId, SessionId};
-use protocol::store::{FileBackup, FromStore, PriorContent, SnapshotBefore, StoreCommand, ToStore};
+use protocol::store::{
+    ChangeSet, FileBackup, FromStore, PriorContent, SnapshotBefore, StoreCommand, ToStore,
+};
 use serde_json::json;
 use shelf::{Kept, Shelf};
 use std::ffi::OsStr;
@@ -557,4 +559,54 @@ fn a_list_that_takes_no_rows_shows_a_command_all_the_same_whenever_that_is_found
     store.say(ToStore::RunningCommands(Vec::new()));
     let shown = list(&mut store);
     assert!(shown.contains("2 bash `do it`, ") && shown.contains("a ("), "{shown}");
+}
+
+fn changes(store: &mut Kept, since: u32) -> ChangeSet {
+    match store.say(ToStore::FetchChanges { since }).as_slice() {
+        [FromStore::ChangesFetched { since: of, changes: Ok(changes) }] if *of == since => {
+            changes.clone()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_changes_since_a_call_are_diffs_against_what_was_before_it() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    let path = |name: &str| project.join(name);
+    for (name, text) in [("a", "one\ntwo\n"), ("gone", "g\n"), ("back", "b\n"), ("mine", "m\n")] {
+        fs::write(path(name), text).unwrap();
+    }
+    undo(&mut store, 1, || fs::write(path("a"), "one\n2\n").unwrap()).unwrap();
+    // Between two calls a person changes a file that no call has changed.
+    fs::write(path("mine"), "changed by a person\n").unwrap();
+    undo(&mut store, 2, || {
+        fs::write(path("a"), "one\n2\nthree\n").unwrap();
+        fs::write(path("back"), "other\n").unwrap();
+        fs::write(path("binary"), b"\0\xff").unwrap();
+        fs::remove_file(path("gone")).unwrap();
+        symlink("a", path("link")).unwrap();
+    })
+    .unwrap();
+    undo(&mut store, 3, || fs::write(path("back"), "b\n").unwrap()).unwrap();
+    let all = changes(&mut store, 0);
+    let of = |set: &ChangeSet, name: &str| set.files.iter().find(|it| it.path == name).cloned();
+    let names: Vec<_> = all.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(names, ["a", "binary", "gone", "link"], "{all:?}");
+    let a = of(&all, "a").unwrap();
+    assert_eq!(a.calls, [1, 2]);
+    assert!(a.diff.starts_with("--- a/a\n+++ b/a\n@@ "), "{}", a.diff);
+    assert!(a.diff.contains("\n-two\n+2\n+three\n"), "{}", a.diff);
+    let later = of(&changes(&mut store, 2), "a").unwrap();
+    assert!(later.calls == [2] && later.diff.contains("\n 2\n+three\n"), "{later:?}");
+    assert!(of(&all, "gone").unwrap().diff.contains("+++ /dev/null\n@@ -1 +0,0 @@\n-g\n"));
+    assert_eq!(of(&all, "binary").unwrap().diff, "no text: it had 0 bytes and has 2\n");
+    assert_eq!(of(&all, "link").unwrap().diff, "it was no link and is a link to a\n");
+    assert_eq!(changes(&mut store, 4).files, []);
+    // What was not followed is named.
+    fs::write(path("large"), vec![b'x'; 300 << 10]).unwrap();
+    undo(&mut store, 5, || fs::write(path("large"), "small").unwrap()).unwrap_err();
+    let notes = changes(&mut store, 5).notes.join("\n");
+    assert!(notes.contains("large"), "{notes}");
 }

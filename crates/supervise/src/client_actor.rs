@@ -151,6 +151,12 @@ impl ClientState {
                         actor.send_message(ClientToSession::Page { client, before, most }.into());
                 });
             }
+            FromClient::Changes { session, since } => {
+                let client = myself.clone();
+                self.attached_to(&session, |actor| {
+                    let _ = actor.send_message(ClientToSession::Changes { client, since }.into());
+                });
+            }
             FromClient::Prompt { session, text } => {
                 self.with_full_rights(&session, |actor| {
                     let _ = actor.send_message(ClientToSession::Prompt(text).into());

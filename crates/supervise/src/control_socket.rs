@@ -238,6 +238,7 @@ async fn handshake(
         | FromClient::Ps
         | FromClient::Detach { .. }
         | FromClient::Page { .. }
+        | FromClient::Changes { .. }
         | FromClient::TakeBack { .. }
         | FromClient::Withdraw { .. }
         | FromClient::Change { .. }

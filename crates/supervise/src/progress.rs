@@ -66,6 +66,7 @@ impl MessageProgress for FromStore {
             | Self::BackedUp(_)
             | Self::ChangesRecorded(_)
             | Self::BackupsFetched { .. }
+            | Self::ChangesFetched { .. }
             | Self::CacheAnswer { .. }
             | Self::Pong(_) => WorkerProgress::Progressed,
         }

@@ -16,6 +16,9 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
         if let Some(path) = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- ")) {
             code = Highlighter::of_file(path.trim().trim_matches('"'), look);
             rows.push(Row::new(line, look.bold));
+        } else if line.starts_with("# ") {
+            // Between two files; a line of a hunk begins with a sign or a space.
+            rows.push(Row::new(line, look.heading));
         } else if let Some((from, to)) = hunk(line) {
             (old, new) = (from, to);
             rows.push(Row::new(line, look.dim));

@@ -3,17 +3,18 @@
 
 use crate::choices;
 use crate::conversation::Conversation;
+use crate::diff;
 use crate::files;
 use crate::frame::{Mode, ViewState, frame};
 use crate::help::help_rows;
 use crate::pager::{Pager, PagerAction};
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
-use crate::row::Row;
+use crate::row::{Piece, Row, wrap};
 use crate::theme::Theme;
 use crate::tty::{Mouse, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, MouseInput, Screen, ScreenInput,
-    ScreenItem, ScreenView, TerminalGuard, TurnState, is_checklist, one_line,
+    ScreenItem, ScreenView, TerminalGuard, TurnState, is_checklist, one_line, sanitize,
 };
 use protocol::client::SessionRow;
 use std::io;
@@ -388,6 +389,18 @@ impl ScreenView for FullScreen {
     fn show_earlier(&mut self, items: Vec<ScreenItem>) {
         self.loading = false;
         self.state.conversation.push_earlier(items);
+    }
+
+    fn open(&mut self, title: String, text: String) {
+        let (columns, look) = (usize::from(self.tty.area().width), &self.state.look);
+        let text = sanitize(&text);
+        let rows = match diff::is_unified(&text) {
+            true => diff::unified(&text, look),
+            false => text.lines().map(|line| Row::new(line, look.text)).collect(),
+        };
+        let under = Piece::new("", look.text);
+        let rows = rows.iter().flat_map(|row| wrap(&row.pieces, columns, &under)).collect();
+        self.state.mode = Mode::Pager(Pager::new(title, rows, text));
     }
 
     fn start_over(&mut self) {

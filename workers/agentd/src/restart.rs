@@ -61,6 +61,7 @@ fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<C
         | ToClient::Behind { .. }
         | ToClient::Page { .. }
         | ToClient::TakenBack { .. }
+        | ToClient::Changes { .. }
         | ToClient::Sessions(_)
         | ToClient::Status(_)
         | ToClient::Event { .. }

@@ -46,6 +46,7 @@ fn run() -> anyhow::Result<()> {
                 | ToStore::CommandEnded { .. }
                 | ToStore::RunningCommands(_)
                 | ToStore::FetchBackups(_)
+                | ToStore::FetchChanges { .. }
                 | ToStore::CacheGet(_)
                 | ToStore::CachePut { .. }
                 | ToStore::Invalidate(_),
@@ -109,6 +110,7 @@ fn note(said: &FromStore) {
         FromStore::Instructions(_)
         | FromStore::ChangesRecorded(_)
         | FromStore::BackupsFetched { .. }
+        | FromStore::ChangesFetched { .. }
         | FromStore::CacheAnswer { found: None, .. }
         | FromStore::Pong(_)
         | FromStore::Log(_) => {}

@@ -91,6 +91,10 @@ impl ScreenView for InlineView {
         self.lines.show_earlier(&items);
     }
 
+    fn open(&mut self, title: String, text: String) {
+        self.lines.show(&ScreenItem::Note(format!("{title}\n{text}")));
+    }
+
     fn start_over(&mut self) {}
 
     fn bell(&mut self) {
@@ -151,6 +155,10 @@ impl ScreenView for LinesView {
 
     fn show_earlier(&mut self, items: Vec<ScreenItem>) {
         self.lines.show_earlier(&items);
+    }
+
+    fn open(&mut self, title: String, text: String) {
+        self.lines.show(&ScreenItem::Note(format!("{title}\n{text}")));
     }
 
     fn start_over(&mut self) {}

@@ -17,11 +17,19 @@ pub(crate) enum ColonCommand {
     Unpin(String),
     Compact,
     Undo,
+    Changes(ChangesOf),
     Clear,
     Fork,
     Audit,
     Earlier,
     Help,
+}
+
+/// The calls whose changes are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangesOf {
+    Turn,
+    Session,
 }
 
 /// Each command and its use.
@@ -42,6 +50,10 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (
         ":undo",
         "revert the changes of the last turn that changed\nfiles; again: those of the turn before",
+    ),
+    (
+        ":changes",
+        "show what the last turn changed, commands included;\n:changes all: what the session changed",
     ),
     (":clear", "start a new session; attach returns to this one"),
     (":fork", "copy this session and continue in the copy"),
@@ -71,6 +83,9 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "q" | "quit" => none(ColonCommand::Quit),
         "compact" => none(ColonCommand::Compact),
         "undo" => none(ColonCommand::Undo),
+        "changes" if rest == "all" => Ok(ColonCommand::Changes(ChangesOf::Session)),
+        "changes" if rest.is_empty() => Ok(ColonCommand::Changes(ChangesOf::Turn)),
+        "changes" => Err("write :changes or :changes all".to_owned()),
         "clear" => none(ColonCommand::Clear),
         "fork" => none(ColonCommand::Fork),
         "audit" => none(ColonCommand::Audit),
@@ -145,6 +160,7 @@ mod tests {
             (":model", "give a model"),
             (":model a b", "no spaces"),
             (":undo 3", "no arguments"),
+            (":changes some", ":changes all"),
             (":q now", "no arguments"),
             (":frok", "no command :frok"),
         ] {
@@ -166,6 +182,7 @@ mod tests {
             "drop x",
             "compact",
             "undo",
+            "changes",
             "clear",
             "fork",
             "earlier",

@@ -1,6 +1,6 @@
 //! Handles a key, a paste or a typed line, by the present focus.
 
-use super::colon_command::{self, ColonCommand};
+use super::colon_command::{self, ChangesOf, ColonCommand};
 use super::editor::{Direction, Distance};
 use super::{
     AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
@@ -247,6 +247,7 @@ impl Screen {
             | ColonCommand::Clear
             | ColonCommand::Fork
             | ColonCommand::Audit
+            | ColonCommand::Changes(_)
             | ColonCommand::Earlier
             | ColonCommand::Help => false,
         };
@@ -283,6 +284,13 @@ impl Screen {
             }
             ColonCommand::Audit => {
                 self.facts.session.clone().map(ScreenEffect::ShowAudit).into_iter().collect()
+            }
+            ColonCommand::Changes(of) => {
+                let since = match of {
+                    ChangesOf::Turn => self.items.first_call_of_turn(),
+                    ChangesOf::Session => 0,
+                };
+                self.to_session(|session| FromClient::Changes { session, since })
             }
             ColonCommand::Earlier => {
                 let before = self.seqs.first.unwrap_or(1);

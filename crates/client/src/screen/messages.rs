@@ -16,6 +16,7 @@ use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
+use protocol::store::ChangeSet;
 
 /// Fields of an `Opened` message.
 struct OpenedMessage {
@@ -79,6 +80,9 @@ impl Screen {
                 self.give_back(texts);
                 Vec::new()
             }
+            ToClient::Changes { session, changes } if self.is_here(&session) => {
+                self.changes(changes)
+            }
             ToClient::Failed { kind, message } => self.failed(kind, message),
             ToClient::Sessions(rows) => {
                 self.last_words.sessions = rows;
@@ -90,12 +94,23 @@ impl Screen {
             | ToClient::Behind { .. }
             | ToClient::Page { .. }
             | ToClient::TakenBack { .. }
+            | ToClient::Changes { .. }
             | ToClient::Welcome { .. }
             | ToClient::Refused { .. }
             | ToClient::Status(_)
             | ToClient::Done
             | ToClient::Pong(_)
             | ToClient::Processes(_) => Vec::new(),
+        }
+    }
+
+    fn changes(&mut self, changes: Result<ChangeSet, String>) -> Vec<ScreenEffect> {
+        match changes {
+            Err(why) => vec![ScreenEffect::Show(ScreenItem::Error(why))],
+            Ok(changes) => {
+                let (title, text) = changes_text(&changes);
+                vec![ScreenEffect::OpenText(title, text)]
+            }
         }
     }
 
@@ -387,4 +402,23 @@ fn is_numbered(event: &ClientEvent) -> bool {
         | ClientEvent::Compacted { .. }
         | ClientEvent::Degraded { .. } => true,
     }
+}
+
+/// Changed files as a title and a unified diff.
+fn changes_text(ChangeSet { files, notes }: &ChangeSet) -> (String, String) {
+    let title = match files.len() {
+        0 => "No file differs".to_owned(),
+        1 => "1 file differs".to_owned(),
+        count => format!("{count} files differ"),
+    };
+    let mut text = String::new();
+    for file in files {
+        let calls: Vec<String> = file.calls.iter().map(u32::to_string).collect();
+        let plural = if calls.len() == 1 { "" } else { "s" };
+        text.push_str(&format!("# {} (call{plural} {})\n", file.path, calls.join(", ")));
+        text.push_str(file.diff.trim_end_matches('\n'));
+        text.push('\n');
+    }
+    text.extend(notes.iter().map(|note| format!("# {note}\n")));
+    (title, text)
 }

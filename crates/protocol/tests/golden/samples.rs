@@ -222,6 +222,7 @@ goldens! {
         },
         RunningCommands => ToStore::RunningCommands(vec![7]),
         FetchBackups => ToStore::FetchBackups(call()),
+        FetchChanges => ToStore::FetchChanges { since: 7 },
         CacheGet => ToStore::CacheGet(asked()),
         CachePut => ToStore::CachePut { asked: asked(), report: report() },
         Invalidate => ToStore::Invalidate(MayHaveChanged::Anything),
@@ -247,6 +248,7 @@ goldens! {
         Answered => FromStore::Answered { call: call_id(), result: result() },
         BackedUp => FromStore::BackedUp(call_id()),
         ChangesRecorded => FromStore::ChangesRecorded(call_id()),
+        ChangesFetched => FromStore::ChangesFetched { since: 7, changes: Ok(change_set()) },
         BackupsFetched => FromStore::BackupsFetched { call: call_id(), files: Ok(vec![kept_file()]) },
         CacheAnswer => FromStore::CacheAnswer {
             call: call_id(),
@@ -450,6 +452,7 @@ goldens! {
         },
         Detach => FromClient::Detach { session: session_id() },
         Page => FromClient::Page { session: session_id(), before: 300, most: 7 },
+        Changes => FromClient::Changes { session: session_id(), since: 7 },
         Prompt => FromClient::Prompt { session: session_id(), text: text("p") },
         Answer => FromClient::Answer {
             call: call_id(),
@@ -562,6 +565,7 @@ goldens! {
                 event: protocol::client::ClientEvent::TextDelta { text: text("d") },
             }],
         },
+        Changes => ToClient::Changes { session: session_id(), changes: Ok(change_set()) },
         TakenBack => ToClient::TakenBack { session: session_id(), texts: vec![text("t")] },
         Sessions => ToClient::Sessions(vec![session_row()]),
         Status => ToClient::Status(status()),
@@ -1018,6 +1022,11 @@ fn report() -> RunReport {
 
 fn asked() -> CacheKey {
     CacheKey { call: call(), max_result_chars: 30_000 }
+}
+
+fn change_set() -> protocol::store::ChangeSet {
+    let diff = protocol::store::FileDiff { path: text("a"), calls: vec![7], diff: text("d") };
+    protocol::store::ChangeSet { files: vec![diff], notes: vec![text("n")] }
 }
 
 fn kept_file() -> FileBackup {

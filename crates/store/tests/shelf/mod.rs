@@ -105,6 +105,7 @@ impl Kept {
                 | FromStore::BackedUp(_)
                 | FromStore::ChangesRecorded(_)
                 | FromStore::BackupsFetched { .. }
+                | FromStore::ChangesFetched { .. }
                 | FromStore::CacheAnswer { .. }
                 | FromStore::Pong(_) => {}
             }
@@ -143,6 +144,7 @@ impl Kept {
                 | FromStore::BackedUp(_)
                 | FromStore::ChangesRecorded(_)
                 | FromStore::BackupsFetched { .. }
+                | FromStore::ChangesFetched { .. }
                 | FromStore::CacheAnswer { .. }
                 | FromStore::Pong(_) => {}
             }

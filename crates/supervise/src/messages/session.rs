@@ -69,6 +69,10 @@ pub(crate) enum ClientToSession {
         before: u64,
         most: u32,
     },
+    Changes {
+        client: ActorRef<ClientMsg>,
+        since: u32,
+    },
     Prompt(String),
     TakeBack(ActorRef<ClientMsg>),
     Withdraw {

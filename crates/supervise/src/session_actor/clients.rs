@@ -61,6 +61,7 @@ impl SessionActorState {
                 self.retire_if_unused();
             }
             ClientToSession::Page { client, before, most } => self.page(client, before, most),
+            ClientToSession::Changes { client, since } => self.fetch_changes(client, since),
             ClientToSession::Prompt(text) => self.prompt(myself, text).await,
             ClientToSession::TakeBack(client) => self.take_back(&client).await,
             ClientToSession::Withdraw { client, text } => self.withdraw(&client, &text).await,

@@ -131,6 +131,8 @@ pub(super) struct StoreState {
     pub(super) copies: HashMap<CallId, BackupState>,
     /// Commands with a snapshot, until the store has recorded their end.
     pub(super) commands: HashMap<CallId, (StoreCommand, CommandState)>,
+    /// Clients that wait for changes since a call.
+    pub(super) changes: Vec<(ActorRef<ClientMsg>, u32)>,
 }
 
 /// The project's instructions, which the store reads and the conversation begins with.

@@ -3,13 +3,16 @@
 
 use super::state::{BackupState, CommandState, Instructions, SessionActorState, StoreState};
 use crate::call::{CallInput, WillRestart};
-use crate::messages::{BackupOf, CallMsg, SessionMsg, SessionTimer};
+use crate::messages::{BackupOf, CallMsg, ClientMsg, SessionMsg, SessionTimer};
 use crate::route::RouteStep;
 use crate::unix_time::now_ns;
 use crate::worker::actor::{WorkerEvent, WorkerMsg};
+use protocol::client::ToClient;
 use protocol::ids::CallId;
 use protocol::session::ToSession;
-use protocol::store::{FileChanges, FromStore, SnapshotBefore, StoreCommand, StoreLink, ToStore};
+use protocol::store::{
+    ChangeSet, FileChanges, FromStore, SnapshotBefore, StoreCommand, StoreLink, ToStore,
+};
 use ractor::ActorRef;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,6 +30,7 @@ impl StoreState {
             requested: HashMap::new(),
             copies: HashMap::new(),
             commands: HashMap::new(),
+            changes: Vec::new(),
         }
     }
 }
@@ -60,6 +64,9 @@ impl SessionActorState {
                 self.workers.store.send(begin);
                 self.send_commands();
                 self.repeat_backup_requests();
+                for (_, since) in &self.store.changes {
+                    self.workers.store.send(ToStore::FetchChanges { since: *since });
+                }
                 self.send_calls(|| CallMsg::StoreBack(generation));
                 // Other processes may have changed the files of calls that ended while no store
                 // ran. Undo would attribute those changes to the calls, so it has none of them.
@@ -79,6 +86,7 @@ impl SessionActorState {
                     self.store.requested.clear();
                     tracing::error!(session = %self.spec.id, ?failed, "the store has failed");
                     self.store.failed = failed;
+                    self.send_changes(None, &Err(self.no_store()));
                     self.on_instructions_settled(myself).await;
                 }
             }
@@ -121,9 +129,35 @@ impl SessionActorState {
             FromStore::BackupsFetched { call, files } => {
                 self.send_call(&call, CallInput::RestoreFetched(files));
             }
+            FromStore::ChangesFetched { since, changes } => {
+                self.send_changes(Some(since), &changes);
+            }
             FromStore::Log(line) => {
                 self.carry_out(myself, vec![RouteStep::Log("store", line)]).await
             }
+        }
+    }
+
+    /// Asks the store for a client.
+    pub(super) fn fetch_changes(&mut self, client: ActorRef<ClientMsg>, since: u32) {
+        self.store.changes.push((client, since));
+        match self.store.failed {
+            Some(_) => self.send_changes(Some(since), &Err(self.no_store())),
+            None => self.workers.store.send(ToStore::FetchChanges { since }),
+        }
+    }
+
+    fn no_store(&self) -> String {
+        let why = self.store.failed.as_deref().unwrap_or("it does not run");
+        format!("the changes are not known: the store has failed: {why}")
+    }
+
+    /// Answers the clients that asked for the changes since this call, or all of them.
+    fn send_changes(&mut self, since: Option<u32>, changes: &Result<ChangeSet, String>) {
+        let answered = |(_, of): &mut (ActorRef<ClientMsg>, u32)| since.is_none_or(|it| it == *of);
+        for (client, _) in self.store.changes.extract_if(.., answered) {
+            let (session, changes) = (self.spec.id.clone(), changes.clone());
+            let _ = client.send_message(ClientMsg::Send(ToClient::Changes { session, changes }));
         }
     }
 
@@ -237,7 +271,8 @@ fn serves_a_call(message: &FromStore) -> bool {
         | FromStore::CacheAnswer { .. }
         | FromStore::BackedUp(_)
         | FromStore::ChangesRecorded(_)
-        | FromStore::BackupsFetched { .. } => true,
+        | FromStore::BackupsFetched { .. }
+        | FromStore::ChangesFetched { .. } => true,
         FromStore::Ready | FromStore::Pong(_) | FromStore::Instructions(_) | FromStore::Log(_) => {
             false
         }

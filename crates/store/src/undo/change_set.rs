@@ -1,0 +1,146 @@
+//! Files as diffs against their content before some calls, for people. For `undo` only.
+
+use super::UndoStore;
+use crate::commands::UndoCoverage;
+use crate::failure::StoreError;
+use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, look};
+use protocol::store::{ChangeSet, FileBackup, FileDiff};
+use rusqlite::Connection;
+use similar::TextDiff;
+use std::path::Path;
+use std::time::Duration;
+
+/// Most files with a diff, and bytes of all diffs: a person reads them.
+const FILES: usize = 500;
+const BYTES: usize = 2 << 20;
+/// Most bytes of the files that are read for it.
+const READ: u64 = 64 << 20;
+/// After this long a diff is finished roughly: the store answers nothing else meanwhile.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A path as it was before the first of the calls.
+struct EarlierFile {
+    path: String,
+    /// The calls that changed it.
+    calls: Vec<u32>,
+    kind: String,
+    bytes: Vec<u8>,
+    digest: Option<String>,
+}
+
+impl UndoStore {
+    /// Compares files with their content before the call `since` and all later ones.
+    pub(crate) fn change_set(
+        &mut self,
+        since: u32,
+        cover: &UndoCoverage,
+    ) -> Result<ChangeSet, StoreError> {
+        let (earlier, unknown) = self
+            .file
+            .look(|connection| Ok((earlier(connection, since)?, unknown(connection, since)?)))?;
+        let (mut files, mut notes) = (Vec::new(), Vec::new());
+        let (mut room, mut bytes, mut left_out) = (READ, 0, 0);
+        for before in earlier {
+            let full = Path::new(&before.path);
+            let path = full.strip_prefix(&self.project).unwrap_or(full).display().to_string();
+            if before.kind == NOT_KEPT {
+                let why = before.digest.filter(|why| why != NOT_KEPT);
+                let why = why.unwrap_or_else(|| "too large, or no file".to_owned());
+                notes.push(format!("{path} is not covered: {why}."));
+                continue;
+            }
+            let mut found = Vec::new();
+            look(full, &mut room, &mut found);
+            let now = found.into_iter().next().filter(|now| now.path == before.path);
+            let Some(diff) = difference(&path, &before, now.as_ref()) else { continue };
+            if files.len() == FILES || bytes + diff.len() > BYTES {
+                left_out += 1;
+                continue;
+            }
+            bytes += diff.len();
+            files.push(FileDiff { path, calls: before.calls, diff });
+        }
+        if left_out > 0 {
+            notes.push(format!("{left_out} more files differ; they are too many to be shown."));
+        }
+        notes.extend(unknown);
+        notes.extend(
+            cover.unwritten.iter().filter(|(call, _)| *call >= since).map(|(_, line)| line.clone()),
+        );
+        notes
+            .extend(cover.unable.map(|why| format!("Changes of commands are not covered: {why}.")));
+        notes.extend(cover.gap.iter().map(|gap| format!("Not covered: {gap}.")));
+        Ok(ChangeSet { files, notes })
+    }
+}
+
+/// A unified diff, or one line; none where both are equal.
+fn difference(path: &str, before: &EarlierFile, now: Option<&FileCopy>) -> Option<String> {
+    let Some(now) = now.filter(|now| now.kind != NOT_KEPT) else {
+        return Some("it is too large now, or no file\n".to_owned());
+    };
+    if now.digest == before.digest && before.digest.as_deref() != Some(UNKNOWN) {
+        // Permissions are all that may differ.
+        return None;
+    }
+    let link = |digest: &Option<String>| {
+        digest.as_deref().and_then(|it| it.strip_prefix(FileBackup::LINK)).map(str::to_owned)
+    };
+    match (link(&before.digest), link(&now.digest)) {
+        (None, None) => {}
+        (was, is) => {
+            let name = |link: Option<String>| {
+                link.map_or_else(|| "no link".to_owned(), |to| format!("a link to {to}"))
+            };
+            return Some(format!("it was {} and is {}\n", name(was), name(is)));
+        }
+    }
+    let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    let (Some(old), Some(new)) = (text(&before.bytes), text(&now.bytes)) else {
+        let (old, new) = (before.bytes.len(), now.bytes.len());
+        return Some(format!("no text: it had {old} bytes and has {new}\n"));
+    };
+    let name = |kind: &str, side: &str| match kind {
+        "absent" => "/dev/null".to_owned(),
+        _ => format!("{side}/{path}"),
+    };
+    let mut config = TextDiff::configure();
+    let diff = config.timeout(PATIENCE).diff_lines(old, new);
+    let (from, to) = (name(&before.kind, "a"), name(now.kind, "b"));
+    let text = diff.unified_diff().context_radius(3).header(&from, &to).to_string();
+    // An empty file has no lines to show.
+    Some(if text.is_empty() { format!("--- {from}\n+++ {to}\n") } else { text })
+}
+
+fn earlier(connection: &Connection, since: u32) -> rusqlite::Result<Vec<EarlierFile>> {
+    let mut firsts = connection.prepare(
+        "SELECT path, kind, bytes, before, calls FROM file JOIN (SELECT path AS name, \
+         min(change) AS first, group_concat(CASE WHEN before IS NOT after OR kind = 'not kept' \
+         THEN call END) AS calls FROM file JOIN change ON change.id = change WHERE call >= ?1 \
+         GROUP BY path) ON name = path AND first = change WHERE calls IS NOT NULL ORDER BY path",
+    )?;
+    let rows = firsts.query_map([since], |row| {
+        let calls: String = row.get(4)?;
+        Ok(EarlierFile {
+            path: row.get(0)?,
+            kind: row.get(1)?,
+            bytes: row.get(2)?,
+            digest: row.get(3)?,
+            calls: calls.split(',').filter_map(|call| call.parse().ok()).collect(),
+        })
+    })?;
+    rows.collect()
+}
+
+/// Commands whose changes are unknown, one sentence each.
+fn unknown(connection: &Connection, since: u32) -> rusqlite::Result<Vec<String>> {
+    let mut commands = connection.prepare(
+        "SELECT call, words, notes FROM change JOIN command ON change = id \
+         WHERE call >= ?1 AND (ended = 0 OR notes <> '') ORDER BY id",
+    )?;
+    let rows = commands.query_map([since], |row| {
+        let (call, words, notes): (u32, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(format!("Call {call} (`{words}`): {notes}."))
+    })?;
+    rows.collect()
+}
