@@ -209,7 +209,7 @@ fn keys() {
     }
     let (mut times, mut bytes) = (Vec::new(), 0);
     for key in 0..KEYS {
-        let key: &[u8] = if key % 2 == 0 { b"x" } else { b"\x7f" };
+        let key: &[u8] = if key.is_multiple_of(2) { b"x" } else { b"\x7f" };
         let (time, length) = pty.answer(key, FRAME_END);
         times.push(time);
         bytes = bytes.max(length);
@@ -251,7 +251,7 @@ fn stream() {
     let piece = |n: usize| {
         let line = format!("- **piece {n}** of an answer with `code` and words that wrap ");
         let mut block = line.repeat(PIECE / line.len());
-        block.push_str(if n % 16 == 0 { "\n\n```rust\nlet a = 1;\n```\n\n" } else { "\n" });
+        block.push_str(if n.is_multiple_of(16) { "\n\n```rust\nlet a = 1;\n```\n\n" } else { "\n" });
         text(&block)
     };
     let answer = Answer::says((0..PIECES).map(piece).collect::<Vec<_>>());
