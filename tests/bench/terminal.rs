@@ -251,7 +251,11 @@ fn stream() {
     let piece = |n: usize| {
         let line = format!("- **piece {n}** of an answer with `code` and words that wrap ");
         let mut block = line.repeat(PIECE / line.len());
-        block.push_str(if n.is_multiple_of(16) { "\n\n```rust\nlet a = 1;\n```\n\n" } else { "\n" });
+        block.push_str(if n.is_multiple_of(16) {
+            "\n\n```rust\nlet a = 1;\n```\n\n"
+        } else {
+            "\n"
+        });
         text(&block)
     };
     let answer = Answer::says((0..PIECES).map(piece).collect::<Vec<_>>());

@@ -585,7 +585,7 @@ fn prompts_that_wait_can_be_taken_back() {
         wire.prompt(&session, text);
     }
     wire.event("the queue", |event| (queue(event)? == ["one", "two"]).then_some(()));
-    wire.say(FromClient::TakeBack { session: session.clone() });
+    wire.say(FromClient::TakeBack { session: session.clone(), only: None });
     let back = wire.until("what waited", |word| match word {
         ToClient::TakenBack { texts, .. } => Some(texts.clone()),
         _ => None,

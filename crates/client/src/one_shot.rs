@@ -439,7 +439,7 @@ impl OneShot<'_> {
             // The running turn may belong to another client.
             PromptState::Sent | PromptState::Queued => {
                 let text = self.task.prompt.clone();
-                let word = FromClient::Withdraw { session: session.clone(), text };
+                let word = FromClient::TakeBack { session: session.clone(), only: Some(text) };
                 // If this fails, the reader thread reports the loss of the supervisor.
                 let _ = self.sender.send(&word);
             }

@@ -157,19 +157,13 @@ pub enum FromClient {
         /// Which session.
         session: SessionId,
     },
-    /// Take back the prompts that wait, for the person to change; answered by `TakenBack`. Only
-    /// with full rights.
+    /// Take back the prompts that wait, for the person to change; answered by `TakenBack`, without
+    /// those that do not wait or wait no more. Only with full rights.
     TakeBack {
         /// Which session.
         session: SessionId,
-    },
-    /// Take back these words alone, where they wait; answered by `TakenBack`, without them where they
-    /// do not wait or wait no more. Only with full rights.
-    Withdraw {
-        /// Which session.
-        session: SessionId,
-        /// The words.
-        text: String,
+        /// The words to take back alone; absent for all prompts.
+        only: Option<String>,
     },
     /// Change a setting of a session; needs full rights. Every client receives `Changed`.
     Change {

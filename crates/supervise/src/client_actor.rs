@@ -225,16 +225,14 @@ impl ClientState {
                 let _ = self.root.send_message(RootMsg::Remove(session, reply));
                 answer_done(myself, done);
             }
-            FromClient::TakeBack { session } => {
+            FromClient::TakeBack { session, only } => {
                 let client = myself.clone();
+                let message = match only {
+                    None => ClientToSession::TakeBack(client),
+                    Some(text) => ClientToSession::Withdraw { client, text },
+                };
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(ClientToSession::TakeBack(client).into());
-                });
-            }
-            FromClient::Withdraw { session, text } => {
-                let client = myself.clone();
-                self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(ClientToSession::Withdraw { client, text }.into());
+                    let _ = actor.send_message(message.into());
                 });
             }
             FromClient::Change { session, change } => {

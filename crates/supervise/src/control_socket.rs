@@ -240,7 +240,6 @@ async fn handshake(
         | FromClient::Page { .. }
         | FromClient::Changes { .. }
         | FromClient::TakeBack { .. }
-        | FromClient::Withdraw { .. }
         | FromClient::Change { .. }
         | FromClient::List
         | FromClient::End { .. }

@@ -177,7 +177,7 @@ impl Screen {
                 if !self.may_answer() {
                     return self.say_hint(WATCHING);
                 }
-                return self.to_session(|session| FromClient::TakeBack { session });
+                return self.to_session(|session| FromClient::TakeBack { session, only: None });
             }
             KeyPress::Up => self.editor.earlier(),
             KeyPress::Down => self.editor.later(),

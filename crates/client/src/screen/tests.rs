@@ -375,7 +375,10 @@ fn the_queue_is_taken_back_before_what_was_typed() {
     let mut screen = screen();
     screen.update(event(1, ClientEvent::Queue { texts: vec!["one".to_owned(), "two".to_owned()] }));
     let effects = screen.update(ScreenInput::Key(KeyPress::Up));
-    assert_eq!(effects, [ScreenEffect::Send(FromClient::TakeBack { session: session() })]);
+    assert_eq!(
+        effects,
+        [ScreenEffect::Send(FromClient::TakeBack { session: session(), only: None })]
+    );
     press(&mut screen, "x");
     let texts = vec!["one".to_owned(), "two".to_owned()];
     screen.update(ScreenInput::Message(ToClient::TakenBack { session: session(), texts }));

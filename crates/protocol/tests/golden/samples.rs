@@ -461,8 +461,7 @@ goldens! {
         },
         Interrupt => FromClient::Interrupt { session: session_id() },
         Compact => FromClient::Compact { session: session_id() },
-        TakeBack => FromClient::TakeBack { session: session_id() },
-        Withdraw => FromClient::Withdraw { session: session_id(), text: text("go on") },
+        TakeBack => FromClient::TakeBack { session: session_id(), only: Some(text("go on")) },
         Change => FromClient::Change {
             session: session_id(),
             change: protocol::client::SettingChange::Network(protocol::confinement::Network::On),
