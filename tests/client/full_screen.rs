@@ -127,6 +127,41 @@ fn a_long_output_is_opened_whole_and_searched() {
     one.shows("> hello");
 }
 
+#[test]
+fn the_first_start_says_what_this_is_and_the_unsent_text_is_edited_in_an_editor() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Here.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    // Without a key agentd names the ways on, and leaves the terminal alone.
+    let none = tmux.run("none", &desk.agentd(&[]), WIDE);
+    assert_ne!(none.ends(), 0);
+    let screen = none.screen();
+    assert!(screen.contains("ANTHROPIC_API_KEY") && screen.contains("agentd demo"), "{screen}");
+    let editor = desk.write(
+        "../editor",
+        "#!/bin/sh\ncat \"$1\"; read key; printf ' and %s' \"$key\" >> \"$1\"\n",
+    );
+    let mut agentd = desk.with_server(&server, &["new"]);
+    agentd.env("VISUAL", format!("sh {}", editor.display()));
+    let one = tmux.run("one", &agentd, WIDE);
+    one.shows("A session goes on when its terminal closes");
+    one.types("my words");
+    one.shows("> my words");
+    one.press(&["C-g"]);
+    one.shows_no_more("Session");
+    one.shows("my words");
+    // The keys are the editor's meanwhile.
+    one.enters("more");
+    one.shows("> my words and more");
+    assert_eq!(one.modes(), "1 1 1", "alternate screen, mouse, cursor");
+    one.types(".");
+    one.press(&["Enter"]);
+    one.shows("Here.");
+    let asked = server.requests()[0].body["messages"].to_string();
+    assert!(asked.contains("my words and more."), "{asked}");
+}
+
 /// Before the turn ends: its question waits meanwhile.
 #[test]
 fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {

@@ -4,6 +4,7 @@
 //! screen, performs the effects, and paints. If a supervisor is lost, another one is started.
 
 mod draft;
+mod edit;
 pub(crate) mod inline_view;
 mod paint;
 mod terminal;
@@ -29,6 +30,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+pub use edit::TerminalUse;
 pub use inline_view::{InlineView, LinesView};
 pub use terminal::{LeaderKey, size as terminal_size};
 
@@ -74,6 +76,12 @@ pub trait AttachServices {
 
     /// The unsent text of a session's input line, from a terminal that is gone.
     fn draft(&self, session: &SessionId) -> Option<String>;
+
+    /// Opens an unsent text in the person's editor, and returns what it left.
+    ///
+    /// # Errors
+    /// One sentence for the user.
+    fn edit(&self, session: &SessionId, text: &str) -> Result<String, String>;
 
     /// Saves the unsent text; an empty one removes the draft.
     ///
@@ -235,10 +243,8 @@ impl AttachLoop<'_> {
             let mut next = self.next(self.until_draft(wait));
             for _ in 0..BATCH {
                 let Some(input) = next else { break };
-                for input in self.view.take(input, &self.screen) {
-                    if let Some(leaving) = self.take(input) {
-                        return leaving;
-                    }
+                if let Some(leaving) = self.take_all(input) {
+                    return leaving;
                 }
                 next = self.inputs.try_recv().ok();
             }
@@ -341,6 +347,7 @@ impl AttachLoop<'_> {
     /// Handles one input. Returns a reason if the terminal has to leave.
     fn take(&mut self, input: ScreenInput) -> Option<LeaveReason> {
         let input = match (input, &self.visit.mode) {
+            (ScreenInput::OpenEditor(pause), _) => return self.edit(pause),
             // A terminal that sends no keys sends this signal for one.
             (ScreenInput::Signal(nix::libc::SIGINT), TerminalMode::Lines) => {
                 ScreenInput::Key(KeyPress::Interrupt)

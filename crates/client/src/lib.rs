@@ -32,8 +32,8 @@ mod text_view;
 mod transcript;
 
 pub use attach::{
-    AttachArgs, AttachEnd, AttachServices, InlineView, LeaderKey, LinesView, TerminalMode, attach,
-    terminal_size,
+    AttachArgs, AttachEnd, AttachServices, InlineView, LeaderKey, LinesView, TerminalMode,
+    TerminalUse, attach, terminal_size,
 };
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
@@ -55,13 +55,13 @@ pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Direction, Distance, Editor, Layout};
 pub use screen::{
-    AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPress, LeaveReason, MouseInput, Screen,
-    ScreenEffect, ScreenInput, SessionFacts, TurnState,
+    AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPause, KeyPress, LeaveReason,
+    MouseInput, Screen, ScreenEffect, ScreenInput, SessionFacts, TurnState,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use spawn::{
-    PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, key_of_command,
-    page, sibling_executable,
+    PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, copy_by_program,
+    edit_file, key_of_command, page, sibling_executable,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};

@@ -21,6 +21,7 @@ use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
+use std::sync::mpsc::Sender;
 
 pub use key_input::KeyPress;
 
@@ -53,6 +54,8 @@ pub enum ScreenInput {
     Command(String),
     /// The input line gets this text instead of its own.
     Edited(String),
+    /// Ctrl-G: edit the unsent text in an editor. The keys are not read until the pause is dropped.
+    OpenEditor(KeyPause),
     /// Ask for the list of sessions.
     ListSessions,
     /// Go to another session.
@@ -69,6 +72,14 @@ pub enum ScreenInput {
     Resized(u16, u16),
     /// A signal that asks this process to end.
     Signal(i32),
+}
+
+/// While it exists, another program reads the keys of the terminal.
+#[derive(Debug)]
+pub struct KeyPause {
+    /// Its end wakes the reader.
+    #[expect(dead_code, reason = "dropping it is its use")]
+    pub(crate) reader: Sender<()>,
 }
 
 /// What the mouse did.
@@ -326,7 +337,9 @@ impl Screen {
             ScreenInput::SwitchTo(session) => self.switch(session),
             // Rows are painted for the size there is, whenever something came in. The others are for
             // views that show more.
-            ScreenInput::Resized(..)
+            // The attachment opens the editor.
+            ScreenInput::OpenEditor(_)
+            | ScreenInput::Resized(..)
             | ScreenInput::Mouse(_)
             | ScreenInput::Focused(_)
             | ScreenInput::Files(_) => Vec::new(),

@@ -1,6 +1,7 @@
 //! What `attach` asks of a view of the [`Screen`]. The screen decides what a key and a message mean; a
 //! view shows it, and may have keys of its own for what only it shows.
 
+use crate::attach::TerminalUse;
 use crate::screen::{Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use std::io;
@@ -29,6 +30,12 @@ pub trait ScreenView {
 
     /// The terminal may show something else than was painted.
     fn repaint(&mut self);
+
+    /// Gives the terminal to another program, and takes it back behind that.
+    ///
+    /// # Errors
+    /// If the terminal cannot be taken back.
+    fn lend_terminal(&mut self, run: TerminalUse<'_>) -> io::Result<Result<String, String>>;
 
     /// Paints what changed.
     ///

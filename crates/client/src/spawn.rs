@@ -89,6 +89,39 @@ pub fn page(text: &str, rows: u16) -> bool {
     child.wait().is_ok_and(|status| status.success() || status.code().is_none())
 }
 
+/// Opens a file in the user's editor, `$VISUAL`, `$EDITOR` or `vi`, and waits for its end.
+///
+/// # Errors
+/// If it cannot be started, or fails.
+pub fn edit_file(file: &Path) -> io::Result<()> {
+    let named = ["VISUAL", "EDITOR"].iter().filter_map(|name| std::env::var(name).ok());
+    let editor = named.into_iter().find(|it| !it.trim().is_empty()).unwrap_or_else(|| "vi".into());
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file);
+    let status = command.status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("`{editor}` ended with {status}"))),
+    }
+}
+
+/// Gives a text to the clipboard by a program of this desktop, and names the program. None if there is
+/// no desktop here, or no such program.
+#[must_use]
+pub fn copy_by_program(text: &str) -> Option<&'static str> {
+    let programs: [(&str, &str, &[&str]); 2] =
+        [("WAYLAND_DISPLAY", "wl-copy", &[]), ("DISPLAY", "xclip", &["-selection", "clipboard"])];
+    programs.into_iter().find_map(|(variable, program, arguments)| {
+        std::env::var_os(variable).filter(|value| !value.is_empty())?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        child.stdin.take()?.write_all(text.as_bytes()).ok()?;
+        // Both go on in the background and end at once in front.
+        child.wait().ok()?.success().then_some(program)
+    })
+}
+
 /// A process that gives the terminal back if this one is killed. Dropped, it ends.
 #[derive(Debug)]
 pub struct TerminalGuard {

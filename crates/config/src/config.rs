@@ -163,6 +163,23 @@ pub struct UiConfig {
     pub accessible: bool,
     /// Does the full-screen view use the mouse?
     pub mouse: bool,
+    /// Colours of code in the full-screen view: `ansi` or the name of a theme.
+    pub theme: String,
+    /// How the full-screen view calls a person who looks elsewhere.
+    pub notify: UiNotify,
+}
+
+/// A way to call the person at a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UiNotify {
+    /// The terminal's bell.
+    Bell,
+    /// A desktop notification by OSC 9.
+    Osc9,
+    /// A desktop notification by OSC 777.
+    Osc777,
+    /// None.
+    Off,
 }
 
 /// A view of an attached session.

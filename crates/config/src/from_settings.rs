@@ -2,7 +2,7 @@
 
 use crate::config::{
     BudgetConfig, Config, ConfigRow, ContextConfig, DaemonConfig, Permissions, ProviderConfig,
-    SandboxConfig, ToolsConfig, UiConfig, UiView,
+    SandboxConfig, ToolsConfig, UiConfig, UiNotify, UiView,
 };
 use crate::edit_hooks;
 use crate::error::{ConfigError, SourceLine};
@@ -73,6 +73,13 @@ impl Config {
                 leader: settings.text("ui.leader")?.to_owned(),
                 accessible: settings.text("ui.accessible")? == "on",
                 mouse: settings.text("ui.mouse")? == "on",
+                theme: settings.text("ui.theme")?.to_owned(),
+                notify: match settings.text("ui.notify")? {
+                    "osc9" => UiNotify::Osc9,
+                    "osc777" => UiNotify::Osc777,
+                    "off" => UiNotify::Off,
+                    _ => UiNotify::Bell,
+                },
                 view: match settings.text("ui.view")? {
                     "full" => UiView::Full,
                     _ => UiView::Inline,

@@ -145,6 +145,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("ui.leader", Name, Nothing),
     key("ui.accessible", Word(&["on", "off"]), Nothing),
     key("ui.mouse", Word(&["on", "off"]), Nothing),
+    key("ui.theme", Name, Nothing),
+    key("ui.notify", Word(&["bell", "osc9", "osc777", "off"]), Nothing),
     key("ui.view", Word(&["inline", "full"]), Nothing),
     key("daemon.question_deadline", Time(100, 30 * DAY), DAEMON),
     key("daemon.idle_exit", Time(100, 30 * DAY), DAEMON),

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, OnceLock};
 use syntect::easy::HighlightLines;
 use syntect::highlighting::{Color as SyntaxColor, FontStyle, Theme as SyntaxTheme};
 use syntect::parsing::{SyntaxReference, SyntaxSet};
-use two_face::theme::EmbeddedThemeName;
+use two_face::theme::{EmbeddedLazyThemeSet, EmbeddedThemeName};
 
 /// A longer line is data, and highlighting it takes long.
 const LONGEST_LINE: usize = 1_000;
@@ -15,10 +15,22 @@ const LONGEST_LINE: usize = 1_000;
 const MOST_LINES: u32 = 2_000;
 
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
-static THEME: OnceLock<SyntaxTheme> = OnceLock::new();
+static CHOSEN: OnceLock<EmbeddedThemeName> = OnceLock::new();
+static THEME: LazyLock<SyntaxTheme> = LazyLock::new(|| {
+    let chosen = CHOSEN.get().copied().unwrap_or(EmbeddedThemeName::Ansi);
+    two_face::theme::extra().get(chosen).clone()
+});
 
-fn theme() -> &'static SyntaxTheme {
-    THEME.get_or_init(|| two_face::theme::extra().get(EmbeddedThemeName::Ansi).clone())
+/// Names the theme for all code; before the first code is shown. False if there is none of that name.
+pub fn choose_theme(name: &str) -> bool {
+    let known = EmbeddedLazyThemeSet::theme_names();
+    let found = known.iter().find(|theme| theme.as_name().eq_ignore_ascii_case(name));
+    found.is_some_and(|theme| CHOSEN.get_or_init(|| *theme) == theme)
+}
+
+/// The names of all themes.
+pub fn theme_names() -> impl Iterator<Item = &'static str> {
+    EmbeddedLazyThemeSet::theme_names().iter().map(|theme| theme.as_name())
 }
 
 /// Highlights the lines of one piece of code, in their order.
@@ -55,7 +67,7 @@ impl Highlighter {
 
     fn of(syntax: Option<&'static SyntaxReference>, look: &Theme) -> Self {
         let known = syntax.filter(|_| look.coloured);
-        let lines = known.map(|syntax| HighlightLines::new(syntax, theme()));
+        let lines = known.map(|syntax| HighlightLines::new(syntax, &THEME));
         Self { lines, left: MOST_LINES, style: look.text }
     }
 

@@ -217,6 +217,7 @@ fn prose(text: &str, width: usize, look: &Theme) -> Vec<Row> {
         line: Vec::new(),
         styles: vec![look.text],
         link: None,
+        link_text: String::new(),
         lists: Vec::new(),
         items: Vec::new(),
         quotes: 0,
@@ -238,6 +239,8 @@ struct Writer<'a> {
     line: Vec<Piece>,
     styles: Vec<Style>,
     link: Option<Rc<str>>,
+    /// The text of the open link.
+    link_text: String,
     /// The next number of each open list; none for one without numbers.
     lists: Vec<Option<u64>>,
     /// The marks of the open items; empty once they were written.
@@ -245,6 +248,19 @@ struct Writer<'a> {
     quotes: usize,
     table: Option<Table>,
     code: Option<(Highlighter, String)>,
+}
+
+/// True if the text of a link looks like an address, and not like its target.
+fn names_another(text: &str, target: &str) -> bool {
+    let bare = |address: &str| {
+        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+        rest.trim_start_matches("www.").trim_end_matches('/').to_lowercase()
+    };
+    let word = text.trim();
+    let looks_so = word.contains("://")
+        || (!word.contains(char::is_whitespace)
+            && word.split('/').next().is_some_and(|host| host.trim_matches('.').contains('.')));
+    looks_so && bare(word) != bare(target)
 }
 
 impl Writer<'_> {
@@ -286,6 +302,9 @@ impl Writer<'_> {
     }
 
     fn piece(&mut self, text: &str, style: Style) {
+        if self.link.is_some() {
+            self.link_text.push_str(text);
+        }
         let piece = Piece { link: self.link.clone(), ..Piece::new(text, style) };
         match self.table.as_mut().and_then(|table| table.row.last_mut()) {
             Some(cell) => cell.push(piece),
@@ -347,6 +366,7 @@ impl Writer<'_> {
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.styled(self.look.link);
                 self.link = Some(client::sanitize(&dest_url).into());
+                self.link_text.clear();
             }
             Tag::TableHead => self.styled(self.look.bold),
             Tag::Paragraph
@@ -419,7 +439,11 @@ impl Writer<'_> {
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
-                self.link = None;
+                // A text that looks like another address would hide where the link leads.
+                let target = self.link.take();
+                if let Some(target) = target.filter(|it| names_another(&self.link_text, it)) {
+                    self.piece(&format!(" ({target})"), self.look.dim);
+                }
             }
             TagEnd::HtmlBlock => {
                 self.flush();
@@ -466,6 +490,20 @@ impl Writer<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_link_whose_text_is_another_address_shows_its_target() {
+        let shown = |text: &str| {
+            let rows = prose(text, 200, &Theme::ansi());
+            rows.iter().map(Row::text).collect::<Vec<_>>().join("\n")
+        };
+        let text = shown("[https://bank.example](https://evil.example/x)");
+        assert!(text.contains("https://bank.example (https://evil.example/x)"), "{text}");
+        assert!(shown("[bank.example](https://evil.example)").contains("(https://evil.example)"));
+        for fine in ["[the docs](https://a.example)", "[a.example/](https://www.a.example)"] {
+            assert!(!shown(fine).contains("(http"), "{fine}");
+        }
+    }
 
     const SAMPLE: &str = "# Title\n\nSome *words* and `code`, [a link](https://example.org/x).\n\n- one\n- two\n  1. deep\n\n> said\n\n```rust\nlet a = 1;\n\nlet b = 2;\n```\n\n| a | b |\n|---|---|\n| 1 | two words |\n\nLast.\n";
 

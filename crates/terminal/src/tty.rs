@@ -7,7 +7,8 @@ use crate::row::Links;
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::event::{
     DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste,
-    EnableFocusChange, EnableMouseCapture,
+    EnableFocusChange, EnableMouseCapture, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,
+    PushKeyboardEnhancementFlags,
 };
 use crossterm::style::{
     Attribute, Color as TermColor, Print, ResetColor, SetAttribute, SetBackgroundColor,
@@ -27,6 +28,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+/// Keys are told apart that were one before, such as Enter and Shift-Enter. Without flag 8, which
+/// breaks input methods.
+const KEYS: KeyboardEnhancementFlags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES
+    .union(KeyboardEnhancementFlags::REPORT_EVENT_TYPES)
+    .union(KeyboardEnhancementFlags::REPORT_ALTERNATE_KEYS);
+
 /// Use of the mouse. A terminal whose mouse is used selects text only with Shift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mouse {
@@ -34,6 +41,19 @@ pub enum Mouse {
     Used,
     /// The terminal keeps it.
     LeftAlone,
+}
+
+/// A way to call the person at the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notify {
+    /// The terminal's bell.
+    Bell,
+    /// A notification of the desktop by OSC 9: iTerm2, kitty, WezTerm, Windows Terminal.
+    Osc9,
+    /// The same by OSC 777: urxvt, foot, Ghostty, VTE.
+    Osc777,
+    /// None.
+    Off,
 }
 
 /// The terminal while it is ours.
@@ -59,6 +79,10 @@ impl Tty {
         tty.entered.store(true, Ordering::Relaxed);
         give_back_before_panic(Arc::clone(&tty.entered));
         execute!(tty.out, EnterAlternateScreen, EnableBracketedPaste, EnableFocusChange)?;
+        // Terminals that do not know kitty's keyboard protocol ignore this; the console of Linux may not.
+        if std::env::var_os("TERM").is_none_or(|term| term != "linux") {
+            execute!(tty.out, PushKeyboardEnhancementFlags(KEYS))?;
+        }
         if mouse == Mouse::Used {
             execute!(tty.out, EnableMouseCapture)?;
         }
@@ -123,10 +147,16 @@ impl Tty {
         assert!(wanted != Some(self.frames), "frame {} was to panic", self.frames);
     }
 
-    /// Rings the bell.
-    pub(crate) fn bell(&mut self) {
+    /// Calls the person.
+    pub(crate) fn notify(&mut self, way: Notify, words: &str) {
+        let bytes = match way {
+            Notify::Bell => "\x07".to_owned(),
+            Notify::Osc9 => format!("\x1b]9;agentd: {words}\x1b\\"),
+            Notify::Osc777 => format!("\x1b]777;notify;agentd;{words}\x1b\\"),
+            Notify::Off => return,
+        };
         // A terminal that is gone calls nobody.
-        let _ = self.out.write_all(b"\x07");
+        let _ = self.out.write_all(bytes.as_bytes());
         let _ = self.out.flush();
     }
 
@@ -136,9 +166,14 @@ impl Tty {
         let _ = self.out.flush();
     }
 
-    /// Gives text to the clipboard by OSC 52. Terminals do not say if they took it.
-    pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
-        execute!(self.out, crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
+    /// Gives text to the clipboard, by a program of the desktop or by OSC 52, and says which way.
+    pub(crate) fn copy(&mut self, text: &str) -> io::Result<String> {
+        if let Some(program) = client::copy_by_program(text) {
+            return Ok(format!("copied by {program}"));
+        }
+        // Terminals do not say if they took it.
+        execute!(self.out, crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))?;
+        Ok("copied by OSC 52, if this terminal takes it".to_owned())
     }
 }
 
@@ -190,6 +225,7 @@ pub(crate) fn goodbye() -> io::Result<Vec<u8>> {
         DisableMouseCapture,
         DisableFocusChange,
         DisableBracketedPaste,
+        PopKeyboardEnhancementFlags,
         LeaveAlternateScreen,
         Show
     )?;

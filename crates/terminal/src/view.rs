@@ -11,10 +11,11 @@ use crate::pager::{Pager, PagerAction};
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
 use crate::row::{Piece, Row, wrap};
 use crate::theme::Theme;
-use crate::tty::{Mouse, Tty};
+use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, MouseInput, Screen, ScreenInput,
-    ScreenItem, ScreenView, TerminalGuard, TurnState, is_checklist, one_line, sanitize,
+    ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, one_line,
+    sanitize,
 };
 use protocol::client::SessionRow;
 use std::io;
@@ -34,6 +35,8 @@ pub struct FullScreenOptions {
     pub colour: Colour,
     /// Use of the mouse.
     pub mouse: Mouse,
+    /// The way to call a person who looks elsewhere.
+    pub notify: Notify,
     /// Gives the terminal back if this process is killed.
     pub guard: Option<TerminalGuard>,
     /// The project directory of the first session.
@@ -281,7 +284,7 @@ impl FullScreen {
 
     fn copy(&mut self, text: &str) {
         self.state.hint = Some(match self.tty.copy(text) {
-            Ok(()) => "copied by OSC 52, if this terminal takes it".to_owned(),
+            Ok(way) => way,
             Err(error) => format!("not copied: {error}"),
         });
     }
@@ -369,6 +372,7 @@ impl ScreenView for FullScreen {
             | ScreenInput::Draft(_)
             | ScreenInput::Command(_)
             | ScreenInput::Edited(_)
+            | ScreenInput::OpenEditor(_)
             | ScreenInput::ListSessions
             | ScreenInput::SwitchTo(_)
             | ScreenInput::HungUp
@@ -410,7 +414,14 @@ impl ScreenView for FullScreen {
     }
 
     fn bell(&mut self) {
-        self.tty.bell();
+        self.tty.notify(self.options.notify, "a question waits");
+    }
+
+    fn lend_terminal(&mut self, run: TerminalUse<'_>) -> io::Result<Result<String, String>> {
+        self.tty.leave();
+        let result = run();
+        self.tty = Tty::enter(self.options.mouse)?;
+        Ok(result)
     }
 
     fn repaint(&mut self) {
@@ -421,7 +432,7 @@ impl ScreenView for FullScreen {
         let working = screen.turn() == TurnState::Working;
         let ended = self.working && !working && screen.connection() == ConnectionState::Live;
         if ended && !self.focused {
-            self.tty.bell();
+            self.tty.notify(self.options.notify, "the turn has ended");
         }
         self.working = working;
         self.state.follow(screen);

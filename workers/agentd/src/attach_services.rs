@@ -8,7 +8,7 @@ use crate::context::CliContext;
 use crate::interactive::resumed;
 use crate::open_request::{KeyNeed, open_request};
 use crate::sessions;
-use client::AttachServices;
+use client::{AttachServices, edit_file};
 use journal::CallFilter;
 use protocol::client::{ClientRights, SessionRequest};
 use protocol::ids::SessionId;
@@ -52,6 +52,20 @@ impl AttachServices for CliServices<'_> {
         let text = fs::read_to_string(&left).ok()?;
         fs::rename(&left, own_draft(self.context, session)).ok()?;
         Some(text)
+    }
+
+    fn edit(&self, session: &SessionId, text: &str) -> Result<String, String> {
+        // Not the name of a draft: its ending is no number.
+        let name = format!("{session}.{}.md", std::process::id());
+        let file = drafts_dir(self.context).join(name);
+        let edited = write_draft(&file, text).and_then(|()| edit_file(&file)).and_then(|()| {
+            match fs::read_to_string(&file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+                read => read,
+            }
+        });
+        let _ = fs::remove_file(&file);
+        edited.map_err(|error| format!("the text was not edited: {error}"))
     }
 
     fn save_draft(&self, session: &SessionId, text: &str) -> Result<(), String> {

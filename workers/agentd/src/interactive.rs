@@ -16,14 +16,14 @@ use client::{
     LinesView, RunFailure, ScreenInput, ScreenItem, ScreenView, Terminal, TerminalGuard,
     TerminalMode, sibling_executable,
 };
-use config::UiView;
+use config::{UiNotify, UiView};
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use terminal::{FullScreen, FullScreenOptions, Mouse};
+use terminal::{FullScreen, FullScreenOptions, Mouse, Notify, choose_theme, theme_names};
 
 /// For the first session of a project.
 const FIRST_START: &str = "\
@@ -188,6 +188,17 @@ fn run_attached(
         .map_err(|error| CliError::internal(format!("cannot block signals: {error}")))?;
     let services = CliServices { context, rights: visit.options.rights };
     let mouse = if ui.mouse { Mouse::Used } else { Mouse::LeftAlone };
+    let notify = match ui.notify {
+        UiNotify::Bell => Notify::Bell,
+        UiNotify::Osc9 => Notify::Osc9,
+        UiNotify::Osc777 => Notify::Osc777,
+        UiNotify::Off => Notify::Off,
+    };
+    if !choose_theme(&ui.theme) {
+        let names: Vec<&str> = theme_names().collect();
+        return Err(CliError::config(format!("ui.theme is {:?}, which is no theme", ui.theme))
+            .hint(format!("the themes are: {}", names.join(", "))));
+    }
     let full = flags.view.full_screen || (ui.view == UiView::Full && !flags.view.inline);
     let project = project(flags)?;
     let view = |inputs| -> io::Result<Box<dyn ScreenView>> {
@@ -202,7 +213,7 @@ fn run_attached(
                     )
                 });
                 let guard = guard.ok();
-                let options = FullScreenOptions { colour, mouse, guard, project };
+                let options = FullScreenOptions { colour, mouse, notify, guard, project };
                 let mut view = FullScreen::enter(options, inputs)?;
                 unguarded.into_iter().for_each(|words| view.show(ScreenItem::Note(words)));
                 Box::new(view)

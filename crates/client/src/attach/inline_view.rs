@@ -1,6 +1,7 @@
 //! The two views that print lines: above rows that are repainted, or, for a terminal that cannot
 //! repaint, one below the other.
 
+use super::edit::{TerminalUse, lend_as_is};
 use super::paint::Painter;
 use super::terminal::{self, RawMode};
 use crate::colour::Colour;
@@ -106,6 +107,16 @@ impl ScreenView for InlineView {
         self.lines.unwritten.push_str("\u{1b}[2J\u{1b}[H");
     }
 
+    fn lend_terminal(&mut self, run: TerminalUse<'_>) -> io::Result<Result<String, String>> {
+        let erased = self.painter.erase(usize::from(terminal::size().0));
+        write_out(&(self.lines.take().replace('\n', "\r\n") + &erased))?;
+        self.raw = None;
+        let result = run();
+        self.raw = Some(RawMode::enter()?);
+        self.painted = None;
+        Ok(result)
+    }
+
     fn paint(&mut self, screen: &Screen) -> io::Result<()> {
         let (columns, rows) = terminal::size();
         let live = live_rows(screen, usize::from(columns), usize::from(rows));
@@ -168,6 +179,10 @@ impl ScreenView for LinesView {
     }
 
     fn repaint(&mut self) {}
+
+    fn lend_terminal(&mut self, run: TerminalUse<'_>) -> io::Result<Result<String, String>> {
+        lend_as_is(run)
+    }
 
     fn paint(&mut self, screen: &Screen) -> io::Result<()> {
         let mut text = self.lines.take();

@@ -2,14 +2,14 @@
 //! the terminal library.
 
 use crate::screen::editor::{Direction, Distance};
-use crate::screen::{KeyPress, MouseInput, ScreenInput};
+use crate::screen::{KeyPause, KeyPress, MouseInput, ScreenInput};
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
     KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use crossterm::{execute, terminal};
 use std::io::{self, BufRead, Write};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, SyncSender};
 
 /// Columns and rows of a terminal that does not report them.
 const SIZE: (u16, u16) = (80, 24);
@@ -85,6 +85,15 @@ pub fn size() -> (u16, u16) {
 pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
     loop {
         let input = match crossterm::event::read() {
+            Ok(Event::Key(event)) if is_editor_key(&event) => {
+                let (reader, paused) = mpsc::channel();
+                if inputs.send(ScreenInput::OpenEditor(KeyPause { reader })).is_err() {
+                    return;
+                }
+                // The editor reads the terminal until the pause ends.
+                let _ = paused.recv();
+                None
+            }
             Ok(Event::Key(event)) => key(&event, leader).map(ScreenInput::Key),
             Ok(Event::Paste(text)) => Some(ScreenInput::Paste(text)),
             Ok(Event::Resize(columns, rows)) => Some(ScreenInput::Resized(columns, rows)),
@@ -100,6 +109,13 @@ pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
             return;
         }
     }
+}
+
+/// Ctrl-G.
+fn is_editor_key(event: &KeyEvent) -> bool {
+    event.kind != KeyEventKind::Release
+        && event.code == KeyCode::Char('g')
+        && event.modifiers == KeyModifiers::CONTROL
 }
 
 /// Reads whole lines, for a terminal without keys.

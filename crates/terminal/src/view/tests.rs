@@ -4,7 +4,7 @@ mod kept;
 mod svg;
 
 use super::*;
-use client::{AttachOptions, Distance, ScreenEffect};
+use client::{AttachOptions, Distance, LineView, LiveArea, ScreenEffect};
 use proptest::prelude::*;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};
@@ -59,6 +59,7 @@ impl Desk {
         let options_of_view = FullScreenOptions {
             colour: Colour::On,
             mouse: Mouse::LeftAlone,
+            notify: Notify::Bell,
             guard: None,
             project: PathBuf::from("/"),
         };
@@ -304,6 +305,28 @@ fn a_view_that_is_scrolled_up_stays_while_new_events_come() {
     assert!(desk.shown().contains("one more"));
 }
 
+#[test]
+fn a_turn_that_ends_in_a_terminal_without_focus_calls_the_person() {
+    let ways = [
+        (Notify::Bell, "\u{7}"),
+        (Notify::Osc9, "\u{1b}]9;agentd: the turn has ended"),
+        (Notify::Osc777, "\u{1b}]777;notify;agentd;the turn has ended"),
+    ];
+    for (way, bytes) in ways {
+        for focused in [false, true] {
+            let mut desk = Desk::new(80, 20);
+            desk.view.options.notify = way;
+            desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+            desk.paint();
+            desk.input(ScreenInput::Focused(focused));
+            desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
+            desk.view.paint(&desk.screen).unwrap();
+            let sent = String::from_utf8_lossy(&desk.sent.0.borrow()).into_owned();
+            assert_eq!(sent.contains(bytes), !focused, "{way:?}: {sent:?}");
+        }
+    }
+}
+
 fn any_key() -> impl Strategy<Value = KeyPress> {
     prop_oneof![
         8 => proptest::char::any().prop_map(KeyPress::Char),
@@ -394,9 +417,16 @@ proptest! {
             desk.paint();
         }
         let all = desk.view.state.conversation.text();
+        // The other view has the same words, in lines.
+        let lines = LineView::new(Colour::Off, LiveArea::Shown).in_columns(80);
+        let inline: String = desk.items.iter().map(|item| lines.lines(item)).collect();
+        let bare = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+        let inline = bare(&inline);
         for item in &desk.items {
             let shown = words(item).is_none_or(|words| all.contains(&words));
             prop_assert!(shown, "{item:?} is not in {all:?}");
+            let printed = words(item).is_none_or(|words| inline.contains(&bare(&words)));
+            prop_assert!(printed, "{item:?} is not in {inline:?}");
         }
     }
 }
