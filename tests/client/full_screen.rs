@@ -123,7 +123,7 @@ fn a_long_output_is_opened_whole_and_searched() {
     assert!(!screen.contains("line 149 of it"), "{screen}");
     one.types("q");
     one.shows("Counted.");
-    one.types("hello");
+    one.types("ihello");
     one.shows("> hello");
 }
 

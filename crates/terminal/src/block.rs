@@ -272,6 +272,11 @@ fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Ro
     }
     let output = without_refusals(without_summary(result), &call.refused);
     let output = output.trim_end();
+    let summary = result.summary.trim();
+    // The last row says it.
+    let output =
+        output.strip_prefix(summary).filter(|_| diff::is_unified(output)).unwrap_or(output);
+    let output = output.trim_start_matches('\n');
     if diff::is_unified(output) {
         let diff = diff::unified(output, look);
         let under = Piece::new("            ", look.text);
@@ -298,7 +303,10 @@ fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Ro
         }
     }
     let style = if result.is_error { look.bad } else { look.dim };
-    rows.extend(wrap_text(&result.summary, style, inner, "").into_iter().map(indent));
+    // Errors are short, and name what the summary does.
+    if !(result.is_error && !summary.is_empty() && output.contains(summary)) {
+        rows.extend(wrap_text(summary, style, inner, "").into_iter().map(indent));
+    }
     let most = if fold == Fold::Open { usize::MAX } else { REFUSALS };
     for refusal in call.refused.iter().take(most) {
         let line = format!("⊘ refused: {refusal}");

@@ -242,7 +242,9 @@ impl Conversation {
             None => self.blocks.len().checked_sub(1),
         };
         while let Some(candidate) = at.filter(|at| *at < self.blocks.len()) {
-            if !self.rows_of(candidate, size.0, look).is_empty() {
+            // The decision about a call stands beside its result, which is what people open.
+            let is_decision = matches!(self.blocks[candidate].entry, Entry::Decided(..));
+            if !is_decision && !self.rows_of(candidate, size.0, look).is_empty() {
                 self.chosen = Some(candidate);
                 self.show(candidate, size, look);
                 return;

@@ -40,6 +40,9 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
         } else if let Some(added) = line.strip_prefix('+') {
             rows.push(side(None, Some(new), '+', added, &[], look));
             new += 1;
+        } else if (old, new) == (0, 0) {
+            // Before the first hunk.
+            rows.push(Row::new(line, look.dim));
         } else {
             let kept = line.strip_prefix(' ').unwrap_or(line);
             let mut pieces = code.line(kept);

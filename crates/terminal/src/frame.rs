@@ -3,7 +3,7 @@
 use crate::conversation::Conversation;
 use crate::markdown::Markdown;
 use crate::pager::Pager;
-use crate::panels::{self, Started};
+use crate::panels::{self, PanelFacts, Started};
 use crate::picker::Picker;
 use crate::question::question;
 use crate::row::{Links, Row};
@@ -37,6 +37,8 @@ pub(crate) struct ViewState {
     pub(crate) mode: Mode,
     pub(crate) look: Theme,
     pub(crate) checklist: String,
+    /// The project's directory.
+    pub(crate) project: String,
     pub(crate) started: Started,
     /// First shown row of the question's subject.
     pub(crate) question_top: usize,
@@ -47,6 +49,13 @@ pub(crate) struct ViewState {
     pub(crate) hint: Option<String>,
     /// Columns and rows of the conversation in the last frame.
     pub(crate) size: (usize, usize),
+}
+
+impl ViewState {
+    fn panel_facts(&self) -> PanelFacts<'_> {
+        let Self { checklist, project, started, .. } = self;
+        PanelFacts { checklist, project, started }
+    }
 }
 
 /// One frame.
@@ -87,7 +96,7 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
         let blank = Row::new(&" ".repeat(columns), look.text);
         frame.rows(&vec![blank; usize::from(height)], (0, 0), width);
         frame.links.clear();
-        let rows = panels::panels(screen, &state.checklist, &state.started, columns, &look);
+        let rows = panels::panels(screen, state.panel_facts(), columns, &look);
         frame.rows(&rows[..rows.len().min(usize::from(height))], (0, 0), width);
     }
     if screen.connection() == ConnectionState::Closed && height > 0 && screen.session().is_some() {
@@ -112,7 +121,7 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
         let line = Row::new("│", look.dim);
         frame.rows(&vec![line; usize::from(area.height)], (width, 0), 1);
         let inner = usize::from(PANELS);
-        let rows = panels::panels(screen, &state.checklist, &state.started, inner, &look);
+        let rows = panels::panels(screen, state.panel_facts(), inner, &look);
         frame.rows(&rows[..rows.len().min(usize::from(area.height))], (width + 2, 0), PANELS);
     }
     frame
@@ -225,9 +234,9 @@ fn hint(state: &ViewState, screen: &Screen) -> Option<String> {
             (None, None) if !screen.items().questions().is_empty() => {
                 "a question waits: i goes to it".to_owned()
             }
-            (None, None) => "↑ ↓ choose, Enter unfold, o open whole, / n N search, y copy, \
-                             g G ends, i back to the input"
-                .to_owned(),
+            (None, None) => {
+                "↑ ↓ choose, Enter unfold, o open, / n N search, y copy, i back".to_owned()
+            }
         });
     }
     if let Some(hint) = screen.hint() {

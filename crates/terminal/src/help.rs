@@ -14,6 +14,7 @@ const OWN: &[(&str, &str)] = &[
     (": or /", "a command"),
     ("Ctrl-P", "another session"),
     ("Ctrl-R", "an earlier prompt"),
+    ("Shift-Tab", "next mode: ask, accept-edits, plan"),
     ("Tab", "panels, in a narrow terminal"),
     ("?", "this"),
 ];

@@ -3,8 +3,8 @@
 use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{
-    CallBlock, ConnectionState, Screen, Spent, TurnState, context_left, in_dollars, one_line,
-    telling_argument,
+    CallBlock, ConnectionState, Screen, Spent, TurnState, context_left, display_width, in_dollars,
+    one_line, telling_argument,
 };
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
@@ -17,24 +17,33 @@ const CALLS: usize = 8;
 /// When calls were seen to run first, by their number in the session.
 pub(crate) type Started = HashMap<String, Instant>;
 
+/// What the panels show beside the screen model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PanelFacts<'a> {
+    pub(crate) checklist: &'a str,
+    /// The project's directory.
+    pub(crate) project: &'a str,
+    pub(crate) started: &'a Started,
+}
+
 /// All panels, one below the other.
 pub(crate) fn panels(
     screen: &Screen,
-    checklist: &str,
-    started: &Started,
+    facts: PanelFacts<'_>,
     width: usize,
     look: &Theme,
 ) -> Vec<Row> {
-    let mut rows = session(screen, width, look);
+    let mut rows = session(screen, facts.project, width, look);
     rows.push(Row::default());
     rows.push(Row::new("Calls", look.heading));
     let calls = screen.items().open();
     for call in calls.iter().take(CALLS) {
-        rows.push(call_row(call, started, width, look));
+        rows.push(call_row(call, facts.started, width, look));
     }
     if calls.is_empty() {
         rows.push(Row::new("none runs", look.dim));
     }
+    let checklist = facts.checklist;
     if !checklist.is_empty() {
         rows.push(Row::default());
         rows.push(Row::new("Checklist", look.heading));
@@ -70,7 +79,7 @@ pub(crate) fn running(screen: &Screen, started: &Started, width: usize, look: &T
     rows
 }
 
-fn session(screen: &Screen, width: usize, look: &Theme) -> Vec<Row> {
+fn session(screen: &Screen, project: &str, width: usize, look: &Theme) -> Vec<Row> {
     let facts = screen.facts();
     let mut rows = vec![Row::new("Session", look.heading)];
     let mut fact = |label: &str, text: &str, style| {
@@ -82,10 +91,17 @@ fn session(screen: &Screen, width: usize, look: &Theme) -> Vec<Row> {
     let (state, style) = match (screen.connection(), screen.turn()) {
         (ConnectionState::Closed, _) => ("connecting", look.bad),
         (ConnectionState::Replaying, _) => ("reading", look.dim),
+        (ConnectionState::Live, _) if !screen.items().questions().is_empty() => {
+            ("waiting for you", look.asks)
+        }
         (ConnectionState::Live, TurnState::Working) => ("working", look.asks),
         (ConnectionState::Live, TurnState::Idle) => ("ready", look.good),
     };
     fact("state", state, style);
+    // The end of a path says more than its beginning.
+    let surplus = display_width(project).saturating_sub(width.saturating_sub(10));
+    let end: String = project.chars().skip(surplus).collect();
+    fact("project", &if surplus > 0 { format!("…{end}") } else { end }, look.text);
     if screen.options().rights == ClientRights::ReadOnly {
         fact("rights", "read-only", look.asks);
     }

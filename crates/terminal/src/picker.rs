@@ -125,6 +125,10 @@ impl Picker {
             KeyPress::Enter | KeyPress::Tab => {
                 return match self.chosen() {
                     Some(item) => PickerAction::Choose(item.value.clone(), self.query.clone()),
+                    // The screen names the fault of an unknown command.
+                    None if self.kind == PickerKind::Commands && !self.query.is_empty() => {
+                        PickerAction::Choose(format!(":{}", self.query), self.query.clone())
+                    }
                     None => PickerAction::Close(self.query.clone()),
                 };
             }

@@ -18,6 +18,7 @@ use client::{
     sanitize,
 };
 use protocol::client::SessionRow;
+use protocol::judgement::PermissionMode;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -105,7 +106,10 @@ impl FullScreen {
                 let height = usize::from(self.tty.area().height).saturating_sub(2);
                 match pager.key(key, height) {
                     PagerAction::Stay => {}
-                    PagerAction::Close => self.state.mode = Mode::Input,
+                    PagerAction::Close => {
+                        let browsing = self.state.conversation.chosen().is_some();
+                        self.state.mode = if browsing { Mode::Browse(None) } else { Mode::Input };
+                    }
                     PagerAction::Copy(text) => self.copy(&text),
                 }
                 Vec::new()
@@ -163,6 +167,14 @@ impl FullScreen {
             }
             KeyPress::Tab if screen.items().questions().is_empty() => {
                 self.state.panels_shown = !self.state.panels_shown;
+            }
+            KeyPress::BackTab if at_line => {
+                let next = match screen.facts().mode {
+                    Some(PermissionMode::Ask) => PermissionMode::AcceptEdits,
+                    Some(PermissionMode::AcceptEdits) => PermissionMode::Plan,
+                    Some(_) | None => PermissionMode::Ask,
+                };
+                return vec![ScreenInput::Command(format!(":mode {}", next.name()))];
             }
             KeyPress::Char('@') if at_line && at_word_start(screen) => {
                 let inputs = self.inputs.clone();
@@ -436,6 +448,7 @@ impl ScreenView for FullScreen {
         }
         self.working = working;
         self.state.follow(screen);
+        self.state.project = self.project(screen).display().to_string();
         if let Mode::Picker(picker) = &mut self.state.mode
             && picker.kind == PickerKind::Sessions
         {
@@ -469,6 +482,7 @@ impl ViewState {
             mode: Mode::Input,
             look,
             checklist: String::new(),
+            project: String::new(),
             started: std::collections::HashMap::new(),
             question_top: 0,
             panels_shown: false,

@@ -125,6 +125,10 @@ impl Screen {
 
     /// A key that was pressed before the question could be read.
     pub(super) fn typed_ahead(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        // The second half of an answer to an earlier question, from one who is used to lines.
+        if key == KeyPress::Enter && self.editor.is_empty() {
+            return Vec::new();
+        }
         self.focus = Focus::Line;
         self.key(key)
     }
@@ -144,7 +148,9 @@ impl Screen {
             }
             Focus::Line | Focus::Question => {
                 self.pending = Pending::Interrupted;
-                self.say_hint("no turn is running")
+                let leader = &self.options.leader;
+                let hint = format!("no turn is running; :q leaves, {leader} d detaches");
+                self.say_hint(&hint)
             }
         }
     }

@@ -359,7 +359,7 @@ fn the_turn_is_stopped_and_the_session_stays() {
     let mut screen = screen();
     let interrupt = |screen: &mut Screen| screen.update(ScreenInput::Key(KeyPress::Interrupt));
     assert_eq!(interrupt(&mut screen), []);
-    assert_eq!(screen.hint.as_deref(), Some("no turn is running"));
+    assert_eq!(screen.hint.as_deref(), Some("no turn is running; :q leaves, Ctrl-\\ d detaches"));
     assert_eq!(interrupt(&mut screen), []);
     assert!(screen.hint.as_ref().unwrap().contains("Ctrl-\\ d"), "{:?}", screen.hint);
     screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));

@@ -327,6 +327,28 @@ fn a_turn_that_ends_in_a_terminal_without_focus_calls_the_person() {
     }
 }
 
+#[test]
+fn a_key_goes_to_the_next_mode_and_a_wrong_command_is_named() {
+    let mut desk = Desk::new(80, 20);
+    let sent = desk.view.take(ScreenInput::Key(KeyPress::BackTab), &desk.screen);
+    let mode = |sent: &[ScreenInput]| format!("{sent:?}").contains(":mode accept-edits");
+    assert!(mode(&sent), "{sent:?}");
+    desk.types(":cost");
+    desk.input(ScreenInput::Key(KeyPress::Enter));
+    let shown = desk.shown();
+    assert!(shown.contains("there is no command :cost") && !shown.contains("> :cost"), "{shown}");
+}
+
+#[test]
+fn an_enter_behind_an_answer_keeps_the_next_question_in_front() {
+    let mut desk = busy(80, 24);
+    desk.input(ScreenInput::TypedAhead(KeyPress::Enter));
+    assert_eq!(desk.screen.focus(), Focus::Question);
+    desk.input(ScreenInput::TypedAhead(KeyPress::Char('y')));
+    assert_eq!(desk.screen.focus(), Focus::Line);
+    assert!(desk.shown().contains("> y"));
+}
+
 fn any_key() -> impl Strategy<Value = KeyPress> {
     prop_oneof![
         8 => proptest::char::any().prop_map(KeyPress::Char),
