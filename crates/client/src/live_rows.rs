@@ -207,7 +207,7 @@ fn status_words(screen: &Screen) -> Vec<StatusWord> {
     let state = match (screen.connection, screen.turn) {
         (ConnectionState::Closed, _) => "connecting",
         (ConnectionState::Replaying, _) => "reading",
-        (ConnectionState::Live, _) if !screen.items.questions().is_empty() => "waiting for you",
+        (ConnectionState::Live, _) if !screen.items.questions().is_empty() => "asking",
         (ConnectionState::Live, TurnState::Working) => "working",
         (ConnectionState::Live, TurnState::Idle) => "ready",
     };

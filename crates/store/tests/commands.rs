@@ -604,6 +604,18 @@ fn the_changes_since_a_call_are_diffs_against_what_was_before_it() {
     assert_eq!(of(&all, "binary").unwrap().diff, "no text: it had 0 bytes and has 2\n");
     assert_eq!(of(&all, "link").unwrap().diff, "it was no link and is a link to a\n");
     assert_eq!(changes(&mut store, 4).files, []);
+    // A file of many short lines, and a directory in the place of a file.
+    undo(&mut store, 4, || {
+        fs::write(path("lines"), "\n".repeat(200 << 10)).unwrap();
+        fs::remove_file(path("mine")).unwrap();
+    })
+    .unwrap();
+    fs::create_dir(path("mine")).unwrap();
+    fs::write(path("lines"), "\n".repeat(2 << 20)).unwrap();
+    let odd = changes(&mut store, 4);
+    assert_eq!(of(&odd, "mine").unwrap().diff, "it is too large now, or no file\n");
+    let large = of(&odd, "lines").unwrap().diff;
+    assert_eq!(large, "too large for a diff: it had 0 bytes and has 2097152\n");
     // What was not followed is named.
     fs::write(path("large"), vec![b'x'; 300 << 10]).unwrap();
     undo(&mut store, 5, || fs::write(path("large"), "small").unwrap()).unwrap_err();

@@ -6,6 +6,9 @@ use crate::theme::Theme;
 use ratatui_core::style::Style;
 use similar::{ChangeTag, TextDiff};
 
+/// A longer line is data, and comparing its words takes long.
+const LONGEST_LINE: usize = 2_000;
+
 /// The rows of a unified diff: numbers, sign, text in the colours of the language.
 pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -98,6 +101,9 @@ type Marks = Vec<(bool, String)>;
 
 /// The words of both lines, and which of them differ. Empty where little is common.
 fn changed_words(old: &str, new: &str) -> (Marks, Marks) {
+    if old.len().max(new.len()) > LONGEST_LINE {
+        return (Vec::new(), Vec::new());
+    }
     let diff = TextDiff::from_words(old, new);
     if diff.ratio() < 0.4 {
         return (Vec::new(), Vec::new());

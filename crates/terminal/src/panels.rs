@@ -92,7 +92,7 @@ fn session(screen: &Screen, project: &str, width: usize, look: &Theme) -> Vec<Ro
         (ConnectionState::Closed, _) => ("connecting", look.bad),
         (ConnectionState::Replaying, _) => ("reading", look.dim),
         (ConnectionState::Live, _) if !screen.items().questions().is_empty() => {
-            ("waiting for you", look.asks)
+            ("asking", look.asks)
         }
         (ConnectionState::Live, TurnState::Working) => ("working", look.asks),
         (ConnectionState::Live, TurnState::Idle) => ("ready", look.good),

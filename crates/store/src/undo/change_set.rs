@@ -5,26 +5,33 @@ use crate::commands::UndoCoverage;
 use crate::failure::StoreError;
 use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, look};
 use protocol::store::{ChangeSet, FileBackup, FileDiff};
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use similar::TextDiff;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most files with a diff, and bytes of all diffs: a person reads them.
 const FILES: usize = 500;
 const BYTES: usize = 2 << 20;
 /// Most bytes of the files that are read for it.
 const READ: u64 = 64 << 20;
-/// After this long a diff is finished roughly: the store answers nothing else meanwhile.
+/// Most notes; the rest is counted.
+const NOTES: usize = 100;
+/// Most bytes of a file with a diff: a line of one byte takes many times that in memory.
+const OF_A_FILE: usize = 1 << 20;
+/// After this long a diff is finished roughly, and after all of that no other begins: the store answers
+/// nothing else meanwhile.
 const PATIENCE: Duration = Duration::from_millis(200);
+const OF_ALL: Duration = Duration::from_secs(1);
 
 /// A path as it was before the first of the calls.
 struct EarlierFile {
     path: String,
     /// The calls that changed it.
     calls: Vec<u32>,
+    /// The stored change with its content.
+    change: i64,
     kind: String,
-    bytes: Vec<u8>,
     digest: Option<String>,
 }
 
@@ -38,6 +45,7 @@ impl UndoStore {
         let (earlier, unknown) = self
             .file
             .look(|connection| Ok((earlier(connection, since)?, unknown(connection, since)?)))?;
+        let begun = Instant::now();
         let (mut files, mut notes) = (Vec::new(), Vec::new());
         let (mut room, mut bytes, mut left_out) = (READ, 0, 0);
         for before in earlier {
@@ -49,19 +57,23 @@ impl UndoStore {
                 notes.push(format!("{path} is not covered: {why}."));
                 continue;
             }
+            if files.len() == FILES || begun.elapsed() > OF_ALL {
+                left_out += 1;
+                continue;
+            }
             let mut found = Vec::new();
-            look(full, &mut room, &mut found);
-            let now = found.into_iter().next().filter(|now| now.path == before.path);
-            let Some(diff) = difference(&path, &before, now.as_ref()) else { continue };
-            if files.len() == FILES || bytes + diff.len() > BYTES {
+            if !full.is_dir() || full.is_symlink() {
+                look(full, &mut room, &mut found);
+            }
+            let now = found.pop();
+            let content = self.file.look(|connection| content(connection, &before))?;
+            let Some(diff) = difference(&path, &before, &content, now.as_ref()) else { continue };
+            if bytes + diff.len() > BYTES {
                 left_out += 1;
                 continue;
             }
             bytes += diff.len();
             files.push(FileDiff { path, calls: before.calls, diff });
-        }
-        if left_out > 0 {
-            notes.push(format!("{left_out} more files differ; they are too many to be shown."));
         }
         notes.extend(unknown);
         notes.extend(
@@ -70,12 +82,25 @@ impl UndoStore {
         notes
             .extend(cover.unable.map(|why| format!("Changes of commands are not covered: {why}.")));
         notes.extend(cover.gap.iter().map(|gap| format!("Not covered: {gap}.")));
+        let more = notes.len().saturating_sub(NOTES);
+        notes.truncate(NOTES);
+        if more > 0 {
+            notes.push(format!("{more} more notes are not shown."));
+        }
+        if left_out > 0 {
+            notes.push(format!("{left_out} more files may differ; they are too many to be shown."));
+        }
         Ok(ChangeSet { files, notes })
     }
 }
 
 /// A unified diff, or one line; none where both are equal.
-fn difference(path: &str, before: &EarlierFile, now: Option<&FileCopy>) -> Option<String> {
+fn difference(
+    path: &str,
+    before: &EarlierFile,
+    content: &[u8],
+    now: Option<&FileCopy>,
+) -> Option<String> {
     let Some(now) = now.filter(|now| now.kind != NOT_KEPT) else {
         return Some("it is too large now, or no file\n".to_owned());
     };
@@ -95,9 +120,13 @@ fn difference(path: &str, before: &EarlierFile, now: Option<&FileCopy>) -> Optio
             return Some(format!("it was {} and is {}\n", name(was), name(is)));
         }
     }
+    if content.len().max(now.bytes.len()) > OF_A_FILE {
+        let (old, new) = (content.len(), now.bytes.len());
+        return Some(format!("too large for a diff: it had {old} bytes and has {new}\n"));
+    }
     let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let (Some(old), Some(new)) = (text(&before.bytes), text(&now.bytes)) else {
-        let (old, new) = (before.bytes.len(), now.bytes.len());
+    let (Some(old), Some(new)) = (text(content), text(&now.bytes)) else {
+        let (old, new) = (content.len(), now.bytes.len());
         return Some(format!("no text: it had {old} bytes and has {new}\n"));
     };
     let name = |kind: &str, side: &str| match kind {
@@ -112,9 +141,14 @@ fn difference(path: &str, before: &EarlierFile, now: Option<&FileCopy>) -> Optio
     Some(if text.is_empty() { format!("--- {from}\n+++ {to}\n") } else { text })
 }
 
+fn content(connection: &Connection, file: &EarlierFile) -> rusqlite::Result<Vec<u8>> {
+    let select = "SELECT bytes FROM file WHERE change = ?1 AND path = ?2";
+    connection.query_row(select, params![file.change, file.path], |row| row.get(0))
+}
+
 fn earlier(connection: &Connection, since: u32) -> rusqlite::Result<Vec<EarlierFile>> {
     let mut firsts = connection.prepare(
-        "SELECT path, kind, bytes, before, calls FROM file JOIN (SELECT path AS name, \
+        "SELECT path, kind, first, before, calls FROM file JOIN (SELECT path AS name, \
          min(change) AS first, group_concat(CASE WHEN before IS NOT after OR kind = 'not kept' \
          THEN call END) AS calls FROM file JOIN change ON change.id = change WHERE call >= ?1 \
          GROUP BY path) ON name = path AND first = change WHERE calls IS NOT NULL ORDER BY path",
@@ -124,7 +158,7 @@ fn earlier(connection: &Connection, since: u32) -> rusqlite::Result<Vec<EarlierF
         Ok(EarlierFile {
             path: row.get(0)?,
             kind: row.get(1)?,
-            bytes: row.get(2)?,
+            change: row.get(2)?,
             digest: row.get(3)?,
             calls: calls.split(',').filter_map(|call| call.parse().ok()).collect(),
         })

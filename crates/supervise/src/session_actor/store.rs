@@ -140,9 +140,12 @@ impl SessionActorState {
 
     /// Asks the store for a client.
     pub(super) fn fetch_changes(&mut self, client: ActorRef<ClientMsg>, since: u32) {
+        // One comparison serves all that wait for it.
+        let is_asked = self.store.changes.iter().any(|(_, of)| *of == since);
         self.store.changes.push((client, since));
         match self.store.failed {
             Some(_) => self.send_changes(Some(since), &Err(self.no_store())),
+            None if is_asked => {}
             None => self.workers.store.send(ToStore::FetchChanges { since }),
         }
     }
