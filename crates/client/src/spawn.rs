@@ -7,6 +7,7 @@
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Deserialize;
 use std::fs;
@@ -16,6 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Longest time until a new supervisor reports its socket. It first cleans up after earlier ones.
@@ -89,6 +91,9 @@ pub fn page(text: &str, rows: u16) -> bool {
     child.wait().is_ok_and(|status| status.success() || status.code().is_none())
 }
 
+/// How long a clipboard's program may take.
+const COPY_LIMIT: Duration = Duration::from_secs(1);
+
 /// Opens a file in the user's editor, `$VISUAL`, `$EDITOR` or `vi`, and waits for its end.
 ///
 /// # Errors
@@ -98,7 +103,7 @@ pub fn edit_file(file: &Path) -> io::Result<()> {
     let editor = named.into_iter().find(|it| !it.trim().is_empty()).unwrap_or_else(|| "vi".into());
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file);
-    let status = command.status()?;
+    let status = spawn_unmasked(&mut command)?.wait()?;
     match status.success() {
         true => Ok(()),
         false => Err(io::Error::other(format!("`{editor}` ended with {status}"))),
@@ -109,17 +114,35 @@ pub fn edit_file(file: &Path) -> io::Result<()> {
 /// no desktop here, or no such program.
 #[must_use]
 pub fn copy_by_program(text: &str) -> Option<&'static str> {
+    let (result, copied) = mpsc::channel();
+    let text = text.to_owned();
+    std::thread::spawn(move || result.send(try_programs(&text)));
+    // A desktop that hangs must not stop the terminal.
+    copied.recv_timeout(COPY_LIMIT).ok().flatten()
+}
+
+fn try_programs(text: &str) -> Option<&'static str> {
     let programs: [(&str, &str, &[&str]); 2] =
         [("WAYLAND_DISPLAY", "wl-copy", &[]), ("DISPLAY", "xclip", &["-selection", "clipboard"])];
     programs.into_iter().find_map(|(variable, program, arguments)| {
         std::env::var_os(variable).filter(|value| !value.is_empty())?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().ok()?;
-        child.stdin.take()?.write_all(text.as_bytes()).ok()?;
+        let mut child = spawn_unmasked(&mut command).ok()?;
+        let written = child.stdin.take()?.write_all(text.as_bytes());
         // Both go on in the background and end at once in front.
-        child.wait().ok()?.success().then_some(program)
+        let status = child.wait().ok()?;
+        (written.is_ok() && status.success()).then_some(program)
     })
+}
+
+/// Starts a program with no signal blocked. This process blocks signals that it reads in a thread, and
+/// a child would inherit that.
+fn spawn_unmasked(command: &mut Command) -> io::Result<Child> {
+    let blocked = SigSet::empty().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    let child = command.spawn();
+    blocked.thread_set_mask()?;
+    child
 }
 
 /// A process that gives the terminal back if this one is killed. Dropped, it ends.

@@ -13,17 +13,22 @@ const LONGEST_LINE: usize = 2_000;
 pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
     let mut rows = Vec::new();
     let (mut old, mut new) = (0u32, 0u32);
+    // Lines of each side that the hunk still has: a removed `-- x` is no header.
+    let mut remaining = (0u32, 0u32);
     let mut code = Highlighter::of_language("", look);
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        if let Some(path) = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- ")) {
+        let inside = remaining != (0, 0);
+        let header = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "));
+        if let Some(path) = header.filter(|_| !inside) {
             code = Highlighter::of_file(path.trim().trim_matches('"'), look);
             rows.push(Row::new(line, look.bold));
-        } else if line.starts_with("# ") {
+        } else if line.starts_with("# ") && !inside {
             // Between two files; a line of a hunk begins with a sign or a space.
             rows.push(Row::new(line, look.heading));
-        } else if let Some((from, to)) = hunk(line) {
-            (old, new) = (from, to);
+        } else if let Some((from, to)) = hunk(line).filter(|_| !inside) {
+            (old, new) = (from.0, to.0);
+            remaining = (from.1, to.1);
             rows.push(Row::new(line, look.dim));
         } else if let Some(removed) = line.strip_prefix('-') {
             // A removed line with the line in its place: what changed within it is marked.
@@ -33,16 +38,19 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
             let (left, right) = marks.unwrap_or_default();
             rows.push(side(Some(old), None, '-', removed, &left, look));
             old += 1;
+            remaining.0 = remaining.0.saturating_sub(1);
             if let (Some(added), true) = (place, is_alone)
                 && !follows_plus(&lines)
             {
                 rows.push(side(None, Some(new), '+', added, &right, look));
                 new += 1;
+                remaining.1 = remaining.1.saturating_sub(1);
                 lines.next();
             }
         } else if let Some(added) = line.strip_prefix('+') {
             rows.push(side(None, Some(new), '+', added, &[], look));
             new += 1;
+            remaining.1 = remaining.1.saturating_sub(1);
         } else if (old, new) == (0, 0) {
             // Before the first hunk.
             rows.push(Row::new(line, look.dim));
@@ -52,6 +60,7 @@ pub(crate) fn unified(text: &str, look: &Theme) -> Vec<Row> {
             pieces.insert(0, Piece::new(&gutter(Some(old), Some(new), ' '), look.dim));
             rows.push(Row::of(pieces));
             (old, new) = (old + 1, new + 1);
+            remaining = (remaining.0.saturating_sub(1), remaining.1.saturating_sub(1));
         }
     }
     rows
@@ -123,12 +132,18 @@ fn changed_words(old: &str, new: &str) -> (Marks, Marks) {
     (left, right)
 }
 
-/// The first lines of a hunk's header `@@ -a,b +c,d @@`.
-fn hunk(line: &str) -> Option<(u32, u32)> {
+/// First line and number of lines of a side.
+type Range = (u32, u32);
+
+/// Both sides of a hunk's header `@@ -a,b +c,d @@`.
+fn hunk(line: &str) -> Option<(Range, Range)> {
     let rest = line.strip_prefix("@@ -")?;
     let (old, rest) = rest.split_once(" +")?;
-    let first = |range: &str| range.split([',', ' ']).next()?.parse().ok();
-    Some((first(old)?, first(rest)?))
+    let range = |text: &str| {
+        let mut numbers = text.split(' ').next()?.split(',').map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next().map_or(Some(1), Result::ok)?))
+    };
+    Some((range(old)?, range(rest)?))
 }
 
 /// True for a text that is a unified diff.
@@ -148,6 +163,16 @@ pub(crate) fn by_sign(line: &str, look: &Theme) -> Style {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_changed_line_that_looks_like_a_header_is_none() {
+        let text = "--- a/q.sql\n+++ b/q.sql\n@@ -1,2 +1,2 @@\n--- old comment\n+++ b/safe.rs\n x\n# b (call 2)\n";
+        let rows = unified(text, &Theme::ansi());
+        let shown: Vec<String> = rows.iter().map(Row::text).collect();
+        assert_eq!(shown[3], "   1      - -- old comment");
+        assert_eq!(shown[4], "        1 + ++ b/safe.rs");
+        assert!(shown[5].ends_with("x") && shown[6] == "# b (call 2)", "{shown:?}");
+    }
+
     use super::*;
 
     #[test]

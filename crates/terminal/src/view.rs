@@ -1,6 +1,10 @@
 //! The full-screen view: keys of its own, pickers and pager. What a key means beyond that, the screen
 //! model says.
 
+mod browse;
+#[cfg(test)]
+mod tests;
+
 use crate::choices;
 use crate::conversation::Conversation;
 use crate::diff;
@@ -14,8 +18,7 @@ use crate::theme::Theme;
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, MouseInput, Screen, ScreenInput,
-    ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, one_line,
-    sanitize,
+    ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, sanitize,
 };
 use protocol::client::SessionRow;
 use protocol::judgement::PermissionMode;
@@ -28,6 +31,9 @@ use std::time::{Duration, Instant};
 const NOTCH: isize = 3;
 /// Rows of the last exchange that stay in the scrollback of the terminal.
 const LEFT_BEHIND: usize = 200;
+
+/// Rows of a text in the pager.
+const MOST_ROWS: usize = 50_000;
 
 /// What a person may choose about the view.
 #[derive(Debug)]
@@ -57,6 +63,8 @@ pub struct FullScreen {
     /// Does the desktop show this terminal? Terminals that do not say count as shown.
     focused: bool,
     working: bool,
+    /// Is there unsent text?
+    typing: bool,
 }
 
 impl FullScreen {
@@ -82,6 +90,7 @@ impl FullScreen {
             loading: false,
             focused: true,
             working: false,
+            typing: false,
         }
     }
 
@@ -206,94 +215,6 @@ impl FullScreen {
         Vec::new()
     }
 
-    fn browse(&mut self) {
-        self.state.mode = Mode::Browse(None);
-        let (size, look) = (self.state.size, self.state.look);
-        self.state.conversation.choose_none();
-        self.state.conversation.choose(0, size, &look);
-    }
-
-    // All other keys do nothing here.
-    #[allow(clippy::wildcard_enum_match_arm)]
-    fn browse_key(&mut self, key: KeyPress, screen: &Screen) -> Vec<ScreenInput> {
-        self.state.hint = None;
-        let (size, look) = (self.state.size, self.state.look);
-        if let Mode::Browse(Some(typed)) = &mut self.state.mode {
-            match key {
-                KeyPress::Char(c) => typed.push(c),
-                KeyPress::Erase(..) => drop(typed.pop()),
-                KeyPress::Enter => {
-                    let words = std::mem::take(typed);
-                    self.state.mode = Mode::Browse(None);
-                    self.state.search = words;
-                    self.find(-1);
-                }
-                _ => self.state.mode = Mode::Browse(None),
-            }
-            return Vec::new();
-        }
-        let page = size.1.saturating_sub(2).max(1) as isize;
-        match key {
-            KeyPress::Char('k') | KeyPress::Up => {
-                let before = self.state.conversation.chosen();
-                self.state.conversation.choose(-1, size, &look);
-                if before == self.state.conversation.chosen() {
-                    return self.load_earlier(screen);
-                }
-            }
-            KeyPress::Char('j') | KeyPress::Down => self.state.conversation.choose(1, size, &look),
-            KeyPress::Page(Direction::Start) => return self.scroll(-page, screen),
-            KeyPress::Page(Direction::End) => return self.scroll(page, screen),
-            KeyPress::Char('g') => self.state.conversation.show_start(),
-            KeyPress::Char('G') => self.state.conversation.show_end(),
-            KeyPress::Char('/') => self.state.mode = Mode::Browse(Some(String::new())),
-            KeyPress::Char('n') => self.find(-1),
-            KeyPress::Char('N') => self.find(1),
-            KeyPress::Enter | KeyPress::Char(' ') => {
-                if let Some(block) = self.state.conversation.chosen_block() {
-                    block.toggle();
-                }
-            }
-            KeyPress::Char('o') => self.open_whole(),
-            KeyPress::Char('y') => {
-                if let Some(text) = self.state.conversation.chosen_block().map(|block| block.text())
-                {
-                    self.copy(&text);
-                }
-            }
-            KeyPress::Char('i' | 'q')
-            | KeyPress::Escape
-            | KeyPress::Interrupt
-            | KeyPress::Control('o') => {
-                self.state.conversation.choose_none();
-                self.state.mode = Mode::Input;
-            }
-            KeyPress::Leader | KeyPress::EndOfInput | KeyPress::Tab => {
-                self.state.conversation.choose_none();
-                self.state.mode = Mode::Input;
-                return vec![ScreenInput::Key(key)];
-            }
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    fn open_whole(&mut self) {
-        let (width, look) = (usize::from(self.tty.area().width), self.state.look);
-        let Some(block) = self.state.conversation.chosen_block() else { return };
-        let text = block.text();
-        let rows = block.whole(width, &look);
-        let title = one_line(text.lines().next().unwrap_or_default(), width);
-        self.state.mode = Mode::Pager(Pager::new(title, rows, text));
-    }
-
-    fn find(&mut self, step: isize) {
-        let (size, look, words) = (self.state.size, self.state.look, self.state.search.clone());
-        if words.is_empty() || !self.state.conversation.find(&words, step, size, &look) {
-            self.state.hint = Some(format!("not found: {words}"));
-        }
-    }
-
     fn copy(&mut self, text: &str) {
         self.state.hint = Some(match self.tty.copy(text) {
             Ok(way) => way,
@@ -347,6 +268,7 @@ fn at_word_start(screen: &Screen) -> bool {
 
 impl ScreenView for FullScreen {
     fn take(&mut self, input: ScreenInput, screen: &Screen) -> Vec<ScreenInput> {
+        self.typing = !screen.draft().is_empty();
         match input {
             ScreenInput::Key(key) => self.key(key, screen),
             ScreenInput::Mouse(mouse) => self.mouse(mouse, screen),
@@ -408,6 +330,10 @@ impl ScreenView for FullScreen {
     }
 
     fn open(&mut self, title: String, text: String) {
+        // The keys belong to what the person does since.
+        if !matches!(self.state.mode, Mode::Input) || self.typing {
+            return self.show(ScreenItem::Note(format!("{title}\n{text}")));
+        }
         let (columns, look) = (usize::from(self.tty.area().width), &self.state.look);
         let text = sanitize(&text);
         let rows = match diff::is_unified(&text) {
@@ -415,7 +341,12 @@ impl ScreenView for FullScreen {
             false => text.lines().map(|line| Row::new(line, look.text)).collect(),
         };
         let under = Piece::new("", look.text);
-        let rows = rows.iter().flat_map(|row| wrap(&row.pieces, columns, &under)).collect();
+        let wrapped = rows.iter().flat_map(|row| wrap(&row.pieces, columns, &under));
+        let mut rows: Vec<Row> = wrapped.take(MOST_ROWS + 1).collect();
+        if rows.len() > MOST_ROWS {
+            rows.truncate(MOST_ROWS);
+            rows.push(Row::new("… more rows are not shown; y copies all", self.state.look.dim));
+        }
         self.state.mode = Mode::Pager(Pager::new(title, rows, text));
     }
 
@@ -502,6 +433,3 @@ impl ViewState {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

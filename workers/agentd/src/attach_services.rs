@@ -58,14 +58,15 @@ impl AttachServices for CliServices<'_> {
         // Not the name of a draft: its ending is no number.
         let name = format!("{session}.{}.md", std::process::id());
         let file = drafts_dir(self.context).join(name);
-        let edited = write_draft(&file, text).and_then(|()| edit_file(&file)).and_then(|()| {
-            match fs::read_to_string(&file) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-                read => read,
-            }
-        });
-        let _ = fs::remove_file(&file);
-        edited.map_err(|error| format!("the text was not edited: {error}"))
+        let edited = write_file(&file, text).and_then(|()| edit_file(&file));
+        let edited = edited.and_then(|()| fs::read(&file));
+        // What an editor saved before it failed stays there.
+        edited
+            .inspect(|_| drop(fs::remove_file(&file)))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .map_err(|error| {
+                format!("the text was not edited: {error}; what was saved is in {}", file.display())
+            })
     }
 
     fn save_draft(&self, session: &SessionId, text: &str) -> Result<(), String> {
@@ -108,6 +109,10 @@ fn write_draft(file: &Path, text: &str) -> io::Result<()> {
             Ok(()) | Err(_) => Ok(()),
         };
     }
+    write_file(file, text)
+}
+
+fn write_file(file: &Path, text: &str) -> io::Result<()> {
     if let Some(dir) = file.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }

@@ -30,7 +30,7 @@ impl LeaderKey {
         // Keys that mean something already, or that a terminal sends for another key.
         let taken = matches!(
             letter,
-            'c' | 'd' | 'a' | 'e' | 'w' | 'u' | 'k' | 'l' | 'j' | 'm' | 'i' | 'h' | '['
+            'c' | 'd' | 'a' | 'e' | 'w' | 'u' | 'k' | 'l' | 'j' | 'm' | 'i' | 'h' | 'g' | '['
         );
         let known = letter.is_ascii_lowercase() || matches!(letter, '\\' | ']' | '^' | '_');
         (letters.next().is_none() && known && !taken).then_some(Self { letter })

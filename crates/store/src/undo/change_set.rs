@@ -1,6 +1,6 @@
 //! Files as diffs against their content before some calls, for people. For `undo` only.
 
-use super::UndoStore;
+use super::{UndoStore, list};
 use crate::commands::UndoCoverage;
 use crate::failure::StoreError;
 use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, look};
@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 /// Most files with a diff, and bytes of all diffs: a person reads them.
 const FILES: usize = 500;
 const BYTES: usize = 2 << 20;
-/// Most bytes of the files that are read for it.
+/// Most bytes of the files that are read for it, and of one of them.
 const READ: u64 = 64 << 20;
+const LARGEST: u64 = 8 << 20;
 /// Most notes; the rest is counted.
 const NOTES: usize = 100;
 /// Most bytes of a file with a diff: a line of one byte takes many times that in memory.
@@ -42,22 +43,24 @@ impl UndoStore {
         since: u32,
         cover: &UndoCoverage,
     ) -> Result<ChangeSet, StoreError> {
+        let (mut files, mut notes) = (Vec::new(), Vec::new());
         let (earlier, unknown) = self
             .file
             .look(|connection| Ok((earlier(connection, since)?, unknown(connection, since)?)))?;
         let begun = Instant::now();
-        let (mut files, mut notes) = (Vec::new(), Vec::new());
         let (mut room, mut bytes, mut left_out) = (READ, 0, 0);
         for before in earlier {
             let full = Path::new(&before.path);
-            let path = full.strip_prefix(&self.project).unwrap_or(full).display().to_string();
+            let path =
+                one_line(&full.strip_prefix(&self.project).unwrap_or(full).to_string_lossy());
             if before.kind == NOT_KEPT {
                 let why = before.digest.filter(|why| why != NOT_KEPT);
                 let why = why.unwrap_or_else(|| "too large, or no file".to_owned());
                 notes.push(format!("{path} is not covered: {why}."));
                 continue;
             }
-            if files.len() == FILES || begun.elapsed() > OF_ALL {
+            let is_full = files.len() == FILES || bytes >= BYTES || room < LARGEST;
+            if is_full || begun.elapsed() > OF_ALL {
                 left_out += 1;
                 continue;
             }
@@ -79,16 +82,25 @@ impl UndoStore {
         notes.extend(
             cover.unwritten.iter().filter(|(call, _)| *call >= since).map(|(_, line)| line.clone()),
         );
-        notes
-            .extend(cover.unable.map(|why| format!("Changes of commands are not covered: {why}.")));
-        notes.extend(cover.gap.iter().map(|gap| format!("Not covered: {gap}.")));
+        let mut standing = Vec::new();
+        if self.file.look(list::let_go)? {
+            standing.push(list::LET_GO.trim_end().to_owned());
+        }
+        if !self.file.set_aside_before().is_empty() {
+            standing.push("Earlier copies were damaged and are not compared.".to_owned());
+        }
+        standing.push(list::coverage(cover).trim_end().to_owned());
         let more = notes.len().saturating_sub(NOTES);
         notes.truncate(NOTES);
         if more > 0 {
             notes.push(format!("{more} more notes are not shown."));
         }
+        notes.extend(standing);
         if left_out > 0 {
             notes.push(format!("{left_out} more files may differ; they are too many to be shown."));
+        }
+        for note in &mut notes {
+            *note = one_line(note);
         }
         Ok(ChangeSet { files, notes })
     }
@@ -117,7 +129,7 @@ fn difference(
             let name = |link: Option<String>| {
                 link.map_or_else(|| "no link".to_owned(), |to| format!("a link to {to}"))
             };
-            return Some(format!("it was {} and is {}\n", name(was), name(is)));
+            return Some(one_line(&format!("it was {} and is {}", name(was), name(is))) + "\n");
         }
     }
     if content.len().max(now.bytes.len()) > OF_A_FILE {
@@ -141,6 +153,11 @@ fn difference(
     Some(if text.is_empty() { format!("--- {from}\n+++ {to}\n") } else { text })
 }
 
+/// Without control characters: a name must not look like lines of a diff.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 fn content(connection: &Connection, file: &EarlierFile) -> rusqlite::Result<Vec<u8>> {
     let select = "SELECT bytes FROM file WHERE change = ?1 AND path = ?2";
     connection.query_row(select, params![file.change, file.path], |row| row.get(0))
@@ -149,7 +166,7 @@ fn content(connection: &Connection, file: &EarlierFile) -> rusqlite::Result<Vec<
 fn earlier(connection: &Connection, since: u32) -> rusqlite::Result<Vec<EarlierFile>> {
     let mut firsts = connection.prepare(
         "SELECT path, kind, first, before, calls FROM file JOIN (SELECT path AS name, \
-         min(change) AS first, group_concat(CASE WHEN before IS NOT after OR kind = 'not kept' \
+         min(change) AS first, group_concat(CASE WHEN before IS NOT after OR ended = 0 OR kind = 'not kept' \
          THEN call END) AS calls FROM file JOIN change ON change.id = change WHERE call >= ?1 \
          GROUP BY path) ON name = path AND first = change WHERE calls IS NOT NULL ORDER BY path",
     )?;

@@ -18,6 +18,8 @@ const LISTED: u32 = 20;
 const FILES: usize = 400;
 /// SQLite's `user_version` as a flag: some changes were removed to save space.
 pub(super) const SOME_LET_GO: i64 = 1;
+/// The note about it.
+pub(super) const LET_GO: &str = "Older changes were removed to stay below 500 calls and 256 MiB.\n";
 
 #[derive(Debug, Deserialize)]
 struct UndoListInput {
@@ -53,10 +55,8 @@ impl UndoStore {
     ) -> Result<StoreResult, StoreError> {
         let UndoListInput { before } = arguments(&call.input)?;
         let before = before.unwrap_or(u32::MAX);
-        let ((rows, all), let_go) = self.file.look(|connection| {
-            let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            Ok((rows(connection, before)?, version))
-        })?;
+        let ((rows, all), let_go) =
+            self.file.look(|connection| Ok((rows(connection, before)?, let_go(connection)?)))?;
         let mut text: String =
             cover.unwritten.iter().rev().map(|(_, line)| format!("{line}\n")).collect();
         let unwritten = text.len();
@@ -81,20 +81,10 @@ impl UndoStore {
                 path.display()
             ));
         }
-        if let_go == SOME_LET_GO {
-            text.push_str("Older changes were removed to stay below 500 calls and 256 MiB.\n");
+        if let_go {
+            text.push_str(LET_GO);
         }
-        text.push_str(&match cover.unable {
-            Some(why) => format!("Changes of commands are not covered: {why}.\n"),
-            None => {
-                let gap = cover.gap.as_ref().map(|gap| format!(", nor in {gap}")).unwrap_or_default();
-                format!(
-                    "Changes of commands are not covered in ignored files, in files larger than 256 KiB, \
-                     in `.git` and outside the project{gap}. Undo attributes every change made \
-                     during a command to that command.\n"
-                )
-            }
-        });
+        text.push_str(&coverage(cover));
         Ok(StoreResult { text, summary: format!("{all} changes") })
     }
 
@@ -143,6 +133,27 @@ impl UndoStore {
 impl UndoRow {
     fn changed(&self, UndoFile { kind, before, after, .. }: &UndoFile) -> bool {
         [NOT_KEPT, command_rows::MODE].contains(&kind.as_str()) || !self.ended || before != after
+    }
+}
+
+/// True if some changes were removed to save space.
+pub(super) fn let_go(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(version == SOME_LET_GO)
+}
+
+/// The note about changes of commands that are never covered.
+pub(super) fn coverage(cover: &UndoCoverage) -> String {
+    match cover.unable {
+        Some(why) => format!("Changes of commands are not covered: {why}.\n"),
+        None => {
+            let gap = cover.gap.as_ref().map(|gap| format!(", nor in {gap}")).unwrap_or_default();
+            format!(
+                "Changes of commands are not covered in ignored files, in files larger than 256 KiB, \
+                 in `.git` and outside the project{gap}. Undo attributes every change made \
+                 during a command to that command.\n"
+            )
+        }
     }
 }
 

@@ -64,9 +64,6 @@ impl SessionActorState {
                 self.workers.store.send(begin);
                 self.send_commands();
                 self.repeat_backup_requests();
-                for (_, since) in &self.store.changes {
-                    self.workers.store.send(ToStore::FetchChanges { since: *since });
-                }
                 self.send_calls(|| CallMsg::StoreBack(generation));
                 // Other processes may have changed the files of calls that ended while no store
                 // ran. Undo would attribute those changes to the calls, so it has none of them.
@@ -79,6 +76,9 @@ impl SessionActorState {
                 let will_restart =
                     if failed.is_some() { WillRestart::No } else { WillRestart::Yes };
                 let why = failed.clone().unwrap_or_else(|| cause.clone());
+                // A comparison that ended the store would end the next one too.
+                let lost = "the changes are not known: the store was restarted; ask again";
+                self.send_changes(None, &Err(lost.to_owned()));
                 let lost = || CallInput::StoreLost { cause: why.clone(), will_restart };
                 self.send_calls(|| CallMsg::Input(lost()));
                 if failed.is_some() {
@@ -86,7 +86,6 @@ impl SessionActorState {
                     self.store.requested.clear();
                     tracing::error!(session = %self.spec.id, ?failed, "the store has failed");
                     self.store.failed = failed;
-                    self.send_changes(None, &Err(self.no_store()));
                     self.on_instructions_settled(myself).await;
                 }
             }
