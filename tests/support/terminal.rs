@@ -132,7 +132,7 @@ impl Terminal<'_> {
     /// the line.
     #[track_caller]
     pub fn listens(&self) {
-        let states = ["ready · session", "working · session"];
+        let states = ["ready · session", "working · session", "asking · session"];
         self.until("a live session", |screen| states.iter().any(|state| screen.contains(state)));
     }
 
@@ -146,8 +146,17 @@ impl Terminal<'_> {
     fn until(&self, words: &str, holds: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
-            let screen = self.screen();
+            let mut screen = self.screen();
             if holds(&screen) {
+                // tmux may be in the middle of a frame.
+                for _ in 0..5 {
+                    std::thread::sleep(Duration::from_millis(15));
+                    let again = self.screen();
+                    if again == screen || !holds(&again) {
+                        break;
+                    }
+                    screen = again;
+                }
                 if screen.contains("y once") {
                     std::thread::sleep(READ);
                 }
