@@ -77,7 +77,7 @@ pub trait AttachServices {
     /// The unsent text of a session's input line, from a terminal that is gone.
     fn draft(&self, session: &SessionId) -> Option<String>;
 
-    /// Opens an unsent text in the person's editor, and returns what it left.
+    /// Opens an unsent text in the person's editor, and returns the edited text.
     ///
     /// # Errors
     /// One sentence for the user.

@@ -1,4 +1,4 @@
-//! The conversation: its blocks, what of them is in view, which is chosen. Pure.
+//! The conversation: its blocks, the visible rows, the chosen block. Pure.
 
 use crate::block::{Block, Entry};
 use crate::row::Row;
@@ -6,7 +6,7 @@ use crate::theme::Theme;
 use client::ScreenItem;
 use std::collections::VecDeque;
 
-/// What is in view.
+/// The position of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     /// The end; new rows push the others up.
@@ -28,7 +28,7 @@ pub(crate) struct Conversation {
     places: Vec<(u16, usize)>,
 }
 
-/// A row in view, and its block; none for what is not a block.
+/// A visible row, and its block; live rows have none.
 pub(crate) type ShownRow = (Option<usize>, Row);
 
 impl Default for Conversation {
@@ -58,7 +58,7 @@ impl Conversation {
         }
     }
 
-    /// Puts earlier items before all; what is in view stays.
+    /// Puts earlier items before all. The visible rows stay.
     pub(crate) fn push_earlier(&mut self, items: Vec<ScreenItem>) {
         let mut earlier = Self::default();
         items.into_iter().for_each(|item| earlier.push(item));
@@ -242,7 +242,7 @@ impl Conversation {
             None => self.blocks.len().checked_sub(1),
         };
         while let Some(candidate) = at.filter(|at| *at < self.blocks.len()) {
-            // The decision about a call stands beside its result, which is what people open.
+            // A decision has no text to open; the result of its call follows.
             let is_decision = matches!(self.blocks[candidate].entry, Entry::Decided(..));
             if !is_decision && !self.rows_of(candidate, size.0, look).is_empty() {
                 self.chosen = Some(candidate);

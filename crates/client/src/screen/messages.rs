@@ -244,7 +244,7 @@ impl Screen {
         let items = self.items.take(event);
         self.update_facts(event);
         if self.pending == Pending::Leader {
-            // An event clears what was said about the turn, not what the next key does.
+            // An event clears hints about the turn. This hint is about the next key.
             self.hint = Some(AFTER_LEADER.to_owned());
         }
         let mut effects: Vec<_> = items.into_iter().map(ScreenEffect::Show).collect();
