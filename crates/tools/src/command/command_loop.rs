@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 /// finish their output.
 const OUTPUT_GRACE: Duration = Duration::from_millis(250);
 /// Background processes that do not hold the output get this long to end by themselves.
-const LEFTOVER_GRACE: Duration = Duration::from_millis(50);
+const LEFTOVER_GRACE: Duration = Duration::from_millis(250);
+/// How often it is looked whether they have ended.
+const LEFTOVER_POLL: Duration = Duration::from_millis(5);
 /// After all processes were ended the pipes have an end; a process stuck in the kernel may still
 /// hold one.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
@@ -120,7 +122,7 @@ fn leftover_processes(caged: &RunningCommand) -> Vec<String> {
         if living.is_empty() || Instant::now() > deadline {
             return living;
         }
-        thread::sleep(LEFTOVER_GRACE / 10);
+        thread::sleep(LEFTOVER_POLL);
     }
 }
 
