@@ -206,6 +206,22 @@ fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {
     one.shows("y once");
     one.types("n");
     one.shows("Done.");
+    one.shows("ready");
+    // One file of them goes back: its key puts the command into the input line.
+    one.enters(":changes");
+    one.shows("u :undo cart.py");
+    one.types("/");
+    one.enters("# new.txt");
+    one.shows("u :undo new.txt");
+    one.types("u");
+    one.shows("> :undo new.txt");
+    one.press(&["Enter"]);
+    let screen = one.shows("undo_restore 4: may it run?");
+    assert!(screen.contains("- x") && !screen.contains("- four"), "{screen}");
+    one.types("y");
+    one.shows("Taken back: new.txt, to its content before call 2.");
+    assert!(!desk.project().join("new.txt").exists());
+    assert_eq!(desk.read("cart.py"), "one\n2\nthree\nfour\n");
 }
 
 #[test]

@@ -327,7 +327,7 @@ fn going_back_to_an_older_turn_is_said_first() {
     let ran = run(desk.with_server(&server, &[&["-p", ":undo"], &resumed()[..]].concat()));
     assert_eq!(
         ran.out,
-        "This went back to an older turn, since nothing that is covered was changed by bash (call 2).\n\
+        "This went back to an older turn, since nothing that is covered is left to take back of bash (call 2).\n\
          Taken back: bash (call 1).\n",
         "{ran:?}"
     );

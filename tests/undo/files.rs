@@ -446,3 +446,70 @@ fn a_file_that_was_put_back_is_read_again_before_it_is_edited() {
     assert!(said[5].contains("edited a"), "{said:?}");
     assert_eq!(desk.read("a"), "one\nx\n");
 }
+
+#[test]
+fn one_file_goes_back_over_several_calls_and_the_rest_of_the_turn_after_it() {
+    let desk = Desk::new();
+    desk.write("a b", "one\n");
+    desk.write("c", "one\n");
+    let edit = |path: &str, old: &str, new: &str| {
+        ("edit", json!({"path": path, "old_string": old, "new_string": new}))
+    };
+    let bash = ("bash", json!({"command": "echo three >> 'a b'; echo three >> c; echo x > new"}));
+    let read = |path: &str| ("read", json!({"path": path}));
+    let made = ("write", json!({"path": "old", "content": "x"}));
+    calls(&desk, &AUTO, &[made]);
+    let resumed = [&AUTO[..], &["-c"]].concat();
+    calls(&desk, &resumed, &[read("a b"), edit("a b", "one", "two"), bash]);
+    let server = Server::scripted([]);
+    let say = |words: &str, flags: &[&str]| {
+        run(desk.with_server(&server, &[&["-p", words, "-c"], flags].concat()))
+    };
+    // Rules judge it like any change, and what no call changed is said.
+    assert_eq!((say(":undo c", &[]).code, desk.read("c").as_str()), (10, "one\nthree\n"));
+    let ran = say(":undo old", &AUTO);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("no call from 3 to 4 changed old as far as is covered"), "{ran:?}");
+    let ran = say(":undo ./src/../a b", &AUTO);
+    let said = "Taken back: ./src/../a b, to its content before call 3.\n";
+    assert_eq!((ran.code, ran.out.as_str()), (0, said), "{ran:?}");
+    assert_eq!((desk.read("a b"), desk.read("c")), ("one\n".into(), "one\nthree\n".into()));
+    // Again: under the same name, and under another.
+    let ran = say(":undo ./src/../a b", &AUTO);
+    assert!(ran.code == 1 && ran.out.contains("not undone already"), "{ran:?}");
+    let ran = say(":undo a b", &AUTO);
+    assert!(ran.code == 1 && ran.out.contains("have changed since: a b"), "{ran:?}");
+    // What a person does with it now stays, and so does the way back for the rest.
+    desk.write("a b", "a person's");
+    let ran = say(":undo", &AUTO);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: bash (call 4).\n"), "{ran:?}");
+    assert_eq!((desk.read("a b"), desk.read("c")), ("a person's".into(), "one\n".into()));
+    assert!(!desk.project().join("new").exists());
+    let ran = say(":undo all old", &AUTO);
+    let said = "Taken back: old, to its content before call 1.\n";
+    assert_eq!((ran.code, ran.out.as_str()), (0, said), "{ran:?}");
+    assert!(!desk.project().join("old").exists());
+}
+
+#[test]
+fn one_file_that_something_else_changed_in_between_stays() {
+    let desk = Desk::new();
+    let resumed = [&AUTO[..], &["-c"]].concat();
+    let edit =
+        |old: &str, new: &str| ("edit", json!({"path": "a", "old_string": old, "new_string": new}));
+    desk.write("a", "one\n");
+    calls(&desk, &AUTO, &[("read", json!({"path": "a"})), edit("one", "two")]);
+    desk.write("a", "two\na person's\n");
+    calls(&desk, &resumed, &[("read", json!({"path": "a"})), edit("two", "three")]);
+    let server = Server::scripted([]);
+    let undo =
+        |words: &str| run(desk.with_server(&server, &[&["-p", words], &resumed[..]].concat()));
+    let ran = undo(":undo all a");
+    let said = "between call 2 and call 4 something else changed a";
+    assert!(ran.code == 1 && ran.out.contains(said), "{ran:?}");
+    assert_eq!(desk.read("a"), "three\na person's\n");
+    // The positive control: the newest turn alone goes back.
+    let ran = undo(":undo a");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(desk.read("a"), "two\na person's\n");
+}

@@ -12,7 +12,7 @@ mod terminal;
 use crate::client_error::ClientError;
 use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE, SupervisorInput};
 use crate::screen::{
-    AttachOptions, Focus, KeyPress, LeaveReason, Screen, ScreenEffect, ScreenInput,
+    AttachOptions, Focus, KeyPress, LeaveReason, LongText, Screen, ScreenEffect, ScreenInput,
 };
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
@@ -384,9 +384,10 @@ impl AttachLoop<'_> {
             ScreenEffect::StartOver => self.view.start_over(),
             ScreenEffect::Bell => self.view.bell(),
             ScreenEffect::Repaint => self.view.repaint(),
-            ScreenEffect::OpenText(title, text) => self.view.open(title, text),
+            ScreenEffect::OpenText(text) => self.view.open(text),
             ScreenEffect::ShowAudit(session) => {
-                self.view.open("Audit records".to_owned(), self.services.audit(&session));
+                let records = self.services.audit(&session);
+                self.view.open(LongText::new("Audit records", records));
             }
             ScreenEffect::Switch(session) => self.switch_to(session),
             ScreenEffect::AddDirectory(named) => match std::fs::canonicalize(&named) {

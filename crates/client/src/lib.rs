@@ -55,8 +55,8 @@ pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Direction, Distance, Editor, Layout};
 pub use screen::{
-    AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPause, KeyPress, LeaveReason,
-    MouseInput, Screen, ScreenEffect, ScreenInput, SessionFacts, TurnState,
+    AnswerUsage, AttachOptions, ConnectionState, Focus, KeyPause, KeyPress, LeaveReason, LongText,
+    MouseInput, Screen, ScreenEffect, ScreenInput, SessionFacts, TextPart, TurnState,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use spawn::{

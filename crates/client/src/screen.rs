@@ -114,12 +114,44 @@ pub enum ScreenEffect {
     AddDirectory(String),
     /// Show the audit records of the session.
     ShowAudit(SessionId),
-    /// Show a text with this title that is no part of the conversation.
-    OpenText(String, String),
+    /// Show a text that is no part of the conversation.
+    OpenText(LongText),
     /// Repaint everything.
     Repaint,
     /// The end.
     Leave(LeaveReason),
+}
+
+/// A text with a title that is no part of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LongText {
+    /// One line.
+    pub title: String,
+    /// Its parts, from the top.
+    pub parts: Vec<TextPart>,
+}
+
+/// A part of a [`LongText`]: whole lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextPart {
+    /// Its lines.
+    pub text: String,
+    /// The colon command that a person may want to give about it.
+    pub command: Option<String>,
+}
+
+impl LongText {
+    /// A text of one part.
+    #[must_use]
+    pub fn new(title: &str, text: String) -> Self {
+        Self { title: title.to_owned(), parts: vec![TextPart { text, command: None }] }
+    }
+
+    /// The whole text without its title.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.parts.iter().map(|part| part.text.as_str()).collect()
+    }
 }
 
 /// How a terminal leaves a session.

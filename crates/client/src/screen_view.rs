@@ -2,7 +2,7 @@
 //! view shows it, and may have keys of its own for what only it shows.
 
 use crate::attach::TerminalUse;
-use crate::screen::{Screen, ScreenInput};
+use crate::screen::{LongText, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use std::io;
 use std::time::Duration;
@@ -19,8 +19,8 @@ pub trait ScreenView {
     /// Shows items that are older than all shown ones.
     fn show_earlier(&mut self, items: Vec<ScreenItem>);
 
-    /// Shows a text with a title that is no part of the conversation.
-    fn open(&mut self, title: String, text: String);
+    /// Shows a text that is no part of the conversation.
+    fn open(&mut self, text: LongText);
 
     /// The items that follow are those of another session.
     fn start_over(&mut self);

@@ -43,7 +43,7 @@ use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSes
 use std::collections::{HashMap, VecDeque};
 use synthetic_results::NotRun;
 pub use tool_lookup::{CallError, ReadCall, Reader};
-use undo::{UndoableChanges, Undoing};
+use undo::{UndoRequest, UndoableChanges, Undoing};
 
 /// One conversation.
 #[derive(Debug)]
@@ -249,7 +249,7 @@ impl Session {
         while let SessionPhase::Idle = self.phase {
             let Some(text) = self.queue.pop_front() else { return };
             let blank = text.trim().is_empty();
-            let undo = undo::is_undo(&text);
+            let undo = UndoRequest::of(&text);
             self.turn = TurnFacts::default();
             self.pinned.outdate();
             self.pinned.show_at_end();
@@ -257,8 +257,8 @@ impl Session {
             if blank {
                 // Nothing to send; a vendor refuses blank text.
                 self.commit(SessionEvent::TurnEnded { end: TurnEnd::Done }, out);
-            } else if undo {
-                self.undo(out);
+            } else if let Some(request) = undo {
+                self.undo(request, out);
             } else {
                 self.ask(out);
             }

@@ -2,16 +2,23 @@
 //! after another, newest change first. The conversation does not know if a command changed files;
 //! the store reports it when asked. A command that changed nothing is skipped, and before going
 //! back to an older turn the person is informed. These calls take the usual path; no model
-//! requested them, and the model receives a report of their results. Pure.
+//! requested them, and the model receives a report of their results. `:undo FILE` reverts one file.
+//! The list of changes is here, the two ways of going through it in `turn` and `one_file`. Pure.
 
+mod one_file;
+mod turn;
 mod unreported;
 
 use crate::hooks::FORMAT;
 use crate::{Outputs, Session, SessionPhase};
+use one_file::FileUndo;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::CallId;
 use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, TurnEnd};
+use serde::Deserialize;
+use std::ops::RangeInclusive;
+use turn::TurnUndo;
 use unreported::UnreportedUndo;
 
 /// The prompt that asks for it.
@@ -25,9 +32,47 @@ const NO_CHANGE: &str = "not_found";
 /// Error codes for calls that were refused before the store read the files.
 const NOBODY_THERE: &str = "store_unavailable";
 
-/// True if a prompt is a command to agentd and not for the model.
-pub(crate) fn is_undo(prompt: &str) -> bool {
-    prompt.trim() == UNDO
+/// What a prompt that is a command to agentd, and not for the model, takes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UndoRequest {
+    /// All files of the newest turn that changed files.
+    Turn,
+    /// One file, by the name that the person gave.
+    File { path: String, changes: FileChanges },
+}
+
+/// The changes of one file that are taken back together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileChanges {
+    /// Those of the newest turn that changed files.
+    OfTurn,
+    OfSession,
+}
+
+impl UndoRequest {
+    /// The request of a prompt: `:undo`, `:undo FILE` or `:undo all FILE`.
+    pub(crate) fn of(prompt: &str) -> Option<Self> {
+        let rest = prompt.trim().strip_prefix(UNDO)?;
+        if rest.is_empty() {
+            return Some(Self::Turn);
+        }
+        let named = rest.strip_prefix(' ').filter(|rest| !rest.contains(char::is_control))?.trim();
+        let (path, changes) = match named.strip_prefix("all ") {
+            Some(path) => (path.trim(), FileChanges::OfSession),
+            None => (named, FileChanges::OfTurn),
+        };
+        Some(Self::File { path: path.to_owned(), changes })
+    }
+}
+
+/// The input of an `undo_restore` that a person asked for.
+#[derive(Debug, Deserialize)]
+struct RestoreInput {
+    /// The call whose change is taken back; with a path, the last of them.
+    id: u32,
+    path: Option<String>,
+    /// With a path, the first of them.
+    since: Option<u32>,
 }
 
 /// A call that changed files.
@@ -40,12 +85,15 @@ struct UndoableChange {
     copies: CopyBeforeChange,
     /// An undoing could not take it back: the next one goes past it.
     tried: bool,
+    /// Files that were taken back one by one, as the person named them.
+    restored: Vec<String>,
 }
 
 impl UndoableChange {
-    /// True if this only says that a command changed nothing.
+    /// True if this only says that a command changed nothing, or that no file is left.
     fn was_none(&self, result: &ToolResult) -> bool {
-        self.copies == CopyBeforeChange::Compared && result.code.as_deref() == Some(NO_CHANGE)
+        let may_be_none = self.copies == CopyBeforeChange::Compared || !self.restored.is_empty();
+        may_be_none && result.code.as_deref() == Some(NO_CHANGE)
     }
 }
 
@@ -66,10 +114,12 @@ impl UndoableChanges {
         match happened {
             SessionEvent::Prompt { text } => {
                 self.turn = self.turn.saturating_add(1);
-                self.undoing = is_undo(text).then(UnreportedUndo::default);
+                let request = UndoRequest::of(text);
+                self.undoing = request.is_some().then(UnreportedUndo::default);
                 // Position in the list; after the oldest change it starts again, since the obstacle
                 // may be gone.
-                if self.undoing.is_some() && self.done.iter().all(|change| change.tried) {
+                if request == Some(UndoRequest::Turn) && self.done.iter().all(|change| change.tried)
+                {
                     self.done.iter_mut().for_each(|change| change.tried = false);
                 }
             }
@@ -80,7 +130,7 @@ impl UndoableChanges {
                     false => tool.map_or(CopyBeforeChange::None, |tool| tool.copies),
                 };
                 if copies != CopyBeforeChange::None {
-                    let change = self.named(call).map(name);
+                    let change = self.target(call).map(|target| target.name());
                     if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
                         unsaid.began(change);
                     }
@@ -98,11 +148,15 @@ impl UndoableChanges {
         self.undoing.take().map(|unsaid| unsaid.words())
     }
 
-    /// The change that an undo call reverts.
-    fn named(&self, call: &Call) -> Option<&UndoableChange> {
+    /// What an undo call reverts.
+    fn target(&self, call: &Call) -> Option<UndoTarget<'_>> {
         let of_undoing = call.tool == RESTORE && call.use_id.is_empty();
-        let number = restored(&call.input).filter(|_| of_undoing)?;
-        self.done.iter().find(|change| change.call == number)
+        let input = restored(&call.input).filter(|_| of_undoing)?;
+        let change = self.done.iter().find(|change| change.call == input.id)?;
+        Some(match input.path {
+            Some(path) => UndoTarget::File(path),
+            None => UndoTarget::Change(change),
+        })
     }
 
     fn ended(&mut self, call: &CallId, result: &ToolResult) {
@@ -112,16 +166,22 @@ impl UndoableChanges {
         if is_format(&call) && !changed_form(result) {
             return;
         }
-        let change = self.named(&call).map(|change| (name(change), change.was_none(result)));
-        match (&mut self.undoing, change) {
-            (Some(unsaid), Some((change, true))) => unsaid.was_none(&change),
-            (Some(unsaid), Some((change, false))) => unsaid.ended(change, result),
+        let target = self.target(&call).map(|target| (target.name(), target.was_none(result)));
+        match (&mut self.undoing, target) {
+            (Some(unsaid), Some((target, true))) => unsaid.was_none(&target),
+            (Some(unsaid), Some((target, false))) => unsaid.ended(target, result),
             (Some(_), None) | (None, _) => {}
         }
         let Call { id, use_id, tool, input } = call;
         if tool == RESTORE && use_id.is_empty() {
             // The next `:undo` does not revert a person's undo.
-            return self.tried(restored(&input), result);
+            return match restored(&input) {
+                Some(RestoreInput { id, path: Some(path), since }) if !result.is_error => {
+                    self.restored_file(&path, since.unwrap_or(id)..=id);
+                }
+                Some(RestoreInput { id, path: None, .. }) => self.tried(id, result),
+                Some(RestoreInput { path: Some(_), .. }) | None => {}
+            };
         }
         // A model's undo stays in the list: it is reverted first, then the original change.
         let changed = match copies {
@@ -131,25 +191,50 @@ impl UndoableChanges {
         };
         if changed {
             let turn = self.turn;
-            self.done.push(UndoableChange { turn, call: id.number, tool, copies, tried: false });
+            let (call, restored) = (id.number, Vec::new());
+            self.done.push(UndoableChange { turn, call, tool, copies, tried: false, restored });
         }
     }
 
     /// An undoing's call for this change has ended.
-    fn tried(&mut self, back: Option<u32>, result: &ToolResult) {
+    fn tried(&mut self, back: u32, result: &ToolResult) {
         if !result.is_error || has_nothing(result) {
-            self.done.retain(|change| Some(change.call) != back);
+            self.done.retain(|change| change.call != back);
         } else if will_not(result) {
-            let of_it = self.done.iter_mut().filter(|change| Some(change.call) == back);
+            let of_it = self.done.iter_mut().filter(|change| change.call == back);
             of_it.for_each(|change| change.tried = true);
         }
     }
 
-    /// Those of the newest turn that has any still to be tried, the oldest first.
-    fn newest(&self) -> Vec<UndoableChange> {
-        let untried = || self.done.iter().filter(|change| !change.tried);
-        let turn = untried().next_back().map(|change| change.turn);
-        untried().filter(|change| Some(change.turn) == turn).cloned().collect()
+    /// One file is as it was before these calls: taking them back leaves it alone.
+    fn restored_file(&mut self, path: &str, calls: RangeInclusive<u32>) {
+        let of_them = self.done.iter_mut().filter(|change| calls.contains(&change.call));
+        of_them.for_each(|change| change.restored.push(path.to_owned()));
+    }
+}
+
+/// What one call of an undoing takes back.
+enum UndoTarget<'a> {
+    Change(&'a UndoableChange),
+    /// One file, by the name that the person gave.
+    File(String),
+}
+
+impl UndoTarget<'_> {
+    /// For the person and the model.
+    fn name(&self) -> String {
+        match self {
+            Self::Change(change) => name(change),
+            Self::File(path) => path.clone(),
+        }
+    }
+
+    /// True if there was nothing to report.
+    fn was_none(&self, result: &ToolResult) -> bool {
+        match self {
+            Self::Change(change) => change.was_none(result),
+            Self::File(_) => false,
+        }
     }
 }
 
@@ -190,10 +275,9 @@ fn changed_form(result: &ToolResult) -> bool {
     }
 }
 
-/// The call whose change was taken back.
-fn restored(input: &str) -> Option<u32> {
-    let input: serde_json::Value = serde_json::from_str(input).ok()?;
-    u32::try_from(input.get("id")?.as_u64()?).ok()
+/// The changes that such a call takes back.
+fn restored(input: &str) -> Option<RestoreInput> {
+    serde_json::from_str(input).ok()
 }
 
 fn may_have_changed(result: &ToolResult) -> bool {
@@ -231,115 +315,24 @@ fn may_have_run(result: &ToolResult) -> bool {
 
 /// An undoing that runs.
 #[derive(Debug)]
-pub(crate) struct Undoing {
-    /// Still to be taken back, the newest last.
-    left: Vec<UndoableChange>,
-    /// The running call, and the change that it reverts.
-    running: Option<(CallId, UndoableChange)>,
-    back: Vec<UndoableChange>,
-    /// Changes that could not be reverted, each with the reason.
-    failed: Vec<(UndoableChange, String)>,
-    /// Commands that changed nothing that is covered.
-    passed: Vec<UndoableChange>,
-    /// Those for which an older turn is taken back.
-    before: Vec<UndoableChange>,
-    course: UndoProgress,
-}
-
-/// Whether an undo continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UndoProgress {
-    On,
-    /// One could not be taken back, and nothing is certain of those before it.
-    Stuck,
-    /// A person stopped it.
-    Stopped,
-}
-
-impl Undoing {
-    /// The report for the person and the model.
-    fn words(&self) -> String {
-        let mut said = Vec::new();
-        if !self.before.is_empty() {
-            let passed: Vec<_> = self.before.iter().map(name).collect();
-            said.push(format!(
-                "This went back to an older turn, since nothing that is covered was changed by {}.",
-                passed.join(", ")
-            ));
-        }
-        for (change, why) in &self.failed {
-            let why = why.trim_end_matches('.');
-            said.push(format!("Not undone: {}: {why}.", name(change)));
-        }
-        if !self.back.is_empty() {
-            let back: Vec<_> = self.back.iter().map(name).collect();
-            said.push(format!("Taken back: {}.", back.join(", ")));
-        }
-        if !self.left.is_empty() {
-            let left: Vec<_> = self.left.iter().rev().map(name).collect();
-            let why = match self.course {
-                UndoProgress::On | UndoProgress::Stuck => "since it came before",
-                UndoProgress::Stopped => "since a person stopped it",
-            };
-            said.push(format!("Left as it is, {why}: {}.", left.join(", ")));
-        }
-        match said.is_empty() {
-            true => "There is nothing to take back: no call is known to have changed a file here \
-                     that is not undone already."
-                .to_owned(),
-            false => said.join("\n"),
-        }
-    }
-
-    /// How its turn ends: for a script it is no success where nothing was taken back that there was.
-    fn end(&self) -> TurnEnd {
-        let nothing_done = self.back.is_empty() && !self.failed.is_empty();
-        match self.course {
-            UndoProgress::Stopped => TurnEnd::Interrupted,
-            UndoProgress::On | UndoProgress::Stuck if nothing_done => TurnEnd::Interrupted,
-            UndoProgress::On | UndoProgress::Stuck => TurnEnd::Done,
-        }
-    }
+pub(crate) enum Undoing {
+    Turn(TurnUndo),
+    File(FileUndo),
 }
 
 impl Session {
-    /// Takes the newest changes back.
-    pub(crate) fn undo(&mut self, out: &mut Outputs) {
-        self.phase = SessionPhase::Undoing(Undoing {
-            left: self.changes.newest(),
-            running: None,
-            back: Vec::new(),
-            failed: Vec::new(),
-            passed: Vec::new(),
-            before: Vec::new(),
-            course: UndoProgress::On,
-        });
-        self.go_on_undoing(out);
+    /// Takes changes back.
+    pub(crate) fn undo(&mut self, request: UndoRequest, out: &mut Outputs) {
+        match request {
+            UndoRequest::Turn => self.undo_turn(out),
+            UndoRequest::File { path, changes } => self.undo_file(path, changes, out),
+        }
     }
 
-    fn go_on_undoing(&mut self, out: &mut Outputs) {
-        let SessionPhase::Undoing(undoing) = &mut self.phase else { return };
-        let nothing_yet = undoing.back.is_empty() && undoing.failed.is_empty();
-        if undoing.left.is_empty() && nothing_yet && undoing.course == UndoProgress::On {
-            // No command of that turn had changed anything.
-            undoing.left = self.changes.newest();
-            if !undoing.left.is_empty() {
-                undoing.before.append(&mut undoing.passed);
-            }
-        }
-        let next = match undoing.course {
-            UndoProgress::On => undoing.left.pop(),
-            UndoProgress::Stuck | UndoProgress::Stopped => None,
-        };
-        let Some(change) = next else {
-            let (text, end) = (undoing.words(), undoing.end());
-            return self.end_undoing(text, end, out);
-        };
-        let number = self.history.last_call().saturating_add(1);
-        let id = CallId { session: self.setup.id.clone(), number };
-        let input = serde_json::json!({ "id": change.call }).to_string();
-        undoing.running = Some((id.clone(), change));
-        let call = Call { id, use_id: String::new(), tool: RESTORE.to_owned(), input };
+    /// Starts a call of `undo_restore` that no model asked for.
+    fn run_restore(&mut self, id: CallId, input: &serde_json::Value, out: &mut Outputs) {
+        let (tool, input) = (RESTORE.to_owned(), input.to_string());
+        let call = Call { id, use_id: String::new(), tool, input };
         self.commit(SessionEvent::Called { call: call.clone() }, out);
         out.words.push(crate::FromSession::Run { call, note: None });
     }
@@ -360,25 +353,25 @@ impl Session {
     /// The person stops it: the running call ends, and the remaining changes stay.
     pub(crate) fn stop_undoing(&mut self, out: &mut Outputs) {
         let SessionPhase::Undoing(undoing) = &mut self.phase else { return };
-        undoing.course = UndoProgress::Stopped;
-        let running = undoing.running.iter().map(|(id, _)| id.clone());
+        let running = match undoing {
+            Undoing::Turn(undoing) => undoing.stop(),
+            Undoing::File(undoing) => Some(undoing.stop()),
+        };
         out.words.extend(running.map(crate::FromSession::CancelCall));
     }
 
     /// A call ended while an undoing runs; its result is durable.
     pub(crate) fn undone(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
-        let SessionPhase::Undoing(undoing) = &mut self.phase else { return };
-        // Any other is late: it has its result already.
-        let Some((_, change)) = undoing.running.take_if(|(id, _)| *id == call) else { return };
-        match result.is_error {
-            false => undoing.back.push(change),
-            true if change.was_none(&result) => undoing.passed.push(change),
-            true => undoing.failed.push((change, result.summary.clone())),
+        let SessionPhase::Undoing(undoing) = &self.phase else { return };
+        match undoing {
+            Undoing::Turn(_) => self.change_undone(call, result, out),
+            Undoing::File(_) => self.file_undone(call, result, out),
         }
-        if result.is_error && !has_nothing(&result) && undoing.course == UndoProgress::On {
-            undoing.course = UndoProgress::Stuck;
-        }
-        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
-        self.go_on_undoing(out);
+    }
+
+    /// The next call of the session.
+    fn next_call(&self) -> CallId {
+        let number = self.history.last_call().saturating_add(1);
+        CallId { session: self.setup.id.clone(), number }
     }
 }

@@ -116,7 +116,7 @@ fn a_turn_whose_commands_changed_nothing_is_gone_past_and_one_that_failed_is_not
     let words = ends(&mut talk, 7, done("put back"));
     assert_eq!(
         told(&words),
-        "This went back to an older turn, since nothing that is covered was changed by bash (call 4), bash (call 3).\nTaken back: bash (call 2)."
+        "This went back to an older turn, since nothing that is covered is left to take back of bash (call 4), bash (call 3).\nTaken back: bash (call 2)."
     );
     // What could not be followed is said.
     turn(&mut talk, 8, &["bash"]);
@@ -279,4 +279,68 @@ fn a_model_is_told_of_an_undoing_that_was_cut_short_with_its_turn() {
     talk.prompt("good");
     let said = format!("{:?}", talk.request().messages);
     assert_eq!(said.matches("cut short").count(), 1, "{said}");
+}
+
+#[test]
+fn one_file_is_taken_back_by_one_call_and_its_changes_stay_in_the_list() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit", "write", "read"]);
+    let words = talk.prompt(":undo  src/my file.rs ");
+    let input = r#"{"id":3,"path":"src/my file.rs","since":2}"#;
+    assert_eq!(restores(&words), Some((5, input.into())), "the newest turn's changes");
+    let words = ends(&mut talk, 5, done("put back"));
+    assert_eq!(told(&words), "Taken back: src/my file.rs, to its content before call 2.");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+    let words = talk.prompt(":undo src/my file.rs");
+    assert!(told(&words).contains("not undone already"), "{words:?}");
+    // Of the session, only what is older is left.
+    let words = talk.prompt(":undo all src/my file.rs");
+    assert_eq!(restores(&words), Some((6, r#"{"id":1,"path":"src/my file.rs","since":1}"#.into())));
+    ends(&mut talk, 6, failed("not_found", "no call changed it"));
+    // The rest of the turn can still be taken back, without that file.
+    let words = talk.prompt(":undo");
+    assert_eq!(restores(&words), Some((7, r#"{"except":["src/my file.rs"],"id":3}"#.into())));
+    let words = ends(&mut talk, 7, failed("not_found", "all files were restored one by one"));
+    assert_eq!(restores(&words), Some((8, r#"{"except":["src/my file.rs"],"id":2}"#.into())));
+    let words = ends(&mut talk, 8, done("put back"));
+    assert_eq!(told(&words), "Taken back: edit (call 2).");
+    assert_eq!(restores(&talk.prompt(":undo")), Some((9, r#"{"id":1}"#.into())), "no exception");
+}
+
+#[test]
+fn a_file_of_the_whole_session_and_one_that_cannot_be_taken_back() {
+    let mut talk = Talk::ready(with_undo());
+    let words = talk.prompt(":undo a.rs");
+    assert!(told(&words).starts_with("Not undone: a.rs: no call is known"), "{words:?}");
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit"]);
+    let words = talk.prompt(":undo all a.rs");
+    assert_eq!(restores(&words), Some((3, r#"{"id":2,"path":"a.rs","since":1}"#.into())));
+    let words = ends(&mut talk, 3, failed("not_covered", "something else changed a.rs."));
+    assert_eq!(told(&words), "Not undone: a.rs: something else changed a.rs.");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
+    let words = talk.prompt(":undo b.rs");
+    assert_eq!(restores(&words), Some((4, r#"{"id":2,"path":"b.rs","since":2}"#.into())));
+    let words = ends(&mut talk, 4, failed("not_found", "no call changed b.rs"));
+    assert!(told(&words).contains("`:undo all FILE` at the whole session"), "{words:?}");
+    // A failure changes nothing in the list.
+    assert_eq!(restores(&talk.prompt(":undo")), Some((5, r#"{"id":2}"#.into())));
+    // What only begins like it is for the model.
+    for prompt in [":undoing", ":undo\nall of it", ":undo a\nb"] {
+        let mut talk = Talk::ready(with_undo());
+        assert_eq!(requests(&talk.prompt(prompt)).len(), 1, "{prompt}");
+    }
+}
+
+#[test]
+fn a_person_stops_the_undo_of_one_file() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    talk.prompt(":undo a.rs");
+    let words = talk.tell(ToSession::Interrupt);
+    assert!(words.contains(&FromSession::CancelCall(call_id(2))), "{words:?}");
+    let cancelled = ToolResult { outcome: Outcome::Interrupted, ..failed("cancelled", "stopped") };
+    let words = ends(&mut talk, 2, cancelled);
+    assert_eq!(told(&words), "Not undone: a.rs: stopped.");
 }

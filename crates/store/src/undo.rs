@@ -1,26 +1,25 @@
 //! Changes made by a session's calls, stored for undo: the content of each path before a call, and
 //! the digest after it. For file tools the copies are made here before they run; changes of
 //! commands come from `commands`. `list` formats them for people and models, `change_set` makes
-//! diffs of them.
+//! diffs of them, `backups` returns what an undo writes.
 //!
 //! The copies are best effort: they are made before the call runs, but no call waits for a slow
 //! disk, and a call without a copy is listed as such.
 
+mod backups;
 mod change_set;
 mod command_rows;
 mod list;
 
 use crate::commands::UndoCoverage;
 use crate::database::{Database, Durable, now};
-use crate::failure::{StoreError, StoreErrorCode, arguments};
+use crate::failure::{StoreError, StoreErrorCode};
 use crate::file_copy::{FileCopy, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
 use crate::snapshot::ChangedFile;
-use protocol::call::{Call, FileEffect};
-use protocol::confinement::FilePath;
+use protocol::call::FileEffect;
 use protocol::ids::CallId;
-use protocol::store::{FileBackup, FileChanges, PriorContent, StoreSetup};
-use rusqlite::{OptionalExtension, Transaction, params};
-use serde::Deserialize;
+use protocol::store::{FileChanges, StoreSetup};
+use rusqlite::{Transaction, params};
 use std::path::{Path, PathBuf};
 
 /// Most bytes of one call: they go back in one message.
@@ -59,12 +58,6 @@ CREATE TABLE IF NOT EXISTS unchanged (call INTEGER PRIMARY KEY);";
 pub(crate) struct UndoStore {
     file: Database,
     project: PathBuf,
-}
-
-#[derive(Debug, Deserialize)]
-struct UndoRestore {
-    /// The call's number, which is the change's for all who ask.
-    id: u32,
 }
 
 /// Whether the end of a command is known; later changes are not attributed to it.
@@ -258,101 +251,6 @@ impl UndoStore {
                 .execute("DELETE FROM file WHERE change NOT IN (SELECT id FROM change)", [])?;
             Ok(())
         })
-    }
-
-    /// The data needed to undo one of them.
-    pub(crate) fn fetch(
-        &mut self,
-        call: &Call,
-        cover: &UndoCoverage,
-    ) -> Result<Vec<FileBackup>, StoreError> {
-        let UndoRestore { id } = arguments(&call.input)?;
-        let row = self.file.look(|connection| {
-            let ended = connection
-                .query_row(
-                    "SELECT ended, notes FROM change LEFT JOIN command ON change = change.id \
-                     WHERE call = ?1",
-                    [id],
-                    |row| Ok((row.get(0)?, row.get(1)?)),
-                )
-                .optional()?;
-            let mut files = connection.prepare(
-                "SELECT path, kind, mode, bytes, before, after FROM file \
-                 WHERE change = (SELECT id FROM change WHERE call = ?1) \
-                 AND (before IS NOT after OR kind IN ('not kept', 'mode')) ORDER BY path",
-            )?;
-            let files = files.query_map([id], |row| {
-                let (path, kind): (String, String) = (row.get(0)?, row.get(1)?);
-                let (mode, bytes): (u32, Vec<u8>) = (row.get(2)?, row.get(3)?);
-                let before: Option<String> = row.get(4)?;
-                let before = match (kind.as_str(), before) {
-                    ("file" | command_rows::MODE, _) => Some(PriorContent::File { bytes, mode }),
-                    ("link", Some(digest)) => digest
-                        .strip_prefix(FileBackup::LINK)
-                        .map(|to| PriorContent::Link(FilePath::from(to))),
-                    ("absent", _) => Some(PriorContent::Absent),
-                    (NOT_KEPT, Some(why)) if why != NOT_KEPT => Some(PriorContent::NotKept(why)),
-                    _ => None,
-                };
-                Ok((path, before, row.get(5)?))
-            })?;
-            let files: Vec<(String, Option<PriorContent>, Option<String>)> =
-                files.collect::<Result<_, _>>()?;
-            Ok((ended, files))
-        })?;
-        let hint = "undo_list shows what can be undone.";
-        let (change, files): (Option<(bool, Option<String>)>, _) = row;
-        let Some((ended, command)) = change else {
-            return Err(self.unlisted(id, cover, hint)?);
-        };
-        if !ended {
-            let message = match &command {
-                Some(why) => format!("change {id} cannot be restored: {why}"),
-                None => {
-                    format!(
-                        "the end of change {id} was not observed, so its final state is unknown"
-                    )
-                }
-            };
-            return Err(StoreError::new(
-                StoreErrorCode::NotCovered,
-                message,
-                "Look at its files, and edit them.",
-            ));
-        }
-        let mut kept = Vec::new();
-        for (path, before, after) in files {
-            let unknown = after.as_deref() == Some(UNKNOWN);
-            if command.is_some() && unknown {
-                // It is on the list as not covered, and the rest comes back.
-                let before = match before {
-                    Some(PriorContent::NotKept(why)) => PriorContent::NotKept(why),
-                    Some(
-                        PriorContent::Absent | PriorContent::File { .. } | PriorContent::Link(_),
-                    )
-                    | None => PriorContent::NotKept(command_rows::LEFT_UNKNOWN.to_owned()),
-                };
-                kept.push(FileBackup { path, before, after });
-                continue;
-            }
-            let Some(before) = before else {
-                let message = format!("there is no copy of {path}, so nothing is restored");
-                return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
-            };
-            if unknown {
-                let message = format!(
-                    "the content that the call left at {path} is unknown: it is too large, or outside \
-                     the project; so nothing is restored"
-                );
-                return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
-            }
-            kept.push(FileBackup { path, before, after });
-        }
-        if kept.iter().all(|file| matches!(file.before, PriorContent::NotKept(_))) {
-            let message = format!("no file of change {id} is covered, so nothing is restored");
-            return Err(StoreError::new(StoreErrorCode::NotCovered, message, hint));
-        }
-        Ok(kept)
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Pager {
     /// Words that are being typed.
     typed: Option<String>,
     hint: String,
+    /// From which row on which colon command is about the text, if any.
+    pub(crate) commands: Vec<(usize, Option<String>)>,
     /// First row of a selection; the row at the top is its end.
     selected: Option<usize>,
 }
@@ -26,12 +28,15 @@ pub(crate) enum PagerAction {
     Stay,
     Close,
     Copy(String),
+    /// Closes it, and puts a command into the input line.
+    Propose(String),
 }
 
 impl Pager {
     pub(crate) fn new(title: String, rows: Vec<Row>, text: String) -> Self {
         let (search, hint) = (String::new(), String::new());
-        Self { title, rows, text, top: 0, search, typed: None, hint, selected: None }
+        let (commands, top) = (Vec::new(), 0);
+        Self { title, rows, text, top, search, typed: None, hint, commands, selected: None }
     }
 
     /// The rows in view, with what was found marked.
@@ -55,7 +60,8 @@ impl Pager {
         if let Some(typed) = &self.typed {
             return format!("/{typed}");
         }
-        let keys = "q close, / search, n N next, v select, y copy, g G ends";
+        let command = self.command().map(|command| format!("u {command}, ")).unwrap_or_default();
+        let keys = format!("{command}q close, / search, n N next, v select, y copy, g G ends");
         match self.hint.is_empty() {
             true => format!("row {} of {} · {keys}", self.top + 1, self.rows.len()),
             false => format!("{} · {keys}", self.hint),
@@ -92,6 +98,10 @@ impl Pager {
                 self.selected = if self.selected.is_none() { Some(self.top) } else { None };
             }
             KeyPress::Char('y') => return PagerAction::Copy(self.copied()),
+            KeyPress::Char('u') => match self.command() {
+                Some(command) => return PagerAction::Propose(command.to_owned()),
+                None => self.hint = "no command is about this part".to_owned(),
+            },
             KeyPress::Char('g') | KeyPress::Move(_, Direction::Start) => self.top = 0,
             KeyPress::Char('G') | KeyPress::Move(_, Direction::End) => {
                 self.top = self.rows.len().saturating_sub(height);
@@ -109,6 +119,12 @@ impl Pager {
             _ => {}
         }
         PagerAction::Stay
+    }
+
+    /// The command about the part at the top row.
+    fn command(&self) -> Option<&str> {
+        let part = self.commands.iter().rev().find(|(row, _)| *row <= self.top);
+        part.and_then(|(_, command)| command.as_deref())
     }
 
     pub(crate) fn scroll(&mut self, rows: isize) {

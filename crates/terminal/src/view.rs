@@ -17,7 +17,7 @@ use crate::row::{Piece, Row, wrap};
 use crate::theme::Theme;
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
-    Colour, ConnectionState, Direction, Focus, KeyPress, MouseInput, Screen, ScreenInput,
+    Colour, ConnectionState, Direction, Focus, KeyPress, LongText, MouseInput, Screen, ScreenInput,
     ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, sanitize,
 };
 use protocol::client::SessionRow;
@@ -120,6 +120,13 @@ impl FullScreen {
                         self.state.mode = if browsing { Mode::Browse(None) } else { Mode::Input };
                     }
                     PagerAction::Copy(text) => self.copy(&text),
+                    PagerAction::Propose(command) => {
+                        self.state.mode = Mode::Input;
+                        if screen.input().0.is_empty() {
+                            return vec![ScreenInput::Paste(command)];
+                        }
+                        self.state.hint = Some(format!("the input line is not empty; {command}"));
+                    }
                 }
                 Vec::new()
             }
@@ -329,25 +336,33 @@ impl ScreenView for FullScreen {
         self.state.conversation.push_earlier(items);
     }
 
-    fn open(&mut self, title: String, text: String) {
+    fn open(&mut self, long: LongText) {
         // The keys belong to what the person does since.
         if !matches!(self.state.mode, Mode::Input) || self.typing {
-            return self.show(ScreenItem::Note(format!("{title}\n{text}")));
+            return self.show(ScreenItem::Note(format!("{}\n{}", long.title, long.text())));
         }
         let (columns, look) = (usize::from(self.tty.area().width), &self.state.look);
-        let text = sanitize(&text);
-        let rows = match diff::is_unified(&text) {
-            true => diff::unified(&text, look),
-            false => text.lines().map(|line| Row::new(line, look.text)).collect(),
-        };
+        let text = sanitize(&long.text());
+        let is_diff = diff::is_unified(&text);
         let under = Piece::new("", look.text);
-        let wrapped = rows.iter().flat_map(|row| wrap(&row.pieces, columns, &under));
-        let mut rows: Vec<Row> = wrapped.take(MOST_ROWS + 1).collect();
+        let (mut rows, mut commands): (Vec<Row>, Vec<_>) = (Vec::new(), Vec::new());
+        for part in long.parts {
+            commands.push((rows.len(), part.command));
+            let part = sanitize(&part.text);
+            let lines = match is_diff {
+                true => diff::unified(&part, look),
+                false => part.lines().map(|line| Row::new(line, look.text)).collect(),
+            };
+            let wrapped = lines.iter().flat_map(|row| wrap(&row.pieces, columns, &under));
+            rows.extend(wrapped.take((MOST_ROWS + 1).saturating_sub(rows.len())));
+        }
         if rows.len() > MOST_ROWS {
             rows.truncate(MOST_ROWS);
             rows.push(Row::new("… more rows are not shown; y copies all", self.state.look.dim));
         }
-        self.state.mode = Mode::Pager(Pager::new(title, rows, text));
+        let mut pager = Pager::new(long.title, rows, text);
+        pager.commands = commands;
+        self.state.mode = Mode::Pager(pager);
     }
 
     fn start_over(&mut self) {

@@ -8,7 +8,7 @@ use crate::colour::Colour;
 use crate::line_view::{Labels, LineView, LiveArea};
 use crate::live_rows::{LiveRows, key_hint, live_rows};
 use crate::sanitize::wrap;
-use crate::screen::{Screen, ScreenInput};
+use crate::screen::{LongText, Screen, ScreenInput};
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
 use std::io::{self, Write};
@@ -92,8 +92,8 @@ impl ScreenView for InlineView {
         self.lines.show_earlier(&items);
     }
 
-    fn open(&mut self, title: String, text: String) {
-        self.lines.show(&ScreenItem::Note(format!("{title}\n{text}")));
+    fn open(&mut self, text: LongText) {
+        self.lines.show(&ScreenItem::Note(format!("{}\n{}", text.title, text.text())));
     }
 
     fn start_over(&mut self) {}
@@ -168,8 +168,8 @@ impl ScreenView for LinesView {
         self.lines.show_earlier(&items);
     }
 
-    fn open(&mut self, title: String, text: String) {
-        self.lines.show(&ScreenItem::Note(format!("{title}\n{text}")));
+    fn open(&mut self, text: LongText) {
+        self.lines.show(&ScreenItem::Note(format!("{}\n{}", text.title, text.text())));
     }
 
     fn start_over(&mut self) {}

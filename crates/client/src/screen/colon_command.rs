@@ -16,7 +16,8 @@ pub(crate) enum ColonCommand {
     Pin(String),
     Unpin(String),
     Compact,
-    Undo,
+    /// What to take back, as the conversation parses it; empty for the last turn.
+    Undo(String),
     Changes(ChangesOf),
     Clear,
     Fork,
@@ -51,6 +52,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
         ":undo",
         "revert the changes of the last turn that changed\nfiles; again: those of the turn before",
     ),
+    (":undo FILE", "only this file's changes of that turn;\n:undo all FILE: those of the session"),
     (
         ":changes",
         "show what the last turn changed, commands included;\n:changes all: what the session changed",
@@ -83,7 +85,11 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
     match name {
         "q" | "quit" => none(ColonCommand::Quit),
         "compact" => none(ColonCommand::Compact),
-        "undo" => none(ColonCommand::Undo),
+        // A file's name keeps its spaces.
+        "undo" => {
+            let typed = text.trim_start_matches(':').trim_start();
+            Ok(ColonCommand::Undo(typed.strip_prefix("undo").unwrap_or_default().trim().to_owned()))
+        }
         "changes" if rest == "all" => Ok(ColonCommand::Changes(ChangesOf::Session)),
         "changes" if rest.is_empty() => Ok(ColonCommand::Changes(ChangesOf::Turn)),
         "changes" => Err("write :changes or :changes all".to_owned()),
@@ -142,7 +148,8 @@ mod tests {
         assert_eq!(parse(":q"), Ok(ColonCommand::Quit));
         assert_eq!(parse(":clear"), Ok(ColonCommand::Clear));
         assert_eq!(parse(":compact"), Ok(ColonCommand::Compact));
-        assert_eq!(parse(":undo"), Ok(ColonCommand::Undo));
+        assert_eq!(parse(":undo "), Ok(ColonCommand::Undo(String::new())));
+        assert_eq!(parse(": undo a  b.rs "), Ok(ColonCommand::Undo("a  b.rs".to_owned())));
         assert_eq!(parse(":model m-2"), Ok(ColonCommand::Model("m-2".to_owned())));
         assert_eq!(parse(":net on"), Ok(ColonCommand::Network(Network::On)));
         assert_eq!(parse(":net allow"), Ok(ColonCommand::Network(Network::Listed)));
@@ -160,7 +167,6 @@ mod tests {
             (":drop", "give a pinned file"),
             (":model", "give a model"),
             (":model a b", "no spaces"),
-            (":undo 3", "no arguments"),
             (":changes some", ":changes all"),
             (":q now", "no arguments"),
             (":frok", "no command :frok"),

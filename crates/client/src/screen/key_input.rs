@@ -245,7 +245,7 @@ impl Screen {
             | ColonCommand::Mode(_)
             | ColonCommand::Model(_)
             | ColonCommand::Compact
-            | ColonCommand::Undo
+            | ColonCommand::Undo(_)
             | ColonCommand::Pin(_)
             | ColonCommand::Unpin(_)
             | ColonCommand::AddDirectory(_) => true,
@@ -269,11 +269,11 @@ impl Screen {
             ColonCommand::AddDirectory(named) => vec![ScreenEffect::AddDirectory(named)],
             ColonCommand::Pin(file) => self.change(SettingChange::Pin(file)),
             ColonCommand::Unpin(file) => self.change(SettingChange::Unpin(file)),
-            ColonCommand::Undo if self.connection != ConnectionState::Live => {
+            ColonCommand::Undo(_) if self.connection != ConnectionState::Live => {
                 self.say_hint("not connected yet; try again in a moment")
             }
             // It is queued like a prompt and is a turn of its own.
-            ColonCommand::Undo => self.prompt(":undo".to_owned()),
+            ColonCommand::Undo(what) => self.prompt(format!(":undo {what}").trim_end().to_owned()),
             ColonCommand::Compact => self.to_session(|session| FromClient::Compact { session }),
             ColonCommand::Help => {
                 let leave = format!("{} d", self.options.leader);

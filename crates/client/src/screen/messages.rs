@@ -1,8 +1,8 @@
 //! Handles the supervisor's messages.
 
 use super::{
-    AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect,
-    SeqRange, SwitchTo, TurnState, UnstartedPrompts,
+    AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
+    ScreenEffect, SeqRange, SwitchTo, TextPart, TurnState, UnstartedPrompts,
 };
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
@@ -108,8 +108,8 @@ impl Screen {
         match changes {
             Err(why) => vec![ScreenEffect::Show(ScreenItem::Error(why))],
             Ok(changes) => {
-                let (title, text) = changes_text(&changes);
-                vec![ScreenEffect::OpenText(title, text)]
+                let text = changes_text(&changes, self.items.first_call_of_turn());
+                vec![ScreenEffect::OpenText(text)]
             }
         }
     }
@@ -404,21 +404,28 @@ fn is_numbered(event: &ClientEvent) -> bool {
     }
 }
 
-/// Changed files as a title and a unified diff.
-fn changes_text(ChangeSet { files, notes }: &ChangeSet) -> (String, String) {
+/// Changed files as a unified diff, each with the command that takes it back. `turn` is the first
+/// call of the newest turn.
+fn changes_text(ChangeSet { files, notes }: &ChangeSet, turn: u32) -> LongText {
     let title = match files.len() {
         0 => "No file differs".to_owned(),
         1 => "1 file differs".to_owned(),
         count => format!("{count} files differ"),
     };
-    let mut text = String::new();
+    let mut parts = Vec::new();
     for file in files {
         let calls: Vec<String> = file.calls.iter().map(u32::to_string).collect();
         let plural = if calls.len() == 1 { "" } else { "s" };
-        text.push_str(&format!("# {} (call{plural} {})\n", file.path, calls.join(", ")));
-        text.push_str(file.diff.trim_end_matches('\n'));
-        text.push('\n');
+        let heading = format!("# {} (call{plural} {})", file.path, calls.join(", "));
+        let of_turn = file.calls.iter().all(|call| *call >= turn);
+        // Behind `all` a name that begins with the word itself is still a name.
+        let all = if of_turn && !file.path.starts_with("all ") { "" } else { "all " };
+        parts.push(TextPart {
+            text: format!("{heading}\n{}\n", file.diff.trim_end_matches('\n')),
+            command: Some(format!(":undo {all}{}", file.path)),
+        });
     }
-    text.extend(notes.iter().map(|note| format!("# {note}\n")));
-    (title, text)
+    let text: String = notes.iter().map(|note| format!("# {note}\n")).collect();
+    parts.push(TextPart { text, command: None });
+    LongText { title, parts }
 }

@@ -9,6 +9,7 @@ use protocol::content::ContentBlock;
 use protocol::ids::CallId;
 use protocol::judgement::{PersonAnswer, Question};
 use protocol::session::TurnEnd;
+use protocol::store::{ChangeSet, FileDiff};
 
 fn session() -> SessionId {
     SessionId("3f2a91c0d4e5".to_owned())
@@ -435,6 +436,39 @@ fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() 
     assert_eq!(screen.unconfirmed(), [":undo"]);
     screen.update(event(1, ClientEvent::Prompt { text: ":undo".to_owned() }));
     assert!(screen.unconfirmed().is_empty());
+    press(&mut screen, ":undo all src/a  b.rs");
+    let want = FromClient::Prompt { session: session(), text: ":undo all src/a  b.rs".to_owned() };
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
+}
+
+#[test]
+fn changed_files_carry_the_command_that_takes_them_back() {
+    let mut screen = screen();
+    let file = |path: &str, calls: &[u32]| FileDiff {
+        path: path.to_owned(),
+        calls: calls.to_vec(),
+        diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n".to_owned(),
+    };
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+    let id = CallId { session: session(), number: 4 };
+    let (use_id, tool, input) = ("a".to_owned(), "bash".to_owned(), "{}".to_owned());
+    let call = Call { id, use_id, tool, input };
+    screen.update(event(2, ClientEvent::Proposed { call }));
+    let files = vec![file("a.rs", &[4]), file("old", &[2, 4]), file("all x", &[4])];
+    let changes = Ok(ChangeSet { files, notes: vec!["Call 5 is not covered.".to_owned()] });
+    let message = ScreenInput::Message(ToClient::Changes { session: session(), changes });
+    let effects = screen.update(message);
+    let [ScreenEffect::OpenText(LongText { title, parts })] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(title, "3 files differ");
+    let commands: Vec<_> = parts.iter().map(|part| part.command.as_deref()).collect();
+    assert_eq!(
+        commands,
+        [Some(":undo a.rs"), Some(":undo all old"), Some(":undo all all x"), None]
+    );
+    assert!(parts[1].text.starts_with("# old (calls 2, 4)\n--- a/x\n"), "{parts:?}");
+    assert_eq!(parts[3].text, "# Call 5 is not covered.\n");
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Desk {
                     ScreenEffect::StartOver => self.view.start_over(),
                     ScreenEffect::Bell => self.view.bell(),
                     ScreenEffect::Repaint => self.view.repaint(),
-                    ScreenEffect::OpenText(title, text) => self.view.open(title, text),
+                    ScreenEffect::OpenText(text) => self.view.open(text),
                     ScreenEffect::Send(_)
                     | ScreenEffect::Reconnect(_)
                     | ScreenEffect::Open(_)

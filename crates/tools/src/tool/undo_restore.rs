@@ -19,6 +19,15 @@ pub(super) struct UndoRestoreTool;
 pub(super) struct Input {
     /// The number of the change, as undo_list shows it.
     id: u32,
+    /// Restore this file alone. The default is all files of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// With `path`: the file as it was before this older call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<u32>,
+    /// Files of the change that stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    except: Vec<String>,
 }
 
 impl Tool for UndoRestoreTool {

@@ -1,0 +1,155 @@
+//! `:undo`: the changes of the newest turn that changed files, newest first, each by one call of
+//! `undo_restore`. For `undo` only. Pure.
+
+use super::{UndoableChange, UndoableChanges, Undoing, has_nothing, name};
+use crate::{Outputs, Session, SessionPhase};
+use protocol::call::ToolResult;
+use protocol::ids::CallId;
+use protocol::session::{SessionEvent, TurnEnd};
+
+/// The undo of a turn.
+#[derive(Debug)]
+pub(crate) struct TurnUndo {
+    /// Still to be taken back, the newest last.
+    left: Vec<UndoableChange>,
+    /// The running call, and the change that it reverts.
+    running: Option<(CallId, UndoableChange)>,
+    back: Vec<UndoableChange>,
+    /// Changes that could not be reverted, each with the reason.
+    failed: Vec<(UndoableChange, String)>,
+    /// Commands that changed nothing that is covered.
+    passed: Vec<UndoableChange>,
+    /// Those for which an older turn is taken back.
+    before: Vec<UndoableChange>,
+    course: UndoProgress,
+}
+
+/// Whether an undo continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UndoProgress {
+    On,
+    /// One could not be taken back, and nothing is certain of those before it.
+    Stuck,
+    /// A person stopped it.
+    Stopped,
+}
+
+impl TurnUndo {
+    /// The report for the person and the model.
+    fn words(&self) -> String {
+        let mut said = Vec::new();
+        if !self.before.is_empty() {
+            let passed: Vec<_> = self.before.iter().map(name).collect();
+            said.push(format!(
+                "This went back to an older turn, since nothing that is covered is left to take back of {}.",
+                passed.join(", ")
+            ));
+        }
+        for (change, why) in &self.failed {
+            let why = why.trim_end_matches('.');
+            said.push(format!("Not undone: {}: {why}.", name(change)));
+        }
+        if !self.back.is_empty() {
+            let back: Vec<_> = self.back.iter().map(name).collect();
+            said.push(format!("Taken back: {}.", back.join(", ")));
+        }
+        if !self.left.is_empty() {
+            let left: Vec<_> = self.left.iter().rev().map(name).collect();
+            let why = match self.course {
+                UndoProgress::On | UndoProgress::Stuck => "since it came before",
+                UndoProgress::Stopped => "since a person stopped it",
+            };
+            said.push(format!("Left as it is, {why}: {}.", left.join(", ")));
+        }
+        match said.is_empty() {
+            true => "There is nothing to take back: no call is known to have changed a file here \
+                     that is not undone already."
+                .to_owned(),
+            false => said.join("\n"),
+        }
+    }
+
+    /// A person stops it; returns the running call.
+    pub(super) fn stop(&mut self) -> Option<CallId> {
+        self.course = UndoProgress::Stopped;
+        self.running.as_ref().map(|(id, _)| id.clone())
+    }
+
+    /// How its turn ends: for a script it is no success where nothing was taken back that there was.
+    fn end(&self) -> TurnEnd {
+        let nothing_done = self.back.is_empty() && !self.failed.is_empty();
+        match self.course {
+            UndoProgress::Stopped => TurnEnd::Interrupted,
+            UndoProgress::On | UndoProgress::Stuck if nothing_done => TurnEnd::Interrupted,
+            UndoProgress::On | UndoProgress::Stuck => TurnEnd::Done,
+        }
+    }
+}
+
+impl UndoableChanges {
+    /// Those of the newest turn that has any still to be tried, the oldest first.
+    fn newest(&self) -> Vec<UndoableChange> {
+        let untried = || self.done.iter().filter(|change| !change.tried);
+        let turn = untried().next_back().map(|change| change.turn);
+        untried().filter(|change| Some(change.turn) == turn).cloned().collect()
+    }
+}
+
+impl Session {
+    pub(super) fn undo_turn(&mut self, out: &mut Outputs) {
+        self.phase = SessionPhase::Undoing(Undoing::Turn(TurnUndo {
+            left: self.changes.newest(),
+            running: None,
+            back: Vec::new(),
+            failed: Vec::new(),
+            passed: Vec::new(),
+            before: Vec::new(),
+            course: UndoProgress::On,
+        }));
+        self.go_on_undoing(out);
+    }
+
+    fn go_on_undoing(&mut self, out: &mut Outputs) {
+        let id = self.next_call();
+        let SessionPhase::Undoing(Undoing::Turn(undoing)) = &mut self.phase else { return };
+        let nothing_yet = undoing.back.is_empty() && undoing.failed.is_empty();
+        if undoing.left.is_empty() && nothing_yet && undoing.course == UndoProgress::On {
+            // No command of that turn had changed anything.
+            undoing.left = self.changes.newest();
+            if !undoing.left.is_empty() {
+                undoing.before.append(&mut undoing.passed);
+            }
+        }
+        let next = match undoing.course {
+            UndoProgress::On => undoing.left.pop(),
+            UndoProgress::Stuck | UndoProgress::Stopped => None,
+        };
+        let Some(change) = next else {
+            let (text, end) = (undoing.words(), undoing.end());
+            return self.end_undoing(text, end, out);
+        };
+        let mut input = serde_json::json!({ "id": change.call });
+        if !change.restored.is_empty() {
+            input["except"] = change.restored.clone().into();
+        }
+        undoing.running = Some((id.clone(), change));
+        self.run_restore(id, &input, out);
+    }
+
+    /// A call ended while a turn is taken back.
+    pub(super) fn change_undone(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
+        let SessionPhase::Undoing(Undoing::Turn(undoing)) = &mut self.phase else { return };
+        // Any other is late: it has its result already.
+        let Some((_, change)) = undoing.running.take_if(|(id, _)| *id == call) else { return };
+        match result.is_error {
+            false => undoing.back.push(change),
+            true if change.was_none(&result) => undoing.passed.push(change),
+            true => undoing.failed.push((change, result.summary.clone())),
+        }
+        if result.is_error && !has_nothing(&result) && undoing.course == UndoProgress::On {
+            undoing.course = UndoProgress::Stuck;
+        }
+        self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
+        self.go_on_undoing(out);
+    }
+}
