@@ -1,7 +1,7 @@
 //! The full-screen view, which is the usual one, end to end: a real terminal (tmux), real processes.
 #![allow(clippy::unwrap_used)]
 
-use crate::support::anthropic::{Answer, Say, Server, call, text};
+use crate::support::anthropic::{Answer, Say, Server, call, text, thinking};
 use crate::support::daemon::Wire;
 use crate::support::dice::Dice;
 use crate::support::terminal::{Terminal, Tmux};
@@ -222,6 +222,28 @@ fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {
     one.shows("Taken back: new.txt, to its content before call 2.");
     assert!(!desk.project().join("new.txt").exists());
     assert_eq!(desk.read("cart.py"), "one\n2\nthree\nfour\n");
+}
+
+#[test]
+fn the_models_thinking_is_folded_and_opens() {
+    let desk = Desk::new();
+    let said = || Answer::says([thinking("First I look.\nThen I write.", "c2ln"), text("Done.")]);
+    let server = Server::scripted([said(), said()]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "go"]), WIDE);
+    one.shows("Done.");
+    one.shows("ready");
+    let screen = one.shows("thinking: First I look. … 1 more lines");
+    assert!(!screen.contains("Then I write"), "{screen}");
+    one.press(&["C-o"]);
+    one.types("k");
+    one.press(&["Enter"]);
+    one.shows("Then I write.");
+    // The inline view has it as one line.
+    let two = tmux.run("two", &desk.with_server(&server, &["new", "--inline", "go"]), WIDE);
+    two.shows("Done.");
+    two.shows("thinking: First I look.");
 }
 
 #[test]

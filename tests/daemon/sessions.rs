@@ -183,7 +183,7 @@ fn numbers_until(wire: &mut Wire, last: impl Fn(&ToClient) -> bool) -> Vec<u64> 
         match word {
             ToClient::Event {
                 event:
-                    ClientEvent::TextDelta { .. }
+                    ClientEvent::Delta { .. }
                     | ClientEvent::Output { .. }
                     | ClientEvent::Model { .. },
                 ..

@@ -58,7 +58,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     // During an answer: the answer continues, and the next request is shorter.
     wire.prompt(&session, "the first question, word for word");
     wire.event("the last answer's beginning", |event| {
-        matches!(event, ClientEvent::TextDelta { .. }).then_some(())
+        matches!(event, ClientEvent::Delta { .. }).then_some(())
     });
     compact(&wire, &session);
     let compacted = |event: &ClientEvent| match event {

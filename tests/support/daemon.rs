@@ -4,8 +4,8 @@
 use ipc::{ChannelError, Receiver, Sender};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use protocol::client::{
-    BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, ProjectTrust,
-    SessionRequest, SessionStart, ToClient,
+    AnswerPart, BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients,
+    ProjectTrust, SessionRequest, SessionStart, ToClient,
 };
 use protocol::confinement::FilePath;
 use protocol::ids::{Generation, SessionId};
@@ -128,7 +128,7 @@ impl Wire {
     pub fn model_text(&mut self, wanted: &str) {
         let mut text = String::new();
         self.event(&format!("the model's text {wanted:?}"), |event| {
-            if let ClientEvent::TextDelta { text: more } = event {
+            if let ClientEvent::Delta { part: AnswerPart::Text, text: more } = event {
                 text.push_str(more);
             }
             text.contains(wanted).then_some(())

@@ -131,7 +131,7 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
             ])
         }
         ClientEvent::Prompt { .. }
-        | ClientEvent::TextDelta { .. }
+        | ClientEvent::Delta { .. }
         | ClientEvent::Struck { .. }
         | ClientEvent::Proposed { .. }
         | ClientEvent::Asked { .. }

@@ -48,7 +48,7 @@ pub use line_view::{
     Labels, LineView, LiveArea, describe_change, describe_widening, fault_of_turn, is_checklist,
     without_refusals, without_summary,
 };
-pub use live_rows::{key_hint, status_row};
+pub use live_rows::{key_hint, last_thought, status_row};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use run_view::{Moment, RunView, ViewOutput};
 pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};

@@ -87,6 +87,9 @@ impl LineView {
                 format!("\n{}\n\n", self.colour.bold(&indented(mark, text)))
             }
             ScreenItem::Text(text) => ended(&sanitize(text)),
+            ScreenItem::Thinking(text) => {
+                self.dim_line(&format!("thinking: {}", one_line(text, LINE)))
+            }
             ScreenItem::Struck(reason) => {
                 let struck = format!("the shown part of this answer is void: {reason}");
                 self.dim_line(&struck)

@@ -58,7 +58,11 @@ pub(crate) struct LiveRows {
 /// The rows of a screen in a terminal of so many columns and rows.
 pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveRows {
     let row = |text: &str, paint| LiveRow { text: truncate(text, columns), paint };
-    let mut rows = streamed(screen, columns);
+    let mut rows = Vec::new();
+    if let Some(line) = last_thought(screen) {
+        rows.push(row(&line, Paint::Dim));
+    }
+    rows.extend(streamed(screen, columns));
     for block in screen.items.open().iter().take(RUNNING) {
         rows.extend(running(block).into_iter().map(|(text, paint)| row(&text, paint)));
     }
@@ -90,6 +94,14 @@ pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveR
     let surplus = rows.len().saturating_sub(height.saturating_sub(1).max(1)).min(cursor.0);
     rows.drain(..surplus);
     LiveRows { rows, cursor: (cursor.0 - surplus, cursor.1) }
+}
+
+/// The line that the model is thinking, while it does.
+#[must_use]
+pub fn last_thought(screen: &Screen) -> Option<String> {
+    let text = screen.items.thinking().trim_end();
+    let last = text.rsplit('\n').next().filter(|last| !last.is_empty())?;
+    Some(format!("thinking: {}", one_line(last, 400)))
 }
 
 /// The meaning of the keys while a question is pending.

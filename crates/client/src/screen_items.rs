@@ -3,8 +3,9 @@
 
 use crate::transcript::text_blocks;
 use protocol::call::{Call, ToolResult};
-use protocol::client::{ClientEvent, SettingChange};
+use protocol::client::{AnswerPart, ClientEvent, SettingChange};
 use protocol::confinement::Enforced;
+use protocol::content::ContentBlock;
 use protocol::ids::CallId;
 use protocol::judgement::Question;
 use protocol::session::TurnEnd;
@@ -25,6 +26,8 @@ pub enum ScreenItem {
     Prompt(String),
     /// Text of the model: complete lines, or the rest of its answer.
     Text(String),
+    /// Reasoning of the model, whole.
+    Thinking(String),
     /// The shown part of the answer is void, with the reason.
     Struck(String),
     /// The model requested a call. Shown only if there is no live area.
@@ -106,6 +109,10 @@ pub struct ScreenItems {
     streamed: String,
     /// Bytes of it that were already emitted as items.
     shown: usize,
+    /// Streamed reasoning that was not emitted yet.
+    thinking: String,
+    /// True if reasoning of this answer was emitted.
+    thought: bool,
     seen: StreamStart,
     /// The number of the first call since the newest prompt; 0 before a prompt was received.
     turn_from: u32,
@@ -120,6 +127,8 @@ impl Default for ScreenItems {
             questions: Vec::new(),
             streamed: String::new(),
             shown: 0,
+            thinking: String::new(),
+            thought: false,
             seen: StreamStart::FromStart,
             turn_from: 0,
             own_name: None,
@@ -152,6 +161,12 @@ impl ScreenItems {
         self.streamed.get(self.shown..).unwrap_or_default()
     }
 
+    /// Streamed reasoning that was not emitted as an item yet.
+    #[must_use]
+    pub fn thinking(&self) -> &str {
+        &self.thinking
+    }
+
     /// The following events are new, and name this terminal so.
     pub fn attached_as(&mut self, name: String) {
         self.own_name = Some(name);
@@ -175,15 +190,28 @@ impl ScreenItems {
     /// Handles one event and returns its finished items.
     pub fn take(&mut self, event: &ClientEvent) -> Vec<ScreenItem> {
         match event {
-            ClientEvent::TextDelta { text } => self.streamed(text),
+            ClientEvent::Delta { part: AnswerPart::Text, text } => {
+                let mut items = self.end_of_thinking();
+                items.extend(self.streamed(text));
+                items
+            }
+            ClientEvent::Delta { part: AnswerPart::Thinking, text } => {
+                self.thinking.push_str(text);
+                Vec::new()
+            }
             ClientEvent::Struck { reason } => {
                 self.clear_stream();
                 vec![ScreenItem::Struck(reason.clone())]
             }
             ClientEvent::Answer { blocks, usage: _ } => {
-                let rest = self.rest_of(&text_blocks(blocks));
+                if !self.thought {
+                    self.thinking = thinking_of(blocks);
+                    self.seen = StreamStart::FromStart;
+                }
+                let mut items = self.end_of_thinking();
+                items.extend(self.rest_of(&text_blocks(blocks)).map(ScreenItem::Text));
                 self.clear_stream();
-                rest.map(ScreenItem::Text).into_iter().collect()
+                items
             }
             ClientEvent::Prompt { text } => {
                 self.clear_stream();
@@ -260,6 +288,16 @@ impl ScreenItems {
         self.open.iter_mut().find(|block| block.call.id == *call)
     }
 
+    /// Reasoning is shown once, when text follows it or the answer ends.
+    fn end_of_thinking(&mut self) -> Vec<ScreenItem> {
+        let thinking = std::mem::take(&mut self.thinking);
+        if self.seen == StreamStart::Midway || thinking.trim().is_empty() {
+            return Vec::new();
+        }
+        self.thought = true;
+        vec![ScreenItem::Thinking(thinking.trim().to_owned())]
+    }
+
     /// Whole lines are shown for good; the last one when it is ended.
     fn streamed(&mut self, text: &str) -> Vec<ScreenItem> {
         self.streamed.push_str(text);
@@ -288,6 +326,8 @@ impl ScreenItems {
     fn clear_stream(&mut self) {
         self.streamed.clear();
         self.shown = 0;
+        self.thinking.clear();
+        self.thought = false;
         self.seen = StreamStart::FromStart;
     }
 
@@ -315,6 +355,17 @@ impl ScreenItems {
         block.refused = refused.to_vec();
         vec![ScreenItem::Ended(Box::new(block))]
     }
+}
+
+fn thinking_of(blocks: &[ContentBlock]) -> String {
+    let texts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Thinking { text, .. } if !text.trim().is_empty() => Some(text.trim()),
+        ContentBlock::Thinking { .. }
+        | ContentBlock::Text { .. }
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::ToolResult { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 fn compacted(dropped: u32) -> String {

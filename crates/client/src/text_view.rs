@@ -45,7 +45,7 @@ impl TextView {
                 format!("asked: {}\n", one_line(&question.reason, LINE))
             }
             ClientEvent::Prompt { .. }
-            | ClientEvent::TextDelta { .. }
+            | ClientEvent::Delta { .. }
             | ClientEvent::Answer { .. }
             | ClientEvent::Decided { .. }
             | ClientEvent::Started { .. }

@@ -172,7 +172,7 @@ impl Transcript {
             ClientEvent::TurnEnded { end } => self.end = Some(end.clone()),
             ClientEvent::Degraded { reason } => self.degraded = Some(reason.clone()),
             ClientEvent::Prompt { .. }
-            | ClientEvent::TextDelta { .. }
+            | ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
             | ClientEvent::Asked { .. }
             | ClientEvent::Decided { .. }
@@ -200,7 +200,7 @@ impl Transcript {
             ClientEvent::Prompt { .. }
             | ClientEvent::Answer { .. }
             | ClientEvent::Compacted { .. } => true,
-            ClientEvent::TextDelta { .. }
+            ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
             | ClientEvent::Asked { .. }
             | ClientEvent::Decided { .. }

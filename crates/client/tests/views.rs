@@ -6,7 +6,7 @@ use client::{
     TextView, Timing, Transcript, ViewOutput, failure_line,
 };
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{ClientEvent, ModelFacts};
+use protocol::client::{AnswerPart, ClientEvent, ModelFacts};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
@@ -60,7 +60,7 @@ fn events(end: TurnEnd, code: Option<&str>) -> Vec<ClientEvent> {
     let Call { use_id: id, tool: name, input, .. } = call();
     vec![
         ClientEvent::Prompt { text: "go".into() },
-        ClientEvent::TextDelta { text: "I wi".into() },
+        ClientEvent::Delta { part: AnswerPart::Text, text: "I wi".into() },
         answer(vec![
             ContentBlock::Text { text: "I will.".into() },
             ContentBlock::Thinking { text: "hm".into(), raw: "{\"signature\":\"c2ln\"}".into() },

@@ -214,6 +214,15 @@ pub struct NumberedEvent {
     pub event: ClientEvent,
 }
 
+/// The part of an answer that a streamed piece belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum AnswerPart {
+    /// Words to the person.
+    Text,
+    /// Reasoning, where the vendor sends it.
+    Thinking,
+}
+
 /// Something a client sees of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ClientEvent {
@@ -223,7 +232,9 @@ pub enum ClientEvent {
         text: String,
     },
     /// The model is speaking. Not kept: void after `Struck`, replaced by `Answer`.
-    TextDelta {
+    Delta {
+        /// What the piece is part of.
+        part: AnswerPart,
         /// The piece.
         text: String,
     },

@@ -4,7 +4,7 @@
 
 use crate::call::Executor;
 use protocol::call::Call;
-use protocol::client::ClientEvent;
+use protocol::client::{AnswerPart, ClientEvent};
 use protocol::content::ModelRequest;
 use protocol::ids::CallId;
 use protocol::log::{LogLevel, LogLine};
@@ -474,9 +474,13 @@ fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Ve
 
 fn shown(delta: &AnswerDelta) -> Option<ClientEvent> {
     match delta {
-        AnswerDelta::Text(text) => Some(ClientEvent::TextDelta { text: text.clone() }),
-        AnswerDelta::Thinking(_)
-        | AnswerDelta::ThinkingDone { .. }
+        AnswerDelta::Text(text) => {
+            Some(ClientEvent::Delta { part: AnswerPart::Text, text: text.clone() })
+        }
+        AnswerDelta::Thinking(text) => {
+            Some(ClientEvent::Delta { part: AnswerPart::Thinking, text: text.clone() })
+        }
+        AnswerDelta::ThinkingDone { .. }
         | AnswerDelta::ToolStart { .. }
         | AnswerDelta::ToolInput(_)
         | AnswerDelta::BlockDone => None,

@@ -38,7 +38,7 @@ fn a_delta_of_the_open_round_goes_to_the_conversation_and_the_screens() {
     let steps = router.on_provider_msg(delta(1));
     assert!(matches!(
         steps[..],
-        [RouteStep::ToSession(_), RouteStep::Show(ClientEvent::TextDelta { .. })]
+        [RouteStep::ToSession(_), RouteStep::Show(ClientEvent::Delta { .. })]
     ));
     assert!(router.on_provider_msg(delta(2)).is_empty(), "a foreign round is dropped");
     router.on_provider_msg(ended(1));

@@ -6,7 +6,7 @@ use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
 use client::{
     CallBlock, ScreenItem, describe_change, fault_of_turn, is_checklist, mark_hidden, one_line,
-    telling_argument, without_refusals, without_summary,
+    sanitize, telling_argument, without_refusals, without_summary,
 };
 use protocol::call::Outcome;
 use protocol::session::TurnEnd;
@@ -44,6 +44,8 @@ pub(crate) enum Entry {
     Prompt(String),
     /// The answer so far, in Markdown.
     Answer(Box<Markdown>),
+    /// Reasoning of the model.
+    Thinking(String),
     Call(Box<CallBlock>),
     /// Calls in a row that only looked.
     Queries(Vec<CallBlock>),
@@ -83,6 +85,7 @@ impl Block {
         let entry = match item {
             ScreenItem::Prompt(text) => Entry::Prompt(text),
             ScreenItem::Text(text) => Entry::Answer(Box::new(Markdown::new(text))),
+            ScreenItem::Thinking(text) => Entry::Thinking(text),
             ScreenItem::Struck(reason) => {
                 Entry::Note(format!("the shown part of this answer is void: {reason}"))
             }
@@ -164,6 +167,7 @@ impl Block {
                 rows
             }
             Entry::Answer(markdown) => markdown.rows(width, "", look),
+            Entry::Thinking(text) => thinking_rows(text, self.fold, width, look),
             Entry::Call(call) => call_rows(call, self.fold, width, look),
             Entry::Queries(calls) => query_rows(calls, self.fold, width, look),
             Entry::Note(text) => wrap_text(text, look.dim, width, ""),
@@ -181,7 +185,10 @@ impl Block {
     /// All of its text, for copies, searches and the pager.
     pub(crate) fn text(&self) -> String {
         match &self.entry {
-            Entry::Prompt(text) | Entry::Note(text) | Entry::Error(text) => text.clone(),
+            Entry::Prompt(text)
+            | Entry::Thinking(text)
+            | Entry::Note(text)
+            | Entry::Error(text) => text.clone(),
             Entry::Decided(text, _) => text.clone(),
             Entry::Answer(markdown) => markdown.text().to_owned(),
             Entry::Call(call) => call_text(call),
@@ -256,6 +263,20 @@ fn heading(call: &CallBlock, width: usize, look: &Theme) -> Row {
         .with(&format!(" {subject}"), look.text);
     let room = width.saturating_sub(Row::new(&end, style).width()).max(12);
     start.cut(room).with(&end, style).cut(width)
+}
+
+fn thinking_rows(text: &str, fold: Fold, width: usize, look: &Theme) -> Vec<Row> {
+    let text = sanitize(text);
+    if fold == Fold::Open {
+        return wrap_text(&format!("thinking: {text}"), look.dim, width, "  ");
+    }
+    let more = match text.lines().count() {
+        0 | 1 => String::new(),
+        count => format!(" … {} more lines", count - 1),
+    };
+    let first = format!("thinking: {}", text.lines().next().unwrap_or_default());
+    let room = width.saturating_sub(Row::new(&more, look.dim).width()).max(12);
+    vec![Row::new(&first, look.dim).cut(room).with(&more, look.dim).cut(width)]
 }
 
 fn call_rows(call: &CallBlock, fold: Fold, width: usize, look: &Theme) -> Vec<Row> {

@@ -95,6 +95,7 @@ impl Conversation {
         let prompt = |block: &'_ Block| match &block.entry {
             Entry::Prompt(text) => Some(text.clone()),
             Entry::Answer(_)
+            | Entry::Thinking(_)
             | Entry::Call(_)
             | Entry::Queries(_)
             | Entry::Note(_)

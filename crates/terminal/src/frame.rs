@@ -138,6 +138,9 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
         live = Markdown::new(String::new()).rows(usize::from(width), &streaming, &look);
         behind = "";
     }
+    if let Some(line) = client::last_thought(screen) {
+        live.push(Row::new(&line, look.dim).cut(usize::from(width)));
+    }
     live.extend(panels::running(screen, &state.started, usize::from(width), &look));
     let shown = state.conversation.view(state.size, behind, &live, &look);
     let chosen = state.conversation.chosen();

@@ -283,7 +283,7 @@ impl Screen {
                 self.turn = TurnState::Working;
                 self.confirm(text);
             }
-            ClientEvent::TextDelta { .. }
+            ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
             | ClientEvent::Proposed { .. }
             | ClientEvent::Asked { .. }
@@ -381,7 +381,7 @@ impl Screen {
 /// True if an event has a sequence number of its own.
 fn is_numbered(event: &ClientEvent) -> bool {
     match event {
-        ClientEvent::TextDelta { .. }
+        ClientEvent::Delta { .. }
         | ClientEvent::Struck { .. }
         | ClientEvent::Output { .. }
         | ClientEvent::Queue { .. }

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::live_rows::{key_hint, live_rows};
+use crate::live_rows::{key_hint, last_thought, live_rows};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{ClientEvent, DetachReason, NumberedEvent, SettingChange};
+use protocol::client::{AnswerPart, ClientEvent, DetachReason, NumberedEvent, SettingChange};
 use protocol::content::ContentBlock;
 use protocol::ids::CallId;
 use protocol::judgement::{PersonAnswer, Question};
@@ -474,7 +474,8 @@ fn changed_files_carry_the_command_that_takes_them_back() {
 #[test]
 fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
     let mut screen = screen();
-    let delta = |text: &str| event(1, ClientEvent::TextDelta { text: text.to_owned() });
+    let delta =
+        |text: &str| event(1, ClientEvent::Delta { part: AnswerPart::Text, text: text.to_owned() });
     let answer = |text: &str| ClientEvent::Answer {
         blocks: vec![ContentBlock::Text { text: text.to_owned() }],
         usage: Usage::default(),
@@ -496,6 +497,44 @@ fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
 }
 
 #[test]
+fn thinking_is_shown_once_before_what_followed_it() {
+    let shown = |effects: Vec<ScreenEffect>| -> Vec<ScreenItem> {
+        let item = |effect| {
+            let ScreenEffect::Show(item) = effect else { panic!("{effect:?}") };
+            item
+        };
+        effects.into_iter().map(item).collect()
+    };
+    let delta = |part, text: &str| event(1, ClientEvent::Delta { part, text: text.to_owned() });
+    let thought = |text: &str| ContentBlock::Thinking { text: text.to_owned(), raw: "{}".into() };
+    let answer = |blocks: Vec<ContentBlock>| {
+        event(2, ClientEvent::Answer { blocks, usage: Usage::default() })
+    };
+    let text = |text: &str| ContentBlock::Text { text: text.to_owned() };
+    let [thinking, words] = [ScreenItem::Thinking, ScreenItem::Text]
+        .map(|item| move |text: &str| item(text.to_owned()));
+    let mut screen = screen();
+    assert_eq!(screen.update(delta(AnswerPart::Thinking, "Hm.\nSo")), []);
+    assert_eq!(last_thought(&screen).as_deref(), Some("thinking: So"));
+    assert_eq!(shown(screen.update(delta(AnswerPart::Text, "It"))), [thinking("Hm.\nSo")]);
+    assert_eq!(last_thought(&screen), None);
+    let whole = vec![thought("Hm.\nSo"), text("It is.")];
+    assert_eq!(shown(screen.update(answer(whole.clone()))), [words("It is.")]);
+    // From the journal, and for one who came in its middle.
+    let both = [thinking("Hm.\nSo"), words("It is.")];
+    assert_eq!(shown(screen.update(answer(whole.clone()))), both);
+    screen.items.stream_started_earlier();
+    assert_eq!(screen.update(delta(AnswerPart::Thinking, "o")), []);
+    assert_eq!(screen.update(delta(AnswerPart::Text, "It")), []);
+    assert_eq!(shown(screen.update(answer(whole))), both);
+    // A vendor that keeps it to itself, and an answer that is void.
+    assert_eq!(shown(screen.update(answer(vec![thought(" "), text("x")]))), [words("x")]);
+    screen.update(delta(AnswerPart::Thinking, "void"));
+    screen.update(event(3, ClientEvent::Struck { reason: "again".to_owned() }));
+    assert_eq!(last_thought(&screen), None);
+}
+
+#[test]
 fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
     let mut screen = Screen::new(entrance(ClientRights::Full));
     screen.update(opened(session()));
@@ -504,7 +543,7 @@ fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
         session: session(),
         name: "terminal 1".to_owned(),
     }));
-    let delta = ClientEvent::TextDelta { text: "iddle\nend".to_owned() };
+    let delta = ClientEvent::Delta { part: AnswerPart::Text, text: "iddle\nend".to_owned() };
     assert_eq!(screen.update(event(1, delta)), []);
     assert!(live_rows(&screen, 80, 24).rows.iter().any(|row| row.text == "end"));
     let blocks = vec![ContentBlock::Text { text: "middle\nend".to_owned() }];

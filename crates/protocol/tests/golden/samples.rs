@@ -478,9 +478,13 @@ goldens! {
         Status => FromClient::Status,
         Shutdown => FromClient::Shutdown { unfinished: protocol::client::OnUnfinished::Interrupt },
     }
+    client::AnswerPart {
+        Text => protocol::client::AnswerPart::Text,
+        Thinking => protocol::client::AnswerPart::Thinking,
+    }
     client::ClientEvent {
         Prompt => ClientEvent::Prompt { text: text("p") },
-        TextDelta => ClientEvent::TextDelta { text: text("d") },
+        Delta => ClientEvent::Delta { part: protocol::client::AnswerPart::Thinking, text: text("d") },
         Struck => ClientEvent::Struck { reason: text("retrying 2/5") },
         Answer => ClientEvent::Answer { blocks: blocks(), usage: usage() },
         Proposed => ClientEvent::Proposed { call: call() },
@@ -561,7 +565,7 @@ goldens! {
             session: session_id(),
             events: vec![protocol::client::NumberedEvent {
                 seq: 7,
-                event: protocol::client::ClientEvent::TextDelta { text: text("d") },
+                event: protocol::client::ClientEvent::Delta { part: protocol::client::AnswerPart::Text, text: text("d") },
             }],
         },
         Changes => ToClient::Changes { session: session_id(), changes: Ok(change_set()) },
@@ -572,7 +576,7 @@ goldens! {
         Event => ToClient::Event {
             session: session_id(),
             seq: 300,
-            event: protocol::client::ClientEvent::TextDelta { text: text("d") },
+            event: protocol::client::ClientEvent::Delta { part: protocol::client::AnswerPart::Text, text: text("d") },
         },
         Pong => ToClient::Pong(7),
         Processes => ToClient::Processes(vec![process()]),

@@ -123,11 +123,11 @@ impl Broadcast {
         seq: u64,
         event: ClientEvent,
     ) -> Result<Self, ChannelError> {
-        let delivery =
-            match matches!(event, ClientEvent::TextDelta { .. } | ClientEvent::Output { .. }) {
-                true => Delivery::Droppable,
-                false => Delivery::Required,
-            };
+        let delivery = match matches!(event, ClientEvent::Delta { .. } | ClientEvent::Output { .. })
+        {
+            true => Delivery::Droppable,
+            false => Delivery::Required,
+        };
         let message = ToClient::Event { session: session.clone(), seq, event };
         Ok(Self { delivery, bytes: to_bytes(std::slice::from_ref(&message))? })
     }
@@ -149,12 +149,13 @@ impl Broadcast {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::client::AnswerPart;
 
     #[test]
     fn a_client_that_does_not_read_goes_without_live_words_first_and_then_without_any() {
         let session = SessionId("0123456789ab".to_owned());
         let told = |event| Broadcast::new(&session, 1, event).map_err(|error| error.to_string());
-        let live = told(ClientEvent::TextDelta { text: "piece".to_owned() });
+        let live = told(ClientEvent::Delta { part: AnswerPart::Text, text: "piece".to_owned() });
         let kept = told(ClientEvent::Prompt { text: "words".to_owned() });
         let (Ok(live), Ok(kept)) = (live, kept) else { panic!("both can be said") };
         let (unread, mut untold) = mpsc::channel(4);

@@ -7,7 +7,7 @@ use super::*;
 use client::{AttachOptions, Distance, LineView, LiveArea, ScreenEffect};
 use proptest::prelude::*;
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};
+use protocol::client::{AnswerPart, ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
@@ -282,6 +282,32 @@ fn a_long_call_folds_opens_and_is_searched() {
 }
 
 #[test]
+fn thinking_is_shown_while_it_comes_and_folded_behind_that() {
+    let mut desk = Desk::new(80, 24);
+    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    let thought = |text: &str| {
+        let (part, text) = (AnswerPart::Thinking, text.to_owned());
+        ClientEvent::Delta { part, text }
+    };
+    desk.event(thought("First I look.\nThen I wri"));
+    let shown = desk.shown();
+    assert!(shown.contains("thinking: Then I wri") && !shown.contains("First I look"), "{shown}");
+    desk.event(thought("te."));
+    desk.event(ClientEvent::Delta { part: AnswerPart::Text, text: "Here ".to_owned() });
+    let shown = desk.shown();
+    assert!(shown.contains("thinking: First I look. … 1 more lines"), "{shown}");
+    assert!(!shown.contains("Then I write"), "{shown}");
+    desk.event(answer("Here it is."));
+    let shown = desk.shown();
+    let place = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words}: {shown}"));
+    assert!(place("thinking: First") < place("Here it is."), "{shown}");
+    desk.input(ScreenInput::Key(KeyPress::Control('o')));
+    desk.types("k");
+    desk.input(ScreenInput::Key(KeyPress::Enter));
+    assert!(desk.shown().contains("Then I write."), "{}", desk.shown());
+}
+
+#[test]
 fn a_view_that_is_scrolled_up_stays_while_new_events_come() {
     let mut desk = Desk::new(80, 20);
     for number in 1..=30 {
@@ -373,11 +399,15 @@ enum Step {
     Lost,
 }
 
+fn any_part() -> impl Strategy<Value = AnswerPart> {
+    prop_oneof![3 => Just(AnswerPart::Text), 1 => Just(AnswerPart::Thinking)]
+}
+
 fn any_step() -> impl Strategy<Value = Step> {
     let text = "[a-z*#`\\n 日é👩‍👧\u{7}\u{1b}-]{0,40}";
     let event = prop_oneof![
         text.prop_map(|text| ClientEvent::Prompt { text }),
-        text.prop_map(|text| ClientEvent::TextDelta { text }),
+        (any_part(), text).prop_map(|(part, text)| ClientEvent::Delta { part, text }),
         text.prop_map(|text| answer(&text)),
         (1..6u32, text).prop_map(|(number, words)| {
             ClientEvent::Proposed {
@@ -405,6 +435,7 @@ fn words(item: &ScreenItem) -> Option<String> {
     match item {
         ScreenItem::Prompt(text)
         | ScreenItem::Text(text)
+        | ScreenItem::Thinking(text)
         | ScreenItem::Note(text)
         | ScreenItem::Error(text)
         | ScreenItem::Struck(text) => Some(text.clone()),
