@@ -276,6 +276,9 @@ fn files_commands_and_sessions_are_picked() {
     one.shows("ready");
     one.press(&["C-p"]);
     one.shows("first words");
+    // Of the chosen session the last words are shown.
+    one.press(&["Down"]);
+    one.shows("│ Two.");
     one.types("first");
     one.shows("1 of 2");
     one.press(&["Enter"]);

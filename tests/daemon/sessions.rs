@@ -293,6 +293,23 @@ fn pages_go_back_to_the_beginning_and_a_detached_client_hears_nothing() {
     prompts.reverse();
     let expected: Vec<_> = (0..5).map(|n| format!("prompt {n}")).collect();
     assert_eq!(prompts, expected);
+    // For a preview no attachment is needed; a name that is a path is refused.
+    let mut stranger = Wire::to(&desk.door());
+    let page = |session: &SessionId| FromClient::Page {
+        session: session.clone(),
+        before: u64::MAX,
+        most: 2,
+    };
+    stranger.say(page(&session));
+    let events = stranger.until("a page", |word| match word {
+        ToClient::Page { events, .. } => Some(events.clone()),
+        _ => None,
+    });
+    assert!(events.iter().any(|it| matches!(it.event, ClientEvent::Answer { .. })), "{events:?}");
+    for name in ["../sessions", "000000000000"] {
+        stranger.say(page(&SessionId(name.to_owned())));
+        stranger.until("a refusal", |word| matches!(word, ToClient::Failed { .. }).then_some(()));
+    }
     late.say(FromClient::Detach { session: session.clone() });
     wire.prompt(&session, "alone");
     wire.turn_ends();

@@ -27,6 +27,8 @@ pub use key_input::KeyPress;
 
 /// Events that are shown of a session that has more: some screens full.
 const FIRST_PAGE: u32 = 200;
+/// Events of a preview.
+const PREVIEW: u32 = 20;
 
 /// Hint behind the leader key.
 const AFTER_LEADER: &str = "d detaches; the session continues";
@@ -58,6 +60,8 @@ pub enum ScreenInput {
     OpenEditor(KeyPause),
     /// Ask for the list of sessions.
     ListSessions,
+    /// Ask for the last events of another session, for a preview.
+    Preview(SessionId),
     /// Go to another session.
     SwitchTo(SessionId),
     /// The mouse; for views that show where it may be used.
@@ -238,6 +242,8 @@ pub struct SessionFacts {
     pub hosts: Vec<HostRule>,
     /// The cage of its commands, as text.
     pub sandbox: String,
+    /// Workers that failed, and what cannot go on without them.
+    pub trouble: Option<String>,
 }
 
 /// Options of an attachment.
@@ -329,6 +335,7 @@ impl Screen {
                 network: None,
                 hosts: Vec::new(),
                 sandbox: String::new(),
+                trouble: None,
             },
             items: ScreenItems::default(),
             turn: TurnState::Idle,
@@ -366,6 +373,10 @@ impl Screen {
                 Vec::new()
             }
             ScreenInput::ListSessions => vec![ScreenEffect::Send(FromClient::List)],
+            ScreenInput::Preview(session) => {
+                let (before, most) = (u64::MAX, PREVIEW);
+                vec![ScreenEffect::Send(FromClient::Page { session, before, most })]
+            }
             ScreenInput::SwitchTo(session) => self.switch(session),
             // Rows are painted for the size there is, whenever something came in. The others are for
             // views that show more.

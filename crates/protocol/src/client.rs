@@ -114,7 +114,7 @@ pub enum FromClient {
         /// Which.
         session: SessionId,
     },
-    /// Earlier events of a session this client is attached to; answered by `Page`.
+    /// Earlier events of a session, attached or not; answered by `Page`.
     Page {
         /// Which.
         session: SessionId,

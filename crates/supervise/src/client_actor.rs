@@ -12,6 +12,7 @@ mod writer;
 use crate::messages::{
     AttachRequest, ClientMsg, ClientToSession, GivenAnswer, OpenRequest, RootMsg, SessionMsg,
 };
+use crate::session_page::{PageRequest, send_page};
 use connection::ClientStream;
 use feed::{Feed, FeedResult, to_bytes};
 use protocol::client::{
@@ -23,6 +24,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use reader::read_requests;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use writer::write_feed;
@@ -33,12 +35,16 @@ pub(crate) struct ClientArgs {
     pub(crate) root: ActorRef<RootMsg>,
     /// Its name in records, for example `terminal 3`.
     pub(crate) name: String,
+    /// The directory of all sessions.
+    pub(crate) sessions: PathBuf,
 }
 
 pub(crate) struct ClientState {
     own: ActorRef<ClientMsg>,
     root: ActorRef<RootMsg>,
     name: String,
+    /// The directory of all sessions.
+    sessions: PathBuf,
     /// Messages that belong together are one entry.
     outbox: Feed,
     /// The reader task, which must not outlive this actor.
@@ -64,7 +70,7 @@ impl Actor for ClientActor {
         myself: ActorRef<Self::Msg>,
         plan: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let ClientArgs { stream, root, name } = plan;
+        let ClientArgs { stream, root, name, sessions } = plan;
         let (outbox, queue) = Feed::new();
         let writer_task =
             tokio::spawn(write_feed(stream.writer, queue, myself.clone())).abort_handle();
@@ -75,6 +81,7 @@ impl Actor for ClientActor {
             own: myself,
             root,
             name,
+            sessions,
             outbox,
             reader_task,
             writer_task,
@@ -146,10 +153,20 @@ impl ClientState {
             FromClient::Detach { session } => self.detach(&session),
             FromClient::Page { session, before, most } => {
                 let client = myself.clone();
-                self.attached_to(&session, |actor| {
-                    let _ =
-                        actor.send_message(ClientToSession::Page { client, before, most }.into());
-                });
+                match self.attached.get(&session) {
+                    Some((actor, _)) => {
+                        let page = ClientToSession::Page { client, before, most };
+                        let _ = actor.send_message(page.into());
+                    }
+                    None if journal::is_session_name(&session.0) => {
+                        let directory = self.sessions.join(&session.0);
+                        send_page(directory, PageRequest { session, before, most }, client);
+                    }
+                    None => {
+                        let message = format!("{session} is no name of a session");
+                        self.fail(RequestFailure::Usage, &message);
+                    }
+                }
             }
             FromClient::Changes { session, since } => {
                 let client = myself.clone();

@@ -71,6 +71,7 @@ mod root;
 mod route;
 mod session_actor;
 mod session_lock;
+mod session_page;
 mod session_room;
 mod session_spec;
 mod sign_in;

@@ -238,7 +238,8 @@ impl RootState {
         self.stop_idle_timer();
         self.clients_admitted += 1;
         let name = format!("terminal {}", self.clients_admitted);
-        let plan = ClientArgs { stream, root: myself.clone(), name };
+        let sessions = self.settings.dirs.state.join("sessions");
+        let plan = ClientArgs { stream, root: myself.clone(), name, sessions };
         match ClientActor::spawn_linked(None, ClientActor, plan, myself.get_cell()).await {
             Ok((client, _)) => {
                 self.clients.insert(client.get_id(), client);

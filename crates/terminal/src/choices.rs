@@ -1,9 +1,12 @@
 //! What the pickers list, and what a choice means. Pure.
 
-use crate::picker::{PickerItem, PickerKind};
+use crate::picker::{Picker, PickerItem, PickerKind};
 use client::{COMMANDS, ScreenInput, one_line};
 use protocol::client::{SessionRow, SessionStatus};
 use protocol::ids::SessionId;
+
+/// Characters of the reason why a session cannot go on.
+const REASON: usize = 60;
 
 /// Prompts of the conversation and of this terminal, the newest first, each once.
 pub(crate) fn earlier(mut prompts: Vec<String>, typed: &[String]) -> Vec<PickerItem> {
@@ -35,8 +38,8 @@ pub(crate) fn session(row: &SessionRow) -> PickerItem {
         SessionStatus::Idle => "ready".to_owned(),
         SessionStatus::Working => "working".to_owned(),
         SessionStatus::Asking(count) => format!("{count} questions"),
-        SessionStatus::Degraded(_) => "degraded".to_owned(),
-        SessionStatus::Unreadable(_) => "unreadable".to_owned(),
+        SessionStatus::Degraded(why) => format!("degraded: {}", one_line(why, REASON)),
+        SessionStatus::Unreadable(why) => format!("unreadable: {}", one_line(why, REASON)),
         SessionStatus::CutShort(_) | SessionStatus::IdleCutShort(_) => "cut short".to_owned(),
     };
     let project = row.project.to_path().display().to_string();
@@ -45,6 +48,20 @@ pub(crate) fn session(row: &SessionRow) -> PickerItem {
         detail: format!("{state}  {}  {project}", row.model),
         value: row.session.0.clone(),
     }
+}
+
+/// Asks for the preview of the chosen session, once. That of the session in view is in view.
+pub(crate) fn preview(
+    picker: &mut Picker,
+    rows: &[SessionRow],
+    here: Option<&SessionId>,
+) -> Option<ScreenInput> {
+    let is_of_sessions = picker.kind == PickerKind::Sessions;
+    let chosen = is_of_sessions.then(|| picker.awaits_preview()).flatten()?;
+    let row = rows.iter().find(|row| row.session.0 == chosen)?;
+    let is_readable = !matches!(row.state, SessionStatus::Unreadable(_));
+    let is_other = here != Some(&row.session);
+    (is_readable && is_other).then(|| ScreenInput::Preview(row.session.clone()))
 }
 
 /// What a choice means.

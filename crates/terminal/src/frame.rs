@@ -105,7 +105,7 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
         frame.rows(&[bar], (0, 0), width);
     }
     frame.rows(&bottom.rows, (0, height), width);
-    if let Mode::Picker(picker) = &state.mode {
+    if let Mode::Picker(picker) = &mut state.mode {
         let rows = picker.view(columns, &look);
         let rows = &rows[..rows.len().min(usize::from(height))];
         let top = height - u16::try_from(rows.len()).unwrap_or(0);

@@ -4,7 +4,7 @@ use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{
     CallBlock, ConnectionState, Screen, Spent, TurnState, context_left, display_width, in_dollars,
-    one_line, telling_argument,
+    one_line, sanitize, telling_argument,
 };
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
@@ -34,6 +34,11 @@ pub(crate) fn panels(
     look: &Theme,
 ) -> Vec<Row> {
     let mut rows = session(screen, facts.project, width, look);
+    if let Some(why) = &screen.facts().trouble {
+        rows.push(Row::default());
+        rows.push(Row::new("Trouble", look.bad));
+        rows.extend(wrap_text(&sanitize(why), look.bad, width, ""));
+    }
     rows.push(Row::default());
     rows.push(Row::new("Calls", look.heading));
     let calls = screen.items().open();

@@ -1,13 +1,17 @@
 //! A list with a fuzzy search: sessions, files, commands, earlier prompts. Pure.
 
+use crate::conversation::Conversation;
 use crate::row::Row;
 use crate::theme::Theme;
-use client::KeyPress;
+use client::{KeyPress, ScreenItems};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+use protocol::client::NumberedEvent;
 
 /// Rows that are shown.
 const SHOWN: usize = 12;
+/// Rows of the preview.
+const PREVIEWED: usize = 10;
 
 /// What is chosen from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub(crate) struct Picker {
     /// Indexes of the items that match, the best first.
     matches: Vec<usize>,
     at: usize,
+    /// The value that the preview is of, and the end of what it holds.
+    preview: Option<(String, Conversation)>,
 }
 
 /// What a key of a picker asks for.
@@ -52,7 +58,8 @@ pub(crate) enum PickerAction {
 
 impl Picker {
     pub(crate) fn new(kind: PickerKind, items: Vec<PickerItem>) -> Self {
-        let mut picker = Self { kind, query: String::new(), items, matches: Vec::new(), at: 0 };
+        let (query, matches) = (String::new(), Vec::new());
+        let mut picker = Self { kind, query, items, matches, at: 0, preview: None };
         picker.search();
         picker
     }
@@ -71,6 +78,27 @@ impl Picker {
 
     fn chosen(&self) -> Option<&PickerItem> {
         self.matches.get(self.at).map(|at| &self.items[*at])
+    }
+
+    /// The chosen value, once, if it has no preview yet.
+    pub(crate) fn awaits_preview(&mut self) -> Option<String> {
+        let chosen = self.chosen()?.value.clone();
+        if self.preview.as_ref().is_some_and(|(of, _)| *of == chosen) {
+            return None;
+        }
+        self.preview = Some((chosen.clone(), Conversation::default()));
+        Some(chosen)
+    }
+
+    /// The preview of a value, unless another one was chosen meanwhile.
+    pub(crate) fn set_preview(&mut self, value: &str, events: &[NumberedEvent]) {
+        if let Some((of, conversation)) = &mut self.preview
+            && of == value
+        {
+            let mut items = ScreenItems::default();
+            *conversation = Conversation::default();
+            events.iter().flat_map(|it| items.take(&it.event)).for_each(|it| conversation.push(it));
+        }
     }
 
     fn search(&mut self) {
@@ -141,7 +169,7 @@ impl Picker {
     }
 
     /// Its rows: the search, then the best matches.
-    pub(crate) fn view(&self, width: usize, look: &Theme) -> Vec<Row> {
+    pub(crate) fn view(&mut self, width: usize, look: &Theme) -> Vec<Row> {
         let title = match self.kind {
             PickerKind::Sessions => "session",
             PickerKind::Files => "file @",
@@ -168,6 +196,14 @@ impl Picker {
         }
         if self.matches.is_empty() {
             rows.push(Row::new("  nothing matches; Esc closes", look.dim));
+        }
+        if let Some((_, conversation)) = &mut self.preview {
+            let mut shown = conversation.view((width.saturating_sub(4), PREVIEWED), "", &[], look);
+            while shown.last().is_some_and(|(_, row)| row.text().trim().is_empty()) {
+                shown.pop();
+            }
+            rows.push(Row::new(&"─".repeat(width), look.dim));
+            rows.extend(shown.into_iter().map(|(_, row)| row.behind("  │ ", look.dim)));
         }
         rows
     }

@@ -20,7 +20,7 @@ use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, LongText, MouseInput, Screen, ScreenInput,
     ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, sanitize,
 };
-use protocol::client::SessionRow;
+use protocol::client::{SessionRow, ToClient};
 use protocol::judgement::PermissionMode;
 use std::io;
 use std::path::PathBuf;
@@ -133,7 +133,10 @@ impl FullScreen {
             Mode::Picker(picker) => {
                 let kind = picker.kind;
                 match picker.key(key) {
-                    PickerAction::Stay => Vec::new(),
+                    PickerAction::Stay => {
+                        let (rows, here) = (screen.sessions(), screen.session());
+                        choices::preview(picker, rows, here).into_iter().collect()
+                    }
                     PickerAction::Close(typed) => {
                         self.state.mode = Mode::Input;
                         let typed_back = match kind {
@@ -306,7 +309,27 @@ impl ScreenView for FullScreen {
                 }
                 vec![ScreenInput::Paste(text)]
             }
-            ScreenInput::Message(_)
+            ScreenInput::Message(ToClient::Page { session, events })
+                if screen.session() != Some(&session) =>
+            {
+                if let Mode::Picker(picker) = &mut self.state.mode {
+                    picker.set_preview(&session.0, &events);
+                }
+                Vec::new()
+            }
+            ScreenInput::Message(message) => {
+                let mut inputs = Vec::new();
+                if let (ToClient::Sessions(rows), Mode::Picker(picker)) =
+                    (&message, &mut self.state.mode)
+                    && picker.kind == PickerKind::Sessions
+                {
+                    picker.set_items(rows.iter().map(choices::session).collect());
+                    inputs.extend(choices::preview(picker, rows, screen.session()));
+                }
+                inputs.insert(0, ScreenInput::Message(message));
+                inputs
+            }
+            ScreenInput::Preview(_)
             | ScreenInput::Lost(_)
             | ScreenInput::Line(_)
             | ScreenInput::TypedAhead(_)

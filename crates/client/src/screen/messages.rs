@@ -151,6 +151,7 @@ impl Screen {
         self.facts.network = Some(network);
         self.facts.hosts = hosts;
         self.facts.sandbox = sandbox;
+        self.facts.trouble = None;
         self.connection = ConnectionState::Replaying;
         effects.push(self.attach(session));
         // The other terminals were detached once. After a reconnection they stay.
@@ -263,7 +264,8 @@ impl Screen {
                 self.turn = TurnState::Idle;
                 self.hint = None;
             }
-            ClientEvent::Degraded { .. } => {
+            ClientEvent::Degraded { reason } => {
+                self.facts.trouble = Some(reason.clone());
                 self.turn = TurnState::Idle;
                 self.hint = None;
                 // Nothing more is taken.

@@ -3,8 +3,8 @@
 
 use crate::client_actor::feed::{Bytes, Feed, FeedStatus, to_bytes};
 use crate::error_chain::chain;
-use crate::records::decode;
-use journal::{JournalEntry, JournalReader};
+use crate::session_page::numbered;
+use journal::JournalReader;
 use protocol::client::{NumberedEvent, ToClient};
 use protocol::ids::SessionId;
 use std::ops::RangeInclusive;
@@ -14,12 +14,6 @@ use std::path::Path;
 const BATCH_RECORDS: usize = 256;
 /// A batch of so many bytes is not made longer.
 const BATCH_BYTES: usize = 256 << 10;
-
-/// The event that clients are shown for a record, if any.
-pub(super) fn numbered(session: &SessionId, entry: JournalEntry) -> Option<NumberedEvent> {
-    let event = decode::client_event(session, &entry.record)?;
-    Some(NumberedEvent { seq: entry.seq, event })
-}
 
 /// Queues the events of these records for a client.
 ///

@@ -1,6 +1,6 @@
 //! Attached clients: their events, and their backlog.
 
-use super::backlog::{self, numbered};
+use super::backlog;
 use super::rules;
 use super::state::{AttachedClient, SessionActorState};
 use crate::client_actor::feed::{Broadcast, Feed, FeedResult, FeedStatus};
@@ -10,6 +10,7 @@ use crate::messages::{
     SessionSummary,
 };
 use crate::open_failure::OpenFailure;
+use crate::session_page::{MAX_PAGE, PageRequest, numbered, send_page};
 use crate::session_spec::describe_confinement;
 use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
@@ -28,8 +29,6 @@ use tokio::sync::oneshot;
 
 /// Records that are read and sent at once when a client attaches; more are sent by another task.
 const INLINE_RECORDS: u64 = 512;
-/// Most events of one page; a screen shows a hundred.
-const MAX_PAGE: u32 = 2000;
 
 impl AttachedClient {
     fn is(&self, client: &ActorRef<ClientMsg>) -> bool {
@@ -316,18 +315,8 @@ impl SessionActorState {
     }
 
     pub(super) fn page(&self, client: ActorRef<ClientMsg>, before: u64, most: u32) {
-        let (directory, session) = (self.journal.directory.clone(), self.spec.id.clone());
-        tokio::task::spawn_blocking(move || {
-            let most = usize::try_from(most.min(MAX_PAGE)).unwrap_or(usize::MAX);
-            let page = journal::page(&directory, before, most, |entry| numbered(&session, entry));
-            match page {
-                Ok(events) => {
-                    let _ =
-                        client.send_message(ClientMsg::Send(ToClient::Page { session, events }));
-                }
-                Err(error) => refuse(&client, chain(&error)),
-            }
-        });
+        let page = PageRequest { session: self.spec.id.clone(), before, most };
+        send_page(self.journal.directory.clone(), page, client);
     }
 
     pub(super) fn summary(&self) -> SessionSummary {

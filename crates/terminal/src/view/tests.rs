@@ -282,6 +282,17 @@ fn a_long_call_folds_opens_and_is_searched() {
 }
 
 #[test]
+fn a_worker_that_failed_is_named_in_the_panels() {
+    let mut desk = busy(120, 30);
+    assert!(!desk.shown().contains("Trouble"));
+    let reason = "the store has failed: its disk is full".to_owned();
+    desk.event(ClientEvent::Degraded { reason });
+    desk.types("x");
+    let shown = desk.shown();
+    assert!(shown.contains("│ Trouble"), "{shown}");
+}
+
+#[test]
 fn thinking_is_shown_while_it_comes_and_folded_behind_that() {
     let mut desk = Desk::new(80, 24);
     desk.event(ClientEvent::Prompt { text: "go".to_owned() });
