@@ -338,7 +338,13 @@ pub fn run_within(mut command: Command, limit: Duration) -> Run {
     let pid = child.id();
     let Output { status, stdout, stderr } = output_within(child, limit);
     let took = begun.elapsed();
-    let left: Vec<_> = processes().into_iter().filter(|process| process.session == pid).collect();
+    let left = || processes().into_iter().filter(|it| it.session == pid).collect::<Vec<_>>();
+    // On a loaded machine the kernel needs a moment for a process that was killed.
+    let until = Instant::now() + Duration::from_secs(1);
+    while !left().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let left = left();
     assert!(left.is_empty(), "processes left behind: {left:?}");
     Run {
         code: status.code().unwrap_or(-1),

@@ -33,6 +33,30 @@ pub fn theme_names() -> impl Iterator<Item = &'static str> {
     EmbeddedLazyThemeSet::theme_names().iter().map(|theme| theme.as_name())
 }
 
+/// A piece of code as parts with their colour: a number of the 16 colours of a terminal. The parts are
+/// the whole text, in its order. `language` is named as a code block does.
+#[must_use]
+pub fn code_spans(language: &str, code: &str) -> Vec<(Option<u8>, String)> {
+    let mut highlighter = Highlighter::of_language(language, &Theme::ansi());
+    let mut spans: Vec<(Option<u8>, String)> = Vec::new();
+    let mut add = |colour: Option<u8>, text: &str| match spans.last_mut() {
+        Some((last, whole)) if *last == colour => whole.push_str(text),
+        Some(_) | None => spans.push((colour, text.to_owned())),
+    };
+    for line in code.split_inclusive('\n') {
+        let words = line.strip_suffix('\n').unwrap_or(line);
+        for piece in highlighter.line(words) {
+            let colour = match piece.style.fg {
+                Some(Color::Indexed(number @ 0..=15)) => Some(number),
+                Some(_) | None => None,
+            };
+            add(colour, &piece.text);
+        }
+        add(None, &line[words.len()..]);
+    }
+    spans
+}
+
 /// Highlights the lines of one piece of code, in their order.
 pub(crate) struct Highlighter {
     lines: Option<HighlightLines<'static>>,
@@ -145,6 +169,13 @@ mod tests {
         }
         let plain = Highlighter::of_language("rust", &Theme::plain()).line(line);
         assert_eq!(plain, [Piece::new(line, Style::new())], "NO_COLOR");
+        let code = format!("{line}\n\n  x\n");
+        for language in ["rust", "no such language"] {
+            let spans = code_spans(language, &code);
+            let whole: String = spans.iter().map(|(_, text)| text.as_str()).collect();
+            assert_eq!(whole, code);
+            assert_eq!(spans.iter().any(|(colour, _)| colour.is_some()), language == "rust");
+        }
         let unknown = Highlighter::of_language("no such language", &look).line(line);
         assert_eq!(unknown.len(), 1);
     }

@@ -28,6 +28,6 @@ mod tty;
 mod view;
 
 pub use guard::guard_terminal;
-pub use highlight::{choose_theme, theme_names};
+pub use highlight::{choose_theme, code_spans, theme_names};
 pub use tty::{Mouse, Notify};
 pub use view::{FullScreen, FullScreenOptions};

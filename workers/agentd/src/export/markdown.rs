@@ -1,6 +1,7 @@
 //! Markdown of the model as HTML that loads nothing and runs nothing. Pure. For `export`.
 
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use super::page::escape;
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 /// Its HTML. Markup in the text is shown as text; pictures and links to anything but web pages become
 /// their addresses.
@@ -8,7 +9,23 @@ pub(super) fn to_html(text: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     // Addresses of links and pictures that became text, the innermost last.
     let mut as_text: Vec<Option<String>> = Vec::new();
+    // The language of the code block that is open, and its lines so far.
+    let mut code: Option<(String, String)> = None;
     let events = Parser::new_ext(text, options).map(|event| match event {
+        Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+            code = Some((language.to_string(), String::new()));
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language)))
+        }
+        Event::Text(lines) if code.is_some() => {
+            code.iter_mut().for_each(|(_, whole)| whole.push_str(&lines));
+            Event::Text(CowStr::Borrowed(""))
+        }
+        Event::End(TagEnd::CodeBlock) => match code.take() {
+            Some((language, lines)) => {
+                Event::Html(format!("{}</code></pre>\n", coloured(&language, &lines)).into())
+            }
+            None => Event::End(TagEnd::CodeBlock),
+        },
         Event::Html(markup) | Event::InlineHtml(markup) => Event::Text(markup),
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
             if is_page(&dest_url) {
@@ -43,6 +60,15 @@ pub(super) fn to_html(text: &str) -> String {
     out
 }
 
+/// Code with its colours, as classes of the page.
+pub(super) fn coloured(language: &str, code: &str) -> String {
+    let span = |(colour, text): (Option<u8>, String)| match colour {
+        Some(number) => format!("<span class=\"c{number}\">{}</span>", escape(&text)),
+        None => escape(&text),
+    };
+    terminal::code_spans(language, code).into_iter().map(span).collect()
+}
+
 fn is_page(address: &str) -> bool {
     let address = address.to_ascii_lowercase();
     address.starts_with("https://") || address.starts_with("http://")
@@ -69,6 +95,10 @@ mod tests {
             (
                 "[![p](https://e.org/p.png)](javascript:x)",
                 "<p>[picture] p (https://e.org/p.png) (javascript:x)</p>\n",
+            ),
+            (
+                "```rust\nlet a = \"<b>\";\n```",
+                "<pre><code class=\"language-rust\"></code></pre>\n",
             ),
             (
                 "```\"><script>\nx\n```",

@@ -1,7 +1,7 @@
 //! The page of a session: one file that loads nothing, runs nothing and is readable offline. Pure. For
 //! `export`.
 
-use super::markdown::to_html;
+use super::markdown::{coloured, to_html};
 use super::report::{CallEnd, CallReport, ReportItem, SessionReport, SpanKind, TurnReport};
 use crate::audit::time;
 use client::{Spent, in_dollars, one_line};
@@ -31,7 +31,9 @@ table{border-collapse:collapse}td,th{border:1px solid var(--line);padding:.2rem 
 .bar{display:flex;height:.8rem;border-radius:4px;overflow:hidden;margin:.3rem 0}.bar i{min-width:1px}\
 .model{background:var(--model)}.person{background:var(--person)}.call{background:var(--call)}\
 .other{background:var(--other)}.key i{display:inline-block;width:.8rem;height:.8rem;border-radius:3px;\
-margin:0 .3rem 0 1rem}";
+margin:0 .3rem 0 1rem}\
+.c1,.c9{color:#cf222e}.c2,.c10{color:#1a7f37}.c3,.c11{color:#9a6700}.c4,.c12{color:#3a6fd8}\
+.c5,.c13{color:#a04fb8}.c6,.c14{color:#1b7c83}.c7,.c8{color:var(--dim)}";
 
 /// The page. `redaction` says what was masked, if anything was looked for.
 pub(super) fn page(report: &SessionReport, redaction: Option<&str>) -> String {
@@ -159,8 +161,14 @@ fn call_block(out: &mut String, number: u32, call: &CallReport) {
 /// A part of a call, unless it is empty.
 fn section(out: &mut String, name: &str, text: &str) {
     if !text.trim().is_empty() {
-        let _ = writeln!(out, "<h3>{}</h3>\n<pre>{}</pre>", escape(name), escape(text.trim_end()));
+        let text = text.trim_end();
+        let shown = if is_diff(text) { coloured("diff", text) } else { escape(text) };
+        let _ = writeln!(out, "<h3>{}</h3>\n<pre>{shown}</pre>", escape(name));
     }
+}
+
+fn is_diff(text: &str) -> bool {
+    text.contains("--- ") && text.contains("\n+++ ") && text.contains("\n@@ ")
 }
 
 fn folded(out: &mut String, name: &str, text: &str) {
@@ -218,7 +226,7 @@ fn duration(ms: u64) -> String {
 }
 
 /// The text in HTML, also within quotes.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
