@@ -98,7 +98,8 @@ mod tests {
             ),
             (
                 "```rust\nlet a = \"<b>\";\n```",
-                "<pre><code class=\"language-rust\"></code></pre>\n",
+                "<pre><code class=\"language-rust\"><span class=\"c5\">let</span> a \
+                 <span class=\"c5\">=</span> <span class=\"c2\">&quot;&lt;b&gt;&quot;</span>;\n</code></pre>\n",
             ),
             (
                 "```\"><script>\nx\n```",
