@@ -219,7 +219,7 @@ fn the_changes_of_a_turn_are_read_as_a_diff_before_it_ends() {
     let screen = one.shows("undo_restore 4: may it run?");
     assert!(screen.contains("- x") && !screen.contains("- four"), "{screen}");
     one.types("y");
-    one.shows("Taken back: new.txt, to its content before call 2.");
+    one.shows("Taken back: new.txt, its covered changes since call 2.");
     assert!(!desk.project().join("new.txt").exists());
     assert_eq!(desk.read("cart.py"), "one\n2\nthree\nfour\n");
 }

@@ -471,7 +471,7 @@ fn one_file_goes_back_over_several_calls_and_the_rest_of_the_turn_after_it() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.out.contains("no call from 3 to 4 changed old as far as is covered"), "{ran:?}");
     let ran = say(":undo ./src/../a b", &AUTO);
-    let said = "Taken back: ./src/../a b, to its content before call 3.\n";
+    let said = "Taken back: ./src/../a b, its covered changes since call 3.\n";
     assert_eq!((ran.code, ran.out.as_str()), (0, said), "{ran:?}");
     assert_eq!((desk.read("a b"), desk.read("c")), ("one\n".into(), "one\nthree\n".into()));
     // Again: under the same name, and under another.
@@ -486,7 +486,7 @@ fn one_file_goes_back_over_several_calls_and_the_rest_of_the_turn_after_it() {
     assert_eq!((desk.read("a b"), desk.read("c")), ("a person's".into(), "one\n".into()));
     assert!(!desk.project().join("new").exists());
     let ran = say(":undo all old", &AUTO);
-    let said = "Taken back: old, to its content before call 1.\n";
+    let said = "Taken back: old, its covered changes since call 1.\n";
     assert_eq!((ran.code, ran.out.as_str()), (0, said), "{ran:?}");
     assert!(!desk.project().join("old").exists());
 }

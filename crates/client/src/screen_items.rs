@@ -111,8 +111,8 @@ pub struct ScreenItems {
     shown: usize,
     /// Streamed reasoning that was not emitted yet.
     thinking: String,
-    /// True if reasoning of this answer was emitted.
-    thought: bool,
+    /// Reasoning of this answer that was emitted.
+    thought: String,
     seen: StreamStart,
     /// The number of the first call since the newest prompt; 0 before a prompt was received.
     turn_from: u32,
@@ -128,7 +128,7 @@ impl Default for ScreenItems {
             streamed: String::new(),
             shown: 0,
             thinking: String::new(),
-            thought: false,
+            thought: String::new(),
             seen: StreamStart::FromStart,
             turn_from: 0,
             own_name: None,
@@ -204,10 +204,13 @@ impl ScreenItems {
                 vec![ScreenItem::Struck(reason.clone())]
             }
             ClientEvent::Answer { blocks, usage: _ } => {
-                if !self.thought {
-                    self.thinking = thinking_of(blocks);
-                    self.seen = StreamStart::FromStart;
+                // For a slow reader some pieces may be missing. Then all of it is shown again.
+                let (whole, came) = (thinking_of(blocks), self.thought.clone() + &self.thinking);
+                let is_complete = !self.thought.is_empty() && is_same_text(&whole, &came);
+                if !whole.is_empty() && !is_complete {
+                    self.thinking = whole;
                 }
+                self.seen = StreamStart::FromStart;
                 let mut items = self.end_of_thinking();
                 items.extend(self.rest_of(&text_blocks(blocks)).map(ScreenItem::Text));
                 self.clear_stream();
@@ -294,7 +297,8 @@ impl ScreenItems {
         if self.seen == StreamStart::Midway || thinking.trim().is_empty() {
             return Vec::new();
         }
-        self.thought = true;
+        self.thought.push_str(&thinking);
+        self.thought.push('\n');
         vec![ScreenItem::Thinking(thinking.trim().to_owned())]
     }
 
@@ -327,7 +331,7 @@ impl ScreenItems {
         self.streamed.clear();
         self.shown = 0;
         self.thinking.clear();
-        self.thought = false;
+        self.thought.clear();
         self.seen = StreamStart::FromStart;
     }
 
@@ -355,6 +359,12 @@ impl ScreenItems {
         block.refused = refused.to_vec();
         vec![ScreenItem::Ended(Box::new(block))]
     }
+}
+
+/// True if both have the same characters besides white space, which parts are joined by.
+fn is_same_text(one: &str, other: &str) -> bool {
+    let ink = |text: &'_ str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    ink(one) == ink(other)
 }
 
 fn thinking_of(blocks: &[ContentBlock]) -> String {

@@ -290,7 +290,7 @@ fn one_file_is_taken_back_by_one_call_and_its_changes_stay_in_the_list() {
     let input = r#"{"id":3,"path":"src/my file.rs","since":2}"#;
     assert_eq!(restores(&words), Some((5, input.into())), "the newest turn's changes");
     let words = ends(&mut talk, 5, done("put back"));
-    assert_eq!(told(&words), "Taken back: src/my file.rs, to its content before call 2.");
+    assert_eq!(told(&words), "Taken back: src/my file.rs, its covered changes since call 2.");
     assert_eq!(talk.last_end(), Some(TurnEnd::Done));
     let words = talk.prompt(":undo src/my file.rs");
     assert!(told(&words).contains("not undone already"), "{words:?}");

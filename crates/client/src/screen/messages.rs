@@ -373,6 +373,11 @@ impl Screen {
             self.hint = Some("this is the start of the session".to_owned());
             return Vec::new();
         };
+        // Only events above those that are shown; a late preview of this session is none.
+        let is_earlier = |shown: u64| events.last().is_some_and(|last| last.seq < shown);
+        if !self.seqs.first.is_some_and(is_earlier) {
+            return Vec::new();
+        }
         self.seqs.first = Some(first.seq);
         let mut page = ScreenItems::default();
         let items = events.iter().flat_map(|numbered| page.take(&numbered.event)).collect();

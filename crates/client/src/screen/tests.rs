@@ -527,6 +527,10 @@ fn thinking_is_shown_once_before_what_followed_it() {
     assert_eq!(screen.update(delta(AnswerPart::Thinking, "o")), []);
     assert_eq!(screen.update(delta(AnswerPart::Text, "It")), []);
     assert_eq!(shown(screen.update(answer(whole))), both);
+    // Pieces were left out: it is shown whole.
+    screen.update(delta(AnswerPart::Thinking, "Hm."));
+    assert_eq!(shown(screen.update(delta(AnswerPart::Text, "It"))), [thinking("Hm.")]);
+    assert_eq!(shown(screen.update(answer(vec![thought("Hm.\nSo"), text("It is.")]))), both);
     // A vendor that keeps it to itself, and an answer that is void.
     assert_eq!(shown(screen.update(answer(vec![thought(" "), text("x")]))), [words("x")]);
     screen.update(delta(AnswerPart::Thinking, "void"));
@@ -650,6 +654,11 @@ fn earlier_events_are_asked_for_before_the_first_one_seen() {
     press(&mut screen, ":earlier");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(matches!(says(&effects)[..], [FromClient::Page { before: 70, .. }]), "{effects:?}");
+    // A preview that comes when one has gone to that session already.
+    let late = |seq| NumberedEvent { seq, event: ClientEvent::Prompt { text: "go".to_owned() } };
+    let events = vec![late(60), late(70)];
+    let message = ToClient::Page { session: session(), events };
+    assert_eq!(screen.update(ScreenInput::Message(message)), []);
     let events =
         vec![NumberedEvent { seq: 60, event: ClientEvent::Prompt { text: "first".to_owned() } }];
     let effects =

@@ -33,7 +33,7 @@ impl FileUndo {
         let Self { path, since, .. } = self;
         if !result.is_error {
             return (
-                format!("Taken back: {path}, to its content before call {since}."),
+                format!("Taken back: {path}, its covered changes since call {since}."),
                 self.end.clone(),
             );
         }
