@@ -467,16 +467,16 @@ fn one_file_goes_back_over_several_calls_and_the_rest_of_the_turn_after_it() {
     };
     // Rules judge it like any change, and what no call changed is said.
     assert_eq!((say(":undo c", &[]).code, desk.read("c").as_str()), (10, "one\nthree\n"));
-    let ran = say(":undo old", &AUTO);
+    let ran = say(":undo no such file", &AUTO);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.out.contains("no call from 3 to 4 changed old as far as is covered"), "{ran:?}");
+    assert!(ran.out.contains("call 1 changed nothing at no such file that is covered"), "{ran:?}");
     let ran = say(":undo ./src/../a b", &AUTO);
     let said = "Taken back: ./src/../a b, its covered changes since call 3.\n";
     assert_eq!((ran.code, ran.out.as_str()), (0, said), "{ran:?}");
     assert_eq!((desk.read("a b"), desk.read("c")), ("one\n".into(), "one\nthree\n".into()));
     // Again: under the same name, and under another.
     let ran = say(":undo ./src/../a b", &AUTO);
-    assert!(ran.code == 1 && ran.out.contains("not undone already"), "{ran:?}");
+    assert!(ran.code == 1 && ran.out.contains("call 1 changed nothing at"), "{ran:?}");
     let ran = say(":undo a b", &AUTO);
     assert!(ran.code == 1 && ran.out.contains("have changed since: a b"), "{ran:?}");
     // What a person does with it now stays, and so does the way back for the rest.
@@ -485,7 +485,8 @@ fn one_file_goes_back_over_several_calls_and_the_rest_of_the_turn_after_it() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: bash (call 4).\n"), "{ran:?}");
     assert_eq!((desk.read("a b"), desk.read("c")), ("a person's".into(), "one\n".into()));
     assert!(!desk.project().join("new").exists());
-    let ran = say(":undo all old", &AUTO);
+    // The older turn that changed it is found.
+    let ran = say(":undo old", &AUTO);
     let said = "Taken back: old, its covered changes since call 1.\n";
     assert_eq!((ran.code, ran.out.as_str()), (0, said), "{ran:?}");
     assert!(!desk.project().join("old").exists());

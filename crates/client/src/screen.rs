@@ -242,7 +242,7 @@ pub struct SessionFacts {
     pub hosts: Vec<HostRule>,
     /// The cage of its commands, as text.
     pub sandbox: String,
-    /// Workers that failed, and what cannot go on without them.
+    /// Why the session accepts no input.
     pub trouble: Option<String>,
 }
 

@@ -207,7 +207,9 @@ impl ScreenItems {
                 // For a slow reader some pieces may be missing. Then all of it is shown again.
                 let (whole, came) = (thinking_of(blocks), self.thought.clone() + &self.thinking);
                 let is_complete = !self.thought.is_empty() && is_same_text(&whole, &came);
-                if !whole.is_empty() && !is_complete {
+                // Of an answer that was stopped, a part from its middle is not shown as the whole.
+                let is_part = self.seen == StreamStart::Midway;
+                if (!whole.is_empty() && !is_complete) || is_part {
                     self.thinking = whole;
                 }
                 self.seen = StreamStart::FromStart;

@@ -114,7 +114,8 @@ pub enum FromClient {
         /// Which.
         session: SessionId,
     },
-    /// Earlier events of a session, attached or not; answered by `Page`.
+    /// Earlier events of a session, attached or not; answered by `Page`. Where those of a session that
+    /// is not attached cannot be read, the page is a `Notice` that says why.
     Page {
         /// Which.
         session: SessionId,

@@ -44,7 +44,7 @@ pub(crate) enum UndoRequest {
 /// The changes of one file that are taken back together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileChanges {
-    /// Those of the newest turn that changed files.
+    /// Those of the newest turn that changed it.
     OfTurn,
     OfSession,
 }

@@ -12,7 +12,7 @@ mod writer;
 use crate::messages::{
     AttachRequest, ClientMsg, ClientToSession, GivenAnswer, OpenRequest, RootMsg, SessionMsg,
 };
-use crate::session_page::{PageRequest, send_page};
+use crate::session_page::{PageRequest, send_preview};
 use connection::ClientStream;
 use feed::{Feed, FeedResult, to_bytes};
 use protocol::client::{
@@ -160,7 +160,7 @@ impl ClientState {
                     }
                     None if journal::is_session_name(&session.0) => {
                         let directory = self.sessions.join(&session.0);
-                        send_page(directory, PageRequest { session, before, most }, client);
+                        send_preview(directory, PageRequest { session, before, most }, client);
                     }
                     None => {
                         let message = format!("{session} is no name of a session");

@@ -5,10 +5,10 @@ use crate::error_chain::chain;
 use crate::messages::ClientMsg;
 use crate::records::decode;
 use journal::JournalEntry;
-use protocol::client::{NumberedEvent, RequestFailure, ToClient};
+use protocol::client::{ClientEvent, NumberedEvent, RequestFailure, ToClient};
 use protocol::ids::SessionId;
 use ractor::ActorRef;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most records of a page.
 pub(crate) const MAX_PAGE: u32 = 2000;
@@ -30,13 +30,28 @@ pub(crate) fn numbered(session: &SessionId, entry: JournalEntry) -> Option<Numbe
 /// Reads a page from the session's directory and sends it, or says that it cannot be read.
 pub(crate) fn send_page(directory: PathBuf, page: PageRequest, client: ActorRef<ClientMsg>) {
     tokio::task::spawn_blocking(move || {
-        let PageRequest { session, before, most } = page;
-        let most = usize::try_from(most.min(MAX_PAGE)).unwrap_or(usize::MAX);
-        let page = journal::page(&directory, before, most, |entry| numbered(&session, entry));
-        let message = match page {
-            Ok(events) => ToClient::Page { session, events },
-            Err(error) => ToClient::Failed { kind: RequestFailure::Disk, message: chain(&error) },
+        let message = match read(&directory, &page) {
+            Ok(events) => ToClient::Page { session: page.session, events },
+            Err(message) => ToClient::Failed { kind: RequestFailure::Disk, message },
         };
         let _ = client.send_message(ClientMsg::Send(message));
     });
+}
+
+/// The same for a client that is not attached. It may be opening another session meanwhile, which a
+/// failure would seem to be about: the page says why there is none.
+pub(crate) fn send_preview(directory: PathBuf, page: PageRequest, client: ActorRef<ClientMsg>) {
+    tokio::task::spawn_blocking(move || {
+        let events = read(&directory, &page).unwrap_or_else(|why| {
+            vec![NumberedEvent { seq: u64::MAX, event: ClientEvent::Notice { text: why } }]
+        });
+        let message = ToClient::Page { session: page.session, events };
+        let _ = client.send_message(ClientMsg::Send(message));
+    });
+}
+
+fn read(directory: &Path, page: &PageRequest) -> Result<Vec<NumberedEvent>, String> {
+    let most = usize::try_from(page.most.min(MAX_PAGE)).unwrap_or(usize::MAX);
+    let shown = |entry| numbered(&page.session, entry);
+    journal::page(directory, page.before, most, shown).map_err(|error| chain(&error))
 }

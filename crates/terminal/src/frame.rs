@@ -106,7 +106,7 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
     }
     frame.rows(&bottom.rows, (0, height), width);
     if let Mode::Picker(picker) = &mut state.mode {
-        let rows = picker.view(columns, &look);
+        let rows = picker.view((columns, usize::from(height)), &look);
         let rows = &rows[..rows.len().min(usize::from(height))];
         let top = height - u16::try_from(rows.len()).unwrap_or(0);
         let blank = Row::new(&" ".repeat(columns), look.text);

@@ -9,7 +9,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use protocol::client::NumberedEvent;
 
 /// Rows that are shown.
-const SHOWN: usize = 12;
+const SHOWN: usize = 10;
 /// Rows of the preview.
 const PREVIEWED: usize = 10;
 
@@ -169,7 +169,7 @@ impl Picker {
     }
 
     /// Its rows: the search, then the best matches.
-    pub(crate) fn view(&mut self, width: usize, look: &Theme) -> Vec<Row> {
+    pub(crate) fn view(&mut self, (width, height): (usize, usize), look: &Theme) -> Vec<Row> {
         let title = match self.kind {
             PickerKind::Sessions => "session",
             PickerKind::Files => "file @",
@@ -197,8 +197,13 @@ impl Picker {
         if self.matches.is_empty() {
             rows.push(Row::new("  nothing matches; Esc closes", look.dim));
         }
-        if let Some((_, conversation)) = &mut self.preview {
-            let mut shown = conversation.view((width.saturating_sub(4), PREVIEWED), "", &[], look);
+        let room = height.saturating_sub(rows.len() + 1).min(PREVIEWED);
+        let chosen = self.chosen().map(|item| item.value.clone());
+        if let Some((of, conversation)) = &mut self.preview
+            && chosen.as_ref() == Some(of)
+            && room > 0
+        {
+            let mut shown = conversation.view((width.saturating_sub(4), room), "", &[], look);
             while shown.last().is_some_and(|(_, row)| row.text().trim().is_empty()) {
                 shown.pop();
             }

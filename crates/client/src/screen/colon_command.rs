@@ -88,7 +88,10 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         // A file's name keeps its spaces.
         "undo" => {
             let typed = text.trim_start_matches(':').trim_start();
-            Ok(ColonCommand::Undo(typed.strip_prefix("undo").unwrap_or_default().trim().to_owned()))
+            match typed.strip_prefix("undo").unwrap_or_default().trim() {
+                "all" => Err("give a file, as in :undo all src/lib.rs".to_owned()),
+                what => Ok(ColonCommand::Undo(what.to_owned())),
+            }
         }
         "changes" if rest == "all" => Ok(ColonCommand::Changes(ChangesOf::Session)),
         "changes" if rest.is_empty() => Ok(ColonCommand::Changes(ChangesOf::Turn)),
@@ -167,6 +170,7 @@ mod tests {
             (":drop", "give a pinned file"),
             (":model", "give a model"),
             (":model a b", "no spaces"),
+            (":undo all", ":undo all src"),
             (":changes some", ":changes all"),
             (":q now", "no arguments"),
             (":frok", "no command :frok"),

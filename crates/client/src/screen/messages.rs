@@ -282,6 +282,7 @@ impl Screen {
                 self.tokens.spent.answered(*usage, self.facts.of_model.prices);
             }
             ClientEvent::Prompt { text } => {
+                self.facts.trouble = None;
                 self.turn = TurnState::Working;
                 self.confirm(text);
             }
@@ -424,7 +425,7 @@ fn changes_text(ChangeSet { files, notes }: &ChangeSet, turn: u32) -> LongText {
         let calls: Vec<String> = file.calls.iter().map(u32::to_string).collect();
         let plural = if calls.len() == 1 { "" } else { "s" };
         let heading = format!("# {} (call{plural} {})", file.path, calls.join(", "));
-        let of_turn = file.calls.iter().all(|call| *call >= turn);
+        let of_turn = turn > 0 && file.calls.iter().all(|call| *call >= turn);
         // Behind `all` a name that begins with the word itself is still a name.
         let all = if of_turn && !file.path.starts_with("all ") { "" } else { "all " };
         parts.push(TextPart {

@@ -1,12 +1,16 @@
 //! `:undo FILE` and `:undo all FILE`: one file gets its content before the newest turn that changed
-//! files, or before the session's first change. One call of `undo_restore` does it. The changes stay in
-//! the list, since their other files are still to be taken back. For `undo` only. Pure.
+//! it, or before the session's first change. One call of `undo_restore` does it; where the store knows
+//! of no change in a turn, the turn before it is tried. The changes stay in the list, since their other
+//! files are still to be taken back. For `undo` only. Pure.
 
-use super::{FileChanges, NO_CHANGE, UndoableChanges, Undoing};
+use super::{FileChanges, NO_CHANGE, UndoableChange, UndoableChanges, Undoing};
 use crate::{Outputs, Session, SessionPhase};
 use protocol::call::ToolResult;
 use protocol::ids::CallId;
 use protocol::session::{SessionEvent, TurnEnd};
+
+/// Most turns that are tried: each is a call on record, and a name may be mistyped.
+const TURNS: u32 = 20;
 
 /// The undo of one file.
 #[derive(Debug)]
@@ -14,11 +18,22 @@ pub(crate) struct FileUndo {
     /// As the person named it.
     path: String,
     changes: FileChanges,
-    /// The file gets its content before this call.
-    since: u32,
+    range: FileRange,
+    /// Turns tried so far.
+    tried: u32,
     running: CallId,
     /// Whether a person stopped it.
     end: TurnEnd,
+}
+
+/// The changes of one call of `undo_restore`.
+#[derive(Debug, Clone, Copy)]
+struct FileRange {
+    /// The first and the last call.
+    since: u32,
+    id: u32,
+    /// The turn of the last one.
+    turn: u32,
 }
 
 impl FileUndo {
@@ -28,53 +43,60 @@ impl FileUndo {
         self.running.clone()
     }
 
+    /// True if an older turn may have changed the file.
+    fn goes_on(&self, result: &ToolResult) -> bool {
+        result.code.as_deref() == Some(NO_CHANGE)
+            && self.changes == FileChanges::OfTurn
+            && self.end == TurnEnd::Done
+            && self.tried < TURNS
+    }
+
     /// The report for the person and the model, and how the turn ends.
     fn report(&self, result: &ToolResult) -> (String, TurnEnd) {
-        let Self { path, since, .. } = self;
+        let (path, since) = (&self.path, self.range.since);
         if !result.is_error {
-            return (
-                format!("Taken back: {path}, its covered changes since call {since}."),
-                self.end.clone(),
-            );
+            let text = format!("Taken back: {path}, its covered changes since call {since}.");
+            return (text, self.end.clone());
         }
-        let way_on = match (self.changes, result.code.as_deref()) {
-            (FileChanges::OfTurn, Some(NO_CHANGE)) => {
-                " `:undo FILE` looks at the newest turn that changed files, `:undo all FILE` at the \
-                 whole session."
-            }
-            (FileChanges::OfTurn | FileChanges::OfSession, _) => "",
-        };
         let why = result.summary.trim_end_matches('.');
-        (format!("Not undone: {path}: {why}.{way_on}"), TurnEnd::Interrupted)
+        (format!("Not undone: {path}: {why}."), TurnEnd::Interrupted)
     }
 }
 
 impl UndoableChanges {
-    /// The first and the last call of these changes in which the file was not taken back yet.
-    fn range(&self, path: &str, changes: FileChanges) -> Option<(u32, u32)> {
-        let newest = self.done.last()?.turn;
-        let of_them = self.done.iter().filter(|change| match changes {
-            FileChanges::OfTurn => change.turn == newest,
+    /// The changes in which the file was not taken back yet: of the newest turn below this one, or of
+    /// all.
+    fn range(&self, path: &str, changes: FileChanges, below: u32) -> Option<FileRange> {
+        let is_left = |change: &&UndoableChange| {
+            change.turn < below && change.restored.iter().all(|it| it != path)
+        };
+        let left = || self.done.iter().filter(is_left);
+        let newest = left().next_back()?;
+        let first = left().find(|change| match changes {
+            FileChanges::OfTurn => change.turn == newest.turn,
             FileChanges::OfSession => true,
-        });
-        let mut left = of_them.filter(|change| change.restored.iter().all(|it| it != path));
-        let first = left.next()?;
-        Some((first.call, left.next_back().unwrap_or(first).call))
+        })?;
+        Some(FileRange { since: first.call, id: newest.call, turn: newest.turn })
     }
 }
 
 impl Session {
     pub(super) fn undo_file(&mut self, path: String, changes: FileChanges, out: &mut Outputs) {
-        let Some((since, id)) = self.changes.range(&path, changes) else {
+        let Some(range) = self.changes.range(&path, changes, u32::MAX) else {
             let text = format!(
                 "Not undone: {path}: no call is known to have changed it here that is not undone \
                  already."
             );
             return self.end_undoing(text, TurnEnd::Interrupted, out);
         };
-        let input = serde_json::json!({ "id": id, "path": path, "since": since });
-        let running = self.next_call();
-        let undo = FileUndo { path, changes, since, running: running.clone(), end: TurnEnd::Done };
+        let (running, end) = (self.next_call(), TurnEnd::Done);
+        self.restore_file(FileUndo { path, changes, range, tried: 1, running, end }, out);
+    }
+
+    fn restore_file(&mut self, undo: FileUndo, out: &mut Outputs) {
+        let FileRange { since, id, .. } = undo.range;
+        let input = serde_json::json!({ "id": id, "path": undo.path, "since": since });
+        let running = undo.running.clone();
         self.phase = SessionPhase::Undoing(Undoing::File(undo));
         self.run_restore(running, &input, out);
     }
@@ -87,7 +109,16 @@ impl Session {
             return;
         }
         let (text, end) = undo.report(&result);
+        let older = undo.goes_on(&result).then_some(undo.range.turn);
+        let (path, changes, tried) = (undo.path.clone(), undo.changes, undo.tried + 1);
         self.take_in(&SessionEvent::Result { call, use_id: String::new(), result });
-        self.end_undoing(text, end, out);
+        let older = older.and_then(|turn| self.changes.range(&path, changes, turn));
+        match older {
+            Some(range) => {
+                let (running, end) = (self.next_call(), TurnEnd::Done);
+                self.restore_file(FileUndo { path, changes, range, tried, running, end }, out);
+            }
+            None => self.end_undoing(text, end, out),
+        }
     }
 }

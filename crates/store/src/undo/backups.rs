@@ -1,7 +1,7 @@
 //! What an undo writes: the earlier content of the files of one call, or of one file that several
 //! calls changed. For `undo` only.
 
-use super::{UndoStore, command_rows};
+use super::{UndoStore, command_rows, list};
 use crate::commands::UndoCoverage;
 use crate::failure::{StoreError, StoreErrorCode, arguments};
 use crate::file_copy::{NOT_KEPT, UNKNOWN};
@@ -41,6 +41,8 @@ struct StoredFile {
 const COLUMNS: &str = "path, kind, mode, bytes, before, after";
 /// True for a row of a path that its call changed.
 const CHANGED: &str = "(before IS NOT after OR kind IN ('not kept', 'mode'))";
+/// The same of a change whose end may be unknown.
+const TOUCHED: &str = "(before IS NOT after OR kind IN ('not kept', 'mode') OR ended = 0)";
 
 impl UndoStore {
     /// The data needed to undo a change, or the part of it that the call names.
@@ -51,9 +53,23 @@ impl UndoStore {
     ) -> Result<Vec<FileBackup>, StoreError> {
         let asked: UndoRestore = arguments(&call.input)?;
         match &asked.path {
-            Some(path) => {
-                let first = asked.since.unwrap_or(asked.id).min(asked.id);
-                self.one_file(path, (first, asked.id)).map(|file| vec![file])
+            Some(path) if asked.except.is_empty() => {
+                let first = asked.since.unwrap_or(asked.id);
+                if first > asked.id {
+                    let message = format!("since {first} is above id {}", asked.id);
+                    return Err(invalid(message));
+                }
+                let file = self.one_file(path, (first, asked.id))?;
+                let gap = self.gap(file.first, first, cover)?.map(|why| FileBackup {
+                    path: file.backup.path.clone(),
+                    before: PriorContent::NotKept(why),
+                    after: None,
+                });
+                Ok(std::iter::once(file.backup).chain(gap).collect())
+            }
+            Some(_) => Err(invalid("except has no meaning with path".to_owned())),
+            None if asked.since.is_some() => {
+                Err(invalid("since has no meaning without path".to_owned()))
             }
             None => self.whole_change(&asked, cover),
         }
@@ -128,7 +144,7 @@ impl UndoStore {
     }
 
     /// One file as it was before the first of these calls that changed it.
-    fn one_file(&mut self, named: &str, calls: (u32, u32)) -> Result<FileBackup, StoreError> {
+    fn one_file(&mut self, named: &str, calls: (u32, u32)) -> Result<OneFile, StoreError> {
         let full = self.full(named);
         let path = full.to_string_lossy();
         let (ends, mut first) = self.file.look(|connection| {
@@ -172,8 +188,40 @@ impl UndoStore {
             PriorContent::NotKept(why) => {
                 Err(not_covered(format!("{named} is not covered: {why}"), HINT))
             }
-            PriorContent::Absent | PriorContent::File { .. } | PriorContent::Link(_) => Ok(backup),
+            PriorContent::Absent | PriorContent::File { .. } | PriorContent::Link(_) => {
+                Ok(OneFile { first: begin.call, backup })
+            }
         }
+    }
+
+    /// Why something from the call `since` on, but before the first known change of a file, may have
+    /// changed the file too. Behind that, its content tells.
+    fn gap(
+        &mut self,
+        known: u32,
+        since: u32,
+        cover: &UndoCoverage,
+    ) -> Result<Option<String>, StoreError> {
+        let (unknown, oldest, let_go) = self.file.look(|connection| {
+            let unknown = connection.query_row(
+                "SELECT min(call) FROM change WHERE call BETWEEN ?1 AND ?2 AND ended = 0",
+                [since, known.saturating_sub(1)],
+                |row| row.get::<_, Option<u32>>(0),
+            )?;
+            let oldest = "SELECT min(call) FROM change";
+            let oldest: Option<u32> = connection.query_row(oldest, [], |row| row.get(0))?;
+            Ok((unknown, oldest, list::let_go(connection)?))
+        })?;
+        let unwritten = cover.unwritten.iter().map(|(call, _)| *call);
+        let unwritten = unwritten.filter(|call| (since..known).contains(call)).min();
+        let removed = let_go && oldest.is_some_and(|oldest| oldest > since);
+        Ok(match (unknown.or(unwritten), removed) {
+            (Some(call), _) => {
+                Some(format!("what call {call} may have changed in it is not covered"))
+            }
+            (None, true) => Some("older copies of it may have been removed".to_owned()),
+            (None, false) => None,
+        })
     }
 
     /// The path under which a file that a person or a model names is stored.
@@ -195,6 +243,13 @@ impl UndoStore {
     }
 }
 
+/// One file to be restored.
+struct OneFile {
+    /// The first call that is known to have changed it.
+    first: u32,
+    backup: FileBackup,
+}
+
 /// What a call did to one path.
 struct FileChange {
     call: u32,
@@ -212,7 +267,7 @@ fn ends(
 ) -> rusqlite::Result<Vec<FileChange>> {
     let mut changes = connection.prepare(&format!(
         "SELECT call, ended, before, after, kind FROM file JOIN change ON change.id = change \
-         WHERE path = ?1 AND call BETWEEN ?2 AND ?3 AND {CHANGED} ORDER BY change.id"
+         WHERE path = ?1 AND call BETWEEN ?2 AND ?3 AND {TOUCHED} ORDER BY change.id"
     ))?;
     let changes = changes.query_map(params![path, first, last], |row| {
         Ok(FileChange {
@@ -234,7 +289,7 @@ fn first(
 ) -> rusqlite::Result<Option<StoredFile>> {
     let select = format!(
         "SELECT {COLUMNS} FROM file JOIN change ON change.id = change \
-         WHERE path = ?1 AND call BETWEEN ?2 AND ?3 AND {CHANGED} ORDER BY change.id LIMIT 1"
+         WHERE path = ?1 AND call BETWEEN ?2 AND ?3 AND {TOUCHED} ORDER BY change.id LIMIT 1"
     );
     connection.query_row(&select, params![path, first, last], StoredFile::of).optional()
 }
@@ -283,6 +338,10 @@ impl StoredFile {
         }
         Ok(FileBackup { path: self.path, before, after: self.after })
     }
+}
+
+fn invalid(message: String) -> StoreError {
+    StoreError::new(StoreErrorCode::InvalidArguments, message, "Leave it out.")
 }
 
 fn not_covered(message: String, hint: &str) -> StoreError {

@@ -285,7 +285,7 @@ fn a_long_call_folds_opens_and_is_searched() {
 fn a_worker_that_failed_is_named_in_the_panels() {
     let mut desk = busy(120, 30);
     assert!(!desk.shown().contains("Trouble"));
-    let reason = "the store has failed: its disk is full".to_owned();
+    let reason = "the conversation has failed: it accepts no input".to_owned();
     desk.event(ClientEvent::Degraded { reason });
     desk.types("x");
     let shown = desk.shown();

@@ -36,7 +36,8 @@ impl Tool for UndoRestoreTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
     const DESCRIPTION: &'static str = "Revert the changes of one call of a file tool or a command. Either all its files get \
-        their earlier content, or none if one of them has changed since.";
+        their earlier content, or none if one of them has changed since. With path, one file \
+        is reverted, over all calls from since to id.";
     const ALIASES: &'static [Alias] = &[Alias::plain("undo"), Alias::plain("undo_edit")];
     const EXAMPLE: &'static str = r#"{"id":7}"#;
     const INHERITS: &'static [InheritedRules] = &[InheritedRules::of("write", Inherit::All)];
