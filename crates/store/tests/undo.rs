@@ -27,12 +27,7 @@ fn undo(
     call();
     let ended = ToStore::CallEnded { call: id.clone(), did: None };
     assert_eq!(store.say(ended), [FromStore::ChangesRecorded(id.clone())]);
-    let input = json!({"id": number}).to_string();
-    let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
-    match store.say(ToStore::FetchBackups(fetch)).as_slice() {
-        [FromStore::BackupsFetched { files, .. }] => files.clone(),
-        other => panic!("{other:?}"),
-    }
+    restored(store, &json!({"id": number}))
 }
 
 #[test]
@@ -250,8 +245,8 @@ fn what_a_list_leaves_out_is_counted_with_the_way_to_it() {
     assert!(none.starts_with("nothing older than change 1 is kept\n"), "{none}");
 }
 
-/// What undoing one file takes.
-fn one_file(store: &mut Kept, input: &serde_json::Value) -> Result<Vec<FileBackup>, ToolResult> {
+/// The files that an `undo_restore` of this input restores.
+fn restored(store: &mut Kept, input: &serde_json::Value) -> Result<Vec<FileBackup>, ToolResult> {
     let id = CallId { session: SessionId("s".to_owned()), number: 100 };
     let (tool, input) = ("undo_restore".to_owned(), input.to_string());
     let fetch = Call { id, use_id: String::new(), tool, input };
@@ -273,10 +268,10 @@ fn one_file_comes_back_over_calls_whose_ends_are_known() {
     undo(&mut store, 1, &made, write(&made, "one")).unwrap();
     undo(&mut store, 2, &other, write(&other, "x")).unwrap();
     undo(&mut store, 3, &made, write(&made, "two")).unwrap();
-    let back = one_file(&mut store, &json!({"id": 3, "path": "made", "since": 1})).unwrap();
+    let back = restored(&mut store, &json!({"id": 3, "path": "made", "since": 1})).unwrap();
     assert_eq!(back.len(), 1, "{back:?}");
     assert_eq!(back[0].before, PriorContent::Absent);
-    let back = one_file(&mut store, &json!({"id": 3, "path": "./x/../made"})).unwrap();
+    let back = restored(&mut store, &json!({"id": 3, "path": "./x/../made"})).unwrap();
     assert!(matches!(&back[0].before, PriorContent::File { bytes, .. } if bytes == b"one"));
     // The end of a call that created a file was not seen.
     let (lost, id) =
@@ -295,17 +290,17 @@ fn one_file_comes_back_over_calls_whose_ends_are_known() {
         (json!({"id": 1, "path": "made", "except": ["x"]}), "invalid_arguments", "with path"),
         (json!({"id": 1, "except": ["made"]}), "not_found", "restored one by one"),
     ] {
-        let refused = one_file(&mut store, &input).unwrap_err();
+        let refused = restored(&mut store, &input).unwrap_err();
         assert_eq!(refused.code.as_deref(), Some(code), "{input}: {refused:?}");
         assert!(refused.text.contains(words), "{input}: {refused:?}");
     }
     // That call may have changed this one too, before the first change that is known.
-    let back = one_file(&mut store, &json!({"id": 6, "path": "made", "since": 4})).unwrap();
+    let back = restored(&mut store, &json!({"id": 6, "path": "made", "since": 4})).unwrap();
     let [file, gap] = back.as_slice() else { panic!("{back:?}") };
     assert!(matches!(&file.before, PriorContent::File { bytes, .. } if bytes == b"two"));
     assert!(matches!(&gap.before, PriorContent::NotKept(why) if why.contains("call 4")), "{gap:?}");
     // As it was before: nothing is to be done.
     undo(&mut store, 7, &made, write(&made, "two")).unwrap();
-    let same = one_file(&mut store, &json!({"id": 7, "path": "made", "since": 6})).unwrap_err();
+    let same = restored(&mut store, &json!({"id": 7, "path": "made", "since": 6})).unwrap_err();
     assert!(same.text.contains("is as it was before call 6"), "{same:?}");
 }
