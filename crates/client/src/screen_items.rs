@@ -206,7 +206,7 @@ impl ScreenItems {
             ClientEvent::Answer { blocks, usage: _ } => {
                 // For a slow reader some pieces may be missing. Then all of it is shown again.
                 let (whole, came) = (thinking_of(blocks), self.thought.clone() + &self.thinking);
-                let is_complete = !self.thought.is_empty() && is_same_text(&whole, &came);
+                let is_complete = !self.thought.is_empty() && begins_with_text(&came, &whole);
                 // Of an answer that was stopped, a part from its middle is not shown as the whole.
                 let is_part = self.seen == StreamStart::Midway;
                 if (!whole.is_empty() && !is_complete) || is_part {
@@ -321,8 +321,13 @@ impl ScreenItems {
     /// The part of the complete answer that was not emitted yet.
     fn rest_of(&self, texts: &[&str]) -> Option<String> {
         let shown = &self.streamed[..self.shown];
+        let whole = texts.concat();
+        // Of a stopped answer, pieces may have been shown that came too late for the record.
+        if shown.starts_with(&whole) {
+            return None;
+        }
         // For a slow reader some deltas may be missing. Then the whole answer is shown again.
-        let rest = match texts.concat().strip_prefix(shown) {
+        let rest = match whole.strip_prefix(shown) {
             Some(rest) if !shown.is_empty() => rest.to_owned(),
             Some(_) | None => texts.join("\n\n"),
         };
@@ -363,10 +368,10 @@ impl ScreenItems {
     }
 }
 
-/// True if both have the same characters besides white space, which parts are joined by.
-fn is_same_text(one: &str, other: &str) -> bool {
+/// True if a text begins with another, besides white space, which parts are joined by.
+fn begins_with_text(text: &str, beginning: &str) -> bool {
     let ink = |text: &'_ str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-    ink(one) == ink(other)
+    ink(text).starts_with(&ink(beginning))
 }
 
 fn thinking_of(blocks: &[ContentBlock]) -> String {

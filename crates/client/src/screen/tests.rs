@@ -491,6 +491,9 @@ fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
     screen.update(delta("x\n"));
     let effects = screen.update(event(3, answer("one\ntwo")));
     assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Text("one\ntwo".to_owned()))]);
+    // The turn was stopped: what came after it is shown already, and not recorded.
+    screen.update(delta("one\ntwo\nthree\n"));
+    assert_eq!(screen.update(event(3, answer("one\ntwo"))), []);
     screen.update(delta("half\n"));
     let effects = screen.update(event(3, ClientEvent::Struck { reason: "again".to_owned() }));
     assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Struck("again".to_owned()))]);
