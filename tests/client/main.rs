@@ -10,5 +10,6 @@ mod export;
 mod full_screen;
 mod headless;
 mod questions;
+mod structured_answers;
 #[path = "../support/mod.rs"]
 mod support;

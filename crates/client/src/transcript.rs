@@ -139,6 +139,12 @@ impl Transcript {
         &self.opened
     }
 
+    /// The model's last text so far; empty if there is none.
+    #[must_use]
+    pub fn answer(&self) -> &str {
+        &self.words
+    }
+
     /// Takes one event in.
     pub fn update(&mut self, event: &ClientEvent) {
         match event {

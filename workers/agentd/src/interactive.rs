@@ -39,6 +39,10 @@ pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
              `agentd --help` lists the commands",
         ));
     }
+    if flags.output_last_message.is_some() {
+        return Err(CliError::user("--output-last-message is for runs of one prompt")
+            .hint("add -p PROMPT; `agentd export ID` writes a session to a file"));
+    }
     let context = CliContext::of_process()?;
     let earlier = match &flags.resume {
         Some(id) => Some(sessions::named(&context, id)?),

@@ -14,6 +14,7 @@ mod export;
 mod help;
 mod init;
 mod interactive;
+mod last_message;
 mod logs;
 mod ls;
 mod man_page;

@@ -6,6 +6,7 @@ use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::daemon;
+use crate::last_message::{AnswerView, LastMessageFile};
 use crate::open_request::{KeyNeed, open_request};
 use crate::prompt;
 use crate::sessions;
@@ -22,20 +23,44 @@ use std::io::{self, IsTerminal, Write};
 
 /// Runs it and returns its exit code.
 pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<CliExit, CliError> {
-    match one_shot(given, flags) {
-        Ok(finished) => Ok(CliExit::of_run(&finished)),
-        Err(failure) => {
-            // A program that reads results gets one for this too.
-            if flags.output_format != OutputFormat::Text {
-                let line = failure_line(failure.session(), failure.message());
-                let _ = io::stdout().write_all(line.as_bytes());
-            }
-            Err(failure)
+    let mut view = AnswerView::around(view(flags.output_format));
+    let file = flags.output_last_message.as_deref().map(LastMessageFile::open).transpose();
+    let (ran, file) = match file {
+        Ok(file) => (one_shot(given, flags, &mut view), file),
+        Err(failure) => (Err(failure), None),
+    };
+    if let Err(failure) = &ran
+        && flags.output_format != OutputFormat::Text
+    {
+        // A program that reads results gets one for this too.
+        let line = failure_line(failure.session(), failure.message());
+        let _ = io::stdout().write_all(line.as_bytes());
+    }
+    let saved = match (file, view.last) {
+        (Some(file), Some(text)) => file.save(&text),
+        (Some(file), None) => {
+            // A closed standard error is not an error.
+            let _ = writeln!(io::stderr(), "{}", file.unwritten());
+            Ok(())
+        }
+        (None, _) => Ok(()),
+    };
+    match (ran.map(|finished| CliExit::of_run(&finished)), saved) {
+        (Ok(CliExit::Done), saved) => saved.map(|()| CliExit::Done),
+        (ran, Ok(())) => ran,
+        // The exit code of the run says more.
+        (ran, Err(unsaved)) => {
+            let _ = writeln!(io::stderr(), "{unsaved}");
+            ran
         }
     }
 }
 
-fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, CliError> {
+fn one_shot(
+    given: Option<&str>,
+    flags: &RunFlags,
+    view: &mut dyn RunView,
+) -> Result<Finished, CliError> {
     let prompt = match flags.input_format {
         InputFormat::Text => Some(prompt::read(given)?),
         InputFormat::StreamJson => prompt::none(given).map(|()| None)?,
@@ -43,15 +68,14 @@ fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, CliError>
     let context = CliContext::of_process()?;
     context.writable_state()?;
     let task = task(&context, flags, prompt)?;
-    let mut view = view(flags.output_format);
     let executable = sibling_executable("agentd-supervisor")?;
     let mut daemon = daemon::of(&context, &executable)?;
     if daemon.find()?.is_some() {
         let signals = held_signals()?;
-        let ran = client::run(&mut daemon, task, view.as_mut(), |inputs| signals.deliver(inputs));
+        let ran = client::run(&mut daemon, task, view, |inputs| signals.deliver(inputs));
         return ran.map_err(|failed| failure(&failed));
     }
-    drive(task, view.as_mut())
+    drive(task, view)
 }
 
 fn held_signals() -> Result<BlockedSignals, CliError> {

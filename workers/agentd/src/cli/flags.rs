@@ -137,6 +137,11 @@ pub(crate) struct RunFlags {
         hide_default_value = true
     )]
     pub(crate) input_format: InputFormat,
+    /// Also write the last answer to this file.
+    ///
+    /// The answer replaces the file as a whole. Without an answer the file stays as it is.
+    #[arg(short = 'o', long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) output_last_message: Option<PathBuf>,
     /// Longest time for the whole run, in seconds.
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
