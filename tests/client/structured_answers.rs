@@ -1,8 +1,11 @@
 //! Answers that programs use: written to a file, cut to a schema, paid for up to a limit.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use crate::support::anthropic::{Answer, Server, call};
+use crate::support::daemon::Wire;
 use crate::support::{Desk, run};
+use protocol::client::{ConversationFlags, SessionRequest, SessionStart, ToClient};
+use protocol::session::OpenTurn;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -76,4 +79,59 @@ fn of_several_prompts_the_last_answer_is_in_the_file() {
     assert!(child.wait().unwrap().success());
     assert_eq!(fs::read_to_string(&file).unwrap(), "two");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o111, 0);
+}
+
+/// The system prompt of a request.
+fn system(body: &serde_json::Value) -> String {
+    let blocks = body["system"].as_array().unwrap();
+    blocks.iter().map(|block| block["text"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn an_appended_system_prompt_stays_with_the_session() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", "Use tabs.\n");
+    let server = Server::scripted((0..6).map(|_| Answer::text("fine")));
+    let ask = |flags: &[&str]| {
+        let ran = run(desk.with_server(&server, &[&["-p", "x"], flags].concat()));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let system = system(&server.requests().last().unwrap().body);
+        (ran.err.lines().last().unwrap().rsplit(' ').next().unwrap().to_owned(), system)
+    };
+    let (_, plain) = ask(&[]);
+    assert!(plain.contains("Use tabs.") && !plain.contains("French"), "{plain}");
+    let (id, system) = ask(&["--append-system-prompt", "Answer in French."]);
+    assert_eq!(system, format!("{plain}\nAnswer in French.\n"));
+    assert_eq!(ask(&["--resume", &id]).1, system, "a resumed session keeps it");
+    let (copy, forked) = ask(&["--resume", &id, "--fork"]);
+    assert_eq!(forked, system, "and a fork");
+    let other = ask(&["--resume", &copy, "--append-system-prompt", "Answer in Latin."]).1;
+    assert_eq!(other, format!("{plain}\nAnswer in Latin.\n"));
+    assert_eq!(ask(&["--resume", &copy]).1, other);
+    let shown = run(desk.agentd(&["show", &copy])).out;
+    assert!(shown.contains("system prompt ends with: Answer in Latin. (by a flag)"), "{shown}");
+    assert_eq!(shown.matches("Latin").count(), 1, "recorded once: {shown}");
+    let blank = run(desk.with_server(&server, &["-p", "x", "--append-system-prompt", " "]));
+    assert_eq!(blank.code, 2, "{blank:?}");
+}
+
+#[test]
+fn a_running_session_keeps_its_system_prompt_and_says_so() {
+    let desk = Desk::new();
+    let server = Server::scripted([]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = desk.opening(&server);
+    let session = wire.open(&opening);
+    let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    let text = Some("Answer in French.".to_owned());
+    let conversation = ConversationFlags { appended_system: text };
+    let joined = SessionRequest { start, conversation, ..opening };
+    wire.open_with_key(&joined);
+    let warnings = wire.until("the session", |word| match word {
+        ToClient::Opened { warnings, .. } => Some(warnings.join("\n")),
+        _ => None,
+    });
+    assert!(warnings.contains("--append-system-prompt is ignored"), "{warnings}");
+    assert!(warnings.contains(&format!("`agentd stop {session}` first")), "{warnings}");
 }

@@ -253,6 +253,7 @@ pub fn opening(project: &Path, env: &[(&str, &str)]) -> SessionRequest {
         audience: Audience::Person,
         papers: vec![PassedFd::Key],
         uncaged: protocol::client::Unsandboxed::Refused,
+        conversation: protocol::client::ConversationFlags::default(),
     }
 }
 

@@ -223,6 +223,7 @@ impl Terminal {
             audience,
             papers: vec![PassedFd::Key],
             uncaged: protocol::client::Unsandboxed::Refused,
+            conversation: protocol::client::ConversationFlags::default(),
         }));
         self.say.send_fd(key.as_fd()).unwrap();
         let word = self.hear();

@@ -308,6 +308,9 @@ pub fn describe_change(change: &SettingChange) -> String {
             format!("{} is pinned, starting with the next request", sanitize(file))
         }
         SettingChange::Unpin(file) => format!("{} is no longer pinned", sanitize(file)),
+        SettingChange::AppendedSystem(text) => {
+            format!("the system prompt ends with: {}", one_line(text, LINE))
+        }
         SettingChange::AddDirectory(dir) => {
             format!("tools may use {}", dir.to_path().display())
         }

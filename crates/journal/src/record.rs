@@ -88,6 +88,10 @@ pub enum JournalRecord {
         /// A file that is pinned no more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpinned: Option<String>,
+        /// Text for the end of the system prompt, in place of an earlier one. A build that does not
+        /// know this field continues without the text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        appended_system: Option<String>,
         /// Who, by the name of their terminal.
         by: String,
     },

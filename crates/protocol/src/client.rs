@@ -11,7 +11,8 @@ use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
 use crate::session::TurnEnd;
 pub use crate::session_request::{
-    ModelFacts, Prices, ProjectTrust, SessionRequest, SessionStart, SettingChange, Unsandboxed,
+    ConversationFlags, ModelFacts, Prices, ProjectTrust, SessionRequest, SessionStart,
+    SettingChange, Unsandboxed,
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
 use crate::store::ChangeSet;

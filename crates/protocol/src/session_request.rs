@@ -74,6 +74,15 @@ pub struct SessionRequest {
     pub papers: Vec<PassedFd>,
     /// Policy for hosts without any cage.
     pub uncaged: Unsandboxed,
+    /// Flags about the conversation.
+    pub conversation: ConversationFlags,
+}
+
+/// Flags about the conversation. The journal keeps them, so that a resumed session has them too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct ConversationFlags {
+    /// Text for the end of the system prompt.
+    pub appended_system: Option<String>,
 }
 
 /// Known limits and prices of a model. Unknown values are absent, never zero.
@@ -116,4 +125,6 @@ pub enum SettingChange {
     Pin(String),
     /// The file is pinned no more.
     Unpin(String),
+    /// This text ends the system prompt, in place of an earlier one.
+    AppendedSystem(String),
 }

@@ -58,8 +58,8 @@ pub(crate) struct SessionSpec {
     pub(crate) signing: GitSigningSetup,
     /// Variables of its workers beside the supervisor's: the location of certificates.
     pub(crate) worker_env: Vec<(String, String)>,
-    /// Instructions that follow the system prompt, as the store found them.
-    pub(crate) instructions: String,
+    /// Texts that follow agentd's own in the system prompt.
+    pub(crate) texts: SystemTexts,
     /// Setup of the session's store.
     pub(crate) store: StoreSetup,
     /// Directories that no call is given.
@@ -71,6 +71,15 @@ pub(crate) struct SessionSpec {
     /// Notes for the person, a sentence each: settings of the session's past that no longer hold,
     /// and keys in the project.
     pub(crate) notes: Vec<String>,
+}
+
+/// Texts that follow agentd's own in the system prompt.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SystemTexts {
+    /// The project's instructions, as the store found them.
+    pub(crate) instructions: String,
+    /// The text of `--append-system-prompt`.
+    pub(crate) appended: String,
 }
 
 /// Properties of the host and the supervisor that a specification depends on.
@@ -182,7 +191,7 @@ pub(crate) fn build_session_spec(
         env,
         signing: GitSigningSetup::default(),
         worker_env,
-        instructions: String::new(),
+        texts: SystemTexts::default(),
         store,
         forbidden: kept,
         origin: SpecOrigin { opening: opening.clone(), dirs: dirs.clone() },

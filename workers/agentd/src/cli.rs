@@ -381,7 +381,7 @@ mod tests {
         let parse = |args: &[&str]| Cli::read(args);
         assert_eq!(parse(&["agentd", "-p", "hi"]).unwrap().print.as_deref(), Some("hi"));
         let cli = parse(&["agentd", "-p", "hi", "--max-turns", "3", "--net", "off"]).unwrap();
-        assert_eq!(cli.flags.session.max_turns, Some(3));
+        assert_eq!(cli.flags.session.conversation.max_turns, Some(3));
         assert_eq!(parse(&["agentd", "--model", "m", "-p"]).unwrap().print.as_deref(), Some(""));
         assert_eq!(parse(&["agentd", "-p", "demo"]).unwrap().print.as_deref(), Some("demo"));
         assert!(matches!(

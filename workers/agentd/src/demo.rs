@@ -190,6 +190,7 @@ fn task(
         audience: Audience::NonInteractive,
         papers: vec![PassedFd::Replay],
         uncaged: Unsandboxed::Refused,
+        conversation: protocol::client::ConversationFlags::default(),
     };
     let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();
     Ok(Task {

@@ -8,7 +8,9 @@ use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::no_key;
 use client::{key_of_command, key_of_file, seal_key};
 use config::{Config, CredentialConfig, CredentialKey, KeySource, ProviderName};
-use protocol::client::{ProjectTrust, SessionRequest, SessionStart, Unsandboxed};
+use protocol::client::{
+    ConversationFlags, ProjectTrust, SessionRequest, SessionStart, Unsandboxed,
+};
 use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
@@ -88,6 +90,9 @@ pub(crate) fn open_request(
             true => Unsandboxed::Accepted,
             false => Unsandboxed::Refused,
         },
+        conversation: ConversationFlags {
+            appended_system: flags.conversation.append_system_prompt.clone(),
+        },
     };
     Ok((opening, descriptors))
 }
@@ -143,7 +148,7 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
     if let Some(model) = &flags.model {
         set("provider.model", model);
     }
-    if let Some(rounds) = flags.max_turns {
+    if let Some(rounds) = flags.conversation.max_turns {
         set("budget.rounds", &rounds.to_string());
     }
     for host in &flags.allow_host {

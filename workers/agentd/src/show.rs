@@ -241,14 +241,26 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
         }
         JournalRecord::TurnEnded { end } => format!("   {}\n", ending(end)),
         JournalRecord::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
-        JournalRecord::Changed { network, mode, added, model, pinned, unpinned, by } => {
+        JournalRecord::Changed {
+            network,
+            mode,
+            added,
+            model,
+            pinned,
+            unpinned,
+            appended_system,
+            by,
+        } => {
             let network = network.as_ref().map(|word| format!("network {word}"));
             let mode = mode.as_ref().map(|name| format!("mode {name}"));
             let added = added.as_ref().map(|path| format!("added {}", path.0.display()));
             let model = model.as_ref().map(|name| format!("model {name}"));
             let pinned = pinned.as_ref().map(|file| format!("pinned {file}"));
             let unpinned = unpinned.as_ref().map(|file| format!("{file} unpinned"));
-            let what = network.or(mode).or(added).or(model).or(pinned).or(unpinned);
+            let appended = appended_system
+                .as_ref()
+                .map(|text| format!("system prompt ends with: {}", one_line(text, LINE)));
+            let what = network.or(mode).or(added).or(model).or(pinned).or(unpinned).or(appended);
             let what = what.unwrap_or_default();
             format!("   {what} (by {by})\n")
         }

@@ -329,7 +329,8 @@ impl Screen {
                 }
                 SettingChange::AddDirectory(_)
                 | SettingChange::Pin(_)
-                | SettingChange::Unpin(_) => {}
+                | SettingChange::Unpin(_)
+                | SettingChange::AppendedSystem(_) => {}
             },
             ClientEvent::Model { name, facts } => {
                 self.facts.model.clone_from(name);

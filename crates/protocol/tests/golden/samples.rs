@@ -417,6 +417,7 @@ goldens! {
         Model => SettingChange::Model(text("model-2")),
         Pin => SettingChange::Pin(text("src/lib.rs")),
         Unpin => SettingChange::Unpin(text("src/lib.rs")),
+        AppendedSystem => SettingChange::AppendedSystem(text("Be brief.")),
     }
     client::SessionEnding {
         Stop => SessionEnding::Stop,
@@ -1106,5 +1107,8 @@ fn opening() -> SessionRequest {
         audience: protocol::judgement::Audience::Person,
         papers: vec![protocol::provider::PassedFd::Key],
         uncaged: protocol::client::Unsandboxed::Refused,
+        conversation: protocol::client::ConversationFlags {
+            appended_system: Some(text("Be brief.")),
+        },
     }
 }

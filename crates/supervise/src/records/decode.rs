@@ -160,7 +160,16 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
 
 /// The change in a record; `None` for a value of a newer build, and for other records.
 fn changed(record: &JournalRecord) -> Option<SettingChange> {
-    let JournalRecord::Changed { network, mode, added, model, pinned, unpinned, by: _ } = record
+    let JournalRecord::Changed {
+        network,
+        mode,
+        added,
+        model,
+        pinned,
+        unpinned,
+        appended_system,
+        by: _,
+    } = record
     else {
         return None;
     };
@@ -181,6 +190,7 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
         .or_else(|| model.clone().map(SettingChange::Model))
         .or_else(|| pinned.clone().map(SettingChange::Pin))
         .or_else(|| unpinned.clone().map(SettingChange::Unpin))
+        .or_else(|| appended_system.clone().map(SettingChange::AppendedSystem))
 }
 
 /// The changes that the session recorded, in order.

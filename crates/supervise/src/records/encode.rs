@@ -53,7 +53,7 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
 /// A setting that a person changed.
 pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecord {
     let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
-    let (mut pinned, mut unpinned) = (None, None);
+    let (mut pinned, mut unpinned, mut appended_system) = (None, None, None);
     match change {
         SettingChange::Network(wanted) => network = Some(wanted.name().to_owned()),
         SettingChange::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
@@ -62,8 +62,9 @@ pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecor
         SettingChange::Model(name) => model = Some(name.clone()),
         SettingChange::Pin(file) => pinned = Some(file.clone()),
         SettingChange::Unpin(file) => unpinned = Some(file.clone()),
+        SettingChange::AppendedSystem(text) => appended_system = Some(text.clone()),
     }
-    JournalRecord::Changed { network, mode, added, model, pinned, unpinned, by }
+    JournalRecord::Changed { network, mode, added, model, pinned, unpinned, appended_system, by }
 }
 
 /// A rule from a person's answer.

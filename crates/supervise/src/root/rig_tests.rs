@@ -109,6 +109,7 @@ impl Peer {
             audience: Audience::NonInteractive,
             papers: Vec::new(),
             uncaged: Unsandboxed::Refused,
+            conversation: protocol::client::ConversationFlags::default(),
         }))
         .await;
         let word = self.hear().await;

@@ -90,7 +90,8 @@ impl SessionOpener {
                 }
                 SettingChange::AddDirectory(_)
                 | SettingChange::Pin(_)
-                | SettingChange::Unpin(_) => false,
+                | SettingChange::Unpin(_)
+                | SettingChange::AppendedSystem(_) => false,
             };
             if by_flag {
                 continue;
@@ -105,9 +106,9 @@ impl SessionOpener {
                 }
             }
         }
-        let pins = pins_to_keep(&opened.changes, &opening.settings);
-        opened.journal = journal_changes(opened.journal, &pins).await?;
-        pins.iter().for_each(|pin| spec.apply_change(pin));
+        let kept = flags_to_record(&opened.changes, opening);
+        opened.journal = journal_changes(opened.journal, &kept).await?;
+        kept.iter().for_each(|change| spec.apply_change(change));
         if let Some(name) = model {
             spec = blocking(move || Ok(restore_model(spec, &name))).await?;
         }
@@ -236,19 +237,22 @@ fn filter_changes(
         | SettingChange::Mode(_)
         | SettingChange::Model(_)
         | SettingChange::Pin(_)
-        | SettingChange::Unpin(_) => true,
+        | SettingChange::Unpin(_)
+        | SettingChange::AppendedSystem(_) => true,
     });
     (kept.collect(), refused)
 }
 
-/// Files pinned by flags and not yet recorded in the journal. They are recorded because the next
-/// run of the session does not have these flags.
-fn pins_to_keep(changes: &[SettingChange], settings: &[(String, String)]) -> Vec<SettingChange> {
+/// Settings of flags that the journal does not have yet. They are recorded because the next run of the
+/// session does not have these flags.
+fn flags_to_record(changes: &[SettingChange], opening: &SessionRequest) -> Vec<SettingChange> {
     let mut pinned: Vec<&str> = Vec::new();
+    let mut appended_system = None;
     for change in changes {
         match change {
             SettingChange::Pin(file) => pinned.push(file),
             SettingChange::Unpin(file) => pinned.retain(|pinned| pinned != file),
+            SettingChange::AppendedSystem(text) => appended_system = Some(text),
             SettingChange::Network(_)
             | SettingChange::Host(_)
             | SettingChange::Mode(_)
@@ -256,8 +260,12 @@ fn pins_to_keep(changes: &[SettingChange], settings: &[(String, String)]) -> Vec
             | SettingChange::AddDirectory(_) => {}
         }
     }
-    let flags = settings.iter().filter(|(key, _)| key == "context.files").map(|(_, file)| file);
-    flags.filter(|file| !pinned.contains(&file.as_str())).cloned().map(SettingChange::Pin).collect()
+    let settings = opening.settings.iter();
+    let pins = settings.filter(|(key, _)| key == "context.files").map(|(_, file)| file);
+    let pins = pins.filter(|file| !pinned.contains(&file.as_str())).cloned();
+    let flags = &opening.conversation;
+    let text = flags.appended_system.as_ref().filter(|text| Some(*text) != appended_system);
+    pins.map(SettingChange::Pin).chain(text.cloned().map(SettingChange::AppendedSystem)).collect()
 }
 
 /// Journals these changes before anything else of this run.

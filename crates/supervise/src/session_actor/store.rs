@@ -99,7 +99,7 @@ impl SessionActorState {
         match message {
             FromStore::Ready | FromStore::Pong(_) => {}
             FromStore::Instructions(text) => {
-                if text != self.spec.instructions {
+                if text != self.spec.texts.instructions {
                     self.spec.set_instructions(text);
                     // A conversation that has not begun gets it with its first message.
                     let text = self.spec.setup.system.clone();

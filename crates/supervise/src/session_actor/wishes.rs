@@ -148,6 +148,7 @@ impl SessionActorState {
                 Ok(()) => SettingChange::Mode(mode),
                 Err(failure) => return fail(client, failure.kind, failure.message),
             },
+            change @ SettingChange::AppendedSystem(_) => change,
         };
         let changes = self.spec.expand_change(change.clone());
         let records =
@@ -175,6 +176,10 @@ impl SessionActorState {
                 let files = self.spec.setup.pinned.clone();
                 let message = ToSession::Pinned { files };
                 self.send_conversation(message);
+            }
+            SettingChange::AppendedSystem(_) => {
+                let text = self.spec.setup.system.clone();
+                self.send_conversation(ToSession::System { text });
             }
             SettingChange::Model(_) => {}
         }

@@ -85,13 +85,13 @@ impl SessionSpec {
 
     /// Sets the instructions that the store found.
     pub(crate) fn set_instructions(&mut self, foreword: String) {
-        self.instructions = foreword;
+        self.texts.instructions = foreword;
         self.rebuild_system_prompt();
     }
 
     fn rebuild_system_prompt(&mut self) {
         let network = (&self.confinement, self.sign_in_hosts.as_slice());
-        self.setup.system = system_prompt(network, &self.instructions, &self.setup.tools);
+        self.setup.system = system_prompt(network, &self.texts, &self.setup.tools);
     }
 
     /// Lists all effects of a change: a switch to the allow-list also names the hosts that are
@@ -120,7 +120,8 @@ impl SessionSpec {
             SettingChange::AddDirectory(_)
             | SettingChange::Model(_)
             | SettingChange::Pin(_)
-            | SettingChange::Unpin(_) => return Ok(()),
+            | SettingChange::Unpin(_)
+            | SettingChange::AppendedSystem(_) => return Ok(()),
         };
         let checked = self.config.managed.check(key, word);
         checked.map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))
@@ -153,6 +154,10 @@ impl SessionSpec {
                 }
             }
             SettingChange::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
+            SettingChange::AppendedSystem(text) => {
+                self.texts.appended.clone_from(text);
+                self.rebuild_system_prompt();
+            }
             SettingChange::AddDirectory(path) => {
                 if !self.confinement.added.contains(path) {
                     self.confinement.added.push(path.clone());

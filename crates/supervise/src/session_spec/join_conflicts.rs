@@ -38,6 +38,10 @@ impl SessionSpec {
                 other => say(format!("the flag for {other} ({value})"), &again),
             }
         }
+        let appended = wanted.conversation.appended_system.as_ref();
+        if appended.is_some_and(|text| *text != self.texts.appended) {
+            say("--append-system-prompt".to_owned(), &again);
+        }
         for added in &wanted.added {
             if !self.confinement.added.contains(added) {
                 let named = FilePath::to_path(added).display().to_string();

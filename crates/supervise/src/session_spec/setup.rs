@@ -1,5 +1,6 @@
 //! The start of a conversation: system prompt, offered tools and limits.
 
+use super::SystemTexts;
 use super::describe::describe_network;
 use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
@@ -31,7 +32,7 @@ pub(super) fn session_setup(
         id: id.clone(),
         project: confinement.project.to_path().display().to_string(),
         model,
-        system: system_prompt((confinement, &[]), "", &tools),
+        system: system_prompt((confinement, &[]), &SystemTexts::default(), &tools),
         tools,
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
@@ -73,7 +74,7 @@ const HERE_STRINGS: &str =
 /// The system prompt.
 pub(super) fn system_prompt(
     (confinement, signs_in): (&Confinement, &[HostPort]),
-    foreword: &str,
+    texts: &SystemTexts,
     tools: &[OfferedTool],
 ) -> String {
     let has_powershell = tools.iter().any(|tool| tool.spec.name == "powershell");
@@ -83,10 +84,14 @@ pub(super) fn system_prompt(
         .replace("{network}", &network)
         .replace("{powershell}", if has_powershell { HERE_STRINGS } else { "" })
         .replace("{held_back}", &indented(&tools::restrictions(confinement)));
-    match foreword {
-        "" => own,
-        foreword => format!("{own}\n{foreword}"),
+    let mut prompt = own;
+    if !texts.instructions.is_empty() {
+        prompt.push_str(&format!("\n{}", texts.instructions));
     }
+    if !texts.appended.is_empty() {
+        prompt.push_str(&format!("\n{}\n", texts.appended.trim_end()));
+    }
+    prompt
 }
 
 /// Formats sentences as a nested list.

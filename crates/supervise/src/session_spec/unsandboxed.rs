@@ -134,6 +134,7 @@ mod tests {
             audience: Audience::Person,
             papers: Vec::new(),
             uncaged: Unsandboxed::Accepted,
+            conversation: protocol::client::ConversationFlags::default(),
         };
         let checked = |text: &str| check_cage(&opening, Tier::C, &managed(dir.path(), text));
         for loose in ["", "net.mode = 'on'\nsandbox.level = 'best-effort'\n"] {

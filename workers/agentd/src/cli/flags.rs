@@ -54,9 +54,8 @@ pub(crate) struct SessionFlags {
     /// Repeatable.
     #[arg(long, value_name = "RULE")]
     pub(crate) allowed_tools: Vec<String>,
-    /// Most requests to the model in one turn.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: Option<u32>,
+    #[command(flatten)]
+    pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
     pub(crate) recording: RecordingFlags,
     #[command(flatten)]
@@ -73,6 +72,19 @@ pub(crate) struct SessionFlags {
     /// conflicts with the mode `auto`.
     #[arg(long)]
     pub(crate) unsafe_no_sandbox: bool,
+}
+
+/// Flags about the conversation.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ConversationArgs {
+    /// Most requests to the model in one turn.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// Put this text at the end of the system prompt.
+    ///
+    /// The session keeps it. With --resume it takes the place of an earlier text.
+    #[arg(long, value_name = "TEXT", value_parser = not_blank, hide_short_help = true)]
+    pub(crate) append_system_prompt: Option<String>,
 }
 
 /// Flags of the view of an attached terminal.
@@ -228,6 +240,13 @@ pub(crate) enum NetFlag {
 fn mode(text: &str) -> Result<PermissionMode, String> {
     PermissionMode::parse(text)
         .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned())
+}
+
+fn not_blank(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("the text is empty".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -130,7 +130,16 @@ impl SessionReport {
                 let model = self.models.last().map_or("", String::as_str);
                 self.spent.answered(usage, prices(model));
             }
-            JournalRecord::Changed { network, mode, added, model, pinned, unpinned, by } => {
+            JournalRecord::Changed {
+                network,
+                mode,
+                added,
+                model,
+                pinned,
+                unpinned,
+                appended_system,
+                by,
+            } => {
                 if let Some(model) = model {
                     self.models.push(plain(model));
                 }
@@ -143,7 +152,8 @@ impl SessionReport {
                     .or_else(|| named("added directory", &added))
                     .or_else(|| named("model", model))
                     .or_else(|| named("pinned", pinned))
-                    .or_else(|| named("unpinned", unpinned));
+                    .or_else(|| named("unpinned", unpinned))
+                    .or_else(|| named("system prompt ends with:", appended_system));
                 let note = plain(&format!("{} (by {by})", what.unwrap_or_default()));
                 self.turn(time).items.push(ReportItem::Note(note));
             }
