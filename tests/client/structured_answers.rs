@@ -135,3 +135,46 @@ fn a_running_session_keeps_its_system_prompt_and_says_so() {
     assert!(warnings.contains("--append-system-prompt is ignored"), "{warnings}");
     assert!(warnings.contains(&format!("`agentd stop {session}` first")), "{warnings}");
 }
+
+const TOUCH: &str = r#"{"command":"touch made"}"#;
+
+#[test]
+fn tools_are_allowed_and_denied_as_another_agent_spells_it() {
+    let script =
+        || Server::scripted([Answer::says([call("t1", "bash", TOUCH)]), Answer::text("done")]);
+    let made = |flags: &[&str], file: &str| {
+        let desk = Desk::new();
+        let config = desk.home().join(".config/agentd/config.toml");
+        fs::create_dir_all(config.parent().unwrap()).unwrap();
+        fs::write(config, file).unwrap();
+        let ran = run(desk.with_server(&script(), &[&["-p", "x"], flags].concat()));
+        (ran.code, desk.project().join("made").exists())
+    };
+    let deny = "permissions.deny = ['bash:touch *']\n";
+    let auto = ["--permission-mode", "auto"];
+    let allow = ["--allowedTools", "Read,Bash(touch:*)"];
+    assert_eq!(made(&[], ""), (10, false), "nothing allows it");
+    assert_eq!(made(&allow, ""), (0, true));
+    assert_eq!(made(&["--allowed-tools", "Edit Bash(touch made)"], ""), (0, true));
+    assert_eq!(made(&["--allowed-tools", "Bash(cargo:*)"], ""), (10, false));
+    assert_eq!(made(&allow, deny), (0, false), "a file's denial wins over a flag");
+    assert_eq!(made(&auto, ""), (0, true));
+    let refuse = ["--disallowed-tools", "WebFetch,Bash(touch:*)"];
+    assert_eq!(made(&[auto, refuse].concat(), ""), (0, false));
+    assert_eq!(made(&[allow, ["--disallowedTools", "Bash"]].concat(), ""), (0, false));
+}
+
+#[test]
+fn a_word_that_names_no_tool_is_an_error_before_the_run() {
+    let desk = Desk::new();
+    let server = Server::scripted([]);
+    for (flag, list, word) in [
+        ("--allowedTools", "Read,mcp__github__*", "`mcp__github__*`"),
+        ("--disallowed-tools", "Task", "there is no tool `Task`"),
+    ] {
+        let ran = run(desk.with_server(&server, &["-p", "x", flag, list]));
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.err.contains(word) && ran.err.contains("allowed-tools: "), "{}", ran.err);
+    }
+    assert!(server.requests().is_empty(), "nothing was asked");
+}

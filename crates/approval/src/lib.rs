@@ -42,7 +42,7 @@
 //! paths is not checked here: the tool answers `ACCESS DENIED`, and messages of this crate only
 //! mention it.
 //!
-//! Callers: the broker worker; the command line for `rules check` and `config check`; the
+//! Callers: the broker worker; the command line for `rules check`, `config check` and its flags; the
 //! supervisor for [`needs_probe`] and [`grants_all`], and before a session begins for [`try_examples`].
 
 mod expand;
@@ -64,3 +64,4 @@ pub use judge::session_rules::{SessionRules, check, needs_probe, remembered_rule
 pub use judge::widening::split_rights;
 pub use parse_call::{CallSubject, NamedCall, programs};
 pub use rule::error::{RuleError, RuleFault};
+pub use rule::rule_list::rules_of_flag;

@@ -6,5 +6,6 @@ pub(crate) mod option_syntax;
 pub(crate) mod page_pattern;
 pub(crate) mod path_pattern;
 pub(crate) mod rule_index;
+pub(crate) mod rule_list;
 pub(crate) mod rule_pattern;
 pub(crate) mod rule_target;

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub(crate) use flags::{
-    ExportFormat, InputFormat, NetFlag, OutputFormat, Redact, ReplaySpeedFlag, RunFlags,
+    ExportFormat, InputFormat, NetFlag, OutputFormat, Redact, ReplaySpeedFlag, RuleArgs, RunFlags,
     SessionFlags, ShellFlag,
 };
 

@@ -1,7 +1,7 @@
 //! The request that opens a session, from flags, environment and configuration, with the
 //! descriptors that follow it.
 
-use crate::cli::{NetFlag, ReplaySpeedFlag, SessionFlags};
+use crate::cli::{NetFlag, ReplaySpeedFlag, RuleArgs, SessionFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
@@ -13,7 +13,7 @@ use protocol::client::{
 };
 use protocol::confinement::{FilePath, Network};
 use protocol::hosts::HostPort;
-use protocol::judgement::Audience;
+use protocol::judgement::{Audience, RuleEffect};
 use protocol::provider::PassedFd;
 use std::fs::OpenOptions;
 use std::io;
@@ -159,8 +159,18 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
             set("permissions.allow", &format!("{tool}:{host}"));
         }
     }
-    for rule in &flags.allowed_tools {
-        set("permissions.allow", rule);
+    let RuleArgs { allowed_tools, disallowed_tools } = &flags.rules;
+    for (flag, key, effect, texts) in [
+        ("--allowed-tools", "permissions.allow", RuleEffect::Allow, allowed_tools),
+        ("--disallowed-tools", "permissions.deny", RuleEffect::Deny, disallowed_tools),
+    ] {
+        for text in texts {
+            let rules = approval::rules_of_flag(text, effect).map_err(|error| {
+                CliError::user(format!("{flag}: {}", chain(&error)))
+                    .hint("`agentd help rules` shows the rules, `agentd tools` the tools")
+            })?;
+            rules.iter().for_each(|rule| set(key, rule));
+        }
     }
     Ok(settings)
 }

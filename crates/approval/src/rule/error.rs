@@ -29,6 +29,8 @@ pub enum RuleFault {
         /// The tool that was probably meant.
         nearest: Option<&'static str>,
     },
+    /// A tool of an MCP server.
+    NoServers,
     /// Neither `tool:pattern`, `Tool(pattern)` nor `tool`.
     NoRule,
     /// `tool:` with nothing behind it.
@@ -92,6 +94,9 @@ impl fmt::Display for RuleFault {
             Self::UnknownTool { name, nearest: None } => {
                 let names: Vec<_> = tools::rule_targets().iter().map(|tool| tool.name).collect();
                 write!(f, "there is no tool `{name}`. There are {}", names.join(", "))
+            }
+            Self::NoServers => {
+                f.write_str("agentd has no MCP servers, so no tool has this name. Leave it out")
             }
             Self::NoRule => f.write_str(
                 "a rule is written `tool:pattern`, for example `bash:cargo *` or `write:src/**`",

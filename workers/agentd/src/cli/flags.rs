@@ -49,11 +49,8 @@ pub(crate) struct SessionFlags {
     /// needs the host of `web.search_url`.
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_web: Vec<String>,
-    /// Add an allow rule such as 'bash:cargo *'.
-    ///
-    /// Repeatable.
-    #[arg(long, value_name = "RULE")]
-    pub(crate) allowed_tools: Vec<String>,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
     #[command(flatten)]
     pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
@@ -72,6 +69,21 @@ pub(crate) struct SessionFlags {
     /// conflicts with the mode `auto`.
     #[arg(long)]
     pub(crate) unsafe_no_sandbox: bool,
+}
+
+/// Flags that add permission rules.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RuleArgs {
+    /// Add an allow rule such as 'bash:cargo *'.
+    ///
+    /// Repeatable. Also a list as Claude Code writes it: 'Bash(git log:*),Edit'.
+    #[arg(long, alias = "allowedTools", value_name = "RULE")]
+    pub(crate) allowed_tools: Vec<String>,
+    /// Add a deny rule such as 'bash:git push *'.
+    ///
+    /// Repeatable. Also a list as Claude Code writes it: 'Bash(git push:*),WebFetch'.
+    #[arg(long, alias = "disallowedTools", value_name = "RULE", hide_short_help = true)]
+    pub(crate) disallowed_tools: Vec<String>,
 }
 
 /// Flags about the conversation.
