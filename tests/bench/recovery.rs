@@ -78,6 +78,7 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
                 round: 1,
                 blocks: vec![BlockRecord::Text { text }],
                 usage: UsageRecord::default(),
+                cost: None,
             },
             JournalRecord::TurnEnded { end: TurnEndRecord::Done },
         ]

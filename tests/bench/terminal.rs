@@ -122,7 +122,7 @@ fn long_session(desk: &Desk, records: usize) -> SessionId {
         let blocks = vec![BlockRecord::Text { text: text.clone() }];
         [
             JournalRecord::Prompt { text },
-            JournalRecord::Answer { round: 1, blocks, usage: UsageRecord::default() },
+            JournalRecord::Answer { round: 1, blocks, usage: UsageRecord::default(), cost: None },
             JournalRecord::TurnEnded { end: TurnEndRecord::Done },
         ]
     };

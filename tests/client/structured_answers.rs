@@ -125,7 +125,7 @@ fn a_running_session_keeps_its_system_prompt_and_says_so() {
     let session = wire.open(&opening);
     let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
     let text = Some("Answer in French.".to_owned());
-    let conversation = ConversationFlags { appended_system: text };
+    let conversation = ConversationFlags { appended_system: text, cost_limit: None };
     let joined = SessionRequest { start, conversation, ..opening };
     wire.open_with_key(&joined);
     let warnings = wire.until("the session", |word| match word {
@@ -177,4 +177,55 @@ fn a_word_that_names_no_tool_is_an_error_before_the_run() {
         assert!(ran.err.contains(word) && ran.err.contains("allowed-tools: "), "{}", ran.err);
     }
     assert!(server.requests().is_empty(), "nothing was asked");
+}
+
+/// Each scripted answer costs 278 millionths of a dollar.
+#[test]
+fn a_run_ends_before_the_request_that_its_cost_forbids() {
+    let desk = Desk::new();
+    let look = || Answer::says([call("t1", "ls", "{}")]);
+    let server = Server::scripted([look(), look(), Answer::text("done"), Answer::text("more")]);
+    let ran = desk.ask(&server, &["--max-cost", "0.0003"]);
+    assert_eq!(ran.code, 12, "{ran:?}");
+    assert_eq!(server.requests().len(), 2, "one answer may exceed it, no request follows");
+    let result = ran.json();
+    assert_eq!(
+        (&result["subtype"], &result["is_error"]),
+        (&"error_max_budget_usd".into(), &true.into())
+    );
+    let error = result["error"].as_str().unwrap();
+    assert!(error.contains("has cost $0.0006, and its limit is $0.0003"), "{error}");
+    let id = result["session_id"].as_str().unwrap().to_owned();
+    let again = desk.ask(&server, &["--resume", &id]);
+    assert_eq!((again.code, server.requests().len()), (12, 2), "the session keeps it: {again:?}");
+    let raised = desk.ask(&server, &["--resume", &id, "--max-cost", "$1"]);
+    assert_eq!((raised.code, raised.result().as_str()), (0, "done"), "{raised:?}");
+    let shown = run(desk.agentd(&["show", &id])).out;
+    assert!(shown.contains("cost limit $0.0003 (by a flag)"), "{shown}");
+    assert!(shown.contains("the session had cost $0.0006, and its limit was $0.0003"), "{shown}");
+    assert_eq!(desk.ask(&server, &[]).code, 0, "no other session has a limit");
+}
+
+#[test]
+fn a_limit_of_the_cost_needs_a_known_price() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("fine"), Answer::text("fine")]);
+    let stranger = ["--model", "nobody-knows"];
+    let ran = desk.ask(&server, &[&stranger[..], &["--max-cost", "1"]].concat());
+    assert_eq!(ran.code, 16, "{ran:?}");
+    assert!(ran.err.contains("the price of nobody-knows is not known"), "{}", ran.err);
+    assert_eq!(ran.json()["error"].as_str().map(|it| it.contains("[models.NAME]")), Some(true));
+    assert!(server.requests().is_empty(), "nothing was asked");
+    assert!(run(desk.agentd(&["ls"])).out.lines().count() <= 1, "no session was made");
+    let ran = desk.ask(&server, &stranger);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let id = ran.json()["session_id"].as_str().unwrap().to_owned();
+    let ran = desk.ask(&server, &["--resume", &id, "--max-cost", "1"]);
+    assert_eq!(ran.code, 2, "its first answer has no known cost: {ran:?}");
+    assert!(ran.err.contains("the cost of 1 earlier answers"), "{}", ran.err);
+    for wrong in ["0", "-1", "1e3", "free", "1.2345678"] {
+        let ran = desk.ask(&server, &["--max-cost", wrong]);
+        assert_eq!(ran.code, 2, "{wrong}: {ran:?}");
+    }
+    assert_eq!(server.requests().len(), 1);
 }

@@ -4,29 +4,6 @@
 use protocol::client::{ModelFacts, Prices};
 use protocol::content::Usage;
 
-/// The cost in millionths of a dollar. `None` if used tokens have no price, or if the vendor
-/// reported no counts.
-pub(crate) fn cost(usage: Usage, prices: Prices) -> Option<u64> {
-    let Usage { input, output, cache_read, cache_write } = usage;
-    if input.is_none() && output.is_none() {
-        return None;
-    }
-    let parts = [
-        (input, Some(prices.input)),
-        (output, Some(prices.output)),
-        (cache_read, prices.cache_read),
-        (cache_write, prices.cache_write),
-    ];
-    let mut sum: u128 = 0;
-    for (tokens, price) in parts {
-        let tokens = tokens.unwrap_or(0);
-        if tokens > 0 {
-            sum += u128::from(tokens) * u128::from(price?);
-        }
-    }
-    u64::try_from(sum / 1_000_000).ok()
-}
-
 /// Costs of a session's answers so far, each by the price of its model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Spent {
@@ -43,7 +20,7 @@ impl Spent {
     /// One more answer.
     pub fn answered(&mut self, usage: Usage, prices: Option<Prices>) {
         let counted = usage.input.is_some() || usage.output.is_some();
-        let more = prices.and_then(|prices| cost(usage, prices));
+        let more = prices.and_then(|prices| prices.cost(usage));
         *self = match (*self, more) {
             // Where the vendor counted nothing, as of an answer that was stopped, nothing is added.
             (before, None) if !counted => before,
@@ -92,9 +69,9 @@ mod tests {
             cache_read: Some(2_000_000),
             cache_write: Some(0),
         };
-        assert_eq!(cost(usage, PRICES), Some(3_000_000 + 1_500_000 + 600_000));
-        assert_eq!(cost(Usage { cache_write: Some(1), ..usage }, PRICES), None);
-        assert_eq!(cost(Usage::default(), PRICES), None);
+        assert_eq!(PRICES.cost(usage), Some(3_000_000 + 1_500_000 + 600_000));
+        assert_eq!(PRICES.cost(Usage { cache_write: Some(1), ..usage }), None);
+        assert_eq!(PRICES.cost(Usage::default()), None);
     }
 
     #[test]

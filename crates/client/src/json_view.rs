@@ -181,6 +181,7 @@ fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static s
     let subtype = match (&conclusion.end, &conclusion.fault) {
         (Some(TurnEnd::Done), None) => "success",
         (Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }), _) => "error_max_turns",
+        (Some(TurnEnd::CostReached { .. }), _) => "error_max_budget_usd",
         (Some(TurnEnd::ProcessDied(_)), _) => "error_process_died",
         _ => "error_during_execution",
     };

@@ -1,6 +1,7 @@
 //! Items as lines that scroll away, for an attached terminal. Pure.
 
 use crate::colour::Colour;
+use crate::cost::in_dollars;
 use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
 use crate::screen_items::{CallBlock, ScreenItem};
 use crate::text_view::{argument_lines, gist};
@@ -238,6 +239,7 @@ pub fn fault_of_turn(end: &TurnEnd) -> Option<String> {
         TurnEnd::Done
         | TurnEnd::RoundsUsedUp { .. }
         | TurnEnd::CallsUsedUp { .. }
+        | TurnEnd::CostReached { .. }
         | TurnEnd::Declined { .. }
         | TurnEnd::Truncated
         | TurnEnd::Interrupted
@@ -308,6 +310,9 @@ pub fn describe_change(change: &SettingChange) -> String {
             format!("{} is pinned, starting with the next request", sanitize(file))
         }
         SettingChange::Unpin(file) => format!("{} is no longer pinned", sanitize(file)),
+        SettingChange::CostLimit(most) => {
+            format!("the session ends its turn before it costs more than {}", in_dollars(*most))
+        }
         SettingChange::AppendedSystem(text) => {
             format!("the system prompt ends with: {}", one_line(text, LINE))
         }

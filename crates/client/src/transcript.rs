@@ -1,6 +1,6 @@
 //! The state of a run, computed from its events. Pure.
 
-use crate::cost::{context_left, cost};
+use crate::cost::{context_left, in_dollars};
 use crate::sanitize::sanitize;
 use protocol::call::{Call, ToolResult};
 use protocol::client::{ClientEvent, ModelFacts};
@@ -261,7 +261,7 @@ impl Transcript {
             usage: self.usage,
             cost: match self.priced {
                 Priced::ByOne => {
-                    self.opened.facts.prices.and_then(|prices| cost(self.usage, prices))
+                    self.opened.facts.prices.and_then(|prices| prices.cost(self.usage))
                 }
                 Priced::ByTwo => None,
             },
@@ -295,6 +295,16 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
         TurnEnd::CallsUsedUp { calls, of: CallSpan::Session } => Some(format!(
             "the session used up its {calls} tool calls; raise budget.session_calls and resume \
              it, or start another"
+        )),
+        TurnEnd::CostReached { spent: Some(spent), most } => Some(format!(
+            "the session has cost {}, and its limit is {}; raise --max-cost and resume it",
+            in_dollars(*spent),
+            in_dollars(*most)
+        )),
+        TurnEnd::CostReached { spent: None, most } => Some(format!(
+            "an answer of the session has no known cost, so its limit of {} cannot hold; the \
+             vendor reported no tokens, or the model has no price for them",
+            in_dollars(*most)
         )),
         TurnEnd::Declined { explanation } if explanation.trim().is_empty() => {
             Some("the model declined the request".to_owned())

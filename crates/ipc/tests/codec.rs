@@ -15,7 +15,12 @@ use std::process::Command;
 
 fn answer(blocks: usize, text: &str) -> FromSession {
     let blocks = vec![ContentBlock::Text { text: text.to_owned() }; blocks];
-    FromSession::Commit(SessionEvent::Answer { round: 1, blocks, usage: Usage::default() })
+    FromSession::Commit(SessionEvent::Answer {
+        round: 1,
+        blocks,
+        usage: Usage::default(),
+        cost: None,
+    })
 }
 
 /// Reads the bytes as a word of every wire in both directions.

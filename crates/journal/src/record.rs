@@ -92,6 +92,10 @@ pub enum JournalRecord {
         /// know this field continues without the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         appended_system: Option<String>,
+        /// Cost of the session, in millionths of a US dollar, at which no further request is sent. A
+        /// build that does not know this field has no limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_limit: Option<u64>,
         /// Who, by the name of their terminal.
         by: String,
     },
@@ -114,6 +118,10 @@ pub enum JournalRecord {
         blocks: Vec<BlockRecord>,
         /// Tokens.
         usage: UsageRecord,
+        /// What it cost, in millionths of a US dollar, by the prices of its time; absent where
+        /// that is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<u64>,
     },
     /// A call of the answer got its number.
     Proposed {

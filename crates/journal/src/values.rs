@@ -210,6 +210,14 @@ pub enum TurnEndRecord {
         #[serde(default, skip_serializing_if = "SpanRecord::is_turn")]
         of: SpanRecord,
     },
+    /// The session reached the limit of its cost.
+    CostReached {
+        /// Its cost so far, in millionths of a US dollar; absent where an answer has no known cost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<u64>,
+        /// The limit.
+        most: u64,
+    },
     /// The model declined.
     Declined {
         /// The vendor's words.

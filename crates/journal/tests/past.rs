@@ -53,6 +53,7 @@ fn an_open_call_has_all_its_records_with_their_texts() {
         round: 3,
         blocks: Vec::new(),
         usage: journal::UsageRecord::default(),
+        cost: None,
     };
     let records = [prompt("x"), answer, proposed(1, kind), proposed(2, kind), long, result(1, "r")];
     let past = written(sessions.path(), &records);

@@ -216,7 +216,12 @@ fn long_texts_go_out_and_come_back() {
     let mut journal = Journal::create(sessions.path(), sample::header("s1")).unwrap();
     let at_the_cap = "c".repeat(64 << 10);
     let blocks = vec![journal::BlockRecord::Text { text: long.clone() }];
-    let answer = JournalRecord::Answer { round: 1, blocks, usage: journal::UsageRecord::default() };
+    let answer = JournalRecord::Answer {
+        round: 1,
+        blocks,
+        usage: journal::UsageRecord::default(),
+        cost: None,
+    };
     let written = [prompt(&long), answer, result(1, &long), prompt(&at_the_cap)];
     journal.append_all(&written).unwrap();
     let dir = sessions.path().join("s1");

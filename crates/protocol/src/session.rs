@@ -8,6 +8,7 @@ use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
 use crate::ids::{CallId, SessionId};
 use crate::log::LogLine;
 use crate::provider::FromProvider;
+use crate::session_request::ModelFacts;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -86,22 +87,31 @@ pub struct SessionSetup {
     pub max_rounds: u32,
     /// Most calls in one turn.
     pub max_calls: u32,
-    /// Most calls in all turns together; none is no bound.
-    pub max_session_calls: Option<u32>,
+    /// Bounds of all turns together.
+    pub max_session: SessionBounds,
     /// Most tokens of one answer.
     pub max_tokens: u32,
     /// Most calls at once.
     pub parallel: u32,
     /// Most characters of one result that the model is sent.
     pub max_result_chars: u32,
-    /// Tokens that the model's context holds, where that is known.
-    pub context: Option<u64>,
+    /// Context size and prices of the model, where they are known.
+    pub facts: ModelFacts,
     /// Files that a person pinned, as `read` is given them.
     pub pinned: Vec<String>,
     /// Verifiers of edited files.
     pub verifiers: Vec<EditHook>,
     /// Formatters of edited files; they run before the verifiers.
     pub formatters: Vec<EditHook>,
+}
+
+/// Bounds of a whole session; none is no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub struct SessionBounds {
+    /// Most calls.
+    pub calls: Option<u32>,
+    /// Cost in millionths of a US dollar at which no further request is sent.
+    pub cost: Option<u64>,
 }
 
 /// A persisted event of a session: recorded in the journal and replayed from it.
@@ -120,6 +130,8 @@ pub enum SessionEvent {
         blocks: Vec<ContentBlock>,
         /// Tokens.
         usage: Usage,
+        /// What it cost, in millionths of a US dollar, where that is known.
+        cost: Option<u64>,
     },
     /// A call of the answer got its name, or was refused as no call at all.
     Called {
@@ -165,6 +177,13 @@ pub enum TurnEnd {
         calls: u32,
         /// Whose they were.
         of: CallSpan,
+    },
+    /// The session reached the limit of its cost.
+    CostReached {
+        /// Its cost so far, in millionths of a US dollar; none where an answer has no known cost.
+        spent: Option<u64>,
+        /// The limit.
+        most: u64,
     },
     /// The model declined.
     Declined {
@@ -307,8 +326,8 @@ pub enum ToSession {
         name: String,
         /// Most tokens of one answer.
         max_tokens: u32,
-        /// Tokens that its context holds, where that is known.
-        context: Option<u64>,
+        /// Its context size and prices, where they are known.
+        facts: ModelFacts,
     },
     /// Answered by `Pong` with the same number.
     Ping(u64),

@@ -2,6 +2,7 @@
 //! [`crate::client`].
 
 use crate::confinement::{FilePath, Network};
+use crate::content::Usage;
 use crate::hosts::HostRule;
 use crate::ids::SessionId;
 use crate::judgement::PermissionMode;
@@ -83,6 +84,8 @@ pub struct SessionRequest {
 pub struct ConversationFlags {
     /// Text for the end of the system prompt.
     pub appended_system: Option<String>,
+    /// Cost of the session, in millionths of a US dollar, at which no further request is sent.
+    pub cost_limit: Option<u64>,
 }
 
 /// Known limits and prices of a model. Unknown values are absent, never zero.
@@ -107,6 +110,30 @@ pub struct Prices {
     pub cache_write: Option<u64>,
 }
 
+impl Prices {
+    /// The cost of an answer in millionths of a dollar. `None` if used tokens have no price, or if
+    /// the vendor reported no counts.
+    #[must_use]
+    pub fn cost(self, usage: Usage) -> Option<u64> {
+        let Usage { input, output, cache_read, cache_write } = usage;
+        input.or(output)?;
+        let parts = [
+            (input, Some(self.input)),
+            (output, Some(self.output)),
+            (cache_read, self.cache_read),
+            (cache_write, self.cache_write),
+        ];
+        let mut sum: u128 = 0;
+        for (tokens, price) in parts {
+            let tokens = tokens.unwrap_or(0);
+            if tokens > 0 {
+                sum += u128::from(tokens) * u128::from(price?);
+            }
+        }
+        u64::try_from(sum / 1_000_000).ok()
+    }
+}
+
 /// A setting of a running session that a person changes. Holds for calls that start later.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum SettingChange {
@@ -127,4 +154,6 @@ pub enum SettingChange {
     Unpin(String),
     /// This text ends the system prompt, in place of an earlier one.
     AppendedSystem(String),
+    /// No further request is sent once the session has cost this, in millionths of a US dollar.
+    CostLimit(u64),
 }

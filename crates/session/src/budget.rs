@@ -12,6 +12,17 @@ pub(crate) struct BudgetLimits {
     pub calls: u32,
     /// Calls of the session, where they are bounded.
     pub session_calls: Option<u32>,
+    /// Cost of the session in millionths of a dollar, where it is bounded.
+    pub cost: Option<u64>,
+}
+
+/// The limit of the session's cost holds no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CostReached {
+    /// The cost so far. `None` if an answer has no known cost.
+    pub spent: Option<u64>,
+    /// The limit.
+    pub most: u64,
 }
 
 /// The exhausted budget because of which a call did not run.
@@ -47,12 +58,14 @@ pub(crate) struct TurnBudget {
     rounds: u32,
     calls: u32,
     session_calls: u32,
+    /// The cost of the session. `None` if an answer has no known cost.
+    spent: Option<u64>,
     refused: Option<RefusedCalls>,
 }
 
 impl TurnBudget {
     pub(crate) fn new(most: BudgetLimits) -> Self {
-        Self { most, rounds: 0, calls: 0, session_calls: 0, refused: None }
+        Self { most, rounds: 0, calls: 0, session_calls: 0, spent: Some(0), refused: None }
     }
 
     /// Sets new limits; usage stays.
@@ -70,6 +83,19 @@ impl TurnBudget {
     /// A request was answered.
     pub(crate) fn answered(&mut self) {
         self.rounds = self.rounds.saturating_add(1);
+    }
+
+    /// An answer cost this.
+    pub(crate) fn cost(&mut self, cost: Option<u64>) {
+        self.spent = self.spent.zip(cost).map(|(spent, cost)| spent.saturating_add(cost));
+    }
+
+    /// Why no further request may be sent, if the limit of the cost forbids it. After an answer of
+    /// unknown cost the limit cannot be compared, so it forbids every request.
+    pub(crate) fn cost_reached(&self) -> Option<CostReached> {
+        let most = self.most.cost?;
+        let holds = self.spent.is_some_and(|spent| spent < most);
+        (!holds).then_some(CostReached { spent: self.spent, most })
     }
 
     /// The model asked for a call.
@@ -164,7 +190,7 @@ mod tests {
     use super::*;
 
     fn of(calls: u32, session_calls: Option<u32>) -> TurnBudget {
-        TurnBudget::new(BudgetLimits { rounds: 25, calls, session_calls })
+        TurnBudget::new(BudgetLimits { rounds: 25, calls, session_calls, cost: None })
     }
 
     #[test]
@@ -198,11 +224,31 @@ mod tests {
             }
             assert_eq!(budget.over(), Some((session(4), answers)));
         }
-        budget.set(BudgetLimits { rounds: 25, calls: 30, session_calls: Some(6) });
+        budget.set(BudgetLimits { calls: 30, session_calls: Some(6), ..budget.most });
         budget.called();
         assert_eq!(budget.within(1), (2, session(6)), "a higher bound gives all that it promises");
-        budget.set(BudgetLimits { rounds: 25, calls: 30, session_calls: None });
+        budget.set(BudgetLimits { session_calls: None, ..budget.most });
         assert_eq!(budget.within(1).0, 29);
+    }
+
+    #[test]
+    fn a_cost_is_known_or_forbids_the_next_request() {
+        let mut budget = of(3, None);
+        budget.cost(None);
+        assert_eq!(budget.cost_reached(), None, "there is no limit");
+        let most = 100;
+        let limited = || TurnBudget::new(BudgetLimits { cost: Some(most), ..of(3, None).most });
+        let mut budget = limited();
+        budget.cost(Some(99));
+        assert_eq!(budget.cost_reached(), None);
+        budget.cost(Some(2));
+        assert_eq!(budget.cost_reached(), Some(CostReached { spent: Some(101), most }));
+        budget.begin_turn();
+        assert!(budget.cost_reached().is_some(), "it is the session's");
+        let mut budget = limited();
+        budget.cost(None);
+        budget.cost(Some(1));
+        assert_eq!(budget.cost_reached(), Some(CostReached { spent: None, most }));
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl History {
         self.own.apply(happened);
         match happened {
             SessionEvent::Prompt { text } => self.prompt(text),
-            SessionEvent::Answer { round, blocks, usage } => {
+            SessionEvent::Answer { round, blocks, usage, cost } => {
+                self.budget.cost(*cost);
                 self.answer(*round, blocks);
                 self.count(*usage);
             }
@@ -425,6 +426,7 @@ impl History {
             TurnEnd::Done
             | TurnEnd::RoundsUsedUp { .. }
             | TurnEnd::CallsUsedUp { .. }
+            | TurnEnd::CostReached { .. }
             | TurnEnd::Truncated
             | TurnEnd::Interrupted
             | TurnEnd::ProviderFailed { .. }

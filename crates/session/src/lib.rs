@@ -31,7 +31,7 @@ mod undo;
 
 use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
-use budget::BudgetLimits;
+use budget::{BudgetLimits, CostReached};
 use history::{History, HistoryLimits};
 use hooks::RoundEdits;
 use pinned::PinnedFiles;
@@ -146,9 +146,8 @@ impl Session {
             ToSession::ProviderDied(deaths) => self.provider_died(deaths, &mut out),
             ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
             ToSession::System { text } => self.setup.system = text,
-            ToSession::Model { name, max_tokens, context } => {
-                self.setup =
-                    SessionSetup { model: name, max_tokens, context, ..self.setup.clone() };
+            ToSession::Model { name, max_tokens, facts } => {
+                self.setup = SessionSetup { model: name, max_tokens, facts, ..self.setup.clone() };
                 self.history.set_limits(limits(&self.setup));
             }
             ToSession::Pinned { files } => self.pinned.set(files),
@@ -267,6 +266,9 @@ impl Session {
 
     /// Asks the model, with pinned files as they were read last.
     fn ask_now(&mut self, out: &mut Outputs) {
+        if let Some(CostReached { spent, most }) = self.history.budget().cost_reached() {
+            return self.end_turn(TurnEnd::CostReached { spent, most }, out);
+        }
         if self.history.is_nearly_full(self.beside_messages()) {
             self.make_room(out);
         }
@@ -368,7 +370,9 @@ impl Session {
         let blocks = answer.stopped();
         if !only_reasoning(&blocks) {
             let (round, usage) = (self.round, Usage::default());
-            self.commit(SessionEvent::Answer { round, blocks, usage }, out);
+            // The vendor counted nothing, so the limit of the cost counts nothing either.
+            let cost = Some(0);
+            self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
         }
         self.end_turn(TurnEnd::Interrupted, out);
     }
@@ -408,10 +412,11 @@ fn limits(setup: &SessionSetup) -> HistoryLimits {
         most: BudgetLimits {
             rounds: setup.max_rounds.max(1),
             calls: setup.max_calls,
-            session_calls: setup.max_session_calls,
+            session_calls: setup.max_session.calls,
+            cost: setup.max_session.cost,
         },
         result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX).max(PAGE),
-        context: setup.context.and_then(|tokens| usize::try_from(tokens).ok()),
+        context: setup.facts.context.and_then(|tokens| usize::try_from(tokens).ok()),
         answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
     }
 }

@@ -104,7 +104,8 @@ impl Session {
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
         let empty = only_reasoning(&ended.blocks);
         let round = self.round;
-        self.commit(SessionEvent::Answer { round, blocks: ended.blocks, usage }, out);
+        let cost = self.setup.facts.prices.and_then(|prices| prices.cost(usage));
+        self.commit(SessionEvent::Answer { round, blocks: ended.blocks, usage, cost }, out);
 
         let runs = match stop {
             StopReason::Refusal { .. } | StopReason::ContextFull => CallsMayRun::Nothing,

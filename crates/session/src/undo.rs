@@ -346,7 +346,9 @@ impl Session {
     fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Outputs) {
         let (round, usage) = (self.round, Usage::default());
         let blocks = vec![ContentBlock::Text { text }];
-        self.commit(SessionEvent::Answer { round, blocks, usage }, out);
+        // No model was asked.
+        let cost = Some(0);
+        self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
         self.end_turn(end, out);
     }
 

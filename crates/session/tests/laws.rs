@@ -159,7 +159,7 @@ fn happened() -> impl Strategy<Value = SessionEvent> {
     prop_oneof![
         short(&["", "do"]).prop_map(|text| SessionEvent::Prompt { text }),
         (0_u32..9, proptest::collection::vec(block(), 0..4)).prop_map(|(round, blocks)| {
-            SessionEvent::Answer { round, blocks, usage: Usage::default() }
+            SessionEvent::Answer { round, blocks, usage: Usage::default(), cost: None }
         }),
         (1_u32..9, id()).prop_map(|(number, use_id)| SessionEvent::Called {
             call: Call { id: call_id(number), use_id, tool: "read".into(), input: "{}".into() }

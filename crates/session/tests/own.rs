@@ -43,7 +43,12 @@ fn ended(number: u32, name: &str, input: &Value, result: ToolResult) -> Vec<Sess
         ContentBlock::ToolUse { id: use_id.clone(), name: name.clone(), input: input.clone() };
     let call = Call { id: id(number), use_id: use_id.clone(), tool: name, input };
     vec![
-        SessionEvent::Answer { round: number, blocks: vec![block], usage: Usage::default() },
+        SessionEvent::Answer {
+            round: number,
+            blocks: vec![block],
+            usage: Usage::default(),
+            cost: None,
+        },
         SessionEvent::Called { call },
         SessionEvent::Result { call: id(number), use_id, result },
     ]
@@ -189,7 +194,7 @@ fn earlier_words_are_found_in_the_order_of_time() {
     ]) {
         happened.push(SessionEvent::Prompt { text: prompt.into() });
         let blocks = vec![ContentBlock::Text { text: answer.into() }];
-        happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default() });
+        happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default(), cost: None });
     }
     let mut session = replayed(happened);
     for (input, expected) in [
@@ -220,12 +225,17 @@ fn words_that_are_sent_no_more_are_found() {
     let answer = |text: &str| vec![ContentBlock::Text { text: text.into() }];
     let mut happened = vec![
         SessionEvent::Prompt { text: "Which bird is that?".into() },
-        SessionEvent::Answer { round: 1, blocks: answer(text), usage: Usage::default() },
+        SessionEvent::Answer {
+            round: 1,
+            blocks: answer(text),
+            usage: Usage::default(),
+            cost: None,
+        },
     ];
     for round in 2..8 {
         happened.push(SessionEvent::Prompt { text: "And that?".into() });
         let blocks = answer(&"A heron. ".repeat(200));
-        happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default() });
+        happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default(), cost: None });
     }
     let mut session = replayed(happened.clone());
     let sent = |session: &mut Session| {

@@ -4,10 +4,11 @@
 mod talk;
 
 use protocol::call::Outcome;
+use protocol::client::{ModelFacts, Prices};
 use protocol::content::{ContentBlock, MessageRole, StopReason, ToolChoice, Usage};
 use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
 use protocol::session::{
-    CallSpan, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd,
+    CallSpan, FromSession, OpenTurn, SessionBounds, SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
 use talk::*;
 
@@ -16,6 +17,10 @@ fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
         FromSession::Commit(SessionEvent::TurnEnded { end }) => Some(end),
         _ => None,
     })
+}
+
+fn session_calls(most: u32) -> SessionBounds {
+    SessionBounds { calls: Some(most), cost: None }
 }
 
 #[test]
@@ -292,7 +297,7 @@ fn an_answer_after_a_refused_call_ends_the_turn_as_used_up() {
 /// that were refused do not count.
 #[test]
 fn the_calls_of_a_session_are_bounded_too() {
-    let bounded = |most| SessionSetup { max_session_calls: Some(most), ..setup() };
+    let bounded = |most| SessionSetup { max_session: session_calls(most), ..setup() };
     let mut talk = Talk::ready(bounded(10));
     let mut journal = Vec::new();
     for number in 1..=10 {
@@ -324,10 +329,61 @@ fn the_calls_of_a_session_are_bounded_too() {
     }
 }
 
+/// The cost is counted over turns and models, is the same after a replay, and ends a turn before its next
+/// request.
+#[test]
+fn a_session_that_reached_its_cost_sends_no_request() {
+    let dear = Prices { input: 0, output: 10_000_000, cache_read: None, cache_write: None };
+    let facts = |prices| ModelFacts { context: None, prices };
+    let limited = |most| SessionSetup {
+        facts: facts(Some(dear)),
+        max_session: SessionBounds { calls: None, cost: Some(most) },
+        ..setup()
+    };
+    let mut talk = Talk::ready(limited(45));
+    let mut words = talk.prompt("go");
+    words.extend(talk.answer(&[Say::Text("40 millionths")], StopReason::EndTurn));
+    assert_eq!(ended(&words), Some(&TurnEnd::Done));
+    // Half the price from here on.
+    let facts = facts(Some(Prices { output: 5_000_000, ..dear }));
+    words.extend(talk.tell(ToSession::Model { name: "m2".into(), max_tokens: 1000, facts }));
+    words.extend(talk.prompt("more"));
+    words.extend(talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse));
+    let last = talk.call_ended(1, "text");
+    let reached = TurnEnd::CostReached { spent: Some(60), most: 45 };
+    assert_eq!(ended(&last), Some(&reached));
+    assert!(requests(&last).is_empty());
+    words.extend(last);
+    let journal: Vec<_> = words
+        .into_iter()
+        .filter_map(|word| match word {
+            FromSession::Commit(happened) => Some(happened),
+            _ => None,
+        })
+        .collect();
+    let last = Talk::replayed(limited(45), journal.clone()).prompt("again");
+    assert_eq!((ended(&last), requests(&last).len()), (Some(&reached), 0));
+    let mut raised = Talk::replayed(limited(61), journal);
+    assert_eq!(requests(&raised.prompt("again")).len(), 1);
+    assert_eq!(lawful(raised.request()), Ok(()));
+}
+
+/// An answer without a known cost could cost anything.
+#[test]
+fn a_limit_of_the_cost_ends_the_turn_behind_an_answer_of_unknown_cost() {
+    let max_session = SessionBounds { calls: None, cost: Some(1000) };
+    let mut talk = Talk::ready(SessionSetup { max_session, ..setup() });
+    talk.prompt("go");
+    talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+    let words = talk.call_ended(1, "text");
+    assert_eq!(ended(&words), Some(&TurnEnd::CostReached { spent: None, most: 1000 }));
+    assert!(requests(&words).is_empty());
+}
+
 /// A death behind an answer, before what it may not have was refused, gives it no more.
 #[test]
 fn a_bound_of_calls_holds_over_a_death() {
-    let bounded = || SessionSetup { max_session_calls: Some(3), ..setup() };
+    let bounded = || SessionSetup { max_session: session_calls(3), ..setup() };
     let uses = ["a", "b", "c", "d", "e"].map(|id| Say::Use(id, "read", r#"{"path":"a"}"#));
     let mut talk = Talk::ready(bounded());
     let mut journal = Vec::new();
@@ -362,7 +418,7 @@ fn a_bound_of_calls_holds_over_a_death() {
 /// The narrower of two bounds is the one that is named.
 #[test]
 fn the_bound_that_is_in_the_way_is_the_one_that_is_named() {
-    let bounded = SessionSetup { max_calls: 5, max_session_calls: Some(1), ..setup() };
+    let bounded = SessionSetup { max_calls: 5, max_session: session_calls(1), ..setup() };
     let mut talk = Talk::ready(bounded);
     talk.prompt("go");
     let uses = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|id| Say::Use(id, "read", "{}"));
@@ -506,7 +562,10 @@ fn compactions(talk: &Talk) -> usize {
 
 #[test]
 fn near_its_limit_a_conversation_leaves_its_beginning_out_and_keeps_the_prompt_and_the_latest() {
-    let mut talk = Talk::ready(SessionSetup { context: Some(10_000), ..setup() });
+    let mut talk = Talk::ready(SessionSetup {
+        facts: ModelFacts { context: Some(10_000), prices: None },
+        ..setup()
+    });
     talk.prompt("an earlier question");
     talk.answer(&[Say::Text("an earlier answer")], StopReason::EndTurn);
     talk.prompt("the question of this turn, word for word");
@@ -700,6 +759,7 @@ fn an_interrupt_while_the_model_speaks_keeps_what_was_whole_and_no_call() {
         round: 1,
         blocks: vec![ContentBlock::Text { text: "I look.".into() }],
         usage: Usage::default(),
+        cost: Some(0),
     });
     assert_eq!(words[1], kept);
     assert_eq!(ended(&words), Some(&TurnEnd::Interrupted));

@@ -2,6 +2,7 @@
 //! the session opener.
 
 mod change;
+mod cost_limit;
 mod describe;
 mod join_conflicts;
 mod model;
@@ -9,6 +10,7 @@ mod setup;
 mod unsandboxed;
 
 pub(crate) use change::check_allow_list;
+pub(crate) use cost_limit::{check_earlier_costs, check_price};
 pub(crate) use describe::describe_confinement;
 pub(crate) use setup::{read_chars, tool_kind};
 
@@ -25,7 +27,9 @@ use config::{
     Config, CredentialPaths, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
 use model::SpecOrigin;
-use protocol::client::{ProjectTrust, RequestFailure, SessionRequest, SettingChange, Unsandboxed};
+use protocol::client::{
+    ProjectTrust, RequestFailure, SessionRequest, SessionStart, SettingChange, Unsandboxed,
+};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Profile, Tier, WITHOUT_CAGE,
 };
@@ -176,6 +180,9 @@ pub(crate) fn build_session_spec(
     let shell = CommandShell::find(&opening.env, &confinement);
     let env = command_env((&opening.env, &config.sandbox.env), &confinement, &shell);
     let setup = session_setup(&id, &config, &confinement, (&env, &shell))?;
+    if opening.start == SessionStart::New {
+        check_price(opening.conversation.cost_limit, &setup.model, setup.facts)?;
+    }
     let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
     let notes = keys_note(&confinement.keys).into_iter();

@@ -62,9 +62,11 @@ impl CliExit {
             None => match &conclusion.end {
                 Some(TurnEnd::ProviderFailed { kind, message: _ }) => Self::of_provider(*kind),
                 _ if !conclusion.unapproved.is_empty() => Self::ApprovalNeeded,
-                Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }) => {
-                    Self::BudgetUsedUp
-                }
+                Some(
+                    TurnEnd::RoundsUsedUp { .. }
+                    | TurnEnd::CallsUsedUp { .. }
+                    | TurnEnd::CostReached { .. },
+                ) => Self::BudgetUsedUp,
                 Some(TurnEnd::Done) => Self::Done,
                 Some(TurnEnd::ProcessDied(_)) => Self::ProcessDied,
                 Some(TurnEnd::Declined { .. } | TurnEnd::Truncated | TurnEnd::Interrupted)
@@ -175,6 +177,7 @@ mod tests {
             (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), None, None, 12),
             (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), Some("nobody_to_ask"), None, 10),
             (Some(TurnEnd::CallsUsedUp { calls: 1, of: CallSpan::Turn }), None, None, 12),
+            (Some(TurnEnd::CostReached { spent: Some(2), most: 1 }), None, None, 12),
             (Some(failed(ProviderFailure::KeyRefused)), None, None, 13),
             (Some(failed(ProviderFailure::NoKey)), Some("nobody_to_ask"), None, 13),
             (Some(failed(ProviderFailure::Unreachable)), None, None, 14),

@@ -92,6 +92,7 @@ pub(crate) fn open_request(
         },
         conversation: ConversationFlags {
             appended_system: flags.conversation.append_system_prompt.clone(),
+            cost_limit: flags.conversation.max_cost,
         },
     };
     Ok((opening, descriptors))

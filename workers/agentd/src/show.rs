@@ -8,7 +8,7 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::export;
 use crate::sessions::{self, describe_deaths};
-use client::{mark_hidden, one_line, sanitize};
+use client::{in_dollars, mark_hidden, one_line, sanitize};
 use journal::{
     BlockRecord, CallProgress, DeathsRecord, JournalEntry, JournalRecord, OpenCall, SpanRecord,
     TurnEndRecord,
@@ -249,6 +249,7 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             pinned,
             unpinned,
             appended_system,
+            cost_limit,
             by,
         } => {
             let network = network.as_ref().map(|word| format!("network {word}"));
@@ -260,7 +261,9 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             let appended = appended_system
                 .as_ref()
                 .map(|text| format!("system prompt ends with: {}", one_line(text, LINE)));
-            let what = network.or(mode).or(added).or(model).or(pinned).or(unpinned).or(appended);
+            let cost = cost_limit.map(|most| format!("cost limit {}", in_dollars(most)));
+            let what =
+                network.or(mode).or(added).or(model).or(pinned).or(unpinned).or(appended).or(cost);
             let what = what.unwrap_or_default();
             format!("   {what} (by {by})\n")
         }
@@ -372,6 +375,14 @@ pub(crate) fn ending(end: &TurnEndRecord) -> String {
     match end {
         TurnEndRecord::Done => "the turn ended".to_owned(),
         TurnEndRecord::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),
+        TurnEndRecord::CostReached { spent: Some(spent), most } => format!(
+            "the session had cost {}, and its limit was {}",
+            in_dollars(*spent),
+            in_dollars(*most)
+        ),
+        TurnEndRecord::CostReached { spent: None, most } => {
+            format!("an answer had no known cost, and the limit was {}", in_dollars(*most))
+        }
         TurnEndRecord::CallsUsedUp { calls, of: SpanRecord::Turn } => {
             format!("the turn used up its {calls} calls")
         }

@@ -330,7 +330,8 @@ impl Screen {
                 SettingChange::AddDirectory(_)
                 | SettingChange::Pin(_)
                 | SettingChange::Unpin(_)
-                | SettingChange::AppendedSystem(_) => {}
+                | SettingChange::AppendedSystem(_)
+                | SettingChange::CostLimit(_) => {}
             },
             ClientEvent::Model { name, facts } => {
                 self.facts.model.clone_from(name);

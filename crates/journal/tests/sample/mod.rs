@@ -86,7 +86,7 @@ pub fn each_kind() -> Vec<JournalRecord> {
     ];
     vec![
         prompt("say \"hi\"\n"),
-        JournalRecord::Answer { round: 1, blocks, usage },
+        JournalRecord::Answer { round: 1, blocks, usage, cost: None },
         proposed(1, ToolKindRecord::Mutation),
         JournalRecord::Asked {
             call: 1,

@@ -26,7 +26,7 @@ goldens! {
     }
     session::SessionEvent {
         Prompt => SessionEvent::Prompt { text: text("prompt") },
-        Answer => SessionEvent::Answer { round: 300, blocks: blocks(), usage: usage() },
+        Answer => SessionEvent::Answer { round: 300, blocks: blocks(), usage: usage(), cost: Some(300) },
         Called => SessionEvent::Called { call: call() },
         Result => SessionEvent::Result { call: call_id(), use_id: text("use_1"), result: result() },
         TurnEnded => SessionEvent::TurnEnded { end: protocol::session::TurnEnd::Done },
@@ -35,6 +35,7 @@ goldens! {
     session::TurnEnd {
         Done => TurnEnd::Done,
         RoundsUsedUp => TurnEnd::RoundsUsedUp { rounds: 25 },
+        CostReached => TurnEnd::CostReached { spent: Some(2_000_000), most: 1_500_000 },
         CallsUsedUp => TurnEnd::CallsUsedUp { calls: 100, of: protocol::session::CallSpan::Session },
         Declined => TurnEnd::Declined { explanation: text("no") },
         Truncated => TurnEnd::Truncated,
@@ -87,7 +88,7 @@ goldens! {
         Model => ToSession::Model {
             name: "model-2".into(),
             max_tokens: 9,
-            context: Some(1000),
+            facts: facts(),
         },
         Ping => ToSession::Ping(u64::MAX),
     }
@@ -417,6 +418,7 @@ goldens! {
         Model => SettingChange::Model(text("model-2")),
         Pin => SettingChange::Pin(text("src/lib.rs")),
         Unpin => SettingChange::Unpin(text("src/lib.rs")),
+        CostLimit => SettingChange::CostLimit(2_000_000),
         AppendedSystem => SettingChange::AppendedSystem(text("Be brief.")),
     }
     client::SessionEnding {
@@ -538,15 +540,7 @@ goldens! {
         Opened => ToClient::Opened {
             session: session_id(),
             model: text("model-1"),
-            facts: protocol::client::ModelFacts {
-                context: Some(200_000),
-                prices: Some(protocol::client::Prices {
-                    input: 3_000_000,
-                    output: 15_000_000,
-                    cache_read: Some(300_000),
-                    cache_write: None,
-                }),
-            },
+            facts: facts(),
             tools: vec![text("read"), text("bash")],
             mode: protocol::judgement::PermissionMode::Plan,
             network: protocol::confinement::Network::On,
@@ -807,11 +801,11 @@ fn setup() -> SessionSetup {
         }],
         max_rounds: 25,
         max_calls: 100,
-        max_session_calls: Some(1000),
+        max_session: protocol::session::SessionBounds { calls: Some(1000), cost: Some(2_000_000) },
         max_tokens: 32_000,
         parallel: 8,
         max_result_chars: 30_000,
-        context: Some(200_000),
+        facts: facts(),
         pinned: vec![text("a.md")],
         verifiers: vec![protocol::session::EditHook {
             files: text("*.rs"),
@@ -1094,6 +1088,18 @@ fn status() -> DaemonStatus {
     }
 }
 
+fn facts() -> protocol::client::ModelFacts {
+    protocol::client::ModelFacts {
+        context: Some(200_000),
+        prices: Some(protocol::client::Prices {
+            input: 3_000_000,
+            output: 15_000_000,
+            cache_read: Some(300_000),
+            cache_write: None,
+        }),
+    }
+}
+
 fn opening() -> SessionRequest {
     SessionRequest {
         project: path("/p"),
@@ -1109,6 +1115,7 @@ fn opening() -> SessionRequest {
         uncaged: protocol::client::Unsandboxed::Refused,
         conversation: protocol::client::ConversationFlags {
             appended_system: Some(text("Be brief.")),
+            cost_limit: Some(2_000_000),
         },
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use protocol::call::{Call, Outcome, ReadStamp, ToolResult};
+use protocol::client::ModelFacts;
 use protocol::content::{
     ContentBlock, Message, MessageRole, ModelRequest, StopReason, ToolSpec, Usage,
 };
@@ -9,8 +10,8 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
 use protocol::provider::{AnswerDelta, FromProvider};
 use protocol::session::{
-    CopyBeforeChange, FileStamp, FromSession, OfferedTool, OpenTurn, PinnedStamp, SessionEvent,
-    SessionSetup, ToSession, TurnEnd,
+    CopyBeforeChange, FileStamp, FromSession, OfferedTool, OpenTurn, PinnedStamp, SessionBounds,
+    SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
 use serde_json::{Map, Value};
 use session::{CallError, ReadCall, Session};
@@ -46,11 +47,11 @@ pub fn setup() -> SessionSetup {
         ],
         max_rounds: 25,
         max_calls: 300,
-        max_session_calls: None,
+        max_session: SessionBounds::default(),
         max_tokens: 1000,
         parallel: 4,
         max_result_chars: 30_000,
-        context: None,
+        facts: ModelFacts::default(),
         pinned: Vec::new(),
         verifiers: Vec::new(),
         formatters: Vec::new(),

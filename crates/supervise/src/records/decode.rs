@@ -37,11 +37,14 @@ fn happened(
 ) -> Option<SessionEvent> {
     match record {
         JournalRecord::Prompt { text } => Some(SessionEvent::Prompt { text }),
-        JournalRecord::Answer { round, blocks, usage: tokens } => Some(SessionEvent::Answer {
-            round,
-            blocks: blocks.into_iter().map(block).collect(),
-            usage: usage(tokens),
-        }),
+        JournalRecord::Answer { round, blocks, usage: tokens, cost } => {
+            Some(SessionEvent::Answer {
+                cost,
+                round,
+                blocks: blocks.into_iter().map(block).collect(),
+                usage: usage(tokens),
+            })
+        }
         JournalRecord::Proposed { call, use_id, tool, input, tool_kind: _ } => {
             use_ids.insert(call, (use_id.clone(), tool.clone()));
             let id = id(session, call);
@@ -93,10 +96,12 @@ fn happened(
 pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {
         JournalRecord::Prompt { text } => Some(ClientEvent::Prompt { text }),
-        JournalRecord::Answer { blocks, usage: tokens, round: _ } => Some(ClientEvent::Answer {
-            blocks: blocks.into_iter().map(block).collect(),
-            usage: usage(tokens),
-        }),
+        JournalRecord::Answer { blocks, usage: tokens, round: _, cost: _ } => {
+            Some(ClientEvent::Answer {
+                blocks: blocks.into_iter().map(block).collect(),
+                usage: usage(tokens),
+            })
+        }
         JournalRecord::Proposed { call, use_id, tool, input, tool_kind: _ } => {
             let id = id(session, call);
             Some(ClientEvent::Proposed { call: Call { id, use_id, tool, input } })
@@ -168,6 +173,7 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
         pinned,
         unpinned,
         appended_system,
+        cost_limit,
         by: _,
     } = record
     else {
@@ -191,6 +197,7 @@ fn changed(record: &JournalRecord) -> Option<SettingChange> {
         .or_else(|| pinned.clone().map(SettingChange::Pin))
         .or_else(|| unpinned.clone().map(SettingChange::Unpin))
         .or_else(|| appended_system.clone().map(SettingChange::AppendedSystem))
+        .or_else(|| cost_limit.map(SettingChange::CostLimit))
 }
 
 /// The changes that the session recorded, in order.
@@ -318,6 +325,7 @@ fn turn_end(end: journal::TurnEndRecord) -> TurnEnd {
                 journal::SpanRecord::Session => CallSpan::Session,
             },
         },
+        journal::TurnEndRecord::CostReached { spent, most } => TurnEnd::CostReached { spent, most },
         journal::TurnEndRecord::Declined { explanation } => TurnEnd::Declined { explanation },
         journal::TurnEndRecord::Truncated => TurnEnd::Truncated,
         journal::TurnEndRecord::Interrupted => TurnEnd::Interrupted,

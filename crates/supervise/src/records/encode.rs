@@ -19,7 +19,8 @@ pub(crate) fn session_event(
 ) -> JournalRecord {
     match happened {
         SessionEvent::Prompt { text } => JournalRecord::Prompt { text },
-        SessionEvent::Answer { round, blocks, usage: tokens } => JournalRecord::Answer {
+        SessionEvent::Answer { round, blocks, usage: tokens, cost } => JournalRecord::Answer {
+            cost,
             round,
             blocks: blocks.into_iter().map(block).collect(),
             usage: usage(tokens),
@@ -53,7 +54,7 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
 /// A setting that a person changed.
 pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecord {
     let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
-    let (mut pinned, mut unpinned, mut appended_system) = (None, None, None);
+    let (mut pinned, mut unpinned, mut appended_system, mut cost_limit) = (None, None, None, None);
     match change {
         SettingChange::Network(wanted) => network = Some(wanted.name().to_owned()),
         SettingChange::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
@@ -63,8 +64,19 @@ pub(crate) fn setting_change(change: &SettingChange, by: String) -> JournalRecor
         SettingChange::Pin(file) => pinned = Some(file.clone()),
         SettingChange::Unpin(file) => unpinned = Some(file.clone()),
         SettingChange::AppendedSystem(text) => appended_system = Some(text.clone()),
+        SettingChange::CostLimit(most) => cost_limit = Some(*most),
     }
-    JournalRecord::Changed { network, mode, added, model, pinned, unpinned, appended_system, by }
+    JournalRecord::Changed {
+        network,
+        mode,
+        added,
+        model,
+        pinned,
+        unpinned,
+        appended_system,
+        cost_limit,
+        by,
+    }
 }
 
 /// A rule from a person's answer.
@@ -210,6 +222,7 @@ fn turn_end(end: TurnEnd) -> journal::TurnEndRecord {
                 CallSpan::Session => journal::SpanRecord::Session,
             },
         },
+        TurnEnd::CostReached { spent, most } => journal::TurnEndRecord::CostReached { spent, most },
         TurnEnd::Declined { explanation } => journal::TurnEndRecord::Declined { explanation },
         TurnEnd::Truncated => journal::TurnEndRecord::Truncated,
         TurnEnd::Interrupted => journal::TurnEndRecord::Interrupted,

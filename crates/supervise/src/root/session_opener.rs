@@ -17,7 +17,10 @@ use crate::protected_restore::{self};
 use crate::records::encode;
 use crate::remover::Remover;
 use crate::session_actor::{SessionActor, SessionArgs};
-use crate::session_spec::{HostContext, SessionSpec, build_session_spec, make_withheld_dirs};
+use crate::session_spec::{
+    HostContext, SessionSpec, build_session_spec, check_earlier_costs, check_price,
+    make_withheld_dirs,
+};
 use crate::sign_in;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
@@ -91,7 +94,8 @@ impl SessionOpener {
                 SettingChange::AddDirectory(_)
                 | SettingChange::Pin(_)
                 | SettingChange::Unpin(_)
-                | SettingChange::AppendedSystem(_) => false,
+                | SettingChange::AppendedSystem(_)
+                | SettingChange::CostLimit(_) => false,
             };
             if by_flag {
                 continue;
@@ -107,11 +111,16 @@ impl SessionOpener {
             }
         }
         let kept = flags_to_record(&opened.changes, opening);
-        opened.journal = journal_changes(opened.journal, &kept).await?;
         kept.iter().for_each(|change| spec.apply_change(change));
         if let Some(name) = model {
             spec = blocking(move || Ok(restore_model(spec, &name))).await?;
         }
+        if let limit @ Some(_) = spec.setup.max_session.cost {
+            check_price(limit, &spec.setup.model, spec.setup.facts)?;
+            let directory = opened.directory.clone();
+            blocking(move || check_earlier_costs(&directory)).await?;
+        }
+        opened.journal = journal_changes(opened.journal, &kept).await?;
         let (made, caches) = self.make_private_dirs(&spec).await?;
         spec.set_private_dirs(&made);
         let private = private_dirs::hold_against_cleanup(&made);
@@ -238,7 +247,8 @@ fn filter_changes(
         | SettingChange::Model(_)
         | SettingChange::Pin(_)
         | SettingChange::Unpin(_)
-        | SettingChange::AppendedSystem(_) => true,
+        | SettingChange::AppendedSystem(_)
+        | SettingChange::CostLimit(_) => true,
     });
     (kept.collect(), refused)
 }
@@ -247,12 +257,13 @@ fn filter_changes(
 /// session does not have these flags.
 fn flags_to_record(changes: &[SettingChange], opening: &SessionRequest) -> Vec<SettingChange> {
     let mut pinned: Vec<&str> = Vec::new();
-    let mut appended_system = None;
+    let (mut appended_system, mut cost_limit) = (None, None);
     for change in changes {
         match change {
             SettingChange::Pin(file) => pinned.push(file),
             SettingChange::Unpin(file) => pinned.retain(|pinned| pinned != file),
             SettingChange::AppendedSystem(text) => appended_system = Some(text),
+            SettingChange::CostLimit(most) => cost_limit = Some(*most),
             SettingChange::Network(_)
             | SettingChange::Host(_)
             | SettingChange::Mode(_)
@@ -265,7 +276,11 @@ fn flags_to_record(changes: &[SettingChange], opening: &SessionRequest) -> Vec<S
     let pins = pins.filter(|file| !pinned.contains(&file.as_str())).cloned();
     let flags = &opening.conversation;
     let text = flags.appended_system.as_ref().filter(|text| Some(*text) != appended_system);
-    pins.map(SettingChange::Pin).chain(text.cloned().map(SettingChange::AppendedSystem)).collect()
+    let most = flags.cost_limit.filter(|most| Some(*most) != cost_limit);
+    pins.map(SettingChange::Pin)
+        .chain(text.cloned().map(SettingChange::AppendedSystem))
+        .chain(most.map(SettingChange::CostLimit))
+        .collect()
 }
 
 /// Journals these changes before anything else of this run.

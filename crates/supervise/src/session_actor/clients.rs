@@ -127,7 +127,8 @@ impl SessionActorState {
     /// PendingAnswers a client that asked for this session. Papers replace older ones of their kind, so
     /// that a key is there again.
     pub(super) fn join(&mut self, request: OpenRequest) {
-        if let Err(failure) = self.spec.check_join(&request.opening) {
+        let joins = self.spec.check_join(&request.opening);
+        if let Err(failure) = joins.and_then(|()| self.spec.check_joined_limit(&request.opening)) {
             let _ = request.reply.send(Err(failure));
             return;
         }

@@ -8,6 +8,7 @@ use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
 use crate::records::encode;
+use crate::session_spec::check_price;
 use journal::JournalRecord;
 use protocol::client::{ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::session::ToSession;
@@ -149,6 +150,11 @@ impl SessionActorState {
                 Err(failure) => return fail(client, failure.kind, failure.message),
             },
             change @ SettingChange::AppendedSystem(_) => change,
+            SettingChange::CostLimit(_) => {
+                let why =
+                    "the limit of a session's cost is set where it is opened, with --max-cost";
+                return fail(client, RequestFailure::Usage, why.to_owned());
+            }
         };
         let changes = self.spec.expand_change(change.clone());
         let records =
@@ -181,7 +187,7 @@ impl SessionActorState {
                 let text = self.spec.setup.system.clone();
                 self.send_conversation(ToSession::System { text });
             }
-            SettingChange::Model(_) => {}
+            SettingChange::Model(_) | SettingChange::CostLimit(_) => {}
         }
     }
 
@@ -195,6 +201,11 @@ impl SessionActorState {
             Ok(Err(failure)) => return fail(client, failure.kind, failure.message),
             Err(error) => return fail(client, RequestFailure::Internal, error.to_string()),
         };
+        let limit = self.spec.setup.max_session.cost;
+        let called = config.provider.model.as_deref().unwrap_or(&name);
+        if let Err(failure) = check_price(limit, called, config.provider.facts) {
+            return fail(client, failure.kind, failure.message);
+        }
         let elsewhere = self.spec.needs_new_provider(&config);
         if elsewhere && !self.may_suspend() {
             let why = "the session uses a recording, and this model is on another server";

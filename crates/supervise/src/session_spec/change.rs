@@ -121,7 +121,8 @@ impl SessionSpec {
             | SettingChange::Model(_)
             | SettingChange::Pin(_)
             | SettingChange::Unpin(_)
-            | SettingChange::AppendedSystem(_) => return Ok(()),
+            | SettingChange::AppendedSystem(_)
+            | SettingChange::CostLimit(_) => return Ok(()),
         };
         let checked = self.config.managed.check(key, word);
         checked.map_err(|error| OpenFailure::new(RequestFailure::Configuration, chain(&error)))
@@ -154,6 +155,7 @@ impl SessionSpec {
                 }
             }
             SettingChange::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
+            SettingChange::CostLimit(most) => self.setup.max_session.cost = Some(*most),
             SettingChange::AppendedSystem(text) => {
                 self.texts.appended.clone_from(text);
                 self.rebuild_system_prompt();

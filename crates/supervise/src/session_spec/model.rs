@@ -53,7 +53,7 @@ impl SessionSpec {
             self.setup.model.clone_from(model);
         }
         self.setup.max_tokens = config.provider.max_tokens;
-        self.setup.context = config.provider.facts.context;
+        self.setup.facts = config.provider.facts;
         self.config.provider = config.provider;
     }
 
@@ -62,7 +62,7 @@ impl SessionSpec {
         ToSession::Model {
             name: self.setup.model.clone(),
             max_tokens: self.setup.max_tokens,
-            context: self.setup.context,
+            facts: self.setup.facts,
         }
     }
 }

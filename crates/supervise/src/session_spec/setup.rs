@@ -12,7 +12,7 @@ use protocol::content::ToolSpec;
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::ToolKind;
-use protocol::session::{CopyBeforeChange, EditHook, OfferedTool, SessionSetup};
+use protocol::session::{CopyBeforeChange, EditHook, OfferedTool, SessionBounds, SessionSetup};
 
 pub(super) fn session_setup(
     id: &SessionId,
@@ -36,12 +36,12 @@ pub(super) fn session_setup(
         tools,
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
-        max_session_calls: config.budget.session_calls,
+        max_session: SessionBounds { calls: config.budget.session_calls, cost: None },
         max_tokens: config.provider.max_tokens,
         parallel: std::thread::available_parallelism()
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
         max_result_chars: config.tools.max_result_chars.max(config.tools.max_read_chars),
-        context: config.provider.facts.context,
+        facts: config.provider.facts,
         pinned: config.context.files.clone(),
         verifiers: hooks(confinement, &config.verify),
         formatters: hooks(confinement, &config.format),

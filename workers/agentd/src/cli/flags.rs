@@ -92,6 +92,12 @@ pub(crate) struct ConversationArgs {
     /// Most requests to the model in one turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
+    /// Send no further request once the session has cost this much.
+    ///
+    /// In US dollars, by the known prices of the model. The session keeps the limit. With --resume a
+    /// new limit takes its place.
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars, hide_short_help = true)]
+    pub(crate) max_cost: Option<u64>,
     /// Put this text at the end of the system prompt.
     ///
     /// The session keeps it. With --resume it takes the place of an earlier text.
@@ -252,6 +258,19 @@ pub(crate) enum NetFlag {
 fn mode(text: &str) -> Result<PermissionMode, String> {
     PermissionMode::parse(text)
         .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned())
+}
+
+/// An amount in millionths of a dollar.
+fn dollars(text: &str) -> Result<u64, String> {
+    let wrong = || "give US dollars above 0, such as 2 or 0.50".to_owned();
+    let amount = text.strip_prefix('$').unwrap_or(text);
+    let (whole, parts) = amount.split_once('.').unwrap_or((amount, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(parts) || whole.len() > 9 || parts.len() > 6 {
+        return Err(wrong());
+    }
+    let micros = format!("{whole}{parts:0<6}").parse().map_err(|_| wrong())?;
+    if micros == 0 { Err(wrong()) } else { Ok(micros) }
 }
 
 fn not_blank(text: &str) -> Result<String, String> {

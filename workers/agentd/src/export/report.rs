@@ -2,7 +2,7 @@
 
 use super::redact::Redactor;
 use crate::audit::outcome;
-use client::{Spent, argument_lines, mark_hidden, sanitize, telling_argument};
+use client::{Spent, argument_lines, in_dollars, mark_hidden, sanitize, telling_argument};
 use journal::{BlockRecord, JournalEntry, JournalRecord, OutcomeRecord, UsageRecord};
 use protocol::content::Usage;
 use std::collections::BTreeMap;
@@ -138,6 +138,7 @@ impl SessionReport {
                 pinned,
                 unpinned,
                 appended_system,
+                cost_limit,
                 by,
             } => {
                 if let Some(model) = model {
@@ -153,7 +154,8 @@ impl SessionReport {
                     .or_else(|| named("model", model))
                     .or_else(|| named("pinned", pinned))
                     .or_else(|| named("unpinned", unpinned))
-                    .or_else(|| named("system prompt ends with:", appended_system));
+                    .or_else(|| named("system prompt ends with:", appended_system))
+                    .or_else(|| cost_limit.map(|most| format!("cost limit {}", in_dollars(most))));
                 let note = plain(&format!("{} (by {by})", what.unwrap_or_default()));
                 self.turn(time).items.push(ReportItem::Note(note));
             }
