@@ -6,9 +6,22 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 13] = [
-    "probe", "query", "mutate", "command", "session", "broker", "provider", "store", "web",
-    "verify", "format", "git", "git-look",
+const PROFILES: [&str; 15] = [
+    "probe",
+    "query",
+    "mutate",
+    "command",
+    "session",
+    "broker",
+    "provider",
+    "store",
+    "web",
+    "verify",
+    "format",
+    "git",
+    "git-look",
+    "hook",
+    "guard-hook",
 ];
 
 fn main() {

@@ -3,6 +3,7 @@
 
 mod builds;
 mod cached_results;
+mod event_hooks;
 mod every_tool;
 mod format;
 mod inputs;

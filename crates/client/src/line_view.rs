@@ -242,6 +242,7 @@ pub fn fault_of_turn(end: &TurnEnd) -> Option<String> {
         | TurnEnd::CostReached { .. }
         | TurnEnd::Declined { .. }
         | TurnEnd::Truncated
+        | TurnEnd::StoppedByHook { .. }
         | TurnEnd::Interrupted
         | TurnEnd::ProviderFailed { .. } => fault,
     })

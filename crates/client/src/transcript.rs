@@ -315,6 +315,7 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
         TurnEnd::Truncated => {
             Some("the answer was truncated at its token limit, or the context is full".to_owned())
         }
+        TurnEnd::StoppedByHook { reason } => Some(format!("a hook ended the turn: {reason}")),
         TurnEnd::Interrupted => Some("the turn was interrupted".to_owned()),
         TurnEnd::ProviderFailed { kind: _, message } => Some(message.clone()),
         TurnEnd::ProcessDied(deaths) => Some(format!("the turn was cut short: {deaths}")),

@@ -146,6 +146,7 @@ fn ends_that_are_not_good_are_errors() {
         (TurnEnd::CallsUsedUp { calls: 300, of: CallSpan::Turn }, "error_max_turns"),
         (TurnEnd::Truncated, "error_during_execution"),
         (TurnEnd::Interrupted, "error_during_execution"),
+        (TurnEnd::StoppedByHook { reason: "no".into() }, "error_during_execution"),
         (TurnEnd::Declined { explanation: String::new() }, "error_during_execution"),
         (failed, "error_during_execution"),
     ] {

@@ -3,6 +3,7 @@
 use crate::credentials::CredentialConfig;
 use crate::edit_hooks::HookConfig;
 use crate::error::ConfigError;
+use crate::event_hooks::EventHookConfig;
 use crate::managed::ManagedLimits;
 use crate::origin::ValueOrigin;
 use crate::ownership::{self, KeyFile};
@@ -37,6 +38,8 @@ pub struct Config {
     pub verify: HookConfig,
     /// Formatters for edited files; they run before the verifiers.
     pub format: HookConfig,
+    /// Commands to run at events of a session.
+    pub hooks: EventHookConfig,
     /// Pinned files.
     pub context: ContextConfig,
     /// Bounds of a turn and of a session.

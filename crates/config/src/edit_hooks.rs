@@ -4,8 +4,8 @@ use crate::error::ConfigError;
 use crate::origin::Layer;
 use crate::settings::LayeredSettings;
 use crate::value::ListItem;
+use protocol::hook::EditHook;
 use protocol::judgement::{Rule, RuleEffect};
-use protocol::session::EditHook;
 
 /// An example of a verifier, for error messages.
 pub(crate) const VERIFIER: &str = "\"*.rs in Cargo.toml: cargo check --offline\"";

@@ -97,6 +97,17 @@ pub enum ConfigError {
         /// The parser's message.
         message: String,
     },
+    /// No JSON.
+    #[error(
+        "{place}: this is not JSON: {message}. Repair it, or let agentd pass over the files of \
+         Claude Code: hooks.claude_files = \"off\" in your own configuration file"
+    )]
+    NotJson {
+        /// Where.
+        place: SourceLine,
+        /// The parser's message.
+        message: String,
+    },
     /// A key that does not exist.
     #[error("{place}: there is no key `{key}`{hint}")]
     UnknownKey {

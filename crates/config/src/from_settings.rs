@@ -6,6 +6,7 @@ use crate::config::{
 };
 use crate::edit_hooks;
 use crate::error::{ConfigError, SourceLine};
+use crate::event_hooks::EventHookConfig;
 use crate::managed::ManagedLimits;
 use crate::model_catalog;
 use crate::models::ModelExtras;
@@ -60,6 +61,7 @@ impl Config {
                 settings,
                 ("format.mode", "format.commands", "format.timeout_ms"),
             )?,
+            hooks: EventHookConfig::default(),
             context: ContextConfig {
                 files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
             },

@@ -1,6 +1,7 @@
 //! The project file that `agentd init` writes.
 
 use crate::load::PROJECT_FILE;
+use crate::load_hooks::CLAUDE_PROJECT_FILES;
 use crate::trust::{TrustError, TrustStore};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -76,4 +77,20 @@ pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitE
         return Err(error);
     }
     Ok(file)
+}
+
+/// Records the user's trust in the project's files of Claude Code, of which agentd reads the hooks.
+/// Returns those that there are.
+///
+/// # Errors
+/// The record of trust cannot be used.
+pub fn trust_claude_files(project: &Path, store: &TrustStore) -> Result<Vec<PathBuf>, TrustError> {
+    let mut trusted = Vec::new();
+    for file in CLAUDE_PROJECT_FILES.map(|name| project.join(name)) {
+        if let Ok(content) = fs::read(&file) {
+            store.record(&file, &content)?;
+            trusted.push(file);
+        }
+    }
+    Ok(trusted)
 }

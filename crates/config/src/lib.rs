@@ -20,9 +20,11 @@ mod duration;
 mod edit_hooks;
 mod environment;
 mod error;
+mod event_hooks;
 mod from_settings;
 mod init;
 mod load;
+mod load_hooks;
 mod managed;
 mod model_catalog;
 mod models;
@@ -59,7 +61,8 @@ pub use environment::{
     is_added, names_credential_path, sounds_secret,
 };
 pub use error::{ConfigError, SourceLine};
-pub use init::{InitError, init_project, init_text};
+pub use event_hooks::{ConfiguredEventHook, EventHookConfig};
+pub use init::{InitError, init_project, init_text, trust_claude_files};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
 pub use model_catalog::facts as model_facts;

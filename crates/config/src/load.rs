@@ -3,6 +3,8 @@
 use crate::config::{Config, ConfigRow};
 use crate::credentials::{self, WrittenCredential};
 use crate::error::{ConfigError, SourceLine};
+use crate::event_hooks::FileHooks;
+use crate::load_hooks::CollectedHooks;
 use crate::managed::ManagedLimits;
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
@@ -48,6 +50,8 @@ impl Config {
 
         let managed = file_entries(&sources.managed, Layer::Managed)?;
         let (mut named, mut written) = (managed.models, managed.credentials);
+        let mut hooks = CollectedHooks::default();
+        hooks.add(managed.hooks, FileTrust::Trusted);
         let managed = managed.entries;
         let limits = ManagedLimits::of(&managed);
         put_all(managed.clone(), &mut settings);
@@ -56,16 +60,18 @@ impl Config {
             let user = file_entries(user, Layer::User)?;
             named.extend(user.models);
             written.extend(user.credentials);
+            hooks.add(user.hooks, FileTrust::Trusted);
             put_all(user.entries, &mut settings);
         }
         let mut file_trusts = Vec::new();
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
             let file = file_entries(&path, layer)?;
-            let file_trust = project_trust(&sources.trust, &path, &file, &mut warnings);
+            let file_trust = project_trust(&sources.trust, &path, &file.content, &mut warnings);
             if sources.trust == Trust::Trusted || !file.content.is_empty() {
                 file_trusts.push(file_trust);
             }
+            hooks.add(file.hooks, file_trust);
             project::put_project(file.entries, file_trust, &mut settings, &mut warnings)?;
             named.extend(project::models(file.models, file_trust, &mut warnings));
         }
@@ -88,6 +94,7 @@ impl Config {
             put_all(entries.cloned().collect(), &mut settings);
         }
         put_ceilings(managed, &mut settings, &mut warnings)?;
+        hooks.add_claude(&settings, sources)?;
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
         config.managed = limits;
@@ -108,6 +115,7 @@ impl Config {
             config.verify.untrusted = std::mem::take(&mut config.verify.commands);
             config.format.untrusted = std::mem::take(&mut config.format.commands);
         }
+        hooks.put_into(&mut config);
         Ok(config)
     }
 }
@@ -118,6 +126,7 @@ struct FileEntries {
     entries: Vec<SettingEntry>,
     models: Vec<NamedModel>,
     credentials: Vec<WrittenCredential>,
+    hooks: FileHooks,
     content: Vec<u8>,
 }
 
@@ -223,16 +232,17 @@ fn put_ceilings(
     Ok(())
 }
 
-fn project_trust(
+/// The user's trust in a project's file with this content.
+pub(crate) fn project_trust(
     trust: &Trust,
     path: &Path,
-    file: &FileEntries,
+    content: &[u8],
     warnings: &mut Vec<ConfigWarning>,
 ) -> FileTrust {
     match trust {
         Trust::Trusted => FileTrust::Trusted,
-        Trust::AsRecorded(_) if file.content.is_empty() => FileTrust::Untrusted,
-        Trust::AsRecorded(store) => match store.holds(path, &file.content) {
+        Trust::AsRecorded(_) if content.is_empty() => FileTrust::Untrusted,
+        Trust::AsRecorded(store) => match store.holds(path, content) {
             Ok(true) => FileTrust::Trusted,
             Ok(false) => FileTrust::Untrusted,
             Err(error) => {
@@ -251,22 +261,27 @@ fn project_trust(
 
 /// The entries of a file; none where there is no such file.
 fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
-    let Some(content) = read(path)? else {
+    let Some((file, text)) = read_text(path)? else {
         return Ok(FileEntries::default());
     };
+    let Entries { entries, models, credentials, hooks } =
+        text::entries(&FileSource { layer, file: &file, text: &text })?;
+    Ok(FileEntries { entries, models, credentials, hooks, content: text.into_bytes() })
+}
+
+/// The name of a file and its text; none where there is no such file.
+pub(crate) fn read_text(path: &Path) -> Result<Option<(String, String)>, ConfigError> {
+    let Some(content) = read(path)? else { return Ok(None) };
     let file = path.display().to_string();
-    let text = match std::str::from_utf8(&content) {
-        Ok(text) => text,
+    match String::from_utf8(content) {
+        Ok(text) => Ok(Some((file, text))),
         Err(error) => {
-            let before = &content[..error.valid_up_to()];
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             let line = u32::try_from(line).unwrap_or(u32::MAX);
-            return Err(ConfigError::NotText { place: SourceLine { file, line, column: 0 } });
+            Err(ConfigError::NotText { place: SourceLine { file, line, column: 0 } })
         }
-    };
-    let Entries { entries, models, credentials } =
-        text::entries(&FileSource { layer, file: &file, text })?;
-    Ok(FileEntries { entries, models, credentials, content })
+    }
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {

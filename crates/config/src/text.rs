@@ -2,6 +2,7 @@
 
 use crate::credentials::{self, WrittenCredential};
 use crate::error::ConfigError;
+use crate::event_hooks::{self, FileHooks, HookFile};
 use crate::models::{self, NamedModel};
 use crate::schema;
 use crate::settings::SettingEntry;
@@ -17,6 +18,8 @@ pub(crate) struct Entries {
     pub models: Vec<NamedModel>,
     /// The hosts that it has keys for.
     pub credentials: Vec<WrittenCredential>,
+    /// The hooks that it names.
+    pub hooks: FileHooks,
 }
 
 /// Parses the file.
@@ -32,7 +35,9 @@ pub(crate) fn entries(source: &FileSource<'_>) -> Result<Entries, ConfigError> {
     found.sort_by_key(|entry| entry.place.line);
     let models = models::read(&source, table.get_ref())?;
     let credentials = credentials::read(&source, table.get_ref())?;
-    Ok(Entries { entries: found, models, credentials })
+    let FileSource { layer, file, text } = source.source;
+    let hooks = event_hooks::of_table(HookFile { layer, file, text }, table.get_ref())?;
+    Ok(Entries { entries: found, models, credentials, hooks })
 }
 
 impl IndexedSource<'_> {
@@ -50,6 +55,10 @@ impl IndexedSource<'_> {
             };
             if name == "models" || name == credentials::TABLE {
                 // The user chooses the names in these tables.
+                continue;
+            }
+            if above == event_hooks::TABLE && schema::find(&name).is_none() {
+                // An event; `event_hooks` reads it.
                 continue;
             }
             if let Some(key) = schema::find(&name) {

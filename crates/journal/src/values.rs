@@ -225,6 +225,11 @@ pub enum TurnEndRecord {
     },
     /// The answer was cut at its token limit.
     Truncated,
+    /// A hook ended it.
+    StoppedByHook {
+        /// Which one, and its reason.
+        reason: String,
+    },
     /// A person stopped it.
     Interrupted,
     /// The provider failed for good.

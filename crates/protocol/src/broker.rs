@@ -32,7 +32,7 @@ pub enum ToBroker {
         rules: RuleSet,
     },
     /// Judge this; answered by exactly one `Verdict`, or by an `Ask` verdict and later another.
-    Judge(JudgedCall),
+    Judge(Box<JudgedCall>),
     /// A person's answer to an open question, bound to the digest they saw.
     Answer {
         /// The question.

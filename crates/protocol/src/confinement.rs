@@ -61,6 +61,10 @@ pub enum Profile {
     Git,
     /// Git, where it looks: nothing writable, no other program, no network.
     GitLook,
+    /// Hooks that follow an event: a command's cage without the network.
+    Hook,
+    /// Hooks that decide about a step: a command's cage with the project read-only and no network.
+    GuardHook,
 }
 
 impl Profile {
@@ -81,6 +85,8 @@ impl Profile {
             Self::Format => "format",
             Self::Git => "git",
             Self::GitLook => "git-look",
+            Self::Hook => "hook",
+            Self::GuardHook => "guard-hook",
         }
     }
 }

@@ -148,6 +148,8 @@ pub struct JudgedCall {
     /// Protected names that earlier calls left otherwise than they were, with the reasons: no rule and
     /// no mode lets a command run that no person was asked about with them.
     pub tampered: Box<[String]>,
+    /// A hook wants a person to approve it, and why. No rule and no mode takes that back.
+    pub asked: Option<Box<str>>,
 }
 
 /// Why the broker decided as it did, for the record and the model.

@@ -16,6 +16,7 @@ pub mod confinement;
 pub mod connection;
 pub mod content;
 pub mod hidden;
+pub mod hook;
 pub mod hosts;
 pub mod ids;
 pub mod judgement;

@@ -5,6 +5,7 @@
 
 use crate::call::{Call, ReadStamp, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
+use crate::hook::SessionHooks;
 use crate::ids::{CallId, SessionId};
 use crate::log::LogLine;
 use crate::provider::FromProvider;
@@ -46,30 +47,6 @@ pub enum CopyBeforeChange {
     None,
 }
 
-/// A verifier or formatter: a command that runs after the edits of a round. Its output goes to the
-/// model.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct EditHook {
-    /// Which files it is for: `*.rs`, or a name as it is.
-    pub files: String,
-    /// The file that marks a package, in which it is run.
-    pub package: Option<String>,
-    /// A verifier's is for a shell, a formatter's is words.
-    pub command: String,
-}
-
-impl EditHook {
-    /// True if the hook applies to the file at this path; only the file name is matched.
-    #[must_use]
-    pub fn is_for(&self, path: &str) -> bool {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        match self.files.strip_prefix('*') {
-            Some(end) => name.ends_with(end),
-            None => name == self.files,
-        }
-    }
-}
-
 /// The configuration of a new conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct SessionSetup {
@@ -99,10 +76,8 @@ pub struct SessionSetup {
     pub facts: ModelFacts,
     /// Files that a person pinned, as `read` is given them.
     pub pinned: Vec<String>,
-    /// Verifiers of edited files.
-    pub verifiers: Vec<EditHook>,
-    /// Formatters of edited files; they run before the verifiers.
-    pub formatters: Vec<EditHook>,
+    /// Commands that run by themselves.
+    pub hooks: SessionHooks,
 }
 
 /// Bounds of a whole session; none is no bound.
@@ -192,6 +167,11 @@ pub enum TurnEnd {
     },
     /// The answer was cut at its token limit.
     Truncated,
+    /// A hook ended it.
+    StoppedByHook {
+        /// Which one, and its reason.
+        reason: String,
+    },
     /// A person stopped it.
     Interrupted,
     /// The provider failed for good.
@@ -355,6 +335,8 @@ pub enum FromSession {
         call: Call,
         /// Corrections made while reading its arguments; the result reports them.
         note: Option<String>,
+        /// A hook wants a person to approve it, and why.
+        asked: Option<String>,
     },
     /// This call is the conversation's own to answer: once it is allowed, that is its result. No
     /// process is started for it.
@@ -363,6 +345,13 @@ pub enum FromSession {
         call: Call,
         /// Its result, unless it is denied.
         result: ToolResult,
+        /// As in `Run`.
+        asked: Option<String>,
+    },
+    /// Show this to people; it is not recorded.
+    Notice {
+        /// The whole text.
+        text: String,
     },
     /// A person wanted room, and there is nothing to leave out.
     NotCompacted,

@@ -206,6 +206,8 @@ pub(crate) fn of(profile: Profile) -> &'static ConfinementPolicy {
         Profile::Format => &file::FORMAT,
         Profile::Git => &file::GIT,
         Profile::GitLook => &file::GIT_LOOK,
+        Profile::Hook => &file::HOOK,
+        Profile::GuardHook => &file::GUARD_HOOK,
     }
 }
 
@@ -217,7 +219,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 13] = [
+    const ALL: [Profile; 15] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -231,6 +233,8 @@ mod tests {
         Profile::Format,
         Profile::Git,
         Profile::GitLook,
+        Profile::Hook,
+        Profile::GuardHook,
     ];
 
     #[test]

@@ -75,6 +75,17 @@ impl Batch {
         Some(slot.call.clone())
     }
 
+    /// Puts started calls back to wait, and other calls before the first of them.
+    pub fn put_before(&mut self, held: &[CallId], first: Vec<Call>) {
+        let is_held = |slot: &BatchCall| held.contains(&slot.call.id);
+        let Some(at) = self.slots.iter().position(is_held) else { return };
+        for slot in self.slots.iter_mut().filter(|slot| held.contains(&slot.call.id)) {
+            slot.stage = BatchStage::Waiting;
+        }
+        let (kind, stage) = (ToolKind::Mutation, BatchStage::Waiting);
+        self.slots.splice(at..at, first.into_iter().map(|call| BatchCall { call, kind, stage }));
+    }
+
     /// Removes the calls that have not begun, and returns them.
     pub fn drop_waiting(&mut self) -> Vec<Call> {
         let mut dropped = Vec::new();

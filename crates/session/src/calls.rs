@@ -3,12 +3,14 @@
 use super::{CallsMayRun, Outputs, Session, SessionPhase, count};
 use crate::answer::RequestedCall;
 use crate::batch::Batch;
+use crate::event_hooks::Guarded;
 use crate::synthetic_results::NotRun;
 use crate::tool_lookup::{ReadAttempt, read};
 use protocol::call::{Call, ToolResult};
+use protocol::hook::SessionHooks;
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
-use protocol::session::{FromSession, SessionEvent, SessionSetup, TurnEnd};
+use protocol::session::{FromSession, SessionEvent, TurnEnd};
 
 impl Session {
     /// Names every call of an answer, answers those that may not run, and returns the others.
@@ -68,12 +70,58 @@ impl Session {
     }
 
     /// The word that starts a call, or that answers one of the conversation's own.
-    pub(super) fn start(&mut self, call: Call) -> FromSession {
+    fn start(&mut self, call: Call, asked: Option<String>) -> FromSession {
         let note = self.notes.remove(&call.id);
         match self.history.own_answer(&call) {
-            Some(result) => FromSession::Answered { call, result: result.noted(note.as_deref()) },
-            None => FromSession::Run { call, note },
+            Some(result) => {
+                let result = result.noted(note.as_deref());
+                FromSession::Answered { call, result, asked }
+            }
+            None => FromSession::Run { call, note, asked },
         }
+    }
+
+    /// Starts those calls whose hooks let them; puts hooks before the others.
+    fn start_guarded(&mut self, started: Vec<Call>, out: &mut Outputs) {
+        let (mut held, mut first, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
+        for call in started {
+            match self.event_hooks.guard(&call, &self.setup, self.reader) {
+                Guarded::Open { input, asked, note } => {
+                    if let Some(note) = note {
+                        let before = self.notes.remove(&call.id).into_iter();
+                        let notes: Vec<String> = before.chain([note]).collect();
+                        self.notes.insert(call.id.clone(), notes.join("\n"));
+                    }
+                    let word = self.start(Call { input, ..call }, asked);
+                    out.words.push(word);
+                }
+                Guarded::Behind(tool, input) => {
+                    held.push(call.id);
+                    first.push(self.name_hook(tool, input, out));
+                }
+                Guarded::Blocked(why) => {
+                    blocked.push(call.id.clone());
+                    self.answer_call(call, &NotRun::Hook { why }, out);
+                }
+            }
+        }
+        let SessionPhase::Calling { batch, .. } = &mut self.phase else { return };
+        for call in &blocked {
+            batch.ended(call);
+        }
+        batch.put_before(&held, first);
+        if !held.is_empty() || !blocked.is_empty() {
+            self.go_on_calling(out);
+        }
+    }
+
+    /// Names a call that no model requested.
+    fn name_hook(&mut self, tool: &str, input: String, out: &mut Outputs) -> Call {
+        let number = self.history.last_call().saturating_add(1);
+        let id = CallId { session: self.setup.id.clone(), number };
+        let call = Call { id, use_id: String::new(), tool: tool.to_owned(), input };
+        self.commit(SessionEvent::Called { call: call.clone() }, out);
+        call
     }
 
     pub(super) fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Outputs) {
@@ -92,6 +140,8 @@ impl Session {
         }
         // Durable already, so it is taken in but not committed again.
         self.take_in(&SessionEvent::Result { call, use_id, result });
+        let notices = self.event_hooks.take_notices().into_iter();
+        out.words.extend(notices.map(|text| FromSession::Notice { text }));
         self.go_on_calling(out);
     }
 
@@ -100,21 +150,20 @@ impl Session {
         let SessionPhase::Calling { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel);
-            for call in started {
-                let word = self.start(call);
-                out.words.push(word);
-            }
-            return;
+            return self.start_guarded(started, out);
         }
         if batch.may_have_changed(|call| !crate::builtin_tools::is_own(&call.tool)) {
             self.pinned.outdate();
         }
-        if !*stopping && self.run_hooks(out) {
+        if !*stopping && (self.run_event_hooks(out) || self.run_hooks(out)) {
             return self.go_on_calling(out);
         }
         let SessionPhase::Calling { stopping, .. } = &self.phase else { return };
         if *stopping {
             self.end_turn(TurnEnd::Interrupted, out);
+        } else if let Some(reason) = self.event_hooks.stopped() {
+            let reason = reason.to_owned();
+            self.end_turn(TurnEnd::StoppedByHook { reason }, out);
         } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
             // The model was warned and requested calls again.
             self.end_turn(self.used_up(), out);
@@ -123,16 +172,26 @@ impl Session {
         }
     }
 
-    /// Adds the hook runs for the round's edits to its calls; true if there are any.
+    /// Adds the next run of a hook behind the round's calls; true if there is one.
+    fn run_event_hooks(&mut self, out: &mut Outputs) -> bool {
+        let Some((tool, input)) = self.event_hooks.due_after(&self.setup, self.reader) else {
+            return false;
+        };
+        let call = self.name_hook(tool, input, out);
+        if let SessionPhase::Calling { batch, .. } = &mut self.phase {
+            batch.push(call, ToolKind::Mutation);
+        }
+        true
+    }
+
+    /// Adds the runs of formatters and verifiers for the round's edits to its calls; true if there
+    /// are any.
     pub(super) fn run_hooks(&mut self, out: &mut Outputs) -> bool {
-        let SessionSetup { formatters, verifiers, .. } = &self.setup;
+        let SessionHooks { formatters, verifiers, .. } = &self.setup.hooks;
         let due = self.edits.due(formatters, verifiers);
         let any = !due.is_empty();
         for (tool, input) in due {
-            let number = self.history.last_call().saturating_add(1);
-            let id = CallId { session: self.setup.id.clone(), number };
-            let call = Call { id, use_id: String::new(), tool, input };
-            self.commit(SessionEvent::Called { call: call.clone() }, out);
+            let call = self.name_hook(&tool, input, out);
             if let SessionPhase::Calling { batch, .. } = &mut self.phase {
                 batch.push(call, ToolKind::Mutation);
             }

@@ -390,6 +390,15 @@ impl History {
 
     /// Says something more in the newest results, at the end of this call's.
     pub fn add_to_result(&mut self, use_id: &str, more: &str) {
+        // Its neighbours may still run.
+        let of_open = self.open.iter_mut().find(|open| open.use_id == use_id);
+        if let Some(ContentBlock::ToolResult { text, .. }) =
+            of_open.and_then(|open| open.result.as_mut())
+        {
+            text.push_str("\n\n");
+            text.push_str(more);
+            return;
+        }
         let Some(last) = self.messages.last_mut() else { return };
         let of_it = last.blocks.iter_mut().find_map(|block| match block {
             ContentBlock::ToolResult { id, text, .. } if id == use_id => Some(text),
@@ -428,6 +437,7 @@ impl History {
             | TurnEnd::CallsUsedUp { .. }
             | TurnEnd::CostReached { .. }
             | TurnEnd::Truncated
+            | TurnEnd::StoppedByHook { .. }
             | TurnEnd::Interrupted
             | TurnEnd::ProviderFailed { .. }
             | TurnEnd::ProcessDied(_) => {}

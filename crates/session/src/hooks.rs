@@ -5,8 +5,9 @@
 
 use crate::tool_lookup::{ReadCall, Reader};
 use protocol::call::{Call, Outcome, ToolResult};
+use protocol::hook::EditHook;
 use protocol::ids::CallId;
-use protocol::session::{CopyBeforeChange, EditHook, OfferedTool, SessionEvent};
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent};
 
 /// The tool that runs verifiers.
 const VERIFY: &str = "verify";

@@ -5,8 +5,8 @@
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
 //! calls that need no process, `compact` makes room in the model's context, `pinned` shows pinned
 //! files and `refresh` has them read, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
-//! configured commands after edits, `synthetic_results` holds results that no tool produced. Used by
-//! `agentd-session` only.
+//! configured commands after edits and `event_hooks` at events, whose answers `hook_answer` reads,
+//! `synthetic_results` holds results that no tool produced. Used by `agentd-session` only.
 //!
 //! Invariants, for any messages in any order: every request is valid for the vendors; a call runs
 //! only from an answer that ended with the call complete; each call of an answer is named
@@ -19,7 +19,9 @@ mod builtin_tools;
 mod calls;
 mod checklist;
 mod compact;
+mod event_hooks;
 mod history;
+mod hook_answer;
 mod hooks;
 mod pinned;
 mod refresh;
@@ -32,6 +34,7 @@ mod undo;
 use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
 use budget::{BudgetLimits, CostReached};
+use event_hooks::EventHooks;
 use history::{History, HistoryLimits};
 use hooks::RoundEdits;
 use pinned::PinnedFiles;
@@ -59,6 +62,8 @@ pub struct Session {
     changes: UndoableChanges,
     /// Files of the running round to format and to verify.
     edits: RoundEdits,
+    /// Runs of hooks in the running round.
+    event_hooks: EventHooks,
     phase: SessionPhase,
     /// Prompts that came while a turn ran, the oldest first.
     queue: VecDeque<String>,
@@ -111,6 +116,7 @@ impl Session {
             pinned: PinnedFiles::new(setup.pinned.clone()),
             changes: UndoableChanges::default(),
             edits: RoundEdits::default(),
+            event_hooks: EventHooks::default(),
             setup,
             phase: SessionPhase::Replaying,
             queue: VecDeque::new(),
@@ -174,6 +180,8 @@ impl Session {
             | SessionPhase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
         }
         self.pinned.replayed();
+        // They were shown when they came.
+        drop(self.event_hooks.take_notices());
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
         let mut named = Vec::new();
         for open in self.history.unanswered() {
@@ -191,6 +199,14 @@ impl Session {
         }
         let (within, none_left) = self.history.budget().within(count(named.len()));
         let mut batch = Batch::default();
+        // All started calls have ended, so these were only named. They come before the calls that
+        // they decide about.
+        for call in self.event_hooks.unanswered() {
+            match goes_on {
+                true => batch.push(call, ToolKind::Mutation),
+                false => self.answer_call(call, &NotRun::Lost, out),
+            }
+        }
         for (place, (wanted, call, reading)) in (0..).zip(named) {
             // A call without arguments may have been cut in the answer; the journal does not tell.
             // Such a call does not run.
@@ -388,6 +404,9 @@ impl Session {
         self.changes.apply(happened, &self.setup.tools);
         if let Some(finding) = self.edits.apply(happened, &self.setup.tools, self.reader) {
             self.history.add_to_result(&finding.use_id, &finding.text);
+        }
+        for said in self.event_hooks.apply(happened) {
+            self.history.add_to_result(&said.use_id, &said.text);
         }
         if let SessionEvent::TurnEnded { .. } = happened
             && let Some(text) = self.changes.cut_short()

@@ -58,7 +58,7 @@ impl Session {
         let SessionPhase::Reading { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel);
-            let run = |call| FromSession::Run { call, note: None };
+            let run = |call| FromSession::Run { call, note: None, asked: None };
             return out.words.extend(started.into_iter().map(run));
         }
         if *stopping {

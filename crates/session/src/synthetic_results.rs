@@ -38,6 +38,8 @@ pub(crate) enum NotRun {
     Rounds { most: u32 },
     /// The context is full, or the model declined in the same answer.
     AnswerNotUsed,
+    /// A hook that decides about calls does not let it run.
+    Hook { why: String },
     /// A person stopped the turn before this call began.
     Stopped,
     /// agentd ended while the call was open; nothing more is known of it.
@@ -62,6 +64,7 @@ impl NotRun {
                 (refused(ROUNDS), USED_UP, "the rounds of this turn are used up")
             }
             Self::AnswerNotUsed => (Outcome::Denied, "not_run", "not run"),
+            Self::Hook { .. } => (Outcome::Denied, "hook", "not run: a hook does not let it"),
             Self::Stopped => (Outcome::Denied, "not_run", "not run: the turn was stopped"),
             Self::Lost => (Outcome::Interrupted, "interrupted", "interrupted"),
         };
@@ -101,6 +104,9 @@ impl NotRun {
             ),
             Self::AnswerNotUsed => {
                 ("the call did not run, since its answer was not used".to_owned(), "")
+            }
+            Self::Hook { why } => {
+                (format!("the call did not run: {why}"), "Do not try the same in another way.")
             }
             Self::Stopped => {
                 ("the turn was stopped before this call began; it did not run".to_owned(), "")

@@ -9,11 +9,13 @@ mod one_file;
 mod turn;
 mod unreported;
 
+use crate::event_hooks::is_hook;
 use crate::hooks::FORMAT;
 use crate::{Outputs, Session, SessionPhase};
 use one_file::FileUndo;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::{ContentBlock, Usage};
+use protocol::hook::HookEvent;
 use protocol::ids::CallId;
 use protocol::session::{CopyBeforeChange, OfferedTool, SessionEvent, TurnEnd};
 use serde::Deserialize;
@@ -127,6 +129,7 @@ impl UndoableChanges {
                 let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
                 let copies = match is_format(call) {
                     true => CopyBeforeChange::Kept,
+                    false if may_write(call) => CopyBeforeChange::Compared,
                     false => tool.map_or(CopyBeforeChange::None, |tool| tool.copies),
                 };
                 if copies != CopyBeforeChange::None {
@@ -259,6 +262,12 @@ fn is_format(call: &Call) -> bool {
     call.use_id.is_empty() && call.tool == FORMAT
 }
 
+/// True for a hook that may change files of the project.
+fn may_write(call: &Call) -> bool {
+    is_hook(call)
+        && !HookEvent::ALL.iter().any(|event| event.is_guard() && event.tool() == call.tool)
+}
+
 /// True if such a call may have changed the file; a program's exit alone does not change it.
 fn changed_form(result: &ToolResult) -> bool {
     match result.outcome {
@@ -334,7 +343,7 @@ impl Session {
         let (tool, input) = (RESTORE.to_owned(), input.to_string());
         let call = Call { id, use_id: String::new(), tool, input };
         self.commit(SessionEvent::Called { call: call.clone() }, out);
-        out.words.push(crate::FromSession::Run { call, note: None });
+        out.words.push(crate::FromSession::Run { call, note: None, asked: None });
     }
 
     /// It died in the middle. It has no model to ask, and a change that may be half taken back is for

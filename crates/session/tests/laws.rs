@@ -272,6 +272,7 @@ impl Watch {
             | FromSession::StatPinned { .. }
             | FromSession::Ready
             | FromSession::NotCompacted
+            | FromSession::Notice { .. }
             | FromSession::Pong(_)
             | FromSession::Log(_) => {}
         }

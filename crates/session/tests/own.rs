@@ -69,7 +69,7 @@ fn asked(session: &mut Session, calls: &[(&str, Value)]) -> Vec<ToolResult> {
     let mut words = end(session, round, StopReason::ToolUse);
     let mut results = Vec::new();
     while let Some(answered) = words.iter().find_map(|word| match word {
-        FromSession::Answered { call, result } => Some((call.id.clone(), result.clone())),
+        FromSession::Answered { call, result, .. } => Some((call.id.clone(), result.clone())),
         _ => None,
     }) {
         assert!(!words.iter().any(|word| matches!(word, FromSession::Run { .. })), "{words:?}");

@@ -5,15 +5,16 @@ mod talk;
 
 use protocol::call::Call;
 use protocol::content::{ContentBlock, StopReason};
+use protocol::hook::EditHook;
 use protocol::judgement::ToolKind;
-use protocol::session::{EditHook, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession};
 use session::Session;
 use talk::*;
 
 fn with_verifier() -> SessionSetup {
     let mut setup = setup();
     setup.tools.push(tool("edit", ToolKind::Mutation));
-    setup.verifiers = vec![EditHook {
+    setup.hooks.verifiers = vec![EditHook {
         files: "*.rs".into(),
         package: Some("Cargo.toml".into()),
         command: "check".into(),
@@ -70,7 +71,7 @@ fn what_several_kinds_of_files_have_in_common_is_run_once_for_all_of_them() {
         package: package.map(str::to_owned),
         command: "check".into(),
     };
-    setup.verifiers.extend([of("*.md", Some("Cargo.toml")), of("*.md", None)]);
+    setup.hooks.verifiers.extend([of("*.md", Some("Cargo.toml")), of("*.md", None)]);
     let mut talk = Talk::ready(setup);
     talk.prompt("go");
     talk.answer(&[A, TEXT], StopReason::ToolUse);
@@ -138,7 +139,7 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
     let mut setup = with_verifier();
     let hook =
         |files: &str| EditHook { files: files.into(), package: None, command: "form".into() };
-    setup.formatters = vec![hook("*.rs"), hook("a.rs")];
+    setup.hooks.formatters = vec![hook("*.rs"), hook("a.rs")];
     setup.tools.push(tool("delete", ToolKind::Mutation));
     let gone = Say::Use("e", "delete", "{\"paths\":[\"b.rs\"]}");
     let mut talk = Talk::ready(setup.clone());

@@ -26,7 +26,7 @@ mod store;
 
 pub(crate) use effect::{CallConclusion, CallEffect, CallRecord, Cut};
 pub(crate) use facts::{
-    CachePolicy, CallFacts, Executor, NeedsProbe, PendingQuestion, Protects, UndoBy,
+    CachePolicy, CallFacts, CallRemarks, Executor, NeedsProbe, PendingQuestion, Protects, UndoBy,
 };
 pub(crate) use input::{CallInput, WillRestart};
 pub(crate) use machine::CallMachine;

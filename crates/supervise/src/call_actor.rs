@@ -233,7 +233,7 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Judge(case) => {
-                self.args.broker.send(ToBroker::Judge(case));
+                self.args.broker.send(ToBroker::Judge(Box::new(case)));
                 ipc::step!("supervisor: judge sent", after sent().await);
                 Ok(())
             }

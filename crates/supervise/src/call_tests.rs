@@ -42,7 +42,7 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         file_versions: FileVersions::default(),
         configured: None,
         tampered: Vec::new(),
-        note: None,
+        remarks: CallRemarks::default(),
         hint: None,
     }
 }

@@ -288,6 +288,7 @@ mod tests {
                 extra_rights: vec![ExtraRight::Directory(FilePath::from(dir))],
                 configured: None,
                 tampered: Box::default(),
+                asked: None,
             });
             (kept.check_added(Path::new(dir)).is_ok(), matches!(verdict, Verdict::Allow(_)))
         };

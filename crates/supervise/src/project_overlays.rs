@@ -69,8 +69,14 @@ struct OverlayState {
 impl ProjectOverlays {
     /// True if a cage of this confinement mounts overlays.
     pub(crate) fn are_mounted_in(wanted: &Confinement) -> bool {
-        let runs_commands =
-            matches!(wanted.profile, Profile::Command | Profile::Verify | Profile::Format);
+        let runs_commands = matches!(
+            wanted.profile,
+            Profile::Command
+                | Profile::Verify
+                | Profile::Format
+                | Profile::Hook
+                | Profile::GuardHook
+        );
         runs_commands && !wanted.private.is_empty()
     }
 

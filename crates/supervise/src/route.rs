@@ -2,7 +2,7 @@
 //! has a wildcard arm, so a new message does not compile until it has a route. The session actor
 //! carries the steps out.
 
-use crate::call::Executor;
+use crate::call::{CallRemarks, Executor};
 use protocol::call::Call;
 use protocol::client::{AnswerPart, ClientEvent};
 use protocol::content::ModelRequest;
@@ -21,8 +21,8 @@ pub(crate) enum RouteStep {
     Record(SessionEvent),
     ToSession(ToSession),
     ToProvider(ToProvider),
-    /// The call, its place, its executor, and a note for its result about its arguments.
-    StartCall(Call, TurnRound, Executor, Option<String>),
+    /// The call, its place, its executor, and remarks on it.
+    StartCall(Call, TurnRound, Executor, CallRemarks),
     /// Answered with the files' stamps.
     StatPinned {
         check: u32,
@@ -255,11 +255,19 @@ impl Router {
             FromSession::StatPinned { check, files } => {
                 vec![RouteStep::StatPinned { check, files }]
             }
-            FromSession::Run { call, note } => {
-                vec![RouteStep::StartCall(call, self.place, Executor::Runner, note)]
+            FromSession::Run { call, note, asked } => {
+                let remarks = CallRemarks { note, asked };
+                vec![RouteStep::StartCall(call, self.place, Executor::Runner, remarks)]
             }
-            FromSession::Answered { call, result } => {
-                vec![RouteStep::StartCall(call, self.place, Executor::Conversation(result), None)]
+            FromSession::Answered { call, result, asked } => {
+                let remarks = CallRemarks { note: None, asked };
+                let by = Executor::Conversation(result);
+                vec![RouteStep::StartCall(call, self.place, by, remarks)]
+            }
+            FromSession::Notice { text } => {
+                let line = LogLine { level: LogLevel::Info, text: text.clone() };
+                let event = ClientEvent::Notice { text };
+                vec![RouteStep::Log("session", line), RouteStep::Show(event)]
             }
             FromSession::NotCompacted => {
                 self.compacting = false;

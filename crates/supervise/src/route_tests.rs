@@ -148,10 +148,16 @@ fn calls_know_their_turn_and_round() {
     router.on_session_msg(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
-    let steps = router.on_session_msg(FromSession::Run { call: call.clone(), note: None });
+    let steps =
+        router.on_session_msg(FromSession::Run { call: call.clone(), note: None, asked: None });
     assert_eq!(
         steps,
-        [RouteStep::StartCall(call, TurnRound { turn: 4, round: 9 }, Executor::Runner, None)]
+        [RouteStep::StartCall(
+            call,
+            TurnRound { turn: 4, round: 9 },
+            Executor::Runner,
+            CallRemarks::default()
+        )]
     );
 }
 

@@ -4,6 +4,7 @@
 mod change;
 mod cost_limit;
 mod describe;
+mod event_hooks;
 mod join_conflicts;
 mod model;
 mod setup;
@@ -186,7 +187,8 @@ pub(crate) fn build_session_spec(
     let store = store_dirs::store_setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
     let notes = keys_note(&confinement.keys).into_iter();
-    let notes = notes.chain(kept.own_dirs_note(&project)).collect();
+    let notes = notes.chain(kept.own_dirs_note(&project));
+    let notes = notes.chain(event_hooks::notes(&confinement, &config.hooks)).collect();
     let worker_env = worker_env(opening);
     Ok(SessionSpec {
         id,

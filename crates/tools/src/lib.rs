@@ -34,6 +34,7 @@ mod edit;
 mod engine;
 mod failure;
 mod files;
+mod hook;
 mod manual;
 mod probe;
 mod refusal_hints;
@@ -66,6 +67,7 @@ pub use engine::web::{
 };
 pub use failure::FailureCode;
 pub use files::call_scope::CallScope;
+pub use hook::hook_names;
 pub use manual::named;
 pub use probe::probe;
 pub use refusal_hints::{Restriction, restrictions, temp_dirs};

@@ -63,7 +63,10 @@ impl ToolDeclaration {
             Profile::Web => "has network access; no access to files",
             Profile::Store => "answered by the session's store, which reads the project",
             Profile::Session => "answered by the conversation itself; starts no process",
-            Profile::Verify | Profile::Format => "as a command, with the project read-only",
+            Profile::Verify | Profile::Format | Profile::GuardHook => {
+                "as a command, with the project read-only"
+            }
+            Profile::Hook => "as a command, without a network",
             Profile::Broker | Profile::Provider => "only its message channel",
         }
     }

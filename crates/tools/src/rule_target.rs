@@ -27,7 +27,9 @@ impl MatchedBy {
             | Profile::Verify
             | Profile::Format
             | Profile::Git
-            | Profile::GitLook => Self::Command,
+            | Profile::GitLook
+            | Profile::Hook
+            | Profile::GuardHook => Self::Command,
             Profile::Query | Profile::Mutate | Profile::Probe => Self::Path(RuleDepth::Named),
             Profile::Web => Self::Page,
             Profile::Store | Profile::Session | Profile::Broker | Profile::Provider => {

@@ -247,6 +247,8 @@ const fn judged_as(profile: Profile, kind: ToolKind) -> ToolKind {
         | Profile::Format
         | Profile::Git
         | Profile::GitLook
+        | Profile::Hook
+        | Profile::GuardHook
         | Profile::Broker
         | Profile::Provider
         | Profile::Web => kind,

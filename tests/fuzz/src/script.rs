@@ -54,5 +54,6 @@ fn judged(text: &str) -> Verdict {
         extra_rights: Vec::new(),
         configured: None,
         tampered: Box::default(),
+        asked: None,
     })
 }

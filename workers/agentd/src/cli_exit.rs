@@ -69,7 +69,12 @@ impl CliExit {
                 ) => Self::BudgetUsedUp,
                 Some(TurnEnd::Done) => Self::Done,
                 Some(TurnEnd::ProcessDied(_)) => Self::ProcessDied,
-                Some(TurnEnd::Declined { .. } | TurnEnd::Truncated | TurnEnd::Interrupted)
+                Some(
+                    TurnEnd::Declined { .. }
+                    | TurnEnd::Truncated
+                    | TurnEnd::StoppedByHook { .. }
+                    | TurnEnd::Interrupted,
+                )
                 | None => Self::Failed,
             },
         }

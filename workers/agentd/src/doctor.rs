@@ -308,6 +308,17 @@ fn daemon(socket: &Path) -> Vec<DoctorFinding> {
     troubles.map(|trouble| DoctorFinding::note("daemon", format!("{text}; {trouble}"))).collect()
 }
 
+/// The hooks of this directory, and each part of their files that has no effect.
+fn hooks(config: &config::Config) -> Vec<DoctorFinding> {
+    let count = config.hooks.commands.len();
+    let of_hooks = config.warnings.iter().filter(|warning| warning.key.starts_with("hooks"));
+    let named = of_hooks.map(|warning| DoctorFinding::note("hooks", warning.to_string()));
+    let all = (count > 0).then(|| {
+        DoctorFinding::ok("hooks", format!("{count} configured, see `agentd config show`"))
+    });
+    all.into_iter().chain(named).collect()
+}
+
 fn of_context(context: &CliContext) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     findings.push(match context.writable_state() {
@@ -337,6 +348,7 @@ fn of_context(context: &CliContext) -> Vec<DoctorFinding> {
                     DoctorFinding::note("configuration", format!("valid, with {count} warnings"))
                 }
             });
+            findings.extend(hooks(&config));
             findings.push(match &config.provider.key {
                 Some(KeySource::Variable(key)) => {
                     DoctorFinding::ok("key", format!("{} is set", key.name))

@@ -2,9 +2,9 @@
 
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
-use crate::context::{CliContext, real_dir};
+use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
-use config::{InitError, TrustStore, init_project};
+use config::{InitError, TrustStore, init_project, trust_claude_files};
 use std::path::Path;
 
 pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
@@ -21,6 +21,7 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
                  scripts\n",
                 file.display()
             ));
+            print(&hooks(&context, &project, &store)?);
             Ok(CliExit::Done)
         }
         Err(error) => {
@@ -35,4 +36,26 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
             })
         }
     }
+}
+
+/// Trusts the project's files of Claude Code; names each hook that runs from now on.
+fn hooks(context: &CliContext, project: &Path, store: &TrustStore) -> Result<String, CliError> {
+    let files = trust_claude_files(project, store)
+        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
+    let config = context.load(project, &[], TrustFlag::NotGiven)?;
+    let of_files = config
+        .hooks
+        .commands
+        .iter()
+        .filter(|hook| files.iter().any(|file| file.display().to_string() == hook.by.file));
+    let mut said = String::new();
+    for hook in of_files {
+        said.push_str(&format!(
+            "your trust also lets agentd run the hook of {}:{}: {}\n",
+            hook.by.file,
+            hook.by.line,
+            hook.in_words()
+        ));
+    }
+    Ok(said)
 }

@@ -106,7 +106,11 @@ impl CheckedCall {
         };
         let mut same =
             behind_edits.iter().filter(|known| Some(&known.hook.command) == command.as_ref());
-        let configured = same.next().map(|known| known.by.clone());
+        let at_events = config.hooks.commands.iter().find(|known| {
+            known.event.tool() == named.tool && Some(&known.command) == command.as_ref()
+        });
+        let configured = same.next().map(|known| &known.by);
+        let configured = configured.or(at_events.map(|known| &known.by)).cloned();
         let case = JudgedCall {
             call: Call { id, use_id, tool, input },
             kind,
@@ -117,6 +121,7 @@ impl CheckedCall {
             extra_rights: widens,
             configured,
             tampered: Box::default(),
+            asked: None,
         };
         let verdict = rules.judge(&case);
         Ok(Self { call: call.to_owned(), programs, verdict, by_network: None })
@@ -143,6 +148,7 @@ impl CheckedCall {
             extra_rights: vec![ExtraRight::Hosts(vec![host.clone()])],
             configured: None,
             tampered: Box::default(),
+            asked: None,
         });
         let is_listed = config.hosts.iter().any(|listed| listed.covers(&host));
         // A listed host needs no right, so only denials by name concern it.

@@ -391,6 +391,7 @@ pub(crate) fn ending(end: &TurnEndRecord) -> String {
         }
         TurnEndRecord::Declined { explanation } => format!("the model declined: {explanation}"),
         TurnEndRecord::Truncated => "the answer was truncated at its token limit".to_owned(),
+        TurnEndRecord::StoppedByHook { reason } => format!("a hook ended the turn: {reason}"),
         TurnEndRecord::Interrupted => "the turn was stopped".to_owned(),
         TurnEndRecord::ProviderFailed { failure: _, message } => message.clone(),
         TurnEndRecord::ProcessDied(died) => {

@@ -52,7 +52,7 @@ impl Broker {
     pub fn step(&mut self, message: ToBroker) -> Vec<FromBroker> {
         match message {
             ToBroker::Rules { session, rules } => self.set_rules(session, &rules),
-            ToBroker::Judge(case) => self.submit(case).into_iter().collect(),
+            ToBroker::Judge(case) => self.submit(*case).into_iter().collect(),
             ToBroker::Answer { call, digest, answer, by } => {
                 vec![self.answer(call, &digest, answer, by)]
             }

@@ -136,7 +136,7 @@ fn it_judges() {
     broker.say(&ToBroker::Rules { session: session(), rules });
     for (number, command, wanted) in [(1, "sudo x", Some(deny)), (2, "make", None)] {
         let id = CallId { session: session(), number };
-        broker.say(&ToBroker::Judge(JudgedCall {
+        broker.say(&ToBroker::Judge(Box::new(JudgedCall {
             call: Call {
                 id: id.clone(),
                 use_id: "u".into(),
@@ -151,7 +151,8 @@ fn it_judges() {
             extra_rights: Vec::new(),
             configured: None,
             tampered: Box::default(),
-        }));
+            asked: None,
+        })));
         let (generation, said) = broker.next();
         assert_eq!(generation, Generation(3));
         let FromBroker::Verdict { call, verdict } = said else { panic!("{said:?}") };

@@ -35,6 +35,10 @@ fn rules(deny: &[&str]) -> ToBroker {
     ToBroker::Rules { session: session(), rules }
 }
 
+fn judge(case: JudgedCall) -> ToBroker {
+    ToBroker::Judge(Box::new(case))
+}
+
 fn case(number: u32, command: &str) -> JudgedCall {
     JudgedCall {
         call: Call {
@@ -51,12 +55,13 @@ fn case(number: u32, command: &str) -> JudgedCall {
         extra_rights: Vec::new(),
         configured: None,
         tampered: Box::default(),
+        asked: None,
     }
 }
 
 /// Puts a case that is asked about; the digest of the question.
 fn ask(broker: &mut Broker, number: u32, command: &str) -> String {
-    match &broker.step(ToBroker::Judge(case(number, command)))[..] {
+    match &broker.step(judge(case(number, command)))[..] {
         [FromBroker::Verdict { call, verdict: Verdict::Ask(question) }] => {
             assert_eq!((call, &question.call), (&id(number), &id(number)));
             question.digest.clone()
@@ -137,7 +142,7 @@ fn an_approval_for_one_call_is_not_used_for_another_with_other_arguments() {
 fn an_open_name_cannot_be_taken_by_another_call() {
     let mut broker = ready();
     let digest = ask(&mut broker, 1, "make");
-    let said = broker.step(ToBroker::Judge(case(1, "rm -rf x")));
+    let said = broker.step(judge(case(1, "rm -rf x")));
     assert!(matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), _)), "{said:?}");
     assert_eq!(ask(&mut broker, 1, "make"), digest, "the same call again is the same question");
     assert!(matches!(
@@ -169,7 +174,7 @@ fn sessions_with_the_same_rules_are_judged_each_by_its_own_mode() {
     let judged = |broker: &mut Broker, session: &str, script: &str| {
         let mut case = case(1, script);
         case.call.id.session = SessionId(session.to_owned());
-        verdict(&broker.step(ToBroker::Judge(case))).clone()
+        verdict(&broker.step(judge(case))).clone()
     };
     let mut broker = Broker::default();
     broker.step(other("a", PermissionMode::Auto));
@@ -192,7 +197,7 @@ fn an_ended_session_leaves_nothing_and_another_keeps_its_question() {
     assert_eq!(broker.step(ToBroker::EndSession(id(1).session)), []);
     let said = broker.step(answer(2, &digest, PersonAnswer::Once, "tty1"));
     assert!(rejection(&said).ends_with("is not open"), "{said:?}");
-    let said = broker.step(ToBroker::Judge(case(3, "make")));
+    let said = broker.step(judge(case(3, "make")));
     assert_eq!(said, [], "it waits for rules: the earlier ones are gone");
 }
 
@@ -200,7 +205,7 @@ fn an_ended_session_leaves_nothing_and_another_keeps_its_question() {
 fn a_call_that_was_allowed_or_denied_leaves_no_question() {
     let mut broker = Broker::default();
     broker.step(rules(&["bash:sudo *"]));
-    let said = broker.step(ToBroker::Judge(case(1, "sudo x")));
+    let said = broker.step(judge(case(1, "sudo x")));
     assert!(matches!(verdict(&said), Verdict::Deny(Basis::Rule(_), _)));
     assert_eq!(
         rejection(&broker.step(answer(1, "", PersonAnswer::Once, "t"))),
@@ -216,7 +221,7 @@ fn without_rules_that_are_understood_everything_is_refused() {
         matches!(&said[..], [FromBroker::Log(line)] if line.text.contains("did you mean `bash`")),
         "{said:?}"
     );
-    let said = broker.step(ToBroker::Judge(case(1, "make")));
+    let said = broker.step(judge(case(1, "make")));
     assert!(
         matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), text) if text.contains("rules are invalid"))
     );
@@ -253,7 +258,7 @@ fn sessions_do_not_share_rules() {
     broker.step(rules(&["bash:make *"]));
     let mut other = case(1, "make");
     other.call.id.session = SessionId("ffffffffffff".into());
-    assert_eq!(broker.step(ToBroker::Judge(other)), [], "it waits for rules of its own");
+    assert_eq!(broker.step(judge(other)), [], "it waits for rules of its own");
 }
 
 #[test]
@@ -262,7 +267,7 @@ fn open_questions_are_bounded() {
     for number in 1..=u32::try_from(OPEN_CAP).unwrap() {
         ask(&mut broker, number, "make");
     }
-    let said = broker.step(ToBroker::Judge(case(9_999, "make")));
+    let said = broker.step(judge(case(9_999, "make")));
     assert!(
         matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), text) if text.contains("too many"))
     );
@@ -319,7 +324,7 @@ proptest! {
         let mut open: std::collections::BTreeMap<u32, String> = Default::default();
         for act in acts {
             let said = match act {
-                Act::Judge(call, same) => broker.step(ToBroker::Judge(case(call, if same { "make" } else { "rm x" }))),
+                Act::Judge(call, same) => broker.step(judge(case(call, if same { "make" } else { "rm x" }))),
                 Act::Answer(call, right, yes) => {
                     let digest = open.get(&call).filter(|_| right).cloned().unwrap_or_default();
                     broker.step(answer(call, &digest, if yes { PersonAnswer::Once } else { PersonAnswer::Deny(String::new()) }, "t"))
@@ -350,13 +355,9 @@ proptest! {
 #[test]
 fn a_call_that_comes_before_its_rules_waits_for_them_and_is_judged_once() {
     let mut broker = Broker::default();
-    assert_eq!(broker.step(ToBroker::Judge(case(1, "sudo x"))), []);
-    assert_eq!(
-        broker.step(ToBroker::Judge(case(1, "sudo x"))),
-        [],
-        "put again, as after a restart"
-    );
-    assert_eq!(broker.step(ToBroker::Judge(case(2, "make"))), []);
+    assert_eq!(broker.step(judge(case(1, "sudo x"))), []);
+    assert_eq!(broker.step(judge(case(1, "sudo x"))), [], "put again, as after a restart");
+    assert_eq!(broker.step(judge(case(2, "make"))), []);
     broker.step(ToBroker::Forget(id(2)));
     let said = broker.step(rules(&["bash:sudo *"]));
     assert!(matches!(verdict(&said), Verdict::Deny(Basis::Rule(_), _)), "{said:?}");
@@ -386,7 +387,7 @@ fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     let ToBroker::Rules { session, mut rules } = rules(&[]) else { panic!("rules are rules") };
     rules.rules.push(approval::remembered_rule(rule));
     assert_eq!(broker.step(ToBroker::Rules { session, rules }), []);
-    match verdict(&broker.step(ToBroker::Judge(case(2, "cargo test --lib")))) {
+    match verdict(&broker.step(judge(case(2, "cargo test --lib")))) {
         Verdict::Allow(Basis::Rule(by)) => {
             assert_eq!((by.text.as_str(), by.file.as_str()), (rule, "this session"));
         }
@@ -396,6 +397,6 @@ fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     ask(&mut broker, 4, "cargo publish");
     let mut elsewhere = case(5, "cargo test");
     elsewhere.call.id.session = SessionId("fedcba987654".into());
-    let said = broker.step(ToBroker::Judge(elsewhere));
+    let said = broker.step(judge(elsewhere));
     assert!(said.is_empty(), "another session has rules of its own: {said:?}");
 }

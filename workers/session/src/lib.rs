@@ -93,6 +93,7 @@ fn note(said: &FromSession) {
         FromSession::CancelCall(call) => tracing::info!(%call, "cancels"),
         FromSession::Commit(_)
         | FromSession::NotCompacted
+        | FromSession::Notice { .. }
         | FromSession::StatPinned { .. }
         | FromSession::Pong(_)
         | FromSession::Log(_) => {}

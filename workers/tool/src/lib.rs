@@ -227,7 +227,13 @@ fn lock(
     mounted: Option<OwnedFd>,
 ) -> Result<(Option<Cage>, Enforced), CageError> {
     match confinement.profile {
-        Profile::Command | Profile::Verify | Profile::Format | Profile::Git | Profile::GitLook => {
+        Profile::Command
+        | Profile::Verify
+        | Profile::Format
+        | Profile::Git
+        | Profile::GitLook
+        | Profile::Hook
+        | Profile::GuardHook => {
             Cage::prepare(confinement, mounted).map(|(cage, enforced)| (Some(cage), enforced))
         }
         Profile::Probe

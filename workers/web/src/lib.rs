@@ -161,6 +161,8 @@ fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
         | Profile::Store
         | Profile::Verify
         | Profile::Format
+        | Profile::Hook
+        | Profile::GuardHook
         | Profile::Git
         | Profile::GitLook => Err(CageError {
             step: CageStep::Program,

@@ -74,6 +74,7 @@ pub fn may_follow_redirect(onward: &RedirectScope, tool: &str, page: &WebAddress
         extra_rights: widens,
         configured: None,
         tampered: Box::default(),
+        asked: None,
     };
     matches!(rules.judge(&case), Verdict::Allow(_))
 }

@@ -129,7 +129,8 @@ impl SessionRules {
             Ok(granted) => granted,
             Err(verdict) => return *verdict,
         };
-        match self.verdict_if_tampered(case, &target, self.within_rights(case, &target)) {
+        let verdict = self.verdict_if_tampered(case, &target, self.within_rights(case, &target));
+        match self.verdict_if_asked(case, verdict) {
             verdict if granted.is_empty() => verdict,
             // The record must name the rules that granted the rights.
             Verdict::Allow(_) => Verdict::Allow(Basis::Rights(granted)),
@@ -162,6 +163,21 @@ impl SessionRules {
         }
     }
 
+    /// The verdict on a call that a hook wants a person to approve. The answer is for this call, since
+    /// the hook decides about the next one again.
+    fn verdict_if_asked(&self, case: &JudgedCall, verdict: Verdict) -> Verdict {
+        let Some(why) = &case.asked else { return verdict };
+        match verdict {
+            Verdict::Allow(_) => self.ask(case, why.to_string(), Vec::new(), RefusalRemedy::Person),
+            Verdict::Ask(question) => Verdict::Ask(Question {
+                reason: format!("{}; {why}", question.reason),
+                offers: Vec::new(),
+                ..question
+            }),
+            denied @ Verdict::Deny(..) => denied,
+        }
+    }
+
     /// The limit of the analysis because of which a denied program could be hidden.
     fn limit_reached(&self, tool: &str, target: &MatchTarget) -> Option<Limit> {
         let MatchTarget::Command { opacity, candidates, .. } = target else { return None };
@@ -188,7 +204,9 @@ impl SessionRules {
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
         }
-        if self.mode == PermissionMode::Plan {
+        // A hook that decides changes nothing.
+        let decides = case.configured.is_some() && case.call.tool == "guard_hook";
+        if self.mode == PermissionMode::Plan && !decides {
             // Before rules that allow: they were written for sessions in which things are changed.
             return self.denied_by_plan_mode();
         }

@@ -58,6 +58,7 @@ fn case(tool: &str, kind: ToolKind) -> JudgedCall {
         extra_rights: Vec::new(),
         configured: None,
         tampered: Box::default(),
+        asked: None,
     }
 }
 

@@ -39,6 +39,7 @@ goldens! {
         CallsUsedUp => TurnEnd::CallsUsedUp { calls: 100, of: protocol::session::CallSpan::Session },
         Declined => TurnEnd::Declined { explanation: text("no") },
         Truncated => TurnEnd::Truncated,
+        StoppedByHook => TurnEnd::StoppedByHook { reason: text("r") },
         Interrupted => TurnEnd::Interrupted,
         ProviderFailed => TurnEnd::ProviderFailed {
             kind: protocol::provider::ProviderFailure::Overloaded,
@@ -97,8 +98,9 @@ goldens! {
         Commit => FromSession::Commit(protocol::session::SessionEvent::Called { call: call() }),
         Ask => FromSession::Ask(request()),
         StatPinned => FromSession::StatPinned { check: 2, files: vec![text("src/lib.rs")] },
-        Run => FromSession::Run { call: call(), note: Some(text("n")) },
-        Answered => FromSession::Answered { call: call(), result: result() },
+        Run => FromSession::Run { call: call(), note: Some(text("n")), asked: Some(text("a")) },
+        Answered => FromSession::Answered { call: call(), result: result(), asked: None },
+        Notice => FromSession::Notice { text: text("n") },
         NotCompacted => FromSession::NotCompacted,
         CancelAsk => FromSession::CancelAsk,
         CancelCall => FromSession::CancelCall(call_id()),
@@ -260,7 +262,7 @@ goldens! {
     }
     broker::ToBroker {
         Rules => ToBroker::Rules { session: session_id(), rules: rules() },
-        Judge => ToBroker::Judge(case()),
+        Judge => ToBroker::Judge(Box::new(case())),
         Answer => ToBroker::Answer {
             call: call_id(),
             digest: text("d"),
@@ -616,6 +618,21 @@ goldens! {
         Format => Profile::Format,
         Git => Profile::Git,
         GitLook => Profile::GitLook,
+        Hook => Profile::Hook,
+        GuardHook => Profile::GuardHook,
+    }
+    hook::HookEvent {
+        PreToolUse => protocol::hook::HookEvent::PreToolUse,
+        PostToolUse => protocol::hook::HookEvent::PostToolUse,
+        PostToolUseFailure => protocol::hook::HookEvent::PostToolUseFailure,
+        PermissionRequest => protocol::hook::HookEvent::PermissionRequest,
+        UserPromptSubmit => protocol::hook::HookEvent::UserPromptSubmit,
+        SessionStart => protocol::hook::HookEvent::SessionStart,
+        SessionEnd => protocol::hook::HookEvent::SessionEnd,
+        Stop => protocol::hook::HookEvent::Stop,
+        SubagentStop => protocol::hook::HookEvent::SubagentStop,
+        PreCompact => protocol::hook::HookEvent::PreCompact,
+        Notification => protocol::hook::HookEvent::Notification,
     }
     confinement::Network {
         Off => Network::Off,
@@ -807,16 +824,25 @@ fn setup() -> SessionSetup {
         max_result_chars: 30_000,
         facts: facts(),
         pinned: vec![text("a.md")],
-        verifiers: vec![protocol::session::EditHook {
-            files: text("*.rs"),
-            package: Some(text("Cargo.toml")),
-            command: text("cargo check"),
-        }],
-        formatters: vec![protocol::session::EditHook {
-            files: text("*.rs"),
-            package: None,
-            command: text("rustfmt"),
-        }],
+        hooks: protocol::hook::SessionHooks {
+            verifiers: vec![protocol::hook::EditHook {
+                files: text("*.rs"),
+                package: Some(text("Cargo.toml")),
+                command: text("cargo check"),
+            }],
+            formatters: vec![protocol::hook::EditHook {
+                files: text("*.rs"),
+                package: None,
+                command: text("rustfmt"),
+            }],
+            events: vec![protocol::hook::EventHook {
+                event: protocol::hook::HookEvent::PreToolUse,
+                matched: Some(vec![text("bash")]),
+                command: text("guard.sh"),
+                timeout_ms: 60_000,
+                file: text(".claude/settings.json"),
+            }],
+        },
     }
 }
 
@@ -889,6 +915,7 @@ fn case() -> JudgedCall {
         extra_rights: vec![protocol::judgement::ExtraRight::Network],
         configured: Some(rule()),
         tampered: [text(".envrc")].into(),
+        asked: Some("a hook".into()),
     }
 }
 

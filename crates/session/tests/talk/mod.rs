@@ -53,8 +53,7 @@ pub fn setup() -> SessionSetup {
         max_result_chars: 30_000,
         facts: ModelFacts::default(),
         pinned: Vec::new(),
-        verifiers: Vec::new(),
-        formatters: Vec::new(),
+        hooks: protocol::hook::SessionHooks::default(),
     }
 }
 

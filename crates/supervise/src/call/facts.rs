@@ -41,10 +41,18 @@ pub(crate) struct CallFacts {
     pub(crate) configured: Option<Rule>,
     /// Protected files that earlier calls changed and that could not be restored.
     pub(crate) tampered: Vec<String>,
-    /// A note for its result: how its arguments were read, where that differs from their text.
-    pub(crate) note: Option<String>,
+    pub(crate) remarks: CallRemarks,
     /// A line for a command's result, below its output.
     pub(crate) hint: Option<String>,
+}
+
+/// Remarks of the conversation on a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CallRemarks {
+    /// A note for its result: how its arguments were read, where that differs from their text.
+    pub(crate) note: Option<String>,
+    /// A hook wants a person to approve it, and why.
+    pub(crate) asked: Option<String>,
 }
 
 /// How a call can be undone.

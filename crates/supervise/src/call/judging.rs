@@ -81,6 +81,7 @@ impl CallMachine {
             extra_rights: self.facts.extra_rights.clone(),
             configured: self.facts.configured.clone(),
             tampered: self.facts.tampered.as_slice().into(),
+            asked: self.facts.remarks.asked.as_deref().map(Box::from),
         }
     }
 

@@ -69,7 +69,7 @@ impl CallState {
         myself: &ActorRef<CallMsg>,
         mut conclusion: CallConclusion,
     ) {
-        conclusion.result = conclusion.result.noted(self.args.facts.note.as_deref());
+        conclusion.result = conclusion.result.noted(self.args.facts.remarks.note.as_deref());
         if let Some(hint) = &self.args.facts.hint {
             conclusion.result = tools::with_note(conclusion.result, hint);
         }

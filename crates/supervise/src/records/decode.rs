@@ -327,6 +327,9 @@ fn turn_end(end: journal::TurnEndRecord) -> TurnEnd {
         },
         journal::TurnEndRecord::CostReached { spent, most } => TurnEnd::CostReached { spent, most },
         journal::TurnEndRecord::Declined { explanation } => TurnEnd::Declined { explanation },
+        journal::TurnEndRecord::StoppedByHook { reason } => {
+            TurnEnd::StoppedByHook { reason: reason.clone() }
+        }
         journal::TurnEndRecord::Truncated => TurnEnd::Truncated,
         journal::TurnEndRecord::Interrupted => TurnEnd::Interrupted,
         journal::TurnEndRecord::ProviderFailed { failure: kind, message } => {

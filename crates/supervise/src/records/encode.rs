@@ -224,6 +224,9 @@ fn turn_end(end: TurnEnd) -> journal::TurnEndRecord {
         },
         TurnEnd::CostReached { spent, most } => journal::TurnEndRecord::CostReached { spent, most },
         TurnEnd::Declined { explanation } => journal::TurnEndRecord::Declined { explanation },
+        TurnEnd::StoppedByHook { reason } => {
+            journal::TurnEndRecord::StoppedByHook { reason: reason.clone() }
+        }
         TurnEnd::Truncated => journal::TurnEndRecord::Truncated,
         TurnEnd::Interrupted => journal::TurnEndRecord::Interrupted,
         TurnEnd::ProviderFailed { kind, message } => {

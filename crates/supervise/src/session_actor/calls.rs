@@ -3,9 +3,12 @@
 use super::rights;
 use super::rules;
 use super::state::{ReplayState, SessionActorState};
-use crate::call::{CachePolicy, CallFacts, CallInput, Executor, NeedsProbe, Protects, UndoBy};
+use crate::call::{
+    CachePolicy, CallFacts, CallInput, CallRemarks, Executor, NeedsProbe, Protects, UndoBy,
+};
 use crate::call_actor::{CallActor, CallArgs};
 use crate::file_versions::FileVersions;
+use crate::git_signing::AgentGrant;
 use crate::messages::{CallMsg, CallToSession, FinishedCall, SessionMsg};
 use crate::protected_restore::ProtectedCopies;
 use crate::records::TurnRound;
@@ -18,9 +21,10 @@ use journal::JournalRecord;
 use protocol::call::{Call, FileEffect, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::confinement::{Confinement, Level, Network, Profile};
+use protocol::hook::{EditHook, HookEvent};
 use protocol::ids::{CallId, Generation};
 use protocol::judgement::{Rule, ToolKind};
-use protocol::session::{EditHook, ToSession};
+use protocol::session::ToSession;
 use protocol::store::FileChanges;
 use ractor::{Actor, ActorRef};
 use tools::{Caller, InterpretedCall, RunnerProgram};
@@ -28,6 +32,8 @@ use tools::{Caller, InterpretedCall, RunnerProgram};
 /// Most bytes of a call's arguments. They are sent to the broker twice, with a diff, and must fit
 /// into its message cap. People could not judge more, either.
 const LONGEST_INPUT: usize = 3 << 20;
+/// Most characters of a hook's answer, which may hold the arguments of a call.
+const HOOK_CHARS: u32 = 1 << 20;
 
 impl SessionActorState {
     pub(super) async fn start_call(
@@ -36,7 +42,7 @@ impl SessionActorState {
         call: Call,
         place: TurnRound,
         executor: Executor,
-        note: Option<String>,
+        remarks: CallRemarks,
     ) {
         if !self.closing.is_empty() {
             // The conversation does not know yet that the session ends. A call that was proposed
@@ -81,7 +87,7 @@ impl SessionActorState {
             Network::Off | Network::On => None,
         };
         let plan = CallArgs {
-            facts: CallFacts { pending_question, note, ..facts },
+            facts: CallFacts { pending_question, remarks, ..facts },
             confinement,
             denied_hosts,
             sign_in,
@@ -152,7 +158,9 @@ impl SessionActorState {
         let undo = match (found.spec.profile, found.spec.name) {
             (_, "undo_restore") => UndoBy::Restore,
             (Profile::Mutate | Profile::Format, _) => UndoBy::Copy,
-            (Profile::Command | Profile::Git, _) if found.spec.kind == ToolKind::Mutation => {
+            (Profile::Command | Profile::Git | Profile::Hook, _)
+                if found.spec.kind == ToolKind::Mutation =>
+            {
                 UndoBy::Snapshot
             }
             (_, _) => UndoBy::Nothing,
@@ -161,7 +169,9 @@ impl SessionActorState {
             // Pinned files are read again each time.
             (true, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
             (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
-            (_, Profile::Command | Profile::Git, ToolKind::Mutation) => CachePolicy::InvalidatesAll,
+            (_, Profile::Command | Profile::Git | Profile::Hook, ToolKind::Mutation) => {
+                CachePolicy::InvalidatesAll
+            }
             (_, _, _) => CachePolicy::Unused,
         };
         // The store copies the files that the probe found.
@@ -177,13 +187,15 @@ impl SessionActorState {
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
             extra_rights: widens,
-            env: rights::env(&self.spec, signing.as_ref()),
+            env: self.env(found.spec.profile, signing.as_ref()),
             signing,
             timeout_ms: self
                 .hooks(found.spec.profile)
                 .map_or(self.spec.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
             max_result_chars: match found.spec.name {
                 "read" => read_chars(&self.spec.config),
+                // Only the conversation reads the answer of a hook.
+                "hook" | "guard_hook" => HOOK_CHARS,
                 _ => self.spec.config.tools.max_result_chars,
             },
             pending_question: None,
@@ -202,7 +214,7 @@ impl SessionActorState {
                 .then(|| (self.spec.config.web.clone(), approval::page_rules(&self.spec.rules))),
             configured,
             tampered: self.calls.tampered.clone(),
-            note: None,
+            remarks: CallRemarks::default(),
             hint,
         };
         Ok((facts, confinement, found.spec.runner))
@@ -217,6 +229,8 @@ impl SessionActorState {
             | Profile::Query
             | Profile::Mutate
             | Profile::Command
+            | Profile::Hook
+            | Profile::GuardHook
             | Profile::Session
             | Profile::Broker
             | Profile::Provider
@@ -227,10 +241,30 @@ impl SessionActorState {
         }
     }
 
+    /// The environment of a call; a hook also learns the permission mode.
+    fn env(&self, profile: Profile, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
+        let mut env = rights::env(&self.spec, signing);
+        if matches!(profile, Profile::Hook | Profile::GuardHook) {
+            let mode = self.spec.rules.mode.name().to_owned();
+            env.push(("AGENTD_PERMISSION_MODE".to_owned(), mode));
+        }
+        env
+    }
+
     /// The configuration entry for a call that the conversation makes by itself: it must have this
-    /// command, in this package, for each of these files.
+    /// command, in this package, for each of these files; a hook at an event must have this time.
     fn configured(&self, call: &Call, found: &InterpretedCall) -> Option<Rule> {
         let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
+        if matches!(found.spec.profile, Profile::Hook | Profile::GuardHook) {
+            let event = HookEvent::parse(input["event"].as_str()?)?;
+            let (command, time) = (input["command"].as_str()?, input["timeout_ms"].as_u64()?);
+            let own = call.use_id.is_empty() && event.tool() == found.spec.name;
+            let mut known = self.spec.config.hooks.commands.iter().filter(|_| own);
+            let known = known.find(|known| {
+                known.event == event && known.command == command && known.timeout_ms == time
+            });
+            return known.map(|known| known.by.clone());
+        }
         let (command, package) = (input["command"].as_str()?, input["package"].as_str());
         let known = &self.hooks(found.spec.profile).filter(|_| call.use_id.is_empty())?.commands;
         let same = |hook: &EditHook| hook.command == command && hook.package.as_deref() == package;

@@ -68,8 +68,10 @@ pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
     }
     let others = confinement.added.len();
     let writes = match (confinement.profile, others) {
-        (Profile::Mutate | Profile::Command, 0) => "may write: this project".to_owned(),
-        (Profile::Mutate | Profile::Command, more) => {
+        (Profile::Mutate | Profile::Command | Profile::Hook, 0) => {
+            "may write: this project".to_owned()
+        }
+        (Profile::Mutate | Profile::Command | Profile::Hook, more) => {
             format!("may write: this project and {more} added directories")
         }
         (Profile::Git, _) => "may write: this project".to_owned(),
@@ -83,6 +85,7 @@ pub(crate) fn describe_confinement(confinement: &Confinement) -> String {
             | Profile::Store
             | Profile::Web
             | Profile::Verify
+            | Profile::GuardHook
             | Profile::GitLook,
             _,
         ) => "writes nothing".to_owned(),

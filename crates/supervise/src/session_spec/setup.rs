@@ -2,6 +2,7 @@
 
 use super::SystemTexts;
 use super::describe::describe_network;
+use super::event_hooks::event_hooks;
 use crate::command_env::CommandShell;
 use crate::open_failure::OpenFailure;
 use crate::sign_in;
@@ -9,10 +10,11 @@ use config::{Config, HookConfig};
 use protocol::client::RequestFailure;
 use protocol::confinement::{Confinement, Level, Profile};
 use protocol::content::ToolSpec;
+use protocol::hook::{EditHook, SessionHooks};
 use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::ToolKind;
-use protocol::session::{CopyBeforeChange, EditHook, OfferedTool, SessionBounds, SessionSetup};
+use protocol::session::{CopyBeforeChange, OfferedTool, SessionBounds, SessionSetup};
 
 pub(super) fn session_setup(
     id: &SessionId,
@@ -43,8 +45,11 @@ pub(super) fn session_setup(
         max_result_chars: config.tools.max_result_chars.max(config.tools.max_read_chars),
         facts: config.provider.facts,
         pinned: config.context.files.clone(),
-        verifiers: hooks(confinement, &config.verify),
-        formatters: hooks(confinement, &config.format),
+        hooks: SessionHooks {
+            verifiers: hooks(confinement, &config.verify),
+            formatters: hooks(confinement, &config.format),
+            events: event_hooks(confinement, &config.hooks),
+        },
     })
 }
 

@@ -148,7 +148,12 @@ impl Spawner {
         // Only commands get a cgroup.
         let runs = matches!(
             confinement.profile,
-            Profile::Command | Profile::Verify | Profile::Git | Profile::GitLook
+            Profile::Command
+                | Profile::Verify
+                | Profile::Git
+                | Profile::GitLook
+                | Profile::Hook
+                | Profile::GuardHook
         );
         let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
         Ok(SpawnedWorker { cgroup, ..started })

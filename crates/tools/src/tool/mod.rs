@@ -51,6 +51,8 @@ tools! {
     powershell::PowershellTool,
     format::FormatTool,
     verify::VerifyTool,
+    hook::HookTool,
+    guard_hook::GuardHookTool,
     git_add::GitAddTool,
     git_commit::GitCommitTool,
 }

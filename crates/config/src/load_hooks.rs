@@ -1,0 +1,135 @@
+//! Collects the hooks of all files: our own, and those of Claude Code, which it reads. Called by
+//! `load`.
+
+use crate::config::{Config, ConfigRow};
+use crate::error::ConfigError;
+use crate::event_hooks::{self, DisablesAll, EventHookConfig, FileHooks, HookFile};
+use crate::load::{project_trust, read_text};
+use crate::origin::Layer;
+use crate::project::FileTrust;
+use crate::settings::LayeredSettings;
+use crate::sources::Sources;
+use crate::warning::ConfigWarning;
+use std::path::{Path, PathBuf};
+
+/// The project's files of Claude Code that may hold hooks, relative to the project.
+pub(crate) const CLAUDE_PROJECT_FILES: [&str; 2] =
+    [".claude/settings.json", ".claude/settings.local.json"];
+/// The user's file of Claude Code, relative to the home directory.
+const CLAUDE_USER_FILE: &str = ".claude/settings.json";
+
+/// The hooks found so far.
+#[derive(Debug, Default)]
+pub(crate) struct CollectedHooks {
+    found: EventHookConfig,
+    warnings: Vec<ConfigWarning>,
+}
+
+impl CollectedHooks {
+    /// Adds those of one of our own files.
+    pub(crate) fn add(&mut self, file: FileHooks, trust: FileTrust) {
+        let FileHooks { hooks, warnings, disables_all: _ } = file;
+        match trust {
+            FileTrust::Trusted => {
+                self.found.commands.extend(hooks);
+                self.warnings.extend(warnings);
+            }
+            FileTrust::Untrusted => self.warnings.extend(untrusted(&hooks)),
+        }
+    }
+
+    /// Adds those of Claude Code's files, unless the settings pass over them.
+    pub(crate) fn add_claude(
+        &mut self,
+        settings: &LayeredSettings,
+        sources: &Sources,
+    ) -> Result<(), ConfigError> {
+        if settings.text("hooks.claude_files")? == "off" {
+            return Ok(());
+        }
+        let mut all = Vec::new();
+        let mut disabled = DisablesAll::No;
+        let mut add = |file: FileHooks| {
+            if file.disables_all == DisablesAll::Yes {
+                disabled = DisablesAll::Yes;
+            }
+            all.push(file);
+        };
+        if let Some(path) = user_file(sources)
+            && let Some((file, text)) = read_text(&path)?
+        {
+            let layer = Layer::User;
+            add(event_hooks::of_claude(HookFile { layer, file: &file, text: &text })?);
+        }
+        for (name, layer) in CLAUDE_PROJECT_FILES.into_iter().zip([Layer::Project, Layer::Local]) {
+            let path = sources.project.join(name);
+            match trusted(&path, layer, sources, &mut self.warnings)? {
+                None => {}
+                Some((file, FileTrust::Trusted)) => add(file),
+                Some((file, FileTrust::Untrusted)) => self.warnings.extend(untrusted(&file.hooks)),
+            }
+        }
+        if disabled == DisablesAll::Yes {
+            return Ok(());
+        }
+        for FileHooks { hooks, warnings, .. } in all {
+            self.found.commands.extend(hooks);
+            self.warnings.extend(warnings);
+        }
+        Ok(())
+    }
+
+    /// Puts them into the configuration.
+    pub(crate) fn put_into(self, config: &mut Config) {
+        config.rows.extend(self.found.commands.iter().map(|hook| ConfigRow {
+            key: event_hooks::TABLE,
+            value: hook.in_words(),
+            origin: hook.origin(),
+        }));
+        config.hooks = self.found;
+        config.warnings.extend(self.warnings);
+    }
+}
+
+/// The user's file, unless calls could write it: then it counts as the project's, or not at all.
+fn user_file(sources: &Sources) -> Option<PathBuf> {
+    let path = sources.environment.absolute("HOME")?.join(CLAUDE_USER_FILE);
+    let real = path.canonicalize().ok()?;
+    (!real.starts_with(&sources.project)).then_some(path)
+}
+
+/// A project's file with its trust; none where there is no such file. The file of a project that is
+/// not trusted may hold anything.
+fn trusted(
+    path: &Path,
+    layer: Layer,
+    sources: &Sources,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<Option<(FileHooks, FileTrust)>, ConfigError> {
+    let Some((file, text)) = read_text(path)? else { return Ok(None) };
+    let trust = project_trust(&sources.trust, path, text.as_bytes(), warnings);
+    let found = event_hooks::of_claude(HookFile { layer, file: &file, text: &text });
+    match (found, trust) {
+        (Ok(found), trust) => Ok(Some((found, trust))),
+        (Err(_), FileTrust::Untrusted) => Ok(None),
+        (Err(error), FileTrust::Trusted) => Err(error),
+    }
+}
+
+/// Names hooks that do not run because their file is not trusted: once a file.
+fn untrusted(hooks: &[event_hooks::ConfiguredEventHook]) -> Option<ConfigWarning> {
+    let first = hooks.first()?;
+    let origin = first.origin();
+    let what = match hooks.len() {
+        1 => "is a hook that does not run".to_owned(),
+        many => format!("is the first of {many} hooks that do not run"),
+    };
+    Some(ConfigWarning {
+        origin,
+        key: format!("{}.{}", event_hooks::TABLE, first.event.name()),
+        text: format!(
+            "{what}, since you have not said that you trust this file as it is now. Read it; then \
+             give --trust-project"
+        ),
+    })
+}

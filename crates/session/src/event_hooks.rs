@@ -1,0 +1,365 @@
+//! Hooks at events of the session. Each run is a call that no model requested. A hook that decides
+//! about a call runs before it: a hook that fails, hangs or cannot be understood lets the call not
+//! run. The state follows from the events alone, so that a replayed session runs no hook twice. Pure.
+
+use crate::hook_answer::{self, HookAnswer, HookDecision};
+use crate::tool_lookup::Reader;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::hook::{EventHook, HookEvent};
+use protocol::ids::CallId;
+use protocol::session::{SessionEvent, SessionSetup};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The tools that run hooks.
+const TOOLS: [&str; 2] = ["hook", "guard_hook"];
+/// Most files of one call that a hook is run for, one after another.
+const FILES: usize = 20;
+/// Most characters of a result that a hook is given.
+const RESULT: usize = 100_000;
+
+/// True for a run of a hook.
+pub(crate) fn is_hook(call: &Call) -> bool {
+    call.use_id.is_empty() && TOOLS.contains(&call.tool.as_str())
+}
+
+/// The arguments of a hook's run that identify it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct HookRun {
+    event: String,
+    command: String,
+    about: RunSubject,
+}
+
+/// The subject of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct RunSubject {
+    call: Option<u32>,
+    file: Option<String>,
+}
+
+impl HookRun {
+    fn of(call: &Call) -> Option<Self> {
+        is_hook(call).then(|| serde_json::from_str(&call.input).ok()).flatten()
+    }
+
+    fn event(&self) -> Option<HookEvent> {
+        HookEvent::parse(&self.event)
+    }
+
+    fn label(&self) -> String {
+        format!("the {} hook `{}`", self.event, self.command)
+    }
+}
+
+/// A call of the running round, and its result.
+#[derive(Debug)]
+struct RoundCall {
+    call: Call,
+    result: Option<ToolResult>,
+}
+
+/// Text of hooks for the model.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HookText {
+    /// The id of the call in whose result it stands.
+    pub use_id: String,
+    pub text: String,
+}
+
+/// What hooks let a call do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Guarded {
+    /// This run comes first: a tool and its arguments.
+    Behind(&'static str, String),
+    /// It may be judged, with these arguments.
+    Open {
+        input: String,
+        /// A hook wants a person to approve it, and why.
+        asked: Option<String>,
+        /// Which hook changed the arguments, for the result.
+        note: Option<String>,
+    },
+    /// It does not run, and why.
+    Blocked(String),
+}
+
+/// The hook runs of the running round.
+#[derive(Debug, Default)]
+pub(crate) struct EventHooks {
+    open: Vec<(Call, HookRun)>,
+    ended: Vec<(HookRun, Result<HookAnswer, String>)>,
+    calls: Vec<RoundCall>,
+    /// A hook ended the turn, for this reason.
+    stopped: Option<String>,
+    /// For the person.
+    notices: Vec<String>,
+}
+
+impl EventHooks {
+    /// Takes in one thing that happened; returns texts for results that are there.
+    pub(crate) fn apply(&mut self, happened: &SessionEvent) -> Vec<HookText> {
+        match happened {
+            SessionEvent::Prompt { .. }
+            | SessionEvent::Answer { .. }
+            | SessionEvent::TurnEnded { .. } => {
+                let notices = std::mem::take(&mut self.notices);
+                *self = Self { notices, ..Self::default() };
+                Vec::new()
+            }
+            SessionEvent::Called { call } => {
+                if let Some(run) = HookRun::of(call) {
+                    self.open.push((call.clone(), run));
+                } else if !call.use_id.is_empty() {
+                    self.calls.push(RoundCall { call: call.clone(), result: None });
+                }
+                Vec::new()
+            }
+            SessionEvent::Result { call, result, .. } => self.result(call, result),
+            SessionEvent::Compacted { .. } => Vec::new(),
+        }
+    }
+
+    fn result(&mut self, id: &CallId, result: &ToolResult) -> Vec<HookText> {
+        if let Some(at) = self.open.iter().position(|(open, _)| open.id == *id) {
+            let (_, run) = self.open.remove(at);
+            let answer = hook_answer::read(result);
+            self.notice(&run, &answer);
+            if let Ok(HookAnswer { verdict: HookDecision::Stop, reason, .. }) = &answer {
+                self.stopped.get_or_insert_with(|| format!("{}: {reason}", run.label()));
+            }
+            self.ended.push((run, answer));
+            let (run, answer) = &self.ended[self.ended.len() - 1];
+            let Some(use_id) = self.answered(run.about.call) else { return Vec::new() };
+            let use_id = use_id.to_owned();
+            return text_of(run, answer)
+                .map(|text| HookText { use_id, text })
+                .into_iter()
+                .collect();
+        }
+        let Some(of) = self.calls.iter_mut().find(|of| of.call.id == *id) else {
+            return Vec::new();
+        };
+        of.result = Some(result.clone());
+        // The hooks before it had no result to write to.
+        let (number, use_id) = (Some(id.number), of.call.use_id.clone());
+        let before = self.ended.iter().filter(|(run, _)| run.about.call == number);
+        let texts = before.filter_map(|(run, answer)| text_of(run, answer));
+        texts.map(|text| HookText { use_id: use_id.clone(), text }).collect()
+    }
+
+    /// The model's id of a call with a result.
+    fn answered(&self, number: Option<u32>) -> Option<&str> {
+        let of = self.calls.iter().find(|of| Some(of.call.id.number) == number)?;
+        of.result.as_ref().map(|_| of.call.use_id.as_str())
+    }
+
+    fn notice(&mut self, run: &HookRun, answer: &Result<HookAnswer, String>) {
+        let label = run.label();
+        match answer {
+            Ok(answer) if !answer.message.is_empty() => {
+                self.notices.push(format!("{label} says: {}", answer.message));
+            }
+            Ok(answer) if !answer.failed.is_empty() => {
+                self.notices.push(format!("{label} failed: {}", answer.failed));
+            }
+            Ok(_) => {}
+            Err(why) => self.notices.push(format!("{label} failed: {why}")),
+        }
+    }
+
+    /// Notices for the person since the last time.
+    pub(crate) fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Why a hook ended the turn, if one did.
+    pub(crate) fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    /// Runs named so far without a result, those that decide about a call apart.
+    pub(crate) fn unanswered(&self) -> Vec<Call> {
+        self.open.iter().map(|(call, _)| call.clone()).collect()
+    }
+
+    /// The next step of a call that is about to be judged.
+    pub(crate) fn guard(&self, call: &Call, setup: &SessionSetup, reader: Reader) -> Guarded {
+        let mut input = call.input.clone();
+        let (mut asked, mut note) = (None, None);
+        if call.use_id.is_empty() {
+            return Guarded::Open { input, asked, note };
+        }
+        let event = HookEvent::PreToolUse;
+        for hook in of_event(setup, event, &call.tool) {
+            let files = files(call, &input, setup, reader);
+            if files.len() > FILES {
+                return Guarded::Blocked(format!(
+                    "the call names {} files, and hooks are run for at most {FILES}; split it",
+                    files.len()
+                ));
+            }
+            for file in &files {
+                let key = run_of(hook, Some(call.id.number), file.as_deref());
+                let Some((_, answer)) = self.ended.iter().find(|(run, _)| *run == key) else {
+                    let about = about_call(call, &input, file.as_deref());
+                    return Guarded::Behind(event.tool(), arguments(hook, setup, about));
+                };
+                let from = || format!("{} ({})", key.label(), hook.file);
+                let answer = match answer {
+                    Ok(answer) => answer,
+                    Err(why) => {
+                        return Guarded::Blocked(format!(
+                            "{} failed: {why}. A hook that decides about a call and fails lets it \
+                             not run",
+                            from()
+                        ));
+                    }
+                };
+                match answer.verdict {
+                    HookDecision::Block | HookDecision::Stop => {
+                        return Guarded::Blocked(format!("{}: {}", from(), answer.reason));
+                    }
+                    HookDecision::Ask => {
+                        let reason = answer.reason.as_str();
+                        let because = if reason.is_empty() { "" } else { ": " };
+                        asked.get_or_insert_with(|| {
+                            format!("{} asks about it{because}{reason}", from())
+                        });
+                    }
+                    HookDecision::Pass => {}
+                }
+                if let Some(updated) = &answer.updated_input {
+                    match reader(&call.tool, updated, &setup.project) {
+                        Ok(read) if read.tool == call.tool && files.len() == 1 => {
+                            input = read.input;
+                            note = Some(format!("[{} changed the arguments]", key.label()));
+                        }
+                        Ok(_) => {
+                            return Guarded::Blocked(format!(
+                                "{} changes the input of a call of several files",
+                                from()
+                            ));
+                        }
+                        Err(no) => {
+                            return Guarded::Blocked(format!(
+                                "{} changes the input to arguments that are none of {}: {}",
+                                from(),
+                                call.tool,
+                                no.result.text
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Guarded::Open { input, asked, note }
+    }
+
+    /// The next run behind the calls of the round: a tool and its arguments.
+    pub(crate) fn due_after(
+        &self,
+        setup: &SessionSetup,
+        reader: Reader,
+    ) -> Option<(&'static str, String)> {
+        self.calls.iter().find_map(|RoundCall { call, result }| {
+            let result = result.as_ref()?;
+            let event = after(result)?;
+            of_event(setup, event, &call.tool).find_map(|hook| {
+                let files = files(call, &call.input, setup, reader);
+                files.iter().take(FILES).find_map(|file| {
+                    let key = run_of(hook, Some(call.id.number), file.as_deref());
+                    let begun = self.ended.iter().map(|(run, _)| run);
+                    let mut begun = begun.chain(self.open.iter().map(|(_, run)| run));
+                    if begun.any(|run| *run == key) {
+                        return None;
+                    }
+                    let mut about = about_call(call, &call.input, file.as_deref());
+                    about["result"] = result.text.chars().take(RESULT).collect::<String>().into();
+                    Some((event.tool(), arguments(hook, setup, about)))
+                })
+            })
+        })
+    }
+}
+
+/// The event behind a call that ran.
+fn after(result: &ToolResult) -> Option<HookEvent> {
+    match result.outcome {
+        Outcome::Denied | Outcome::Refused { .. } | Outcome::Invalid => None,
+        Outcome::Done
+        | Outcome::Exited { .. }
+        | Outcome::Failed
+        | Outcome::Signalled { .. }
+        | Outcome::TimedOut
+        | Outcome::Confined { .. }
+        | Outcome::OutOfMemory
+        | Outcome::Crashed
+        | Outcome::Interrupted => Some(match result.is_error {
+            true => HookEvent::PostToolUseFailure,
+            false => HookEvent::PostToolUse,
+        }),
+    }
+}
+
+/// The hooks of an event of this subject. Of equal commands one runs.
+fn of_event<'a>(
+    setup: &'a SessionSetup,
+    event: HookEvent,
+    subject: &'a str,
+) -> impl Iterator<Item = &'a EventHook> {
+    let all = &setup.hooks.events;
+    all.iter().enumerate().filter_map(move |(at, hook)| {
+        let again =
+            |other: &&EventHook| other.is_for(event, subject) && other.command == hook.command;
+        let fits = hook.is_for(event, subject) && !all[..at].iter().any(|other| again(&other));
+        fits.then_some(hook)
+    })
+}
+
+fn run_of(hook: &EventHook, call: Option<u32>, file: Option<&str>) -> HookRun {
+    HookRun {
+        event: hook.event.name().to_owned(),
+        command: hook.command.clone(),
+        about: RunSubject { call, file: file.map(str::to_owned) },
+    }
+}
+
+/// A hook is run once for each file of a call that names several.
+fn files(call: &Call, input: &str, setup: &SessionSetup, reader: Reader) -> Vec<Option<String>> {
+    match reader(&call.tool, input, &setup.project) {
+        Ok(read) if read.paths.len() > 1 => read.paths.into_iter().map(Some).collect(),
+        Ok(_) | Err(_) => vec![None],
+    }
+}
+
+fn about_call(call: &Call, input: &str, file: Option<&str>) -> Value {
+    let mut about = json!({ "call": call.id.number, "tool": call.tool, "input": input });
+    if let Some(file) = file {
+        about["file"] = file.into();
+    }
+    about
+}
+
+fn arguments(hook: &EventHook, setup: &SessionSetup, about: Value) -> String {
+    json!({
+        "event": hook.event.name(),
+        "command": hook.command,
+        "timeout_ms": hook.timeout_ms,
+        "session": setup.id.0,
+        "about": about,
+    })
+    .to_string()
+}
+
+/// The part of an answer that goes into a call's result.
+fn text_of(run: &HookRun, answer: &Result<HookAnswer, String>) -> Option<String> {
+    let answer = answer.as_ref().ok()?;
+    let blocks = matches!(answer.verdict, HookDecision::Block | HookDecision::Stop);
+    // Why a call did not run is its result.
+    let behind = run.event().is_some_and(|event| !event.is_guard());
+    let reason = if blocks && behind { answer.reason.as_str() } else { "" };
+    let parts: Vec<&str> =
+        [reason, answer.context.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| format!("{} says: {}", run.label(), parts.join("\n")))
+}

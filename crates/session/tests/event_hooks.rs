@@ -1,0 +1,175 @@
+//! Hooks at events in the conversation: which run is due, what its answer does, and what a replay
+//! makes of it.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod talk;
+
+use protocol::call::{Call, Outcome};
+use protocol::content::StopReason;
+use protocol::hook::{EventHook, HookEvent, SessionHooks};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession};
+use serde_json::{Value, json};
+use talk::{Say, Talk, done, results, runs};
+
+fn hooked(event: HookEvent, tools: &[&str], commands: &[&str]) -> SessionSetup {
+    let matched: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
+    let events = commands.iter().map(|command| EventHook {
+        event,
+        matched: (!matched.is_empty()).then(|| matched.clone()),
+        command: (*command).to_owned(),
+        timeout_ms: 1000,
+        file: "settings.json".to_owned(),
+    });
+    let hooks = SessionHooks { events: events.collect(), ..SessionHooks::default() };
+    SessionSetup { hooks, ..talk::setup() }
+}
+
+fn answer(talk: &mut Talk, call: &Call, answer: &Value) -> Vec<FromSession> {
+    talk.call_ended(call.id.number, &answer.to_string())
+}
+
+fn pass() -> Value {
+    json!({"verdict": "pass"})
+}
+
+fn named(calls: &[Call]) -> Vec<&str> {
+    calls.iter().map(|call| call.tool.as_str()).collect()
+}
+
+const READ: Say = Say::Use("t1", "read", r#"{"path":"a"}"#);
+const GREP: Say = Say::Use("t2", "grep", r#"{"pattern":"x"}"#);
+const BASH: Say = Say::Use("t3", "bash", r#"{"command":"ls"}"#);
+
+#[test]
+fn a_guarded_call_waits_for_each_of_its_hooks_and_learns_what_they_changed() {
+    let mut talk = Talk::ready(hooked(HookEvent::PreToolUse, &["bash"], &["one", "two", "one"]));
+    talk.prompt("Go.");
+    let first = runs(&talk.answer(&[BASH], StopReason::ToolUse));
+    assert_eq!((named(&first), first[0].use_id.as_str()), (vec!["guard_hook"], ""));
+    let input: Value = serde_json::from_str(&first[0].input).unwrap();
+    assert_eq!((&input["command"], &input["about"]["tool"]), (&json!("one"), &json!("bash")));
+    let changed =
+        json!({"verdict": "ask", "reason": "why", "updated_input": "{\"command\":\"id\"}"});
+    let second = runs(&answer(&mut talk, &first[0], &changed));
+    let input: Value = serde_json::from_str(&second[0].input).unwrap();
+    assert_eq!(input["command"], "two");
+    assert_eq!(input["about"]["input"], r#"{"command":"id"}"#, "the next one sees the change");
+    let words = answer(&mut talk, &second[0], &pass());
+    let FromSession::Run { call, note, asked } = words.last().unwrap() else { panic!("{words:?}") };
+    assert_eq!((call.tool.as_str(), call.input.as_str()), ("bash", r#"{"command":"id"}"#));
+    assert!(note.as_ref().unwrap().contains("`one` changed the arguments"), "{note:?}");
+    assert!(asked.as_ref().unwrap().contains("why"), "{asked:?}");
+    // Equal commands run once, and the model asked for one call.
+    assert_eq!(talk.request().messages.len(), 1);
+    talk.call_ended(call.id.number, "ran");
+    assert_eq!(talk.request().messages.len(), 3);
+}
+
+#[test]
+fn unguarded_neighbours_run_and_a_blocked_call_has_its_one_result() {
+    let mut talk = Talk::ready(hooked(HookEvent::PreToolUse, &["grep"], &["guard"]));
+    talk.prompt("Go.");
+    let first = runs(&talk.answer(&[READ, GREP], StopReason::ToolUse));
+    assert_eq!(named(&first), ["read"], "a hook runs alone");
+    let hook = runs(&talk.call_ended(first[0].id.number, "text"));
+    assert_eq!(named(&hook), ["guard_hook"]);
+    let words = answer(&mut talk, &hook[0], &json!({"verdict": "block", "reason": "no grep"}));
+    let (_, result) = results(&words).pop().unwrap();
+    assert!(result.is_error && result.text.contains("no grep"), "{result:?}");
+    assert_eq!(result.outcome, Outcome::Denied);
+    assert!(matches!(words.last(), Some(FromSession::Ask(_))), "{words:?}");
+    talk::lawful(talk.request()).unwrap();
+}
+
+#[test]
+fn context_of_a_guard_stands_in_the_result_while_neighbours_still_run() {
+    let mut talk = Talk::ready(hooked(HookEvent::PreToolUse, &["read", "grep"], &["guard"]));
+    talk.prompt("Go.");
+    let hook = runs(&talk.answer(&[READ, GREP], StopReason::ToolUse));
+    assert_eq!(hook.len(), 1, "one hook at a time");
+    let says = json!({"verdict": "pass", "context": "It rains."});
+    let hook = runs(&answer(&mut talk, &hook[0], &says));
+    let both = runs(&answer(&mut talk, &hook[0], &pass()));
+    assert_eq!(named(&both), ["read", "grep"]);
+    talk.call_ended(both[0].id.number, "text");
+    talk.call_ended(both[1].id.number, "none");
+    let said = format!("{:?}", talk.request().messages.last().unwrap());
+    assert!(said.contains("text") && said.contains("It rains."), "{said}");
+}
+
+#[test]
+fn a_replayed_session_runs_no_hook_twice() {
+    let setup = || hooked(HookEvent::PreToolUse, &["bash"], &["one", "two"]);
+    let mut talk = Talk::ready(setup());
+    talk.prompt("Go.");
+    let first = runs(&talk.answer(&[BASH], StopReason::ToolUse));
+    let second = runs(&answer(&mut talk, &first[0], &pass()));
+    // What is on disk: the first hook ended, the second is named.
+    let mut journal: Vec<SessionEvent> = Vec::new();
+    for word in &talk.said {
+        if let FromSession::Commit(event) = word {
+            journal.push(event.clone());
+        }
+    }
+    let at = journal.len() - 1;
+    let result = done(&pass().to_string());
+    let ended = |call: &Call, result| SessionEvent::Result {
+        call: call.id.clone(),
+        use_id: String::new(),
+        result,
+    };
+    journal.insert(at, ended(&first[0], result));
+    let replay = |journal: &[SessionEvent], then| {
+        let mut talk = Talk::before_replay(setup());
+        for event in journal {
+            talk.tell(ToSession::Replay(event.clone()));
+        }
+        let words = talk.tell(ToSession::ReplayDone { then });
+        (talk, words)
+    };
+    let (mut again, words) = replay(&journal, OpenTurn::GoesOn);
+    assert_eq!(runs(&words), second, "the one that was only named");
+    assert_eq!(named(&runs(&answer(&mut again, &second[0], &pass()))), ["bash"]);
+    // One that was cut short is lost, and so is its call.
+    let mut cut = done("");
+    cut.outcome = Outcome::Interrupted;
+    journal.push(ended(&second[0], cut));
+    let (_, words) = replay(&journal, OpenTurn::GoesOn);
+    assert!(runs(&words).is_empty(), "{words:?}");
+    let (_, result) = results(&words).pop().unwrap();
+    assert!(result.text.contains("interrupted") && result.text.contains("did not run"));
+    journal.pop();
+    let (_, words) = replay(&journal, OpenTurn::Waits);
+    assert_eq!((runs(&words).len(), results(&words).len()), (0, 2), "the hook's and the call's");
+}
+
+#[test]
+fn hooks_behind_calls_run_once_the_round_is_over() {
+    let mut talk = Talk::ready(hooked(HookEvent::PostToolUse, &[], &["after"]));
+    talk.prompt("Go.");
+    let both = runs(&talk.answer(&[READ, GREP], StopReason::ToolUse));
+    assert_eq!(named(&both), ["read", "grep"]);
+    assert!(runs(&talk.call_ended(both[0].id.number, "text")).is_empty());
+    let mut failed = done("no");
+    failed.is_error = true;
+    let ended = ToSession::CallEnded { call: both[1].id.clone(), result: failed };
+    let hook = runs(&talk.tell(ended));
+    assert_eq!(named(&hook), ["hook"], "for the one that succeeded");
+    let words = answer(&mut talk, &hook[0], &json!({"verdict": "block", "reason": "too short"}));
+    assert!(matches!(words.last(), Some(FromSession::Ask(_))), "{words:?}");
+    let said = format!("{:?}", talk.request().messages.last().unwrap());
+    assert_eq!(said.matches("too short").count(), 1, "{said}");
+}
+
+#[test]
+fn a_stop_of_the_turn_drops_the_guarded_call() {
+    let mut talk = Talk::ready(hooked(HookEvent::PreToolUse, &["bash"], &["one"]));
+    talk.prompt("Go.");
+    let hook = runs(&talk.answer(&[BASH], StopReason::ToolUse));
+    let words = talk.tell(ToSession::Interrupt);
+    assert!(words.contains(&FromSession::CancelCall(hook[0].id.clone())), "{words:?}");
+    let mut cut = done("");
+    cut.outcome = Outcome::Interrupted;
+    let words = talk.tell(ToSession::CallEnded { call: hook[0].id.clone(), result: cut });
+    assert!(runs(&words).is_empty() && talk.last_end().is_some(), "{words:?}");
+}

@@ -1,0 +1,74 @@
+//! The hooks of a session: for each configured one the subjects that its matcher covers.
+
+use config::{ConfiguredEventHook, EventHookConfig};
+use protocol::confinement::{Confinement, Level};
+use protocol::hook::{EventHook, HookEvent, HookSupport};
+
+/// Hooks that run. In a session without a cage none run automatically.
+pub(super) fn event_hooks(confinement: &Confinement, of: &EventHookConfig) -> Vec<EventHook> {
+    match confinement.level {
+        Level::Uncaged => Vec::new(),
+        Level::Required | Level::BestEffort => of.commands.iter().filter_map(event_hook).collect(),
+    }
+}
+
+/// Sentences for the person about hooks that never run.
+pub(super) fn notes(confinement: &Confinement, of: &EventHookConfig) -> Vec<String> {
+    if confinement.level == Level::Uncaged && !of.commands.is_empty() {
+        let count = of.commands.len();
+        return vec![format!(
+            "{count} configured hooks do not run: this session has no sandbox for them"
+        )];
+    }
+    let idle = of.commands.iter().filter_map(|known| {
+        let none = event_hook(known)?.matched.is_some_and(|names| names.is_empty());
+        none.then(|| {
+            let ConfiguredEventHook { event, matcher, by, .. } = known;
+            format!(
+                "{}:{}: the matcher {matcher:?} of a {} hook fits nothing that agentd has; it never \
+                 runs",
+                by.file,
+                by.line,
+                event.name()
+            )
+        })
+    });
+    idle.collect()
+}
+
+fn event_hook(known: &ConfiguredEventHook) -> Option<EventHook> {
+    let event = known.event;
+    match event.support() {
+        HookSupport::Never(_) => return None,
+        HookSupport::Runs => {}
+    }
+    Some(EventHook {
+        event,
+        matched: (!known.covers_all()).then(|| matched(known)).flatten(),
+        command: known.command.clone(),
+        timeout_ms: known.timeout_ms,
+        file: known.by.file.clone(),
+    })
+}
+
+/// The subjects that the matcher covers; none where the event has no subjects.
+fn matched(known: &ConfiguredEventHook) -> Option<Vec<String>> {
+    let covers = |words: &[&str]| -> Option<Vec<String>> {
+        Some(words.iter().filter(|word| known.covers(word)).map(|&word| word.to_owned()).collect())
+    };
+    match known.event {
+        HookEvent::PreToolUse
+        | HookEvent::PostToolUse
+        | HookEvent::PostToolUseFailure
+        | HookEvent::PermissionRequest => {
+            let names = tools::specs().iter().map(|spec| spec.name);
+            let covered = |name: &&str| tools::hook_names(name).iter().any(|one| known.covers(one));
+            Some(names.filter(covered).map(str::to_owned).collect())
+        }
+        HookEvent::SessionStart => covers(&["startup"]),
+        HookEvent::SessionEnd => covers(&["other"]),
+        HookEvent::PreCompact => covers(&["manual", "auto"]),
+        HookEvent::Notification => covers(&["permission_prompt", "idle_prompt"]),
+        HookEvent::UserPromptSubmit | HookEvent::Stop | HookEvent::SubagentStop => None,
+    }
+}

@@ -1,0 +1,138 @@
+//! The standard input of a hook: one JSON object with Claude Code's fields.
+
+use super::claude_names::{tool_input, tool_name};
+use protocol::hook::HookEvent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The subject of the event, in our own terms.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct HookSubject {
+    /// The number of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call: Option<u32>,
+    /// The call's tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// The call's arguments as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input: Option<String>,
+    /// One of several files that the call names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// The call's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    /// The prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    /// The word that a matcher of the event is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    word: Option<String>,
+    /// How often hooks have made this turn go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    continued: Option<u32>,
+}
+
+/// Where and how the session works.
+pub(super) struct HookSession<'a> {
+    pub id: &'a str,
+    pub project: &'a Path,
+    /// As configuration names it.
+    pub mode: &'a str,
+}
+
+/// The object for the hook.
+pub(super) fn payload(event: HookEvent, about: &HookSubject, session: &HookSession<'_>) -> Value {
+    let mut fields = json!({
+        "session_id": session.id,
+        "transcript_path": "",
+        "cwd": session.project.to_string_lossy(),
+        "permission_mode": permission_mode(session.mode),
+        "hook_event_name": event.name(),
+    });
+    let mut put = |name: &str, value: Value| fields[name] = value;
+    if let Some(tool) = &about.tool {
+        let input = about.input.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let input = input.unwrap_or_else(|| json!({}));
+        put("tool_name", tool_name(tool).into());
+        put("tool_input", tool_input(tool, &input, about.file.as_deref(), session.project));
+        put("tool_use_id", about.call.map(|call| call.to_string()).unwrap_or_default().into());
+    }
+    match (event, &about.result) {
+        (HookEvent::PostToolUseFailure, Some(text)) => put("error", text.as_str().into()),
+        (_, Some(text)) => put("tool_response", json!({ "content": text })),
+        (_, None) => {}
+    }
+    match (event, &about.word) {
+        (HookEvent::SessionStart, Some(word)) => put("source", word.as_str().into()),
+        (HookEvent::SessionEnd, Some(word)) => put("reason", word.as_str().into()),
+        (HookEvent::PreCompact, Some(word)) => put("trigger", word.as_str().into()),
+        (HookEvent::Notification, Some(word)) => put("notification_type", word.as_str().into()),
+        (_, Some(_) | None) => {}
+    }
+    if let Some(prompt) = &about.prompt {
+        put("prompt", prompt.as_str().into());
+    }
+    if let Some(continued) = about.continued {
+        put("stop_hook_active", (continued > 0).into());
+    }
+    fields
+}
+
+/// Claude Code's name of a permission mode.
+fn permission_mode(mode: &str) -> &str {
+    match mode {
+        "ask" => "default",
+        "accept-edits" => "acceptEdits",
+        "auto" => "bypassPermissions",
+        "dont-ask" => "dontAsk",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(event: HookEvent, about: HookSubject) -> Value {
+        let session = HookSession { id: "0123", project: Path::new("/p"), mode: "accept-edits" };
+        payload(event, &about, &session)
+    }
+
+    #[test]
+    fn each_event_has_the_fields_of_claude() {
+        let call = HookSubject {
+            call: Some(7),
+            tool: Some("write".to_owned()),
+            input: Some(r#"{"path":"a","content":"x"}"#.to_owned()),
+            ..HookSubject::default()
+        };
+        let expected = json!({
+            "session_id": "0123", "transcript_path": "", "cwd": "/p",
+            "permission_mode": "acceptEdits", "hook_event_name": "PreToolUse",
+            "tool_name": "Write", "tool_input": {"file_path": "/p/a", "content": "x"},
+            "tool_use_id": "7",
+        });
+        assert_eq!(shown(HookEvent::PreToolUse, call.clone()), expected);
+        let done = HookSubject { result: Some("created a".to_owned()), ..call };
+        let after = shown(HookEvent::PostToolUse, done.clone());
+        assert_eq!(after["tool_response"]["content"], "created a");
+        assert_eq!(shown(HookEvent::PostToolUseFailure, done)["error"], "created a");
+        let prompt = HookSubject { prompt: Some("Go.".to_owned()), ..HookSubject::default() };
+        let prompt = shown(HookEvent::UserPromptSubmit, prompt);
+        assert_eq!((&prompt["prompt"], prompt.get("tool_name")), (&json!("Go."), None));
+        let word =
+            |word: &str| HookSubject { word: Some(word.to_owned()), ..HookSubject::default() };
+        assert_eq!(shown(HookEvent::SessionStart, word("startup"))["source"], "startup");
+        assert_eq!(shown(HookEvent::SessionEnd, word("other"))["reason"], "other");
+        assert_eq!(shown(HookEvent::PreCompact, word("auto"))["trigger"], "auto");
+        let stop = |continued| HookSubject { continued: Some(continued), ..HookSubject::default() };
+        assert_eq!(shown(HookEvent::Stop, stop(0))["stop_hook_active"], false);
+        assert_eq!(shown(HookEvent::Stop, stop(1))["stop_hook_active"], true);
+    }
+}

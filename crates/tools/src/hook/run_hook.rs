@@ -1,0 +1,108 @@
+//! Runs a hook: its standard input is a file in the call's temporary directory, its answer is the
+//! call's result, which only the conversation reads.
+
+use super::answer::{HookAnswer, HookEnd, answer};
+use super::payload::{HookSession, HookSubject, payload};
+use crate::arguments::facts::JudgedFacts;
+use crate::command::{self, CommandSpec, FilterRun};
+use crate::failure::{FailureCode, ToolFailure};
+use crate::text::control::visible;
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
+use protocol::call::Outcome;
+use protocol::confinement::Network;
+use protocol::hook::HookEvent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most bytes that a hook may print.
+const LARGEST: usize = 1 << 20;
+/// Opens the file with the standard input; the hook's command is for a shell.
+const SCRIPT: &str = "exec <\"$1\" || exit 126; exec /bin/sh -c \"$2\"";
+/// The variable by which the supervisor passes the session's permission mode.
+const MODE: &str = "AGENTD_PERMISSION_MODE";
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The event, by its name.
+    event: String,
+    /// The command, for a shell.
+    command: String,
+    /// Longest time it may take, in milliseconds.
+    timeout_ms: u64,
+    /// The session.
+    session: String,
+    /// The subject of the event.
+    about: HookSubject,
+}
+
+pub(crate) fn facts(input: &Input) -> JudgedFacts {
+    JudgedFacts {
+        command: Some(input.command.clone()),
+        network: Some(Network::Off),
+        ..JudgedFacts::default()
+    }
+}
+
+pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+    let Input { event: name, command, timeout_ms, session, about } = input;
+    let unreadable = |why: String| ToolFailure::new(FailureCode::InvalidArguments, why, "");
+    let event =
+        HookEvent::parse(&name).ok_or_else(|| unreadable(format!("there is no event {name:?}")))?;
+    let env = ctx.command.as_ref().map(|side| side.env).unwrap_or_default();
+    let mode = env.iter().find(|(name, _)| name == MODE).map_or("ask", |(_, mode)| mode);
+    let project = ctx.scope.project.clone();
+    let shown = HookSession { id: &session, project: &project, mode };
+    let words = payload(event, &about, &shown).to_string() + "\n";
+    let file = ctx.scope.temp.join("hook-input.json");
+    std::fs::write(&file, words).map_err(|error| {
+        let why = format!("its standard input {} cannot be written: {error}", file.display());
+        ToolFailure::new(FailureCode::Io, why, "")
+    })?;
+    let seen = match &ctx.command {
+        Some(side) => ctx.scope.seen_in(&side.cage, &file),
+        None => file.clone(),
+    };
+    let argv = ["/bin/sh", "-c", SCRIPT, "sh", &seen.to_string_lossy(), &command];
+    let dir = project.to_string_lossy().into_owned();
+    let wanted = CommandSpec {
+        argv: argv.map(str::to_owned).to_vec(),
+        text: command.clone(),
+        env: vec![("CLAUDE_PROJECT_DIR".to_owned(), dir)],
+        without: Some(MODE),
+        timeout_ms: Some(timeout_ms),
+    };
+    let ran = command::filter(wanted, LARGEST, ctx);
+    // Another call's hook writes its own.
+    let _ = std::fs::remove_file(&file);
+    result(&format!("hook {name} `{}`", visible(&command)), event, ran?)
+}
+
+/// The result that the conversation reads.
+///
+/// # Errors
+/// It did not come to its end, or its answer cannot be read.
+fn result(label: &str, event: HookEvent, ran: FilterRun) -> Result<ToolAnswer, ToolFailure> {
+    let FilterRun { printed, said, answer: ended } = ran;
+    let Outcome::Exited { code } = ended.outcome else {
+        let why = ended.summary.clone();
+        let failure = ToolFailure::new(ended.code.unwrap_or(FailureCode::Io), why, "");
+        return Err(ToolFailure { outcome: ended.outcome, ..failure });
+    };
+    let no = |why: String| Err(ToolFailure::new(FailureCode::InvalidArguments, why, ""));
+    let Some(stdout) = printed else {
+        return no(format!("it printed more than {LARGEST} bytes"));
+    };
+    let stdout = String::from_utf8_lossy(&stdout);
+    match answer(event, &HookEnd { code, stdout: &stdout, stderr: &said }) {
+        Err(why) => no(visible(&why).into_owned()),
+        Ok(answer) => Ok(recorded(label, &answer, ended)),
+    }
+}
+
+fn recorded(label: &str, answer: &HookAnswer, ended: ToolAnswer) -> ToolAnswer {
+    let body = serde_json::to_string(answer).unwrap_or_default();
+    let summary = format!("{label}: {}", visible(&answer.summary()));
+    ToolAnswer { effects: ended.effects, ..ToolAnswer::done(body, summary, Vec::new()) }
+}
