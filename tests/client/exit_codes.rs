@@ -12,7 +12,7 @@ use std::time::Duration;
 const SIZE: (u16, u16) = (90, 30);
 
 /// The codes that `agentd help exit-codes` lists, with the tests below that produce them.
-const TABLE: [i32; 16] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 75, 124, 130, 143];
+const TABLE: [i32; 17] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 75, 124, 130, 143];
 
 #[test]
 fn the_table_in_the_help_is_the_one_tested_here() {
@@ -38,6 +38,14 @@ fn done_failed_and_wrong_usage() {
     ends_with(2, desk.with_server(&server, &["-p", "x", "--net", "sometimes"]));
     ends_with(2, desk.agentd(&[]));
     ends_with(2, desk.agentd(&["attach", "000000000000"]));
+}
+
+#[test]
+fn an_answer_that_does_not_fit_its_schema() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("1"), Answer::text("2")]);
+    let flags = ["-p", "x", "--json-schema", r#"{"type":"string"}"#];
+    ends_with(18, desk.with_server(&server, &flags));
 }
 
 #[test]

@@ -229,3 +229,69 @@ fn a_limit_of_the_cost_needs_a_known_price() {
     }
     assert_eq!(server.requests().len(), 1);
 }
+
+const SCHEMA: &str =
+    r#"{"type":"object","properties":{"failed":{"type":"integer"}},"required":["failed"]}"#;
+
+/// The text of the newest message of a request.
+fn asked(body: &serde_json::Value) -> String {
+    body["messages"].as_array().unwrap().last().unwrap()["content"].to_string()
+}
+
+#[test]
+fn an_answer_fits_its_schema_at_once_or_when_asked_again() {
+    let desk = Desk::new();
+    let schema = desk.write("schema.json", SCHEMA);
+    let flags = ["--json-schema", schema.to_str().unwrap()];
+    let look = || Answer::says([call("t1", "ls", "{}")]);
+    let server = Server::scripted([look(), Answer::text(" {\"failed\": 3}\n")]);
+    let ran = desk.ask(&server, &flags);
+    assert_eq!((ran.code, &ran.json()["structured_output"]["failed"]), (0, &3.into()), "{ran:?}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2, "nothing is asked again");
+    assert!(asked(&requests[0].body).contains("\\\"failed\\\""), "the model knows the schema");
+    let server =
+        Server::scripted([Answer::text("{\"failed\":\"3\"}"), Answer::text("{\"failed\":3}")]);
+    let ran = desk.ask(&server, &flags);
+    assert_eq!((ran.code, &ran.json()["structured_output"]["failed"]), (0, &3.into()), "{ran:?}");
+    assert_eq!((&ran.json()["num_turns"], &ran.json()["subtype"]), (&2.into(), &"success".into()));
+    let again = asked(&server.requests()[1].body);
+    assert!(again.contains("/failed: ") && again.contains("integer"), "{again}");
+    let text = Server::scripted([Answer::text("It is 3."), Answer::text("{\"failed\":3}")]);
+    let ran = run(desk.with_server(&text, &[&["-p", "x"][..], &flags].concat()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "{\"failed\":3}\n"), "{ran:?}");
+    let plain = desk.ask(&Server::scripted([Answer::text("It is 3.")]), &[]);
+    assert!(plain.code == 0 && plain.json().get("structured_output").is_none(), "{plain:?}");
+}
+
+#[test]
+fn an_answer_that_never_fits_ends_the_run_with_its_errors() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("three"), Answer::text("{}"), Answer::text("{}")]);
+    let ran = desk.ask(&server, &["--json-schema", SCHEMA]);
+    assert_eq!((ran.code, server.requests().len()), (18, 2), "{ran:?}");
+    let result = ran.json();
+    assert_eq!(result["subtype"], "error_max_structured_output_retries");
+    assert_eq!((&result["is_error"], &result["result"]), (&true.into(), &"{}".into()));
+    assert!(result.get("structured_output").is_none(), "{result}");
+    let errors = result["schema_errors"].as_array().unwrap();
+    assert_eq!((errors.len(), &errors[0]["path"]), (1, &"/".into()));
+    assert!(errors[0]["message"].as_str().unwrap().contains("required"), "{errors:?}");
+    // A turn that ended otherwise is not asked again.
+    let refused = Answer::status(400, "invalid_request_error", "too odd");
+    let server = Server::scripted([refused, Answer::text("{\"failed\":3}")]);
+    let ran = desk.ask(&server, &["--json-schema", SCHEMA]);
+    assert_eq!((ran.code, server.requests().len()), (1, 1), "{ran:?}");
+}
+
+#[test]
+fn a_wrong_schema_is_an_error_before_the_run() {
+    let desk = Desk::new();
+    let server = Server::scripted([]);
+    let schema = desk.write("schema.json", "{\"properties\":{\"age\":{\"type\":\"strin\"}}}");
+    let ran = desk.ask(&server, &["--json-schema", schema.to_str().unwrap()]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    let error = ran.json()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("schema.json: no JSON Schema: /properties/age/type: "), "{error}");
+    assert!(server.requests().is_empty(), "nothing was asked");
+}

@@ -180,6 +180,7 @@ fn arguments(input: &str) -> Value {
 fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static str, Value)> {
     let subtype = match (&conclusion.end, &conclusion.fault) {
         (Some(TurnEnd::Done), None) => "success",
+        _ if !conclusion.misfit.is_empty() => "error_max_structured_output_retries",
         (Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }), _) => "error_max_turns",
         (Some(TurnEnd::CostReached { .. }), _) => "error_max_budget_usd",
         (Some(TurnEnd::ProcessDied(_)), _) => "error_process_died",
@@ -208,6 +209,15 @@ fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static s
     }
     if let Some(left) = conclusion.context_left {
         fields.push(("context_tokens_left", left.into()));
+    }
+    if let Some(value) = &conclusion.structured {
+        fields.push(("structured_output", value.clone()));
+    }
+    if !conclusion.misfit.is_empty() {
+        let misfit = conclusion.misfit.iter();
+        let faults: Vec<_> =
+            misfit.map(|fault| json!({"path": fault.path, "message": fault.message})).collect();
+        fields.push(("schema_errors", faults.into()));
     }
     if let Some(fault) = &conclusion.fault {
         fields.push(("error", fault.as_str().into()));

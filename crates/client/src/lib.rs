@@ -49,7 +49,7 @@ pub use line_view::{
     without_refusals, without_summary,
 };
 pub use live_rows::{key_hint, last_thought, status_row};
-pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
+pub use one_shot::{AnswerCheck, AnswerFault, Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use run_view::{Moment, RunView, ViewOutput};
 pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::colon_command::{COMMANDS, KEYS};

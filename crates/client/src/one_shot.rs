@@ -4,8 +4,10 @@
 //! one enum, and writes the output of the view. If a supervisor is lost, another one resumes the
 //! session behind the last event that was received.
 
+mod answer_check;
 mod task;
 
+use self::answer_check::{misfit, repair_prompt};
 use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE};
@@ -19,10 +21,12 @@ use protocol::client::{
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
+use serde_json::Value;
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+pub use answer_check::{AnswerCheck, AnswerFault};
 pub use task::{Finished, Prompts, RunFailure, RunInput, Task};
 
 /// Bound on messages that the view has not handled. Then the reader blocks.
@@ -46,6 +50,9 @@ pub fn run(
     signals: impl FnOnce(SyncSender<RunInput>),
 ) -> Result<Finished, RunFailure> {
     let began = Instant::now();
+    if let Some(form) = &task.form {
+        task.prompt = form.instruct(&task.prompt);
+    }
     let deadline = task.time_limit.map(|limit| began + limit);
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
@@ -149,10 +156,29 @@ impl OneShot<'_> {
         let session = transcript.opened().session.clone();
         // The first failed turn decides the result of the run.
         let (mut began, mut wrong) = (began, None);
+        // A misfit answer is asked for once more.
+        let mut repaired = false;
         loop {
             self.follow(&mut transcript)?;
+            let form = self.checked(&transcript);
+            if let Some(Err(faults)) = &form
+                && !std::mem::replace(&mut repaired, true)
+            {
+                self.task.prompt = repair_prompt(faults);
+                transcript.reopen();
+                self.send_prompt(&session);
+                continue;
+            }
             let took = std::mem::take(&mut self.call_time).timing(began);
-            let conclusion = transcript.conclude(took, self.end.stopped.map(why));
+            let mut conclusion = transcript.conclude(took, self.end.stopped.map(why));
+            match form {
+                Some(Ok(value)) => conclusion.structured = Some(value),
+                Some(Err(faults)) => {
+                    conclusion.fault = Some(misfit(&faults));
+                    conclusion.misfit = faults;
+                }
+                None => {}
+            }
             let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
             self.write(&shown);
             let goes_on = self.end.stopped.is_none() && conclusion.degraded.is_none();
@@ -163,10 +189,16 @@ impl OneShot<'_> {
                 let conclusion = wrong.unwrap_or(conclusion);
                 return Ok(Finished { conclusion, session, stopped: self.end.stopped });
             }
-            began = Instant::now();
+            (began, repaired) = (Instant::now(), false);
             transcript = Transcript::new(transcript.opened().clone());
             self.send_prompt(&session);
         }
+    }
+
+    /// The value of a normal end's answer, or its faults. `None` if no form was asked for.
+    fn checked(&self, transcript: &Transcript) -> Option<Result<Value, Vec<AnswerFault>>> {
+        let form = self.task.form.as_ref().filter(|_| self.end.stopped.is_none())?;
+        transcript.is_done().then(|| form.check(transcript.answer()))
     }
 
     /// Waits for the next prompt. False if there is none.
@@ -178,7 +210,8 @@ impl OneShot<'_> {
         loop {
             match self.next() {
                 RunInput::Next(Some(Ok(text))) => {
-                    self.task.prompt = text;
+                    let form = self.task.form.as_ref();
+                    self.task.prompt = form.map_or(text.clone(), |form| form.instruct(&text));
                     return Ok(true);
                 }
                 RunInput::Next(Some(Err(message))) => {

@@ -1,6 +1,7 @@
 //! The state of a run, computed from its events. Pure.
 
 use crate::cost::{context_left, in_dollars};
+use crate::one_shot::AnswerFault;
 use crate::sanitize::sanitize;
 use protocol::call::{Call, ToolResult};
 use protocol::client::{ClientEvent, ModelFacts};
@@ -8,6 +9,7 @@ use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::PermissionMode;
 use protocol::session::{CallSpan, TurnEnd};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Code of a call that needed an approval in a non-interactive run.
@@ -102,6 +104,10 @@ pub struct RunConclusion {
     pub context_left: Option<u64>,
     /// How long it took.
     pub timing: Timing,
+    /// The value of the answer, if a form was asked for.
+    pub structured: Option<Value>,
+    /// Why the answer has not that form.
+    pub misfit: Vec<AnswerFault>,
     /// Calls that needed an approval: tool and arguments.
     pub unapproved: Vec<Call>,
     /// Calls whose cage could not be made.
@@ -230,6 +236,17 @@ impl Transcript {
         self.end.is_some() || self.degraded.is_some()
     }
 
+    /// True if the turn had a normal end.
+    pub(crate) fn is_done(&self) -> bool {
+        self.end == Some(TurnEnd::Done) && self.degraded.is_none()
+    }
+
+    /// Another turn of the same run begins.
+    pub(crate) fn reopen(&mut self) {
+        self.end = None;
+        self.words.clear();
+    }
+
     /// How many calls have not ended.
     pub(crate) fn open_calls(&self) -> usize {
         self.calls.values().filter(|known| known.result.is_none()).count()
@@ -267,6 +284,8 @@ impl Transcript {
             },
             context_left: context_left(self.last_usage, self.opened.facts),
             timing: took,
+            structured: None,
+            misfit: Vec::new(),
             unapproved: coded(NOBODY_TO_ASK).map(|known| known.call.clone()).collect(),
             no_sandbox: u32::try_from(coded(SANDBOX_UNAVAILABLE).count()).unwrap_or(u32::MAX),
         }

@@ -22,6 +22,7 @@ pub(crate) enum CliExit {
     SupervisorUnreachable = 15,
     Configuration = 16,
     ProcessDied = 17,
+    AnswerMisfit = 18,
     SessionLocked = 75,
     TimeLimit = 124,
     Interrupted = 130,
@@ -31,7 +32,7 @@ pub(crate) enum CliExit {
 impl CliExit {
     /// All codes, in order; each is a row of `help/exit-codes.md`.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -44,6 +45,7 @@ impl CliExit {
         Self::SupervisorUnreachable,
         Self::Configuration,
         Self::ProcessDied,
+        Self::AnswerMisfit,
         Self::SessionLocked,
         Self::TimeLimit,
         Self::Interrupted,
@@ -67,6 +69,7 @@ impl CliExit {
                     | TurnEnd::CallsUsedUp { .. }
                     | TurnEnd::CostReached { .. },
                 ) => Self::BudgetUsedUp,
+                Some(TurnEnd::Done) if !conclusion.misfit.is_empty() => Self::AnswerMisfit,
                 Some(TurnEnd::Done) => Self::Done,
                 Some(TurnEnd::ProcessDied(_)) => Self::ProcessDied,
                 Some(

@@ -198,6 +198,7 @@ fn task(
         papers: vec![recording.into()],
         prompt,
         more: Prompts::One,
+        form: None,
         time_limit: Some(TIME_LIMIT),
     })
 }

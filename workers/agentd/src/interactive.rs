@@ -39,9 +39,14 @@ pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
              `agentd --help` lists the commands",
         ));
     }
-    if flags.output_last_message.is_some() {
-        return Err(CliError::user("--output-last-message is for runs of one prompt")
-            .hint("add -p PROMPT; `agentd export ID` writes a session to a file"));
+    for (flag, is_given) in [
+        ("--output-last-message", flags.output_last_message.is_some()),
+        ("--json-schema", flags.json_schema.is_some()),
+    ] {
+        if is_given {
+            return Err(CliError::user(format!("{flag} is for runs of one prompt"))
+                .hint("add -p PROMPT; `agentd export ID` writes a session to a file"));
+        }
     }
     let context = CliContext::of_process()?;
     let earlier = match &flags.resume {

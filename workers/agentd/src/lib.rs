@@ -1,6 +1,7 @@
 //! `agentd`: the command line. Reads the arguments, runs the command, and maps every end to an exit
 //! code.
 
+mod answer_schema;
 mod attach_services;
 mod audit;
 mod cli;

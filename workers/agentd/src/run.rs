@@ -1,6 +1,7 @@
 //! `agentd -p` and `agentd run`: one prompt, one answer. The daemon runs it; if no daemon runs, a
 //! private supervisor does.
 
+use crate::answer_schema::AnswerSchema;
 use crate::cli::{InputFormat, OutputFormat, RunFlags};
 use crate::cli_error::{CliError, chain};
 use crate::cli_exit::CliExit;
@@ -12,8 +13,8 @@ use crate::prompt;
 use crate::sessions;
 use crate::signals::BlockedSignals;
 use client::{
-    ClientError, Colour, Finished, JsonView, PrivateSource, Prompts, RunFailure, RunView,
-    StreamJsonView, SupervisorLaunch, Task, Terminal, TextView, failure_line, resume_hint,
+    AnswerCheck, ClientError, Colour, Finished, JsonView, PrivateSource, Prompts, RunFailure,
+    RunView, StreamJsonView, SupervisorLaunch, Task, Terminal, TextView, failure_line, resume_hint,
     sibling_executable,
 };
 use protocol::client::{RequestFailure, SessionStart};
@@ -143,6 +144,8 @@ fn view(format: OutputFormat) -> Box<dyn RunView> {
 
 /// The task, from flags, environment and configuration.
 fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Result<Task, CliError> {
+    let form = flags.json_schema.as_deref().map(AnswerSchema::read).transpose()?;
+    let form = form.map(|schema| Box::new(schema) as Box<dyn AnswerCheck>);
     let start = start(context, flags)?;
     let (opening, papers) =
         open_request(context, &flags.session, start, Audience::NonInteractive, KeyNeed::Always)?;
@@ -150,7 +153,7 @@ fn task(context: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Resul
         Some(prompt) => (prompt, Prompts::One),
         None => prompt::first_of_stream()?,
     };
-    Ok(Task { opening, papers, prompt, more, time_limit: flags.timeout })
+    Ok(Task { opening, papers, prompt, more, form, time_limit: flags.timeout })
 }
 
 /// A new session, or which earlier one.

@@ -1,5 +1,6 @@
 //! A run's task, inputs and result.
 
+use super::answer_check::AnswerCheck;
 use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::SupervisorInput;
 use crate::transcript::RunConclusion;
@@ -20,6 +21,8 @@ pub struct Task {
     pub prompt: String,
     /// Further prompts.
     pub more: Prompts,
+    /// The form that each prompt's last answer must have.
+    pub form: Option<Box<dyn AnswerCheck>>,
     /// Longest time for the whole run.
     pub time_limit: Option<Duration>,
 }

@@ -172,6 +172,11 @@ pub(crate) struct RunFlags {
     /// The answer replaces the file as a whole. Without an answer the file stays as it is.
     #[arg(short = 'o', long, value_name = "FILE", hide_short_help = true)]
     pub(crate) output_last_message: Option<PathBuf>,
+    /// The last answer has to be JSON that fits this schema.
+    ///
+    /// A file, or the JSON Schema itself. An answer that does not fit is asked for once more.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) json_schema: Option<String>,
     /// Longest time for the whole run, in seconds.
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
