@@ -8,7 +8,8 @@ use crate::support::daemon::Wire;
 use crate::support::{Desk, child_of, run, send};
 use nix::sys::signal::Signal;
 use protocol::client::{
-    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionStart, SettingChange, ToClient,
+    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionStart, SessionWish, SettingChange,
+    ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -26,7 +27,7 @@ fn records(desk: &Desk, session: &SessionId) -> Vec<Value> {
 }
 
 fn compact(wire: &Wire, session: &SessionId) {
-    wire.say(FromClient::Compact { session: session.clone() });
+    wire.say(FromClient::Wish { session: session.clone(), wish: SessionWish::Compact });
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
 
     compact(&wire, &session);
     let reason = other.event("a word on it", |event| match event {
-        ClientEvent::NotCompacted { reason } => Some(reason.clone()),
+        ClientEvent::Notice { text } => Some(text.clone()),
         _ => None,
     });
     assert!(reason.contains("short"), "{reason}");
@@ -110,9 +111,7 @@ fn room_is_made_by_those_alone_who_may_type() {
     compact(&other, &session);
     other.until("a refusal", |word| matches!(word, ToClient::Failed { .. }).then_some(()));
     compact(&wire, &session);
-    wire.event("an answer", |event| {
-        matches!(event, ClientEvent::NotCompacted { .. }).then_some(())
-    });
+    wire.event("an answer", |event| matches!(event, ClientEvent::Notice { .. }).then_some(()));
 }
 
 /// The block's place in the last message, and its mark.

@@ -401,6 +401,15 @@ pub fn processes() -> Vec<Process> {
         .collect()
 }
 
+/// True while a process with these words in its command line runs.
+pub fn runs(words: &str) -> bool {
+    let line = |process: &Process| fs::read(format!("/proc/{}/cmdline", process.pid)).ok();
+    processes()
+        .iter()
+        .filter_map(line)
+        .any(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(words))
+}
+
 /// Proportional set size of a process in KiB; 0 where it may not be read.
 pub fn pss(pid: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();

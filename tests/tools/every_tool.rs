@@ -118,6 +118,15 @@ fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "created c\n--- /dev/null\n+++ b/c",
             "done",
         ),
+        (
+            "bash",
+            json!({"command": "cat", "background": true}),
+            "runs in the background",
+            "interrupted",
+        ),
+        ("bash_input", json!({"call": 35, "text": "hello\n"}), "was given the text", "done"),
+        ("bash_output", json!({"call": 35, "wait_ms": 20_000}), "hello\n", "done"),
+        ("bash_stop", json!({"call": 35}), "has ended", "done"),
     ]
 }
 
@@ -170,7 +179,7 @@ fn every_tool_goes_the_whole_way() {
         let ended = desk.ended(at as u64 + 1);
         assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
         // A call without a process has no cage, and its record does not claim one.
-        let own = ["checklist", "history", "memory", "skill", "undo_list"]
+        let own = ["checklist", "history", "memory", "skill", "undo_list", "bash_"]
             .iter()
             .any(|own| tool.starts_with(own));
         assert_eq!(ended["enforced"].is_null(), own, "{tool}: {ended:#}");

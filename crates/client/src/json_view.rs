@@ -1,7 +1,7 @@
 //! The views for programs: one JSON object a line, in the shapes that scripts already read.
 
 use crate::run_view::{Moment, RunView, ViewOutput};
-use crate::transcript::{OpenedSession, RunConclusion, Transcript};
+use crate::transcript::{OpenedSession, RecordedCall, RunConclusion, Transcript};
 use protocol::call::{Call, Outcome};
 use protocol::client::ClientEvent;
 use protocol::content::{ContentBlock, Usage};
@@ -103,18 +103,34 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
                 ("session_id", opened.session.0.as_str().into()),
             ])
         }
+        ClientEvent::InBackground { call, text } => {
+            let known = transcript.calls.get(call)?;
+            let result = tool_result(&known.call.use_id, text, false);
+            let details = json!({
+                "call": call.to_string(),
+                "tool": known.call.tool,
+                "outcome": "in_background",
+            });
+            Some(result_line(opened, result, details))
+        }
+        // Its call has had its result.
+        ClientEvent::CallEnded { call, result, refused: _ }
+            if transcript.calls.get(call).is_some_and(RecordedCall::is_in_background) =>
+        {
+            Some(vec![
+                ("type", "system".into()),
+                ("subtype", "background_ended".into()),
+                ("session_id", opened.session.0.as_str().into()),
+                ("call", call.to_string().into()),
+                ("outcome", outcome(&result.outcome)),
+                ("content", result.text.as_str().into()),
+                ("is_error", result.is_error.into()),
+            ])
+        }
         ClientEvent::CallEnded { call, result, refused } => {
             // Calls that the model did not request are not part of its conversation.
             let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
-            let message = json!({
-                "role": "user",
-                "content": [{
-                    "type": "tool_result",
-                    "tool_use_id": known.call.use_id,
-                    "content": result.text,
-                    "is_error": result.is_error,
-                }],
-            });
+            let message = tool_result(&known.call.use_id, &result.text, result.is_error);
             let details = json!({
                 "call": call.to_string(),
                 "tool": known.call.tool,
@@ -122,13 +138,7 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
                 "code": result.code,
                 "refused": refused,
             });
-            Some(vec![
-                ("type", "user".into()),
-                ("message", message),
-                ("parent_tool_use_id", Value::Null),
-                ("session_id", opened.session.0.as_str().into()),
-                ("tool_use_result", details),
-            ])
+            Some(result_line(opened, message, details))
         }
         ClientEvent::Prompt { .. }
         | ClientEvent::Delta { .. }
@@ -142,13 +152,39 @@ fn message(transcript: &Transcript, event: &ClientEvent) -> Option<Vec<(&'static
         | ClientEvent::Changed { .. }
         | ClientEvent::Learned { .. }
         | ClientEvent::Compacted { .. }
-        | ClientEvent::NotCompacted { .. }
         | ClientEvent::Notice { .. }
         | ClientEvent::Model { .. }
         | ClientEvent::AnswerRejected { .. }
         | ClientEvent::TurnEnded { .. }
         | ClientEvent::Degraded { .. } => None,
     }
+}
+
+fn tool_result(use_id: &str, text: &str, is_error: bool) -> Value {
+    json!({
+        "role": "user",
+        "content": [{
+            "type": "tool_result",
+            "tool_use_id": use_id,
+            "content": text,
+            "is_error": is_error,
+        }],
+    })
+}
+
+/// The line of a call's result.
+fn result_line(
+    opened: &OpenedSession,
+    message: Value,
+    details: Value,
+) -> Vec<(&'static str, Value)> {
+    vec![
+        ("type", "user".into()),
+        ("message", message),
+        ("parent_tool_use_id", Value::Null),
+        ("session_id", opened.session.0.as_str().into()),
+        ("tool_use_result", details),
+    ]
 }
 
 fn content(block: &ContentBlock) -> Value {

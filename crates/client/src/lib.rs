@@ -37,7 +37,7 @@ pub use attach::{
 };
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
-pub use screen_items::{CallBlock, ScreenItem, ScreenItems};
+pub use screen_items::{CallBlock, CallPlace, ScreenItem, ScreenItems};
 pub use screen_view::ScreenView;
 
 pub use client_error::{ClientError, RunStop};

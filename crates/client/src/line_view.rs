@@ -144,7 +144,7 @@ impl LineView {
     }
 
     fn block(&self, block: &CallBlock) -> String {
-        let CallBlock { call, basis, result, refused, tail: _, cage: _ } = block;
+        let CallBlock { call, basis, result, refused, tail: _, cage: _, place: _ } = block;
         let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
         let heading = self.heading(&call.tool, &gist(call), &basis);
         let mut text = self.label("Call ended: ").to_owned() + &heading;

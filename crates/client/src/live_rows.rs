@@ -5,7 +5,7 @@ use crate::colour::Colour;
 use crate::cost::{Spent, context_left, in_dollars};
 use crate::sanitize::{one_line, sanitize};
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
-use crate::screen_items::CallBlock;
+use crate::screen_items::{CallBlock, CallPlace};
 use crate::text_view::gist;
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
@@ -157,9 +157,16 @@ fn streamed(screen: &Screen, columns: usize) -> Vec<LiveRow> {
 }
 
 fn running(block: &CallBlock) -> Vec<(String, Paint)> {
-    let state = if block.cage.is_some() { "runs" } else { "waits" };
+    let state = match (block.place, &block.cage) {
+        (CallPlace::Background, _) => "runs in the background",
+        (CallPlace::Foreground, Some(_)) => "runs",
+        (CallPlace::Foreground, None) => "waits",
+    };
     let gist = one_line(&gist(&block.call), 200);
     let mut rows = vec![(format!("{} {gist} ({state})", sanitize(&block.call.tool)), Paint::Bold)];
+    if block.place == CallPlace::Background {
+        return rows;
+    }
     let tail = sanitize(&block.tail);
     let lines: Vec<&str> = tail.trim_end().lines().collect();
     let first = lines.len().saturating_sub(OUTPUT);

@@ -64,6 +64,8 @@ pub struct CallBlock {
     pub basis: Option<String>,
     /// The cage it runs in, once it does.
     pub cage: Option<Enforced>,
+    /// Whether the conversation waits for it.
+    pub place: CallPlace,
     /// The end of its output so far.
     pub tail: String,
     /// Its result.
@@ -72,12 +74,22 @@ pub struct CallBlock {
     pub refused: Vec<String>,
 }
 
+/// Whether the conversation waits for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallPlace {
+    /// It does.
+    Foreground,
+    /// It goes on while the call runs.
+    Background,
+}
+
 impl CallBlock {
     fn new(call: Call) -> Self {
         Self {
             call,
             basis: None,
             cage: None,
+            place: CallPlace::Foreground,
             tail: String::new(),
             result: None,
             refused: Vec::new(),
@@ -250,10 +262,16 @@ impl ScreenItems {
                 }
                 Vec::new()
             }
+            ClientEvent::InBackground { call, text: _ } => {
+                let Some(block) = self.find(call) else { return Vec::new() };
+                block.place = CallPlace::Background;
+                let text = format!("call {} goes on in the background", call.number);
+                vec![ScreenItem::Note(text)]
+            }
             ClientEvent::CallEnded { call, result, refused } => self.ended(call, result, refused),
             ClientEvent::TurnEnded { end } => {
                 self.clear_stream();
-                self.open.clear();
+                self.open.retain(|block| block.place == CallPlace::Background);
                 self.questions.clear();
                 vec![ScreenItem::TurnEnded(end.clone())]
             }
@@ -280,9 +298,6 @@ impl ScreenItems {
                 vec![ScreenItem::Error(format!("the answer did not count: {reason}"))]
             }
             ClientEvent::Compacted { dropped } => vec![ScreenItem::Note(compacted(*dropped))],
-            ClientEvent::NotCompacted { reason } => {
-                vec![ScreenItem::Note(format!("the context was not shrunk: {reason}"))]
-            }
             ClientEvent::Notice { text } => vec![ScreenItem::Note(text.clone())],
             ClientEvent::Degraded { reason } => vec![ScreenItem::Error(reason.clone())],
             ClientEvent::Queue { .. } | ClientEvent::Model { .. } => Vec::new(),

@@ -37,6 +37,10 @@ impl TextView {
             ClientEvent::CallEnded { call, result, refused } => {
                 self.ended(transcript, call, result, refused)
             }
+            ClientEvent::InBackground { call, text: _ } => {
+                let text = format!("call {} goes on in the background", call.number);
+                format!("{}\n", self.colour.dim(&text))
+            }
             ClientEvent::Struck { reason } => {
                 format!("{}\n", self.colour.dim(&one_line(reason, LINE)))
             }
@@ -54,7 +58,6 @@ impl TextView {
             | ClientEvent::Changed { .. }
             | ClientEvent::Learned { .. }
             | ClientEvent::Compacted { .. }
-            | ClientEvent::NotCompacted { .. }
             | ClientEvent::Model { .. }
             | ClientEvent::AnswerRejected { .. }
             | ClientEvent::TurnEnded { .. }

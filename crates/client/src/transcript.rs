@@ -3,6 +3,7 @@
 use crate::cost::{context_left, in_dollars};
 use crate::one_shot::AnswerFault;
 use crate::sanitize::sanitize;
+use crate::screen_items::CallPlace;
 use protocol::call::{Call, ToolResult};
 use protocol::client::{ClientEvent, ModelFacts};
 use protocol::content::{ContentBlock, Usage};
@@ -49,8 +50,16 @@ impl OpenedSession {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedCall {
     pub call: Call,
+    pub place: CallPlace,
     pub result: Option<ToolResult>,
     pub refused: Vec<String>,
+}
+
+impl RecordedCall {
+    /// True if the conversation went on while it ran.
+    pub fn is_in_background(&self) -> bool {
+        self.place == CallPlace::Background
+    }
 }
 
 /// Everything the events of a run add up to.
@@ -164,8 +173,18 @@ impl Transcript {
                 }
             }
             ClientEvent::Proposed { call } => {
-                let known = RecordedCall { call: call.clone(), result: None, refused: Vec::new() };
+                let known = RecordedCall {
+                    call: call.clone(),
+                    place: CallPlace::Foreground,
+                    result: None,
+                    refused: Vec::new(),
+                };
                 self.calls.entry(call.id.clone()).or_insert(known);
+            }
+            ClientEvent::InBackground { call, text: _ } => {
+                if let Some(known) = self.calls.get_mut(call) {
+                    known.place = CallPlace::Background;
+                }
             }
             ClientEvent::CallEnded { call, result, refused } => {
                 if let Some(known) = self.calls.get_mut(call) {
@@ -193,7 +212,6 @@ impl Transcript {
             | ClientEvent::Changed { .. }
             | ClientEvent::Learned { .. }
             | ClientEvent::Compacted { .. }
-            | ClientEvent::NotCompacted { .. }
             | ClientEvent::Notice { .. }
             | ClientEvent::AnswerRejected { .. }
             | ClientEvent::Output { .. } => {}
@@ -211,6 +229,7 @@ impl Transcript {
             }
             ClientEvent::Prompt { .. }
             | ClientEvent::Answer { .. }
+            | ClientEvent::InBackground { .. }
             | ClientEvent::Compacted { .. } => true,
             ClientEvent::Delta { .. }
             | ClientEvent::Struck { .. }
@@ -221,7 +240,6 @@ impl Transcript {
             | ClientEvent::Queue { .. }
             | ClientEvent::Changed { .. }
             | ClientEvent::Learned { .. }
-            | ClientEvent::NotCompacted { .. }
             | ClientEvent::Notice { .. }
             | ClientEvent::Model { .. }
             | ClientEvent::AnswerRejected { .. }

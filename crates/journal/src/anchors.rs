@@ -64,6 +64,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<ChainAnchor>) -> Result<()
             | JournalRecord::Start { .. }
             | JournalRecord::Tampered { .. }
             | JournalRecord::TurnEnded { .. }
+            | JournalRecord::Background { .. }
             | JournalRecord::Closed
             | JournalRecord::Unknown { .. } => None,
         };

@@ -88,6 +88,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a JournalRecord>) -> V
             | JournalRecord::Seen { .. }
             | JournalRecord::Answer { .. }
             | JournalRecord::Asked { .. }
+            | JournalRecord::Background { .. }
             | JournalRecord::Tampered { .. }
             | JournalRecord::TurnEnded { .. }
             | JournalRecord::Closed

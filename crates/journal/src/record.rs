@@ -186,6 +186,16 @@ pub enum JournalRecord {
         /// Each as it was then.
         files: Vec<FileVersionRecord>,
     },
+    /// The conversation goes on while it runs. A build that does not know this kind waits for its
+    /// result.
+    Background {
+        /// Which.
+        call: u32,
+        /// The vendor's id, which pairs this answer.
+        use_id: String,
+        /// For the model, in place of a result.
+        text: String,
+    },
     /// It ended.
     Result {
         /// Which.
@@ -262,7 +272,7 @@ pub enum JournalRecord {
 
 impl JournalRecord {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 20] = [
+    pub(crate) const KINDS: [&str; 21] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
@@ -277,6 +287,7 @@ impl JournalRecord {
         "DENIED",
         "EXPIRED",
         "START",
+        "BACKGROUND",
         "RESULT",
         "INTERRUPTED",
         "TAMPERED",
@@ -301,6 +312,7 @@ impl JournalRecord {
             | Self::Asked { .. }
             | Self::Denied { .. }
             | Self::Expired { .. }
+            | Self::Background { .. }
             | Self::Result { .. }
             | Self::Interrupted { .. }
             | Self::Tampered { .. }
@@ -345,7 +357,7 @@ impl JournalRecord {
 
 /// True for records of a call, from its proposal to its end.
 pub(crate) fn about_a_call(kind: &str) -> bool {
-    let kinds = ["PROPOSED", "ASKED", "APPROVED", "DENIED", "EXPIRED", "START"];
+    let kinds = ["PROPOSED", "ASKED", "APPROVED", "DENIED", "EXPIRED", "START", "BACKGROUND"];
     kinds.contains(&kind) || ends_a_call(kind)
 }
 

@@ -11,7 +11,7 @@ use crate::ids::{CallId, SessionId};
 use crate::judgement::{PermissionMode, PersonAnswer, Question, Rule};
 use crate::session::TurnEnd;
 pub use crate::session_request::{
-    ConversationFlags, ModelFacts, Prices, ProjectTrust, SessionRequest, SessionStart,
+    ConversationFlags, ModelFacts, Prices, ProjectTrust, SessionRequest, SessionStart, SessionWish,
     SettingChange, Unsandboxed,
 };
 pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
@@ -153,11 +153,12 @@ pub enum FromClient {
         /// Which session.
         session: SessionId,
     },
-    /// Compact: stop sending the oldest messages to the model from the next request on. Every
-    /// client receives `Compacted` or `NotCompacted`. Needs full rights.
-    Compact {
+    /// Do this in a session; needs full rights.
+    Wish {
         /// Which session.
         session: SessionId,
+        /// The wish.
+        wish: SessionWish,
     },
     /// Take back the prompts that wait, for the person to change; answered by `TakenBack`, without
     /// those that do not wait or wait no more. Only with full rights.
@@ -285,6 +286,13 @@ pub enum ClientEvent {
         /// Control codes neutralised.
         text: String,
     },
+    /// The conversation goes on while it runs.
+    InBackground {
+        /// Which.
+        call: CallId,
+        /// What the model was told in place of a result.
+        text: String,
+    },
     /// It ended.
     CallEnded {
         /// Which.
@@ -303,11 +311,6 @@ pub enum ClientEvent {
     Compacted {
         /// Number of messages that are no longer sent.
         dropped: u32,
-    },
-    /// A person wanted room in the model's context and got none, and why. Not kept.
-    NotCompacted {
-        /// In plain words.
-        reason: String,
     },
     /// Prompts that wait for the running turn to end. Not recorded; replaces the previous list.
     Queue {

@@ -122,6 +122,16 @@ pub enum SessionEvent {
         /// The result.
         result: ToolResult,
     },
+    /// A command that went on in the background has ended. Its call had its result before, for the
+    /// model: that it goes on.
+    BackgroundEnded {
+        /// Which.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+        /// The result.
+        result: ToolResult,
+    },
     /// The turn ended.
     TurnEnded {
         /// How.
@@ -273,6 +283,15 @@ pub enum ToSession {
     CallEnded {
         /// Which.
         call: CallId,
+        /// The result.
+        result: ToolResult,
+    },
+    /// A command in the background ended; its result is durable.
+    BackgroundEnded {
+        /// Which.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
         /// The result.
         result: ToolResult,
     },

@@ -1,4 +1,4 @@
-//! The request that opens a session, and the settings that a person may change later. For the wire of
+//! The request that opens a session, and the settings that a person may change later, and wishes. For the wire of
 //! [`crate::client`].
 
 use crate::confinement::{FilePath, Network};
@@ -156,4 +156,15 @@ pub enum SettingChange {
     AppendedSystem(String),
     /// No further request is sent once the session has cost this, in millionths of a US dollar.
     CostLimit(u64),
+}
+
+/// A person's wish for a session that gives no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum SessionWish {
+    /// Stop sending the oldest messages to the model from the next request on. Every client receives
+    /// `Compacted`, or a `Notice` that says why not.
+    Compact,
+    /// Let the commands that run now go on in the background. Every client receives `InBackground`
+    /// for each.
+    Background,
 }

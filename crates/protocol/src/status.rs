@@ -13,6 +13,8 @@ pub enum SessionStatus {
     Idle,
     /// Live, and a turn runs.
     Working,
+    /// Live, and so many commands run in the background; no turn runs.
+    Background(u32),
     /// Live, and so many questions wait for a person.
     Asking(u32),
     /// It can be read only, and why.
@@ -33,6 +35,7 @@ impl SessionStatus {
             Self::Ended | Self::Unreadable(_) | Self::CutShort(_) => true,
             Self::Idle
             | Self::Working
+            | Self::Background(_)
             | Self::Asking(_)
             | Self::Degraded(_)
             | Self::IdleCutShort(_) => false,

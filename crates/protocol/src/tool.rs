@@ -175,6 +175,15 @@ pub enum ToTool {
     Go(RunnerJob),
     /// After `Go`: end the call now; output so far is kept.
     Cancel,
+    /// After `Go`: the conversation goes on while the command runs.
+    Background,
+    /// After `Go`: write this to the command's standard input; answered by `InputTaken`.
+    Input {
+        /// The bytes, as text.
+        text: String,
+        /// What becomes of the input then.
+        then: AfterInput,
+    },
     /// At any time: say `Pong` with the same number.
     Ping(u64),
     /// Before `Confine`: a connection to the person's ssh agent follows. The runner uses it for the
@@ -189,6 +198,15 @@ pub struct SigningKey {
     pub blob: Vec<u8>,
     /// Whose it is, in words.
     pub comment: String,
+}
+
+/// A command's standard input after a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum AfterInput {
+    /// It takes more.
+    KeepOpen,
+    /// It is at its end.
+    Close,
 }
 
 /// Which stream of a command.
@@ -257,6 +275,8 @@ pub enum FromTool {
         /// Control codes neutralised.
         text: String,
     },
+    /// The answer to `Input`: the pipe took all of it, or why not.
+    InputTaken(Result<(), String>),
     /// The answer to `RunnerJob::Probe`.
     Probed(Result<ProbeReport, String>),
     /// The answer to `RunnerJob::Run`; the runner ends.

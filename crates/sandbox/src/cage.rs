@@ -7,7 +7,7 @@ use crate::process_tree::ProcessTree;
 use crate::protected::Baseline;
 use crate::renewal::CageRenewal;
 use crate::running::RunningCommand;
-use crate::spawn::exec_child::Program;
+use crate::spawn::exec_child::{Program, ProgramInput};
 use crate::spawn::setup_channel::SetupChannel;
 use crate::usage::limit_watcher::LimitWatcher;
 use crate::usage::shared_memory::SharedMemory;
@@ -28,8 +28,7 @@ pub struct Cage {
     pub(crate) listener: Option<NotifySupervisor>,
     pub(crate) line: SetupChannel,
     pub(crate) end: OwnedFd,
-    pub(crate) output: File,
-    pub(crate) errors: File,
+    pub(crate) streams: CommandStreams,
     pub(crate) baseline: Option<Baseline>,
     pub(crate) limits: Limits,
     pub(crate) network: Network,
@@ -41,6 +40,15 @@ pub struct Cage {
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) overlays: CageOverlays,
     pub(crate) renewal: CageRenewal,
+}
+
+/// The runner's ends of a command's pipes.
+#[derive(Debug)]
+pub(crate) struct CommandStreams {
+    /// Closed at the start of a program that wants no input.
+    pub(crate) input: File,
+    pub(crate) output: File,
+    pub(crate) errors: File,
 }
 
 /// Places of the home in which the command changes a copy.
@@ -147,6 +155,7 @@ impl Cage {
             listener.set_search_path(path);
         }
         self.tree.ensure_guard()?;
+        let wants_input = program.input;
         program.send(&self.line)?;
         // The line closes when exec succeeds, and when the process dies before it.
         self.line.receive_ready()?;
@@ -158,11 +167,15 @@ impl Cage {
         }
         let bounds = LimitWatcher::new(self.limits, self.tree.cgroup(), self.shared);
         Ok(RunningCommand {
+            input: match wants_input {
+                ProgramInput::Pipe => Some(self.streams.input),
+                ProgramInput::Nothing => None,
+            },
             tree: self.tree,
             notify: self.listener,
             pidfd: self.end,
-            output: Some(self.output),
-            errors: Some(self.errors),
+            output: Some(self.streams.output),
+            errors: Some(self.streams.errors),
             before: self.baseline,
             limits: bounds,
         })

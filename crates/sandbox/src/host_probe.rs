@@ -3,7 +3,7 @@
 use crate::cage::Cage;
 use crate::error::{CageError, CageStep};
 use crate::landlock::ruleset;
-use crate::spawn::exec_child::Program;
+use crate::spawn::exec_child::{Program, ProgramInput};
 use crate::spawn::setup_channel::SetupChannel;
 use crate::sys;
 use nix::sys::wait::waitpid;
@@ -135,6 +135,7 @@ fn run(wanted: &Confinement) -> Result<(), CageError> {
         argv: ["sh", "-c", ":"].map(Into::into).to_vec(),
         env: Vec::new(),
         cwd: wanted.project.to_path(),
+        input: ProgramInput::Nothing,
     };
     cage.spawn(program)?.finish()?;
     Ok(())

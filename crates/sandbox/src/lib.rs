@@ -60,7 +60,7 @@ pub use renewal::{RestingCage, StaleCage, opened_paths};
 pub use resolved_path::{is_changeable_in, is_redirectable_in};
 pub use running::{CommandExit, CommandOutcome, RunningCommand};
 pub use self_test::{AttackOutcome, AttackResult, run_attack, self_test};
-pub use spawn::exec_child::Program;
+pub use spawn::exec_child::{Program, ProgramInput};
 pub use startable::{runnable_paths, startable, startable_by_name};
 pub use unsandboxed::worker_confinement;
 pub use usage::limit_exceeded::{LimitExceeded, LimitKind};

@@ -28,6 +28,7 @@ pub struct RunningCommand {
     pub(crate) tree: ProcessTree,
     pub(crate) notify: Option<NotifySupervisor>,
     pub(crate) pidfd: OwnedFd,
+    pub(crate) input: Option<File>,
     pub(crate) output: Option<File>,
     pub(crate) errors: Option<File>,
     pub(crate) before: Option<Baseline>,
@@ -54,6 +55,12 @@ pub struct CommandOutcome {
 }
 
 impl RunningCommand {
+    /// The write end of its standard input; `None` at the second call, and without one. A write
+    /// blocks while the command reads nothing.
+    pub fn stdin(&mut self) -> Option<File> {
+        self.input.take()
+    }
+
     /// The read end of its standard output; `None` at the second call. End of file comes when every
     /// process with the write end is gone. So, once `exit_fd` is readable, read the available
     /// bytes, call `kill`, then read to the end. Otherwise a background process would block the

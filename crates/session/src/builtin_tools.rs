@@ -76,6 +76,7 @@ impl BuiltinTools {
             }
             SessionEvent::Called { .. }
             | SessionEvent::TurnEnded { .. }
+            | SessionEvent::BackgroundEnded { .. }
             | SessionEvent::Compacted { .. } => {}
         }
     }

@@ -116,7 +116,7 @@ impl EventHooks {
                 Vec::new()
             }
             SessionEvent::Result { call, result, .. } => self.result(call, result),
-            SessionEvent::Compacted { .. } => Vec::new(),
+            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted { .. } => Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! roles alternate, the user is first, each call has its result in the next message in the
 //! requested order, and nothing is empty.
 
+use crate::background;
 use crate::budget::{BudgetLimits, TurnBudget};
 use crate::builtin_tools::BuiltinTools;
 use crate::compact::{self, Compaction, KeptPrompts, MovedIndex, block_size, size};
@@ -69,6 +70,8 @@ pub(crate) struct History {
     /// Bytes of messages added since the last count.
     uncounted: usize,
     own: BuiltinTools,
+    /// What the model is told with the next message: commands in the background that ended.
+    news: Vec<String>,
 }
 
 impl History {
@@ -85,6 +88,7 @@ impl History {
             counted: None,
             uncounted: 0,
             own: BuiltinTools::default(),
+            news: Vec::new(),
         }
     }
 
@@ -143,6 +147,9 @@ impl History {
                         Some(ContentBlock::ToolResult { id, text, is_error: result.is_error });
                 }
                 self.close_if_answered();
+            }
+            SessionEvent::BackgroundEnded { call, tool, result } => {
+                self.news.push(background::ended(call, tool, result));
             }
             SessionEvent::TurnEnded { end } => self.turn_ended(end),
         }
@@ -299,6 +306,8 @@ impl History {
     fn prompt(&mut self, text: &str) {
         self.close();
         self.budget.begin_turn();
+        let news = self.take_news();
+        self.user_says(&news);
         let mark = TurnMark {
             message: self.messages.len().saturating_sub(1),
             block: self.messages.last().map_or(0, |last| last.blocks.len()),
@@ -368,6 +377,10 @@ impl History {
         }
     }
 
+    fn take_news(&mut self) -> String {
+        std::mem::take(&mut self.news).join("\n")
+    }
+
     /// Puts the results into one message once every call of the answer has its own.
     fn close_if_answered(&mut self) {
         if self.open.is_empty() || self.open.iter().any(|open| open.result.is_none()) {
@@ -382,6 +395,13 @@ impl History {
         {
             text.push_str("\n\n");
             text.push_str(&notice);
+        }
+        let news = self.take_news();
+        if !news.is_empty()
+            && let Some(ContentBlock::ToolResult { text, .. }) = blocks.last_mut()
+        {
+            text.push_str("\n\n");
+            text.push_str(&news);
         }
         let message = Message { role: MessageRole::User, blocks };
         self.uncounted += size(&message);

@@ -65,7 +65,7 @@ impl RoundEdits {
             }
             SessionEvent::Called { call } => self.called(call, tools, reader),
             SessionEvent::Result { call, use_id: _, result } => return self.ended(call, result),
-            SessionEvent::Compacted { .. } => {}
+            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted { .. } => {}
         }
         None
     }

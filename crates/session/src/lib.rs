@@ -6,13 +6,15 @@
 //! calls that need no process, `compact` makes room in the model's context, `pinned` shows pinned
 //! files and `refresh` has them read, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events, whose answers `hook_answer` reads,
-//! `synthetic_results` holds results that no tool produced. Used by `agentd-session` only.
+//! `background` reports commands that went on, `synthetic_results` holds results that no tool produced.
+//! Used by `agentd-session` only.
 //!
 //! Invariants, for any messages in any order: every request is valid for the vendors; a call runs
 //! only from an answer that ended with the call complete; each call of an answer is named
 //! (`Called`) once and gets exactly one result.
 
 mod answer;
+mod background;
 mod batch;
 mod budget;
 mod builtin_tools;
@@ -151,6 +153,10 @@ impl Session {
             ToSession::Stream(word) => self.stream(word, &mut out),
             ToSession::ProviderDied(deaths) => self.provider_died(deaths, &mut out),
             ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
+            // Durable already.
+            ToSession::BackgroundEnded { call, tool, result } => {
+                self.take_in(&SessionEvent::BackgroundEnded { call, tool, result });
+            }
             ToSession::System { text } => self.setup.system = text,
             ToSession::Model { name, max_tokens, facts } => {
                 self.setup = SessionSetup { model: name, max_tokens, facts, ..self.setup.clone() };

@@ -168,6 +168,7 @@ impl PinnedFiles {
             SessionEvent::Compacted { .. } => self.lay_down(),
             SessionEvent::Called { .. }
             | SessionEvent::Result { .. }
+            | SessionEvent::BackgroundEnded { .. }
             | SessionEvent::Prompt { .. }
             | SessionEvent::Answer { .. }
             | SessionEvent::TurnEnded { .. } => {}

@@ -142,7 +142,9 @@ impl UndoableChanges {
             }
             SessionEvent::Result { call, result, .. } => self.ended(call, result),
             SessionEvent::Answer { .. } => self.undoing = None,
-            SessionEvent::TurnEnded { .. } | SessionEvent::Compacted { .. } => {}
+            SessionEvent::TurnEnded { .. }
+            | SessionEvent::BackgroundEnded { .. }
+            | SessionEvent::Compacted { .. } => {}
         }
     }
 

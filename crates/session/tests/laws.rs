@@ -130,6 +130,9 @@ fn word() -> impl Strategy<Value = Word> {
         12 => (1_u32..24, short(&["", "out"])).prop_map(|(number, text)| {
             Word::Fixed(ToSession::CallEnded { call: call_id(number), result: done(&text) })
         }),
+        2 => (1_u32..24).prop_map(|number| Word::Fixed(ToSession::BackgroundEnded {
+            call: call_id(number), tool: "bash".into(), result: done("out"),
+        })),
         3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text })),
         8 => proptest::sample::select(&[FileStamp::Missing, FileStamp::Unknown][..])
             .prop_map(Word::Stamps),
@@ -175,6 +178,11 @@ fn happened() -> impl Strategy<Value = SessionEvent> {
             Just(TurnEnd::Declined { explanation: String::new() }),
         ]
         .prop_map(|end| SessionEvent::TurnEnded { end }),
+        (1_u32..9).prop_map(|number| SessionEvent::BackgroundEnded {
+            call: call_id(number),
+            tool: "bash".into(),
+            result: done("out"),
+        }),
         (0_u32..12, 0_u32..4)
             .prop_map(|(dropped, result_chars)| SessionEvent::Compacted { dropped, result_chars }),
     ]
@@ -267,6 +275,9 @@ impl Watch {
                 self.open_round = None;
             }
             FromSession::Commit(SessionEvent::Compacted { .. }) => {}
+            FromSession::Commit(SessionEvent::BackgroundEnded { .. }) => {
+                prop_assert!(false, "the supervisor records it");
+            }
             FromSession::CancelCall(call) => prop_assert!(self.running.contains(call)),
             FromSession::Commit(SessionEvent::Prompt { .. })
             | FromSession::StatPinned { .. }
@@ -315,6 +326,10 @@ struct Keeper {
 
 impl Keeper {
     fn tell(&mut self, word: ToSession) {
+        if let ToSession::BackgroundEnded { call, tool, result } = &word {
+            let (call, tool, result) = (call.clone(), tool.clone(), result.clone());
+            self.journal.push(SessionEvent::BackgroundEnded { call, tool, result });
+        }
         if let ToSession::CallEnded { call, result } = &word {
             let Some(use_id) = self.running.remove(call) else { return };
             let (call, result) = (call.clone(), result.clone());

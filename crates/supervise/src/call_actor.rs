@@ -1,14 +1,17 @@
 //! The call actor: carries out the effects of the call's machine, one after another.
 //!
 //! It owns the runner's process (`runner_process`) and that of a command's proxy (`proxy_process`), and
-//! writes the call's records (`records`). `reserve` takes a runner that the session started before. Only this file makes grants for calls.
+//! writes the call's records (`records`). `reserve` takes a runner that the session started before, `job` serves calls about a command in the
+//! background. Only this file makes grants for calls.
 
+mod job;
 mod proxy_process;
 mod records;
 mod reserve;
 mod runner_process;
 mod state;
 
+pub(crate) use job::ended;
 pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
@@ -19,6 +22,7 @@ use crate::proxy_machine::{ProxyAttempt, ProxyInput};
 use crate::records::audit::RunFacts;
 use crate::unix_time::now_ms;
 use crate::worker::process::{ExitCause, ProcessEvent};
+use job::Job;
 use protocol::broker::ToBroker;
 use protocol::call::Call;
 use protocol::confinement::Confinement;
@@ -27,10 +31,11 @@ use protocol::judgement::Verdict;
 use protocol::store::{CacheKey, ToStore};
 use protocol::tool::{RunnerJob, ToTool};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use state::{Audited, BeforeGo, ExpectedFd, RunnerPhase, Timer};
+use state::{Audited, BeforeGo, CallTimers, ExpectedFd, RunnerPhase};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tools::JobRequest;
 
 /// A runner ends a command at the command's time limit, at most ten minutes. A call that has not
 /// ended after this time is killed.
@@ -62,8 +67,8 @@ impl Actor for CallActor {
             proxy: None,
             proxy_attempt: ProxyAttempt::First,
             generation: Generation(0),
-            timers: Vec::new(),
-            ping_timer: None,
+            timers: CallTimers::default(),
+            job: Job::default(),
             reserved_for: None,
             before_go: BeforeGo::default(),
             audited: Audited::Nothing,
@@ -146,12 +151,27 @@ impl Actor for CallActor {
                     false => None,
                 }
             }
+            CallMsg::Job(request, from) => {
+                state.on_job_request(&myself, request, from);
+                None
+            }
+            CallMsg::JobWaitOver(number) => {
+                state.on_read_wait_over(number);
+                None
+            }
+            CallMsg::InputWaitOver => {
+                state.on_input_wait_over();
+                None
+            }
             CallMsg::Describe(reply) => {
                 let _ = reply.send(state.rows());
                 None
             }
         };
         if let Some(input) = input {
+            if let CallInput::Output(text) = &input {
+                state.on_printed(text);
+            }
             state.dispatch(&myself, input).await;
         }
         if !state
@@ -169,7 +189,7 @@ impl Actor for CallActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        state.timers.iter().chain(&state.ping_timer).for_each(Timer::abort);
+        state.timers.abort();
         Ok(())
     }
 }
@@ -195,6 +215,8 @@ impl CallState {
             | CallInput::BrokerFailed(_)
             | CallInput::CageFailed { .. }
             | CallInput::Output(_)
+            | CallInput::Detach
+            | CallInput::OtherAnswered(_)
             | CallInput::Cancel
             | CallInput::Overdue
             | CallInput::Stored(_)
@@ -274,7 +296,7 @@ impl CallState {
             CallEffect::CacheGet(call) => {
                 self.args.store.send(ToStore::CacheGet(self.cache_key(call)));
                 let unknown = || CallMsg::Input(CallInput::CacheAnswer(None));
-                self.timers.push(myself.send_after(CACHE_LOOKUP, unknown));
+                self.timers.others.push(myself.send_after(CACHE_LOOKUP, unknown));
                 Ok(())
             }
             CallEffect::CachePut(report) => {
@@ -296,6 +318,17 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Go(job) => self.go(myself, job).await,
+            CallEffect::Detach => {
+                self.detach(myself);
+                Ok(())
+            }
+            CallEffect::AskOtherCall(request) => {
+                decision_durable(self.before_go.decision_written.take()).await?;
+                self.ran.started = Some(now_ms());
+                let message = CallToSession::AskOtherCall { request, from: myself.clone() };
+                let _ = self.args.session.send_message(message.into());
+                Ok(())
+            }
             CallEffect::CancelRunner => {
                 self.send_runner(&ToTool::Cancel);
                 if let Some(runner) = &mut self.runner {
@@ -353,7 +386,9 @@ impl CallState {
 
     fn wait_until(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) {
         let left = Duration::from_millis(deadline.saturating_sub(now_ms()));
-        self.timers.push(myself.send_after(left, move || CallMsg::QuestionDeadline(deadline)));
+        self.timers
+            .others
+            .push(myself.send_after(left, move || CallMsg::QuestionDeadline(deadline)));
     }
 
     /// START is on disk, as before `Go`. The decision must be in the audit log, too.
@@ -388,7 +423,11 @@ impl CallState {
         self.ran.started = Some(now_ms());
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
-        self.timers.push(myself.send_after(OVERDUE, overdue));
+        self.timers.overdue = Some(myself.send_after(OVERDUE, overdue));
+        if self.args.facts.job == JobRequest::Background {
+            let detach = || CallMsg::Input(CallInput::Detach);
+            self.timers.others.push(myself.send_after(job::AT_ONCE, detach));
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use protocol::judgement::{Basis, ExtraRight, Question, ToolKind, Verdict};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::store::{CachedResult, FileBackup, MayHaveChanged};
 use protocol::tool::{JudgedPath, RunnerJob};
+use tools::JobRequest;
 
 fn machine(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
     CallMachine::new(facts(kind, probed))
@@ -22,6 +23,7 @@ fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallFacts {
         executor: Executor::Runner,
+        job: JobRequest::Foreground,
         undo: UndoBy::Nothing,
         protects: Protects::Nothing,
         cache: CachePolicy::Unused,
@@ -604,6 +606,8 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::Go(_)
             | CallEffect::CancelRunner
             | CallEffect::KillRunner
+            | CallEffect::Detach
+            | CallEffect::AskOtherCall(_)
             | CallEffect::Repair
             | CallEffect::Show(_)
             | CallEffect::CacheGet(_)
@@ -911,4 +915,92 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
     assert_eq!(outdates(CachePolicy::InvalidatesAll, cut_short()), Some(MayHaveChanged::Anything));
     assert_eq!(outdates(CachePolicy::InvalidatesAll, denied), None, "it never ran");
     assert_eq!(outdates(CachePolicy::Unused, whole()), None);
+}
+
+/// A command's machine whose runner has `Go`.
+fn running_command() -> CallMachine {
+    let call = CallFacts { undo: UndoBy::Snapshot, ..facts(ToolKind::Mutation, NeedsProbe::No) };
+    let mut machine = CallMachine::new(call);
+    machine.step(CallInput::Begin);
+    machine.step(allow());
+    machine.step(CallInput::GoPrepared);
+    machine.step(caged());
+    machine
+}
+
+#[test]
+fn a_command_goes_on_in_the_background_once_and_keeps_its_one_result() {
+    let mut machine = running_command();
+    assert_eq!(machine.step(CallInput::Detach), [CallEffect::Detach]);
+    assert_eq!(machine.step(CallInput::Detach), [], "once");
+    machine.step(CallInput::Done(report("done")));
+    let effects = machine.step(CallInput::RunnerEnded { cause: "ended".into() });
+    assert_eq!(conclusion(&effects).result.text, "done");
+    // A person or bash_stop ends it as any call.
+    let mut machine = running_command();
+    machine.step(CallInput::Detach);
+    assert_eq!(machine.step(CallInput::Cancel), [CallEffect::CancelRunner]);
+}
+
+#[test]
+fn only_a_running_command_of_the_model_goes_to_the_background() {
+    // Before `Go`.
+    let call = CallFacts { undo: UndoBy::Snapshot, ..facts(ToolKind::Mutation, NeedsProbe::No) };
+    let mut machine = CallMachine::new(call);
+    machine.step(CallInput::Begin);
+    assert_eq!(machine.step(CallInput::Detach), []);
+    // Once it is being stopped.
+    let mut machine = running_command();
+    machine.step(CallInput::Cancel);
+    assert_eq!(machine.step(CallInput::Detach), []);
+    // A file tool, and a command that the conversation runs by itself.
+    for (undo, use_id) in [(UndoBy::Copy, "toolu_1"), (UndoBy::Snapshot, "")] {
+        let plain = facts(ToolKind::Mutation, NeedsProbe::No);
+        let call = Call { use_id: use_id.into(), ..plain.call.clone() };
+        let mut machine = CallMachine::new(CallFacts { undo, call, ..plain });
+        for input in [CallInput::Begin, allow(), CallInput::GoPrepared, caged()] {
+            machine.step(input);
+        }
+        assert_eq!(machine.step(CallInput::Detach), [], "{undo:?} {use_id:?}");
+    }
+}
+
+#[test]
+fn a_call_about_another_one_is_started_on_disk_and_answered_by_it_once() {
+    let stop = JobRequest::Stop { call: 7 };
+    let about = || {
+        let plain = facts(ToolKind::Query, NeedsProbe::No);
+        let mut machine = CallMachine::new(CallFacts {
+            executor: Executor::OtherCall,
+            job: stop.clone(),
+            ..plain
+        });
+        machine.step(CallInput::Begin);
+        machine
+    };
+    let mut machine = about();
+    let effects = machine.step(allow());
+    let [
+        CallEffect::AuditDecision(_),
+        CallEffect::Record(records),
+        CallEffect::AskOtherCall(asked),
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert!(matches!(records[..], [CallRecord::Approved(_), CallRecord::Start]));
+    assert_eq!(*asked, stop);
+    let effects = machine.step(CallInput::OtherAnswered(report("ended").result));
+    assert_eq!(conclusion(&effects).result.text, "ended");
+    assert_eq!(machine.step(CallInput::OtherAnswered(report("again").result)), []);
+    // A denied one reaches nobody, and one that a person stops waits no longer.
+    let mut machine = about();
+    let denied = Verdict::Deny(Basis::Mode(PermissionMode::Plan), "no".into());
+    assert!(
+        !machine.step(CallInput::Verdict(denied)).contains(&CallEffect::AskOtherCall(stop.clone()))
+    );
+    let mut machine = about();
+    machine.step(allow());
+    let effects = machine.step(CallInput::Cancel);
+    assert_eq!(conclusion(&effects).result.outcome, Outcome::Interrupted);
 }

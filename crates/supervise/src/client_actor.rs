@@ -192,9 +192,9 @@ impl ClientState {
                     let _ = actor.send_message(ClientToSession::Interrupt.into());
                 });
             }
-            FromClient::Compact { session } => {
+            FromClient::Wish { session, wish } => {
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(ClientToSession::Compact.into());
+                    let _ = actor.send_message(ClientToSession::Wish(wish).into());
                 });
             }
             FromClient::Ps => {

@@ -234,7 +234,7 @@ async fn handshake(
         | FromClient::Prompt { .. }
         | FromClient::Answer { .. }
         | FromClient::Interrupt { .. }
-        | FromClient::Compact { .. }
+        | FromClient::Wish { .. }
         | FromClient::Ps
         | FromClient::Detach { .. }
         | FromClient::Page { .. }

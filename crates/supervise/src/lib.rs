@@ -78,6 +78,7 @@ mod sign_in;
 mod store_dirs;
 mod tool_homes;
 mod unix_time;
+mod unread_output;
 mod worker;
 mod worker_ref;
 

@@ -312,6 +312,7 @@ impl ReserveState {
             | FromTool::Uncaged { .. }
             | FromTool::Probed(_)
             | FromTool::Output { .. }
+            | FromTool::InputTaken(_)
             | FromTool::Done(_)
             | FromTool::Keeper(_)
             | FromTool::Repaired(_)

@@ -29,7 +29,7 @@ pub(crate) enum RouteStep {
         files: Vec<String>,
     },
     CancelCall(CallId),
-    /// All that run.
+    /// All that the conversation waits for.
     CancelCalls,
     /// Show clients this; it is not recorded.
     Show(ClientEvent),
@@ -242,6 +242,7 @@ impl Router {
                     SessionEvent::Compacted { .. } => self.compacting = false,
                     SessionEvent::Answer { .. }
                     | SessionEvent::Called { .. }
+                    | SessionEvent::BackgroundEnded { .. }
                     | SessionEvent::Result { .. } => {}
                 }
                 vec![RouteStep::Record(happened)]
@@ -271,8 +272,9 @@ impl Router {
             }
             FromSession::NotCompacted => {
                 self.compacting = false;
-                let reason = "the conversation is short: nothing can be left out".to_owned();
-                vec![RouteStep::Show(ClientEvent::NotCompacted { reason })]
+                let why = "the conversation is short: nothing can be left out";
+                let text = format!("the context was not shrunk: {why}");
+                vec![RouteStep::Show(ClientEvent::Notice { text })]
             }
             FromSession::CancelAsk => self.cancel_request(),
             FromSession::CancelCall(call) => vec![RouteStep::CancelCall(call)],
@@ -461,6 +463,7 @@ pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
         SessionEvent::Result { use_id, .. } => !use_id.is_empty(),
         SessionEvent::Prompt { .. }
         | SessionEvent::Answer { .. }
+        | SessionEvent::BackgroundEnded { .. }
         | SessionEvent::Compacted { .. } => true,
         SessionEvent::TurnEnded { .. } => false,
     }

@@ -21,6 +21,7 @@ mod backlog;
 mod calls;
 mod clients;
 mod idle_session;
+mod jobs;
 mod pinning;
 mod problems;
 mod provider;
@@ -62,7 +63,7 @@ use state::{
     SessionClients, SessionJournal, SessionResources, SessionTimers, SessionTurn, SessionWorkers,
     StoreState, Unjudged,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -165,6 +166,8 @@ impl Actor for SessionActor {
             store: StoreState::new(),
             calls: SessionCalls {
                 running: HashMap::new(),
+                background: BTreeMap::new(),
+                ended_jobs: VecDeque::new(),
                 reserve: None,
                 unjudged: Unjudged::default(),
                 pending_questions: opened.pending_questions.into_iter().collect(),
@@ -282,6 +285,8 @@ impl SessionActorState {
                 self.show(&event);
             }
             CallToSession::Asked(question) => self.on_question(question),
+            CallToSession::Detached { call, text } => self.on_detached(myself, call, text).await,
+            CallToSession::AskOtherCall { request, from } => self.on_job_request(request, from),
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }
     }
@@ -390,10 +395,7 @@ impl SessionActorState {
                 }
                 RouteStep::CancelCall(call) => self.send_call(&call, CallInput::Cancel),
                 RouteStep::CancelCalls => {
-                    self.calls
-                        .running
-                        .keys()
-                        .for_each(|call| self.send_call(call, CallInput::Cancel));
+                    self.foreground().for_each(|call| self.send_call(call, CallInput::Cancel));
                 }
                 RouteStep::Show(event) => self.show(&event),
                 RouteStep::Log(worker, line) => log_lines::write(worker, &self.spec.id, &line),

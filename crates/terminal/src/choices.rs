@@ -37,6 +37,7 @@ pub(crate) fn session(row: &SessionRow) -> PickerItem {
         SessionStatus::Ended => "on disk".to_owned(),
         SessionStatus::Idle => "ready".to_owned(),
         SessionStatus::Working => "working".to_owned(),
+        SessionStatus::Background(count) => format!("{count} in the background"),
         SessionStatus::Asking(count) => format!("{count} questions"),
         SessionStatus::Degraded(why) => format!("degraded: {}", one_line(why, REASON)),
         SessionStatus::Unreadable(why) => format!("unreadable: {}", one_line(why, REASON)),

@@ -3,8 +3,8 @@
 use crate::row::{Row, wrap_text};
 use crate::theme::Theme;
 use client::{
-    CallBlock, ConnectionState, Screen, Spent, TurnState, context_left, display_width, in_dollars,
-    one_line, sanitize, telling_argument,
+    CallBlock, CallPlace, ConnectionState, Screen, Spent, TurnState, context_left, display_width,
+    in_dollars, one_line, sanitize, telling_argument,
 };
 use protocol::client::ClientRights;
 use protocol::confinement::Network;
@@ -59,9 +59,12 @@ pub(crate) fn panels(
 
 fn call_row(call: &CallBlock, started: &Started, width: usize, look: &Theme) -> Row {
     let subject = one_line(&telling_argument(&call.call.input), 200);
-    let state = match started.get(&call.call.id.to_string()) {
-        Some(since) => format!("{} s ", since.elapsed().as_secs()),
-        None => "waits ".to_owned(),
+    let seconds = started.get(&call.call.id.to_string()).map(|since| since.elapsed().as_secs());
+    let state = match (call.place, seconds) {
+        (CallPlace::Background, Some(seconds)) => format!("background {seconds} s "),
+        (CallPlace::Background, None) => "background ".to_owned(),
+        (CallPlace::Foreground, Some(seconds)) => format!("{seconds} s "),
+        (CallPlace::Foreground, None) => "waits ".to_owned(),
     };
     Row::new("● ", look.asks)
         .with(&state, look.dim)
@@ -75,6 +78,9 @@ pub(crate) fn running(screen: &Screen, started: &Started, width: usize, look: &T
     let mut rows = Vec::new();
     for call in screen.items().open().iter().take(CALLS) {
         rows.push(call_row(call, started, width, look));
+        if call.place == CallPlace::Background {
+            continue;
+        }
         let tail = call.tail.trim_end();
         let lines: Vec<&str> = tail.lines().collect();
         for line in &lines[lines.len().saturating_sub(3)..] {

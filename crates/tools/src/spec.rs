@@ -47,6 +47,7 @@ pub struct ToolDeclaration {
     pub name: &'static str,
     /// Query or mutation.
     pub kind: ToolKind,
+    judged_as: ToolKind,
     /// The cage its calls run in.
     pub profile: Profile,
     /// The program that runs it.
@@ -83,7 +84,7 @@ impl ToolDeclaration {
     /// question for the user, although it does not run in parallel with its neighbours.
     #[must_use]
     pub const fn judged_as(&self) -> ToolKind {
-        judged_as(self.profile, self.kind)
+        self.judged_as
     }
 }
 
@@ -107,6 +108,8 @@ pub(crate) trait Tool {
     const KIND: ToolKind;
     /// The cage its calls run in.
     const PROFILE: Profile;
+    /// The kind that the verdict uses.
+    const JUDGED_AS: ToolKind = judged_as(Self::PROFILE, Self::KIND);
     /// The description for the model.
     const DESCRIPTION: &'static str;
     /// Other names.
@@ -162,6 +165,7 @@ pub(crate) const fn spec_of<T: Tool>() -> ToolDeclaration {
     ToolDeclaration {
         name: T::NAME,
         kind: T::KIND,
+        judged_as: T::JUDGED_AS,
         profile: T::PROFILE,
         runner: T::RUNNER,
         requires_read: T::REQUIRES_READ,
@@ -259,7 +263,7 @@ const fn judged_as(profile: Profile, kind: ToolKind) -> ToolKind {
 pub(crate) const fn rule_target_of<T: Tool>() -> RuleTarget {
     RuleTarget {
         name: T::NAME,
-        kind: judged_as(T::PROFILE, T::KIND),
+        kind: T::JUDGED_AS,
         matched_by: T::MATCHED_BY,
         inherits: T::INHERITS,
     }

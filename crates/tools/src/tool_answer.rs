@@ -24,6 +24,20 @@ pub fn with_note(mut result: ToolResult, line: &str) -> ToolResult {
     result
 }
 
+/// The result of a call that reads the output of a running command: at most `max` characters, with this
+/// line below it.
+#[must_use]
+pub fn command_output(printed: String, line: String, max: u32) -> ToolResult {
+    let summary = line.trim_matches(['[', ']']).to_owned();
+    let answer = ToolAnswer {
+        by: BodyFrom::Program,
+        footer: vec![line],
+        how_to_get_more: "let the command write to a file and read that in parts",
+        ..ToolAnswer::done(printed, summary, Vec::new())
+    };
+    answer.into_result(usize::try_from(max).unwrap_or(usize::MAX)).0
+}
+
 /// Whose words the body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFrom {

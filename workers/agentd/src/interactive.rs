@@ -130,6 +130,7 @@ fn unfinished_here(
     Ok(match row.state {
         SessionStatus::Idle
         | SessionStatus::Working
+        | SessionStatus::Background(_)
         | SessionStatus::Asking(_)
         | SessionStatus::Degraded(_)
         | SessionStatus::CutShort(_)

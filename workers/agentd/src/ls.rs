@@ -35,6 +35,7 @@ fn cells(row: &SessionRow) -> [String; 6] {
         row.session.0.clone(),
         match &row.state {
             SessionStatus::Asking(count) => format!("asking {count}"),
+            SessionStatus::Background(count) => format!("background {count}"),
             SessionStatus::Ended
             | SessionStatus::Idle
             | SessionStatus::Working
@@ -57,6 +58,7 @@ fn state(state: &SessionStatus) -> (&'static str, Option<&str>) {
         SessionStatus::Idle => ("idle", None),
         SessionStatus::Working => ("working", None),
         SessionStatus::Asking(_) => ("asking", None),
+        SessionStatus::Background(_) => ("background", None),
         SessionStatus::Degraded(why) => ("degraded", Some(why)),
         SessionStatus::Unreadable(why) => ("unreadable", Some(why)),
         SessionStatus::CutShort(why) | SessionStatus::IdleCutShort(why) => ("cut_short", Some(why)),
@@ -70,6 +72,7 @@ fn line(row: &SessionRow) -> String {
         SessionStatus::Ended
         | SessionStatus::Idle
         | SessionStatus::Working
+        | SessionStatus::Background(_)
         | SessionStatus::Degraded(_)
         | SessionStatus::Unreadable(_)
         | SessionStatus::CutShort(_)

@@ -222,6 +222,9 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
         }
         JournalRecord::Expired { call } => format!("   {call} was not answered in time{waited}\n"),
+        JournalRecord::Background { call, .. } => {
+            format!("   {call} goes on in the background\n")
+        }
         JournalRecord::Result { call, summary, text, full, recalled, .. } => {
             let again = recalled.map_or(String::new(), |by| {
                 format!(" (cached from call {by}; its files are unchanged)")
@@ -323,6 +326,9 @@ fn as_markdown(entry: &JournalEntry, waited: String) -> String {
         }
         JournalRecord::Expired { call } => {
             format!("\nCall {call} was not answered in time{waited}.\n")
+        }
+        JournalRecord::Background { call, .. } => {
+            format!("\nCall {call} goes on in the background.\n")
         }
         JournalRecord::Result { call, outcome: how, text, .. } => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))

@@ -56,6 +56,7 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::Stream(_)
                 | ToSession::ProviderDied(_)
                 | ToSession::CallEnded { .. }
+                | ToSession::BackgroundEnded { .. }
                 | ToSession::Interrupt
                 | ToSession::Compact,
             ) => bail!("a message came before Begin"),

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
 use tools::signing::AgentSocket;
-use tools::{CageLost, CallScope, Cancel, CommandSetup, ToolRunRequest};
+use tools::{CageLost, CallScope, Cancel, CommandSetup, JobControl, ToolRunRequest};
 
 type SupervisorSender = ipc::Sender<FromTool>;
 
@@ -74,7 +74,13 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             Ok(ToTool::Confine(confinement)) => break (Purpose::Call, confinement),
             Ok(ToTool::Reserve(confinement)) => break (Purpose::Reserve, confinement),
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(ToTool::Go(_) | ToTool::Renew | ToTool::Cancel) => {
+            Ok(
+                ToTool::Go(_)
+                | ToTool::Renew
+                | ToTool::Cancel
+                | ToTool::Background
+                | ToTool::Input { .. },
+            ) => {
                 bail!("a message came before Confine")
             }
             Err(error) => return ignore_closed(error),
@@ -103,15 +109,19 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)
                 | ToTool::Renew
-                | ToTool::Repair(_),
+                | ToTool::Repair(_)
+                | ToTool::Background
+                | ToTool::Input { .. },
             ) => bail!("a second Confine came"),
             Err(error) => return ignore_closed(error),
         }
     };
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
-    listen::start(words, cancel.clone(), say.clone());
-    let answer = answer(job, (&confinement, engine), (cage, proxy, agent), &cancel, &say);
+    let control = JobControl::default();
+    listen::start(words, (cancel.clone(), control.clone()), say.clone());
+    let answer =
+        answer(job, (&confinement, engine), (cage, proxy, agent), (&cancel, control), &say);
     record_restored(&answer, saved);
     // Nothing of the call lives any more.
     drop((held, overlays));
@@ -284,7 +294,7 @@ fn answer(
     job: RunnerJob,
     (confinement, engine): (&Confinement, Engine<'_>),
     (cage, proxy, agent): (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>),
-    cancel: &Cancel,
+    (cancel, control): (&Cancel, JobControl),
     say: &SupervisorSender,
 ) -> FromTool {
     let place = CallScope::from(confinement);
@@ -314,7 +324,7 @@ fn answer(
                 Some(cage) => command(
                     &order,
                     &place,
-                    cancel,
+                    (cancel, control),
                     (cage, proxy, agent),
                     (&env, Duration::from_millis(timeout_ms)),
                     say,
@@ -345,7 +355,7 @@ fn everywhere_if_asked(place: CallScope) -> CallScope {
 fn command(
     order: &ToolRunRequest<'_>,
     place: &CallScope,
-    cancel: &Cancel,
+    (cancel, job): (&Cancel, JobControl),
     (cage, proxy, agent): (Cage, Option<SocketAddr>, Option<AgentSocket>),
     (env, time): (&[(String, String)], Duration),
     say: &SupervisorSender,
@@ -356,7 +366,7 @@ fn command(
     let signer = signer.as_ref();
     let screen = OutputSender::start(say.clone());
     let show = Box::new(&screen);
-    let side = CommandSetup { cage, proxy, signer, env, time, show };
+    let side = CommandSetup { cage, proxy, signer, env, time, job, show };
     let ran = tools::run_command(order, place, cancel, side);
     screen.finish();
     ran

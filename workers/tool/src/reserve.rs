@@ -50,6 +50,8 @@ pub(crate) fn rest(
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)
                 | ToTool::Repair(_)
+                | ToTool::Background
+                | ToTool::Input { .. }
                 | ToTool::Go(_),
             ) => bail!("an unexpected message came before Renew"),
             Err(error) => return ignore_closed(error).map(|()| None),

@@ -16,7 +16,7 @@ use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool, ToolLink};
 use protocol::web::{RedirectScope, WebAddress};
 use sandbox::{Cage, CageError, CageStep};
 use std::process::ExitCode;
-use tools::{CallScope, Cancel, Engine, ToolRunRequest};
+use tools::{CallScope, Cancel, Engine, JobControl, ToolRunRequest};
 use web::{Credentials, Fetcher, Judge};
 
 type Say = ipc::Sender<FromTool>;
@@ -55,6 +55,8 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Renew
                 | ToTool::Repair(_)
                 | ToTool::Go(_)
+                | ToTool::Background
+                | ToTool::Input { .. }
                 | ToTool::Cancel,
             ) => bail!("a message came before Confine"),
             Err(error) => return ignore_closed(error),
@@ -85,6 +87,8 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)
                 | ToTool::Renew
+                | ToTool::Background
+                | ToTool::Input { .. }
                 | ToTool::Repair(_),
             ) => bail!("an unexpected message came after Confine"),
             Err(error) => return ignore_closed(error),
@@ -100,7 +104,8 @@ fn run() -> anyhow::Result<()> {
         RunnerJob::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
         RunnerJob::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;
-            tool_worker::listen(words, cancel.clone(), say.clone());
+            let no_command = JobControl::default();
+            tool_worker::listen(words, (cancel.clone(), no_command), say.clone());
             let order = ToolRunRequest {
                 tool: &tool,
                 input: &input,

@@ -77,6 +77,8 @@ fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
                 | ToTool::Overlays
                 | ToTool::Mounted
                 | ToTool::SaveProtected
+                | ToTool::Background
+                | ToTool::Input { .. }
                 | ToTool::Sign(_)
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)

@@ -70,6 +70,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Esc, Ctrl-C", "stop the turn"),
     ("Up, Down", "take back a queued prompt; earlier input"),
     ("Ctrl-A E W U K", "go to start, end; erase a word, to start, to end"),
+    ("Ctrl-B", "let the running command go on in the background"),
     ("Ctrl-G", "edit the unsent text in $VISUAL"),
     ("Tab", "switch between a question and the input line"),
 ];

@@ -6,8 +6,8 @@ use super::{
     AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
     TurnState,
 };
-use crate::screen_items::ScreenItem;
-use protocol::client::{FromClient, SessionStart, SettingChange};
+use crate::screen_items::{CallBlock, CallPlace, ScreenItem};
+use protocol::client::{FromClient, SessionStart, SessionWish, SettingChange};
 use protocol::judgement::{PersonAnswer, Question};
 
 /// Events of one page of earlier ones.
@@ -189,6 +189,7 @@ impl Screen {
             KeyPress::Down => self.editor.later(),
             KeyPress::Char(c) => self.editor.insert(c.encode_utf8(&mut [0; 4])),
             KeyPress::NewLine => self.editor.insert("\n"),
+            KeyPress::Control('b') => return self.send_to_background(),
             KeyPress::Move(reach, toward) => self.editor.move_cursor(reach, toward),
             KeyPress::Erase(reach, toward) => self.editor.erase(reach, toward),
             KeyPress::EndOfInput => self.editor.erase(Distance::Character, Direction::End),
@@ -202,6 +203,22 @@ impl Screen {
             | KeyPress::Leader => {}
         }
         Vec::new()
+    }
+
+    /// Ctrl-B: the commands that run go on in the background. Where none runs, it is the key of other
+    /// line editors for one character back.
+    fn send_to_background(&mut self) -> Vec<ScreenEffect> {
+        let is_waited_for =
+            |call: &CallBlock| call.place == CallPlace::Foreground && call.cage.is_some();
+        if !self.items.open().iter().any(is_waited_for) {
+            self.editor.move_cursor(Distance::Character, Direction::Start);
+            return Vec::new();
+        }
+        if !self.may_answer() {
+            return self.say_hint(WATCHING);
+        }
+        let wish = SessionWish::Background;
+        self.to_session(|session| FromClient::Wish { session, wish })
     }
 
     fn submit(&mut self) -> Vec<ScreenEffect> {
@@ -274,7 +291,9 @@ impl Screen {
             }
             // It is queued like a prompt and is a turn of its own.
             ColonCommand::Undo(what) => self.prompt(format!(":undo {what}").trim_end().to_owned()),
-            ColonCommand::Compact => self.to_session(|session| FromClient::Compact { session }),
+            ColonCommand::Compact => {
+                self.to_session(|session| FromClient::Wish { session, wish: SessionWish::Compact })
+            }
             ColonCommand::Help => {
                 let leave = format!("{} d", self.options.leader);
                 vec![ScreenEffect::Show(ScreenItem::Note(colon_command::help(&leave)))]

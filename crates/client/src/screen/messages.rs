@@ -339,7 +339,7 @@ impl Screen {
             }
             ClientEvent::Learned { .. }
             | ClientEvent::Compacted { .. }
-            | ClientEvent::NotCompacted { .. }
+            | ClientEvent::InBackground { .. }
             | ClientEvent::Notice { .. } => {}
             ClientEvent::AnswerRejected { .. } => self.hint = None,
         }
@@ -395,7 +395,6 @@ fn is_numbered(event: &ClientEvent) -> bool {
         | ClientEvent::Struck { .. }
         | ClientEvent::Output { .. }
         | ClientEvent::Queue { .. }
-        | ClientEvent::NotCompacted { .. }
         | ClientEvent::Notice { .. }
         | ClientEvent::Model { .. }
         | ClientEvent::AnswerRejected { .. } => false,
@@ -405,6 +404,7 @@ fn is_numbered(event: &ClientEvent) -> bool {
         | ClientEvent::Asked { .. }
         | ClientEvent::Decided { .. }
         | ClientEvent::Started { .. }
+        | ClientEvent::InBackground { .. }
         | ClientEvent::CallEnded { .. }
         | ClientEvent::TurnEnded { .. }
         | ClientEvent::Changed { .. }

@@ -29,6 +29,11 @@ goldens! {
         Answer => SessionEvent::Answer { round: 300, blocks: blocks(), usage: usage(), cost: Some(300) },
         Called => SessionEvent::Called { call: call() },
         Result => SessionEvent::Result { call: call_id(), use_id: text("use_1"), result: result() },
+        BackgroundEnded => SessionEvent::BackgroundEnded {
+            call: call_id(),
+            tool: text("bash"),
+            result: result(),
+        },
         TurnEnded => SessionEvent::TurnEnded { end: protocol::session::TurnEnd::Done },
         Compacted => SessionEvent::Compacted { dropped: 4, result_chars: 900 },
     }
@@ -74,6 +79,11 @@ goldens! {
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
         ProviderDied => ToSession::ProviderDied(deaths()),
         CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
+        BackgroundEnded => ToSession::BackgroundEnded {
+            call: call_id(),
+            tool: text("bash"),
+            result: result(),
+        },
         Interrupt => ToSession::Interrupt,
         Compact => ToSession::Compact,
         System => ToSession::System { text: "You are at work.".into() },
@@ -343,10 +353,19 @@ goldens! {
         Go => ToTool::Go(protocol::tool::RunnerJob::Probe { tool: text("t"), input: text("{}") }),
         Cancel => ToTool::Cancel,
         Ping => ToTool::Ping(7),
+        Background => ToTool::Background,
+        Input => ToTool::Input {
+            text: text("yes"),
+            then: protocol::tool::AfterInput::Close,
+        },
         Sign => ToTool::Sign(vec![protocol::tool::SigningKey {
             blob: vec![0, 255],
             comment: text("ann"),
         }]),
+    }
+    tool::AfterInput {
+        KeepOpen => protocol::tool::AfterInput::KeepOpen,
+        Close => protocol::tool::AfterInput::Close,
     }
     tool::OutputStream {
         Out => OutputStream::Out,
@@ -375,6 +394,7 @@ goldens! {
         }),
         Repaired => FromTool::Repaired(Err(text("damaged"))),
         Lost => FromTool::Lost(text("killed")),
+        InputTaken => FromTool::InputTaken(Err(text("closed"))),
         Certified => FromTool::Certified(Ok(protocol::tool::CertifiedSession {
             authority: text("PEM"),
             identity: identity(),
@@ -439,12 +459,17 @@ goldens! {
     client::SessionStatus {
         Ended => SessionStatus::Ended,
         Idle => SessionStatus::Idle,
+        Background => SessionStatus::Background(2),
         Working => SessionStatus::Working,
         Asking => SessionStatus::Asking(2),
         Degraded => SessionStatus::Degraded(text("disk full")),
         Unreadable => SessionStatus::Unreadable(text("damaged")),
         CutShort => SessionStatus::CutShort(text("signal 9")),
         IdleCutShort => SessionStatus::IdleCutShort(text("signal 9")),
+    }
+    client::SessionWish {
+        Compact => protocol::client::SessionWish::Compact,
+        Background => protocol::client::SessionWish::Background,
     }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
@@ -465,7 +490,10 @@ goldens! {
             answer: protocol::judgement::PersonAnswer::Deny(text("no")),
         },
         Interrupt => FromClient::Interrupt { session: session_id() },
-        Compact => FromClient::Compact { session: session_id() },
+        Wish => FromClient::Wish {
+            session: session_id(),
+            wish: protocol::client::SessionWish::Background,
+        },
         TakeBack => FromClient::TakeBack { session: session_id(), only: Some(text("go on")) },
         Change => FromClient::Change {
             session: session_id(),
@@ -505,7 +533,7 @@ goldens! {
         TurnEnded => ClientEvent::TurnEnded { end: protocol::session::TurnEnd::Truncated },
         Compacted => ClientEvent::Compacted { dropped: 4 },
         Model => ClientEvent::Model { name: text("m"), facts: protocol::client::ModelFacts::default() },
-        NotCompacted => ClientEvent::NotCompacted { reason: text("short") },
+        InBackground => ClientEvent::InBackground { call: call_id(), text: text("runs") },
         Notice => ClientEvent::Notice { text: text("thinking is left out") },
         Queue => ClientEvent::Queue { texts: vec![text("next")] },
         Changed => ClientEvent::Changed {

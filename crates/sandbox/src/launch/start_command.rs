@@ -1,6 +1,6 @@
 //! Forks the process that becomes the command and waits until it has locked itself.
 
-use crate::cage::{Cage, CageOverlays};
+use crate::cage::{Cage, CageOverlays, CommandStreams};
 use crate::cgroup::CommandCgroup;
 use crate::error::{CageError, CageStep};
 use crate::notify::{NotifyConfig, NotifySupervisor};
@@ -56,9 +56,11 @@ impl CageLaunch<'_> {
             spec.map(|spec| CompiledFilter::new(&spec)).transpose().map_err(CageError::from)?;
         let (output, its_output) = std::io::pipe().map_err(piped)?;
         let (errors, its_errors) = std::io::pipe().map_err(piped)?;
+        let (its_input, input) = std::io::pipe().map_err(piped)?;
         let (line, its_line) = SetupChannel::pair()?;
         let inert = PendingExec {
             input: open_dev_null()?,
+            piped: its_input.into(),
             output: its_output.into(),
             errors: its_errors.into(),
             root: self
@@ -103,8 +105,11 @@ impl CageLaunch<'_> {
             listener,
             line,
             end,
-            output: File::from(OwnedFd::from(output)),
-            errors: File::from(OwnedFd::from(errors)),
+            streams: CommandStreams {
+                input: File::from(OwnedFd::from(input)),
+                output: File::from(OwnedFd::from(output)),
+                errors: File::from(OwnedFd::from(errors)),
+            },
             baseline: self.baseline,
             limits: self.wanted.limits,
             network: self.wanted.network,

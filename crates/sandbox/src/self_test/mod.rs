@@ -10,7 +10,7 @@ mod run;
 use crate::error::{CageError, CageStep};
 use crate::guarantees;
 use crate::landlock::ruleset;
-use crate::spawn::exec_child::Program;
+use crate::spawn::exec_child::{Program, ProgramInput};
 use fixture::Fixture;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
@@ -359,6 +359,7 @@ fn run_one(
             .collect(),
         env: Vec::new(),
         cwd: wanted.project.to_path(),
+        input: ProgramInput::Nothing,
     };
     let report = run::run_caged(&wanted, program, &attack.runner);
     let context = match &report {

@@ -31,6 +31,27 @@ pub struct Program {
     pub env: Vec<(OsString, OsString)>,
     /// Working directory; an absolute path inside the grants.
     pub cwd: PathBuf,
+    /// Its standard input.
+    pub input: ProgramInput,
+}
+
+/// The standard input of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramInput {
+    /// `/dev/null`. Programs such as `rg` search a pipe in place of the directory.
+    Nothing,
+    /// A pipe, written by the runner: [`RunningCommand::stdin`](crate::RunningCommand::stdin).
+    Pipe,
+}
+
+impl ProgramInput {
+    /// As a byte of the message to the process.
+    fn code(self) -> u8 {
+        match self {
+            Self::Nothing => 0,
+            Self::Pipe => 1,
+        }
+    }
 }
 
 impl Program {
@@ -45,12 +66,14 @@ impl Program {
             return Err(CageError::new(CageStep::Program, "there is nothing to run"));
         }
         let count = self.argv.len().to_le_bytes();
-        let mut parts: Vec<Vec<u8>> = vec![self.cwd.as_os_str().as_bytes().into(), count.into()];
+        let input = vec![self.input.code()];
+        let mut parts: Vec<Vec<u8>> =
+            vec![self.cwd.as_os_str().as_bytes().into(), count.into(), input];
         parts.extend(self.argv.iter().map(|arg| arg.as_bytes().into()));
         for (name, value) in &self.env {
             parts.push([name.as_bytes(), b"=", value.as_bytes()].concat());
         }
-        if parts.iter().skip(2).any(|part| part.contains(&0)) {
+        if parts.iter().skip(3).any(|part| part.contains(&0)) {
             return Err(CageError::new(
                 CageStep::Program,
                 "an argument or a variable contains a NUL byte, which exec does not allow",
@@ -64,6 +87,8 @@ impl Program {
 /// Everything that the process needs to lock itself.
 pub(crate) struct PendingExec {
     pub input: OwnedFd,
+    /// The read end of the pipe that becomes its input where the program wants one.
+    pub piped: OwnedFd,
     pub output: OwnedFd,
     pub errors: OwnedFd,
     /// The mount namespace with the new root, in tier A.
@@ -81,7 +106,7 @@ impl PendingExec {
     pub(crate) fn run(self, channel: &SetupChannel) -> i32 {
         // Without a filter nothing reads the marker.
         let marker = self.filter.as_ref().and_then(|(_, spec)| spec.marker());
-        match self.lock(channel).and_then(|()| await_program(channel, marker)) {
+        match self.lock(channel).and_then(|piped| await_program(channel, piped, marker)) {
             Ok(()) => 0,
             Err(error) => {
                 // The send fails if the runner is gone; then no process needs the error.
@@ -91,8 +116,9 @@ impl PendingExec {
         }
     }
 
-    /// Locks the process, in the order that the crate's README describes.
-    fn lock(self, channel: &SetupChannel) -> Result<(), CageError> {
+    /// Locks the process, in the order that the crate's README describes. Returns the read end of the
+    /// pipe, the only descriptor of this structure that stays open.
+    fn lock(self, channel: &SetupChannel) -> Result<OwnedFd, CageError> {
         let handover = |error: Errno| CageError::os(CageStep::Handover, "standard streams", error);
         prctl::set_pdeathsig(Signal::SIGKILL)
             .map_err(|error| CageError::os(CageStep::Privileges, "death signal", error))?;
@@ -112,35 +138,49 @@ impl PendingExec {
         // Close the descriptors of this structure first; the remaining ones belong to the runner's
         // code.
         drop((self.input, self.output, self.errors, self.root));
-        sys::close_all_but(&[channel.as_fd()])
+        let piped = self.piped;
+        sys::close_all_but(&[channel.as_fd(), piped.as_fd()])
             .map_err(|error| CageError::os(CageStep::Handover, "closing descriptors", error))?;
         // The runner reads this process's memory to describe refused calls. The kernel allows that
         // for dumpable processes only; exec would set the flag anyway.
         prctl::set_dumpable(true)
             .map_err(|error| CageError::os(CageStep::Privileges, "dumpable", error))?;
-        let Some((filter, spec)) = self.filter else { return channel.send_ready(&[], &[]) };
+        let Some((filter, spec)) = self.filter else {
+            channel.send_ready(&[], &[])?;
+            return Ok(piped);
+        };
         match filter.install() {
-            Ok(Some(notify)) => channel.send_ready(&[notify.as_fd()], &[]),
-            Ok(None) => channel.send_ready(&[], &[]),
+            Ok(Some(notify)) => channel.send_ready(&[notify.as_fd()], &[])?,
+            Ok(None) => channel.send_ready(&[], &[])?,
             Err(InstallError::Listener(_)) => {
                 let silent = FilterSpec { reporting: Reporting::Errno, ..spec };
                 seccomp::install(&silent).map_err(CageError::from)?;
-                channel.send_ready(&[], &[])
+                channel.send_ready(&[], &[])?;
             }
-            Err(error) => Err(error.into()),
+            Err(error) => return Err(error.into()),
         }
+        Ok(piped)
     }
 }
 
 /// Waits for a program and executes it. `Ok` if the runner closed the channel instead.
-fn await_program(channel: &SetupChannel, marker: Option<ExecMarker>) -> Result<(), CageError> {
+fn await_program(
+    channel: &SetupChannel,
+    piped: OwnedFd,
+    marker: Option<ExecMarker>,
+) -> Result<(), CageError> {
     let Some(parts) = channel.receive_parts()? else {
         return Ok(());
     };
     let nonsense = || CageError::new(CageStep::Handover, "the message with the program is invalid");
-    let [cwd, count, strings @ ..] = parts.as_slice() else {
+    let [cwd, count, input, strings @ ..] = parts.as_slice() else {
         return Err(nonsense());
     };
+    if *input == [ProgramInput::Pipe.code()] {
+        sys::put_at(piped.as_fd(), 0)
+            .map_err(|error| CageError::os(CageStep::Handover, "standard input", error))?;
+    }
+    drop(piped);
     let count = usize::from_le_bytes(count.as_slice().try_into().map_err(|_| nonsense())?);
     let strings: Vec<CString> = strings
         .iter()

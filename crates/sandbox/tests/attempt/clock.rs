@@ -1,7 +1,7 @@
 //! How long it takes from `prepare` to exec, against a plain posix_spawn of the same program.
 
 use crate::options::parse;
-use sandbox::{Cage, Program};
+use sandbox::{Cage, Program, ProgramInput};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,7 @@ pub fn once(words: &[&str]) -> ExitCode {
             argv: vec![PROGRAM.into()],
             env: Vec::new(),
             cwd: asked.confinement.project.to_path(),
+            input: ProgramInput::Nothing,
         })
         .expect("a program");
     let executed = begun.elapsed();

@@ -5,7 +5,7 @@ use crate::options::parse;
 use protocol::confinement::{Confinement, FilePath, Limits, Network, Tier};
 use sandbox::{
     AttackOutcome, AttackResult, Cage, CommandExit, CommandOutcome, LimitExceeded, Program,
-    RunningCommand,
+    ProgramInput, RunningCommand,
 };
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -43,6 +43,7 @@ pub fn cage(words: &[&str]) -> ExitCode {
             ("HOME".into(), "/nonexistent".into()),
         ],
         cwd: asked.confinement.project.to_path(),
+        input: ProgramInput::Nothing,
     };
     let mut caged = match cage.spawn(program) {
         Ok(caged) => caged,

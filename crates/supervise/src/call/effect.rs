@@ -6,6 +6,7 @@ use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, JudgedCall, Question, Verdict};
 use protocol::store::MayHaveChanged;
 use protocol::tool::RunnerJob;
+use tools::JobRequest;
 
 /// An effect for the call actor to carry out; the order counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,10 @@ pub(crate) enum CallEffect {
     PrepareGo,
     /// Let the caged runner begin.
     Go(RunnerJob),
+    /// Let the conversation go on while the command runs.
+    Detach,
+    /// Have the call that this request names answer it.
+    AskOtherCall(JobRequest),
     CancelRunner,
     KillRunner,
     /// Restore the protected files in another process, in place of the runner that died.

@@ -5,6 +5,7 @@ use crate::git_signing::AgentGrant;
 use protocol::call::{Call, ToolResult};
 use protocol::judgement::{ExtraRight, Rule, RuleSet, ToolKind};
 use protocol::web::{WebAddress, WebSettings};
+use tools::JobRequest;
 
 /// The properties of a call, from its arguments and its session, before it is judged.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub(crate) struct CallFacts {
     /// The question that the journal has for it, from before a restart of the supervisor.
     pub(crate) pending_question: Option<PendingQuestion>,
     pub(crate) executor: Executor,
+    /// Its relation to commands in the background.
+    pub(crate) job: JobRequest,
     pub(crate) undo: UndoBy,
     pub(crate) protects: Protects,
     pub(crate) cache: CachePolicy,
@@ -53,6 +56,15 @@ pub(crate) struct CallRemarks {
     pub(crate) note: Option<String>,
     /// A hook wants a person to approve it, and why.
     pub(crate) asked: Option<String>,
+}
+
+impl CallFacts {
+    /// True if the conversation may go on while it runs: the model asked for a command.
+    pub(super) fn may_run_in_background(&self) -> bool {
+        self.executor == Executor::Runner
+            && self.undo == UndoBy::Snapshot
+            && !self.call.use_id.is_empty()
+    }
 }
 
 /// How a call can be undone.
@@ -97,6 +109,8 @@ pub(crate) enum Executor {
     Conversation(ToolResult),
     /// The session's store, which executes a call once, however often it is asked.
     Store,
+    /// Another call, whose command runs in the background.
+    OtherCall,
 }
 
 /// A question to a person that is not answered.

@@ -57,6 +57,10 @@ pub(crate) enum CallInput {
     StoreBack,
     /// `Go` was refused, since the runner's grant is for another call.
     WrongGrant(String),
+    /// The conversation shall go on while the command runs.
+    Detach,
+    /// The result of a call that another call answers.
+    OtherAnswered(ToolResult),
     /// A person or the session cancels the call.
     Cancel,
     /// The runner did not end the call at its time limit; a margin has passed, too.

@@ -150,6 +150,10 @@ impl CallMachine {
                 effects.extend(self.conclude(result, Cut::No));
                 effects
             }
+            (Executor::OtherCall, _) => {
+                self.phase = CallPhase::AtOtherCall;
+                vec![decided, started, CallEffect::AskOtherCall(self.facts.job.clone())]
+            }
             (Executor::Store, Some(cause)) => {
                 let mut effects = vec![decided, approved];
                 effects.extend(self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No));

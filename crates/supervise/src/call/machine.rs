@@ -17,6 +17,7 @@
 //! | Judging | Verdict Allow; result cached | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; conversation | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Allow; store | AuditDecision, Record, AskStore; without a store: Conclude | AtStore, Over |
+//! | Judging | Verdict Allow; other call | AuditDecision, Record, AskOtherCall | AtOtherCall |
 //! | Judging | Verdict Allow without the rights it asks for | as Deny | Over |
 //! | Judging | Verdict Deny | AuditDecision, Record, Conclude | Over |
 //! | Judging | Verdict Ask | Record, if the question is new; Ask | Judging |
@@ -43,6 +44,8 @@
 //! | New, CacheLookup, FetchingRestore, Judging | Cancel | ForgetQuestion, Conclude `never started` | Over |
 //! | Probing, Starting | Cancel | KillRunner; RunnerEnded or Probed concludes: `never started`, or `probe_failed` | unchanged |
 //! | Running | Cancel | CancelRunner | Running |
+//! | Running, a command of the model's | Detach, the first | Invalidate, Detach | unchanged |
+//! | AtOtherCall | OtherAnswered, Cancel | Conclude | Over |
 //! | AtStore | Cancel, after StoreLost | as StoreLost, the last | Over |
 //! | Probing, Starting, Running, Reported | Overdue | KillRunner | unchanged |
 //! | any | Output | Show | unchanged |
@@ -56,7 +59,7 @@ use super::effect::{CallConclusion, CallEffect, Cut};
 use super::facts::{CachePolicy, CallFacts, NeedsProbe, PendingQuestion, UndoBy};
 use super::input::CallInput;
 use super::phase::CallPhase;
-use super::results::{failed, interruption, no_store};
+use super::results::{failed, interruption, no_store, not_awaited};
 use crate::protected_restore::in_words;
 use protocol::call::{Outcome, ProbeReport, RunReport, TamperedFile, ToolResult};
 use protocol::client::ClientEvent;
@@ -84,11 +87,19 @@ pub(crate) struct CallMachine {
     /// Why the store is not started again, if it is not.
     pub(super) store_failure: Option<String>,
     pub(super) retried: Retried,
-    /// The decision is in the audit log, and the copies for undo are made or are not awaited any longer.
-    pub(super) go_prepared: bool,
+    pub(super) passed: Passed,
     pub(super) cancelled: bool,
     /// Protected files that were restored in place of its runner.
     pub(super) repaired: Vec<TamperedFile>,
+}
+
+/// What it has behind it, once each.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    /// The decision is in the audit log, and the copies for undo are made or are not awaited any longer.
+    pub(super) go_prepared: bool,
+    /// The conversation goes on while it runs.
+    pub(super) in_background: bool,
 }
 
 /// The retries that were used. Each is given once.
@@ -117,7 +128,7 @@ impl CallMachine {
             cage_loss: None,
             store_failure: None,
             retried: Retried::default(),
-            go_prepared: false,
+            passed: Passed::default(),
             cancelled: false,
             repaired: Vec::new(),
         }
@@ -152,6 +163,11 @@ impl CallMachine {
             CallInput::RestoreFetched(files) => self.on_restore_fetched(files),
             CallInput::Stored(result) if self.phase.is_at_store() => self.conclude(result, Cut::No),
             CallInput::Stored(_) => Vec::new(),
+            CallInput::OtherAnswered(result) if self.phase.is_at_other_call() => {
+                self.conclude(result, Cut::No)
+            }
+            CallInput::OtherAnswered(_) => Vec::new(),
+            CallInput::Detach => self.on_detach(),
             CallInput::Repaired(names) => self.on_repaired(names),
             CallInput::StoreLost { cause, will_restart } => self.on_store_lost(cause, will_restart),
             CallInput::StoreBack => self.on_store_back(),
@@ -210,6 +226,9 @@ impl CallMachine {
         }
         if self.phase.is_at_store() {
             return self.cancel_at_store();
+        }
+        if self.phase.is_at_other_call() {
+            return self.conclude(not_awaited(&self.facts.call.tool), Cut::No);
         }
         Vec::new()
     }

@@ -23,6 +23,8 @@ pub(super) enum CallPhase {
     Running,
     /// The store executes the call.
     AtStore,
+    /// Another call, whose command runs in the background, executes it.
+    AtOtherCall,
     /// The runner has reported; its process has not ended.
     Reported(Box<RunReport>),
     /// The runner ended by this cause before it could report, and another process restores the
@@ -71,6 +73,10 @@ impl CallPhase {
 
     pub(super) fn is_running(&self) -> bool {
         matches!(self, Self::Running)
+    }
+
+    pub(super) fn is_at_other_call(&self) -> bool {
+        matches!(self, Self::AtOtherCall)
     }
 
     pub(super) fn is_at_store(&self) -> bool {

@@ -21,6 +21,13 @@ pub(super) fn no_store(tool: &str, cause: &str) -> ToolResult {
     ToolResult::error(Outcome::Failed, "store_unavailable", tool, &text, hint)
 }
 
+/// The result of a call about a background command that did not wait for its answer.
+pub(super) fn not_awaited(tool: &str) -> ToolResult {
+    let text = "Stopped by a person before the background command answered. It goes on; bash_input \
+                may have reached it.";
+    failed(tool, Outcome::Interrupted, "interrupted", text.to_owned())
+}
+
 /// The result of an edit whose file has changed since the model read it.
 pub(super) fn stale(tool: &str, named: &str) -> ToolResult {
     let text = format!(

@@ -23,14 +23,14 @@ impl CallMachine {
 
     /// The records before `Go` are on disk: START by an earlier effect, the decision by now.
     pub(super) fn on_go_prepared(&mut self) -> Vec<CallEffect> {
-        self.go_prepared = true;
+        self.passed.go_prepared = true;
         self.go_if_ready()
     }
 
     fn go_if_ready(&mut self) -> Vec<CallEffect> {
         let CallPhase::Starting { caged: Some(enforced) } = &self.phase else { return Vec::new() };
         // A runner that is being killed gets no `Go`, though its cage is complete.
-        if self.cancelled || !self.go_prepared {
+        if self.cancelled || !self.passed.go_prepared {
             return Vec::new();
         }
         let enforced = enforced.clone();
@@ -38,6 +38,15 @@ impl CallMachine {
         self.enforced = Some(enforced.clone());
         let call = self.facts.call.id.clone();
         vec![CallEffect::Go(self.job()), CallEffect::Show(ClientEvent::Started { call, enforced })]
+    }
+
+    /// The conversation goes on while the command runs. Its result comes later, once.
+    pub(super) fn on_detach(&mut self) -> Vec<CallEffect> {
+        let may = self.facts.may_run_in_background() && self.phase.is_running();
+        if !may || self.cancelled || std::mem::replace(&mut self.passed.in_background, true) {
+            return Vec::new();
+        }
+        self.cache_effect(None).into_iter().chain([CallEffect::Detach]).collect()
     }
 
     fn job(&self) -> RunnerJob {
@@ -143,6 +152,7 @@ impl CallMachine {
             | CallPhase::FetchingRestore
             | CallPhase::Judging
             | CallPhase::AtStore
+            | CallPhase::AtOtherCall
             | CallPhase::Repairing { .. }
             | CallPhase::Over) => {
                 self.phase = phase;

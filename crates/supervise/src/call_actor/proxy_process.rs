@@ -97,6 +97,7 @@ impl CallState {
             | FromTool::Resting { .. }
             | FromTool::Stale(_)
             | FromTool::Output { .. }
+            | FromTool::InputTaken(_)
             | FromTool::Probed(_)
             | FromTool::Done(_)
             | FromTool::Keeper(_)

@@ -82,6 +82,7 @@ impl CallState {
         self.ran.ended = now_ms();
         let decided = self.proxy.take().map(|proxy| proxy.machine.decided().clone());
         self.ran.decided = decided.unwrap_or_default();
+        let unread = Some(self.end_job(&conclusion.result));
         let call = &self.args.facts.call;
         let ended = Box::new(audit::end(call, &conclusion, &self.ran));
         let (done, written) = oneshot::channel();
@@ -114,6 +115,7 @@ impl CallState {
             refusals,
             tampered,
             audit_failure,
+            unread,
         };
         let _ = self.args.session.send_message(CallToSession::Finished(Box::new(concluded)).into());
         myself.stop(None);

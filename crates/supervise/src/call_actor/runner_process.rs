@@ -90,6 +90,10 @@ impl CallState {
                 ipc::step!("supervisor: first output");
                 Some(CallInput::Output(text))
             }
+            (FromTool::InputTaken(taken), RunnerPhase::Running | RunnerPhase::Cancelled) => {
+                self.on_input_taken(taken);
+                None
+            }
             (FromTool::Done(report), phase @ (RunnerPhase::Running | RunnerPhase::Cancelled)) => {
                 ipc::step!("supervisor: done in");
                 *phase = RunnerPhase::Reported;
@@ -123,6 +127,7 @@ impl CallState {
                 | FromTool::Uncaged { .. }
                 | FromTool::Probed(_)
                 | FromTool::Output { .. }
+                | FromTool::InputTaken(_)
                 | FromTool::Done(_)
                 | FromTool::Keeper(_)
                 | FromTool::Repaired(_)
@@ -187,7 +192,7 @@ impl CallState {
     pub(super) fn start_limit(&mut self, myself: &ActorRef<CallMsg>, limit: RunnerLimit) {
         let generation = self.generation;
         let reached = move || CallMsg::LimitReached(generation, limit);
-        self.timers.push(myself.send_after(limit.time(), reached));
+        self.timers.others.push(myself.send_after(limit.time(), reached));
     }
 
     /// Pings the runner. It is killed if it has not answered the last ping.
@@ -204,7 +209,7 @@ impl CallState {
     pub(super) fn ping_later(&mut self, myself: &ActorRef<CallMsg>) {
         let generation = self.generation;
         let timer = myself.send_after(self.args.ping, move || CallMsg::Ping(generation));
-        if let Some(done) = self.ping_timer.replace(timer) {
+        if let Some(done) = self.timers.ping.replace(timer) {
             done.abort();
         }
     }

@@ -1,5 +1,6 @@
 //! The state of a call actor.
 
+use super::job::Job;
 use crate::audit_actor::AuditMsg;
 use crate::cage_cleanup::CageCleanup;
 use crate::call::{CallFacts, CallMachine};
@@ -126,10 +127,9 @@ pub(crate) struct CallState {
     pub(super) proxy_attempt: ProxyAttempt,
     /// The number of the present runner; messages of earlier ones are dropped.
     pub(super) generation: Generation,
-    /// Aborted at the end of the call, so that a session does not collect those of all its calls.
-    pub(super) timers: Vec<Timer>,
-    /// The next ping of the runner.
-    pub(super) ping_timer: Option<Timer>,
+    pub(super) timers: CallTimers,
+    /// The output of its command, and the calls about it.
+    pub(super) job: Job,
     /// While the reserve is asked for its runner.
     pub(super) reserved_for: Option<ReserveRequest>,
     pub(super) before_go: BeforeGo,
@@ -141,6 +141,22 @@ pub(crate) struct CallState {
     pub(super) overlay_turn: Option<OverlayTurn>,
     /// The meaning of the runner's next descriptor.
     pub(super) next_fd: ExpectedFd,
+}
+
+/// Aborted at the end of the call, so that a session does not collect those of all its calls.
+#[derive(Default)]
+pub(super) struct CallTimers {
+    /// The next ping of the runner.
+    pub(super) ping: Option<Timer>,
+    /// The time at which the call is killed.
+    pub(super) overdue: Option<Timer>,
+    pub(super) others: Vec<Timer>,
+}
+
+impl CallTimers {
+    pub(super) fn abort(&self) {
+        self.others.iter().chain(&self.ping).chain(&self.overdue).for_each(Timer::abort);
+    }
 }
 
 /// What `Go` waits for, until it is awaited.

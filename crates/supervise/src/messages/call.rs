@@ -7,8 +7,10 @@ use crate::worker::process::{ExitCause, ProcessEvent};
 use protocol::client::ProcessRow;
 use protocol::ids::Generation;
 use protocol::tool::ToolLink;
+use ractor::ActorRef;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tools::JobRequest;
 
 /// Messages to a call actor.
 pub(crate) enum CallMsg {
@@ -32,6 +34,12 @@ pub(crate) enum CallMsg {
     LimitReached(Generation, RunnerLimit),
     /// Time to compare the clock with the question's deadline, in milliseconds of Unix time.
     QuestionDeadline(u64),
+    /// A request about its background command, and the call to answer.
+    Job(JobRequest, ActorRef<CallMsg>),
+    /// A wait for its output is over, by its number.
+    JobWaitOver(u64),
+    /// The command has not read its input in time.
+    InputWaitOver,
     /// Asks for the rows of its runner and of the proxy.
     Describe(oneshot::Sender<Vec<ProcessRow>>),
 }

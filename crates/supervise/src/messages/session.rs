@@ -1,14 +1,15 @@
 //! Messages to a session actor, by sender, and their contents.
 
+use super::call::CallMsg;
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
 use crate::open_failure::OpenFailure;
 use crate::worker::actor::WorkerEvent;
 use journal::JournalRecord;
-use protocol::call::ToolResult;
+use protocol::call::{Call, ToolResult};
 use protocol::client::{
     BacklogFrom, ClientEvent, OtherClients, ProcessRow, SessionEnding, SessionRequest,
-    SessionStatus, SettingChange, ToClient,
+    SessionStatus, SessionWish, SettingChange, ToClient,
 };
 use protocol::ids::{CallId, Generation};
 use protocol::judgement::{PersonAnswer, Question, Verdict};
@@ -18,6 +19,7 @@ use protocol::store::{FileChanges, StoreLink};
 use ractor::{ActorId, ActorRef};
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
+use tools::JobRequest;
 
 /// Messages to a session actor, by sender.
 pub(crate) enum SessionMsg {
@@ -55,6 +57,10 @@ pub(crate) enum CallToSession {
     Show(ClientEvent),
     /// Put this question to people.
     Asked(Question),
+    /// The command of this call goes on in the background; for the model this text is its result.
+    Detached { call: Call, text: String },
+    /// A request about a background command, from the call that makes it.
+    AskOtherCall { request: JobRequest, from: ActorRef<CallMsg> },
     /// The call has ended.
     Finished(Box<FinishedCall>),
 }
@@ -86,8 +92,7 @@ pub(crate) enum ClientToSession {
     },
     Answer(GivenAnswer),
     Interrupt,
-    /// Shrink the model's context.
-    Compact,
+    Wish(SessionWish),
 }
 
 /// From the supervisor actor.
@@ -217,4 +222,6 @@ pub(crate) struct FinishedCall {
     pub(crate) tampered: Vec<String>,
     /// Why the audit log could not take its end.
     pub(crate) audit_failure: Option<String>,
+    /// The output of its command that nobody has read, where it ran in the background.
+    pub(crate) unread: Option<String>,
 }

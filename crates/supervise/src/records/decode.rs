@@ -11,29 +11,48 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::provider::ProviderFailure;
 use protocol::session::{CallSpan, SessionEvent, TurnEnd, WorkerDeaths};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Decodes a journal for the conversation, record by record in order.
 pub(crate) struct JournalReplay<'a> {
     session: &'a SessionId,
-    /// For calls without an end: the vendor's id and the tool.
+    calls: OpenCalls,
+}
+
+/// Calls without an end.
+#[derive(Default)]
+struct OpenCalls {
+    /// The vendor's id and the tool.
     use_ids: HashMap<u32, (String, String)>,
+    /// Those in the background, whose use has its answer.
+    background: HashSet<u32>,
+}
+
+impl OpenCalls {
+    /// The event of a call's end.
+    fn end(&mut self, call: CallId, use_id: String, result: ToolResult) -> SessionEvent {
+        let tool = self.use_ids.remove(&call.number).map(|(_, tool)| tool);
+        match self.background.remove(&call.number) {
+            true => SessionEvent::BackgroundEnded { call, tool: tool.unwrap_or_default(), result },
+            false => SessionEvent::Result { call, use_id, result },
+        }
+    }
 }
 
 impl<'a> JournalReplay<'a> {
     pub(crate) fn of(session: &'a SessionId) -> Self {
-        Self { session, use_ids: HashMap::new() }
+        Self { session, calls: OpenCalls::default() }
     }
 
     pub(crate) fn next_event(&mut self, record: JournalRecord) -> Option<SessionEvent> {
-        happened(self.session, record, &mut self.use_ids)
+        happened(self.session, record, &mut self.calls)
     }
 }
 
 fn happened(
     session: &SessionId,
     record: JournalRecord,
-    use_ids: &mut HashMap<u32, (String, String)>,
+    calls: &mut OpenCalls,
 ) -> Option<SessionEvent> {
     match record {
         JournalRecord::Prompt { text } => Some(SessionEvent::Prompt { text }),
@@ -46,7 +65,7 @@ fn happened(
             })
         }
         JournalRecord::Proposed { call, use_id, tool, input, tool_kind: _ } => {
-            use_ids.insert(call, (use_id.clone(), tool.clone()));
+            calls.use_ids.insert(call, (use_id.clone(), tool.clone()));
             let id = id(session, call);
             Some(SessionEvent::Called { call: Call { id, use_id, tool, input } })
         }
@@ -62,13 +81,17 @@ fn happened(
             recalled: _,
             audit: _,
         } => {
-            use_ids.remove(&call);
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
-            Some(SessionEvent::Result { call: id(session, call), use_id, result })
+            Some(calls.end(id(session, call), use_id, result))
         }
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
-            let (use_id, tool) = use_ids.remove(&call)?;
+            let (use_id, tool) = calls.use_ids.get(&call)?.clone();
             let result = interruption(&cut(progress, cause), &tool, tampered);
+            Some(calls.end(id(session, call), use_id, result))
+        }
+        JournalRecord::Background { call, use_id, text } => {
+            calls.background.insert(call);
+            let result = in_background(text);
             Some(SessionEvent::Result { call: id(session, call), use_id, result })
         }
         JournalRecord::TurnEnded { end } => Some(SessionEvent::TurnEnded { end: turn_end(end) }),
@@ -90,6 +113,12 @@ fn happened(
         | JournalRecord::Start { .. }
         | JournalRecord::Unknown { .. } => None,
     }
+}
+
+/// What the model gets for a call that goes on in the background.
+pub(crate) fn in_background(text: String) -> ToolResult {
+    let summary = "runs in the background".to_owned();
+    ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code: None }
 }
 
 /// The event that clients get for a record; `None` for records they do not see.
@@ -139,6 +168,9 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
         JournalRecord::Interrupted { call, progress, cause, tampered, audit: _ } => {
             let result = interruption(&cut(progress, cause), "", tampered);
             Some(ClientEvent::CallEnded { call: id(session, call), result, refused: Vec::new() })
+        }
+        JournalRecord::Background { call, use_id: _, text } => {
+            Some(ClientEvent::InBackground { call: id(session, call), text })
         }
         JournalRecord::TurnEnded { end } => Some(ClientEvent::TurnEnded { end: turn_end(end) }),
         JournalRecord::Compacted { dropped, result_chars: _ } => {

@@ -38,6 +38,10 @@ pub(crate) fn session_event(
             recalled: None,
             audit: None,
         },
+        // The supervisor records the end of a call itself.
+        SessionEvent::BackgroundEnded { call, tool: _, result } => {
+            session_event(SessionEvent::Result { call, use_id: String::new(), result }, kind)
+        }
         SessionEvent::TurnEnded { end } => JournalRecord::TurnEnded { end: turn_end(end) },
         SessionEvent::Compacted { dropped, result_chars } => {
             JournalRecord::Compacted { dropped, result_chars }

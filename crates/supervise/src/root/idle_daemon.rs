@@ -34,7 +34,11 @@ impl RootState {
         tokio::spawn(async move {
             for (_, glance) in glances {
                 match glance.await.map(|glance| glance.state) {
-                    Ok(SessionStatus::Working | SessionStatus::Asking(_)) => return,
+                    Ok(
+                        SessionStatus::Working
+                        | SessionStatus::Background(_)
+                        | SessionStatus::Asking(_),
+                    ) => return,
                     Ok(
                         SessionStatus::Ended
                         | SessionStatus::Idle

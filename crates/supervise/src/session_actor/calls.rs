@@ -1,5 +1,6 @@
 //! The calls of a session, from the conversation's proposal to the result.
 
+use super::jobs::asks_other_call;
 use super::rights;
 use super::rules;
 use super::state::{ReplayState, SessionActorState};
@@ -24,7 +25,6 @@ use protocol::confinement::{Confinement, Level, Network, Profile};
 use protocol::hook::{EditHook, HookEvent};
 use protocol::ids::{CallId, Generation};
 use protocol::judgement::{Rule, ToolKind};
-use protocol::session::ToSession;
 use protocol::store::FileChanges;
 use ractor::{Actor, ActorRef};
 use tools::{Caller, InterpretedCall, RunnerProgram};
@@ -68,6 +68,7 @@ impl SessionActorState {
                     refusals,
                     tampered,
                     audit_failure,
+                    unread: None,
                 };
                 let _ = myself.send_message(CallToSession::Finished(Box::new(concluded)).into());
                 return;
@@ -134,16 +135,21 @@ impl SessionActorState {
         // some of those.
         let executor = match (executor, found.spec.profile) {
             (Executor::Runner, Profile::Store) => Executor::Store,
+            (Executor::Runner, Profile::Session) if asks_other_call(&found.job) => {
+                Executor::OtherCall
+            }
             (executor, _) => executor,
         };
         match (&executor, found.spec.profile) {
-            (Executor::Conversation(_), Profile::Session) | (Executor::Store, Profile::Store) => {}
-            (Executor::Conversation(_) | Executor::Store, _)
+            (Executor::Conversation(_) | Executor::OtherCall, Profile::Session)
+            | (Executor::Store, Profile::Store) => {}
+            (Executor::Conversation(_) | Executor::Store | Executor::OtherCall, _)
             | (Executor::Runner, Profile::Session | Profile::Store) => {
                 return Err(not_its_own(found.spec.name));
             }
             (Executor::Runner, _) => {}
         }
+        self.check_job(&call.tool, &found.job)?;
         let configured = match found.spec.caller {
             Caller::Model => None,
             Caller::Conversation => {
@@ -183,7 +189,12 @@ impl SessionActorState {
             kind: found.spec.kind,
             kind_for_verdict: found.spec.judged_as(),
             command: found.command,
-            confinement: self.spec.describe_call(&confinement, page.as_ref()),
+            confinement: match executor {
+                Executor::OtherCall => self.describe_other_cage(),
+                Executor::Runner | Executor::Conversation(_) | Executor::Store => {
+                    self.spec.describe_call(&confinement, page.as_ref())
+                }
+            },
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
             extra_rights: widens,
@@ -200,6 +211,7 @@ impl SessionActorState {
             },
             pending_question: None,
             executor,
+            job: found.job,
             undo,
             protects: match sandbox::has_protected_names(found.spec.profile) {
                 true => Protects::Files,
@@ -292,6 +304,7 @@ impl SessionActorState {
             refusals,
             tampered,
             audit_failure,
+            unread,
         } = concluded;
         self.calls.running.remove(&call);
         self.name_untrusted_hooks(effects.as_ref());
@@ -326,7 +339,8 @@ impl SessionActorState {
         }
         if written.is_ok() {
             // A conversation that was not replayed yet finds the result among the records.
-            self.send_conversation(ToSession::CallEnded { call, result });
+            let message = self.message_of_end(call, result, unread);
+            self.send_conversation(message);
         }
         self.close_failed_turn(myself).await;
         self.replay_if_quiet(myself).await;

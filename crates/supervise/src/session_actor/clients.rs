@@ -16,7 +16,7 @@ use crate::worker::actor::WorkerMsg;
 use ipc::ChannelError;
 use protocol::client::{
     BacklogFrom, ClientEvent, DetachReason, NumberedEvent, OtherClients, ProcessRow,
-    RequestFailure, SessionStatus, ToClient,
+    RequestFailure, SessionStatus, SessionWish, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -72,10 +72,11 @@ impl SessionActorState {
                 let steps = self.turn.router.interrupt();
                 self.carry_out(myself, steps).await;
             }
-            ClientToSession::Compact => {
+            ClientToSession::Wish(SessionWish::Compact) => {
                 let steps = self.turn.router.compact();
                 self.carry_out(myself, steps).await;
             }
+            ClientToSession::Wish(SessionWish::Background) => self.detach_commands(),
         }
     }
 
@@ -328,6 +329,9 @@ impl SessionActorState {
                 SessionStatus::Asking(count(self.clients.questions.len()))
             }
             None if self.turn.router.is_busy() => SessionStatus::Working,
+            None if !self.calls.background.is_empty() => {
+                SessionStatus::Background(count(self.calls.background.len()))
+            }
             None => match self.turn.router.cut_short() {
                 Some(deaths) => SessionStatus::IdleCutShort(deaths.to_string()),
                 None => SessionStatus::Idle,

@@ -41,7 +41,7 @@ impl SessionActorState {
 
     /// Ends the turn of a failed conversation once its calls have ended, and reports it.
     pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.problems.conversation.is_none() || !self.calls.running.is_empty() {
+        if self.problems.conversation.is_none() || self.foreground().next().is_some() {
             return;
         }
         let steps = self.turn.router.close_turn();

@@ -40,7 +40,7 @@ impl SessionActorState {
             }
             WorkerEvent::Down { cause, failed } => {
                 self.workers.replay = ReplayState::NoProcess;
-                let calls: Vec<_> = self.calls.running.keys().map(|call| call.number).collect();
+                let calls: Vec<_> = self.foreground().map(|call| call.number).collect();
                 let steps = self.turn.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
@@ -59,13 +59,11 @@ impl SessionActorState {
         }
     }
 
-    /// Replays the journal to a new conversation, once no call of the earlier process runs: their
-    /// results belong to the replay.
+    /// Replays the journal to a new conversation, once no call of the earlier process runs in the
+    /// foreground: their results belong to the replay.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
-        let (ReplayState::NotStarted, true) = (&self.workers.replay, self.calls.running.is_empty())
-        else {
-            return;
-        };
+        let waits = self.foreground().next().is_some();
+        let (ReplayState::NotStarted, false) = (&self.workers.replay, waits) else { return };
         if self.awaits_instructions() {
             return;
         }

@@ -161,6 +161,10 @@ pub(super) enum CommandState {
 /// The session's calls, and facts about files that outlast them.
 pub(super) struct SessionCalls {
     pub(super) running: HashMap<CallId, ActorRef<CallMsg>>,
+    /// Those among them that the conversation does not wait for, with their tools.
+    pub(super) background: BTreeMap<u32, String>,
+    /// The last background commands that ended, until their output is read.
+    pub(super) ended_jobs: VecDeque<EndedJob>,
     /// Has the next command's runner; absent where the configuration wants none.
     pub(super) reserve: Option<ActorRef<ReserveMsg>>,
     /// Calls that may end without a verdict.
@@ -174,6 +178,15 @@ pub(super) struct SessionCalls {
     /// The tier of commands: at first the highest that the host and the configuration allow, then
     /// that of the last command.
     pub(super) tier: Tier,
+}
+
+/// A background command that has ended.
+pub(super) struct EndedJob {
+    pub(super) call: u32,
+    /// The output that nobody has read.
+    pub(super) unread: String,
+    /// Its end in a line.
+    pub(super) summary: String,
 }
 
 /// Calls that were proposed and have no actor.

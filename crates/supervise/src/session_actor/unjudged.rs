@@ -29,6 +29,7 @@ impl Unjudged {
             }
             SessionEvent::Prompt { .. }
             | SessionEvent::Answer { .. }
+            | SessionEvent::BackgroundEnded { .. }
             | SessionEvent::TurnEnded { .. }
             | SessionEvent::Compacted { .. } => None,
         }

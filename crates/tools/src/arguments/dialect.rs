@@ -85,31 +85,56 @@ const IGNORED: &[&str] = &[
 ];
 
 pub(crate) const BACKGROUND: ArgMeaning = Unmet(
-    "Background commands are not supported: the command ran to its end, and its remaining \
+    "Only bash runs commands in the background: this one ran to its end, and its remaining \
         processes were killed.",
 );
 const ESCALATED: ArgMeaning = Unmet(
     "To ask for more rights than the session has, use network, hosts, directory, \
         git_settings or git_signing.",
 );
-/// Fields of tools that run a command.
-pub(crate) const COMMAND_FIELDS: FieldAliases = &[
-    ("timeout", Time("timeout_ms")),
-    ("timeout_seconds", Seconds("timeout_ms")),
-    ("timeout_secs", Seconds("timeout_ms")),
-    ("timeout_sec", Seconds("timeout_ms")),
+/// The fields of a tool that runs a command, behind those of its own.
+macro_rules! command_fields {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
+            ("timeout", Time("timeout_ms")),
+            ("timeout_seconds", Seconds("timeout_ms")),
+            ("timeout_secs", Seconds("timeout_ms")),
+            ("timeout_sec", Seconds("timeout_ms")),
+            ("with_escalated_permissions", ESCALATED),
+            ("dangerously_disable_sandbox", ESCALATED),
+            ("sandbox_permissions", Ignored),
+            ("additional_permissions", ESCALATED),
+            (
+                "env",
+                Unmet(
+                    "env was ignored: put variables before the command, as in \
+                        `NAME=value command`.",
+                ),
+            ),
+            ("environment", Unmet("environment was ignored: put variables before the command.")),
+        ]
+    };
+}
+
+/// Fields of tools that run a command to its end.
+pub(crate) const COMMAND_FIELDS: FieldAliases = command_fields![
     ("run_in_background", BACKGROUND),
     ("is_background", BACKGROUND),
     ("background", BACKGROUND),
-    ("with_escalated_permissions", ESCALATED),
-    ("dangerously_disable_sandbox", ESCALATED),
-    ("sandbox_permissions", Ignored),
-    ("additional_permissions", ESCALATED),
-    (
-        "env",
-        Unmet("env was ignored: put variables before the command, as in `NAME=value command`."),
-    ),
-    ("environment", Unmet("environment was ignored: put variables before the command.")),
+];
+/// Fields of `bash`.
+pub(crate) const BASH_FIELDS: FieldAliases = command_fields![
+    ("run_in_background", Field("background")),
+    ("is_background", Field("background")),
+];
+/// Names that other agents give the number of a background call.
+pub(crate) const JOB_FIELDS: FieldAliases = &[
+    ("id", Field("call")),
+    ("bash_id", Field("call")),
+    ("shell_id", Field("call")),
+    ("task_id", Field("call")),
+    ("session_id", Field("call")),
 ];
 
 /// The meaning of a field name in the object at `path` inside a tool's arguments; `None` for unknown

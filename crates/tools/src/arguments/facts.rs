@@ -3,6 +3,7 @@
 use crate::arguments::command_rights::GitSigning;
 use protocol::confinement::{GitSettings, Network};
 use protocol::hosts::HostRule;
+use protocol::tool::AfterInput;
 use protocol::web::WebAddress;
 
 /// The facts about a call that a verdict needs.
@@ -26,4 +27,48 @@ pub(crate) struct JudgedFacts {
     pub directory: Option<String>,
     /// The page that it asks for.
     pub page: Option<WebAddress>,
+    /// Its relation to background commands.
+    pub job: JobRequest,
+}
+
+/// The relation of a call to background commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum JobRequest {
+    /// The conversation waits for its end.
+    #[default]
+    Foreground,
+    /// It is one: the conversation goes on while it runs.
+    Background,
+    /// It reads the output of one.
+    Output {
+        /// The number of that call.
+        call: u32,
+        /// How long to wait, in milliseconds.
+        wait_ms: u64,
+        /// A regular expression that a new line has to fit for the wait to end.
+        pattern: Option<String>,
+    },
+    /// It writes to the standard input of one.
+    Input {
+        /// The number of that call.
+        call: u32,
+        /// The text.
+        text: String,
+        /// What becomes of the input then.
+        then: AfterInput,
+    },
+    /// It ends one.
+    Stop {
+        /// The number of that call.
+        call: u32,
+    },
+}
+
+/// Where a command runs, in the terms of a shell's job control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobPlace {
+    /// The conversation waits for its end.
+    Foreground,
+    /// The conversation goes on while it runs.
+    Background,
 }

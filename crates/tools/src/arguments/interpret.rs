@@ -4,7 +4,7 @@
 use crate::arguments::coerce::{self, CoercionNotes};
 use crate::arguments::command_rights::GitSigning;
 use crate::arguments::dialect;
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::facts::{JobRequest, JudgedFacts};
 use crate::arguments::invalid::InvalidCall;
 use crate::arguments::reshape::reshape;
 use crate::edit::patch;
@@ -48,6 +48,8 @@ pub struct InterpretedCall {
     pub directory: Option<String>,
     /// The page of the web that it asks for.
     pub page: Option<WebAddress>,
+    /// Its relation to background commands.
+    pub job: JobRequest,
 }
 
 /// Reads a call: resolves aliases, checks and normalises the arguments. Its output, read again,
@@ -86,7 +88,7 @@ pub fn interpret_at(
         .map_err(|error| InvalidCall::NotJson { tool: spec.name, reason: error.to_string() })?;
     let input = coerce::coerce(spec.name, spec.field_aliases, &schema, input, &mut notes)?;
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let JudgedFacts { paths, removed, command, network, hosts, git, signing, directory, page } =
+    let JudgedFacts { paths, removed, command, network, hosts, git, signing, directory, page, job } =
         facts;
     let (git, note) = (git.unwrap_or(GitSettings::Kept), notes_line(&notes));
     Ok(InterpretedCall {
@@ -102,6 +104,7 @@ pub fn interpret_at(
         signing,
         directory,
         page,
+        job,
     })
 }
 

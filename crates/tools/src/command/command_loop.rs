@@ -3,7 +3,9 @@
 
 use crate::cancel::Cancel;
 use crate::command::capture::HeadTail;
+use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveOutput;
+use crate::command::result::BACKGROUND_MS;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::ClockId;
@@ -69,12 +71,35 @@ pub(crate) struct CommandRun {
     pub ending: CommandOutcome,
 }
 
+/// The longest time of a command, which may change while it runs.
+pub(crate) struct TimeLimit {
+    given: Duration,
+    moved: Duration,
+}
+
+impl TimeLimit {
+    /// Always this.
+    pub fn of(time: Duration) -> Self {
+        Self { given: time, moved: time }
+    }
+
+    /// This until the command is moved to the background, then as long as one may run there.
+    pub fn until_moved(time: Duration) -> Self {
+        Self { given: time, moved: Duration::from_millis(BACKGROUND_MS) }
+    }
+
+    /// As things are now.
+    pub fn now(&self, job: &JobControl) -> Duration {
+        if job.is_in_background() { self.moved } else { self.given }
+    }
+}
+
 /// Runs a command to its end and keeps `kept` bytes of its output. Returns when none of its
 /// processes is left.
 pub(crate) fn run_to_end(
     mut caged: RunningCommand,
-    (time, kept): (Duration, usize),
-    cancel: &Cancel,
+    (time, kept): (&TimeLimit, usize),
+    (cancel, job): (&Cancel, &JobControl),
     live: LiveOutput<'_>,
 ) -> Result<CommandRun, CageError> {
     let begin = Instant::now();
@@ -86,7 +111,7 @@ pub(crate) fn run_to_end(
         live,
         buffer: vec![0; BUFFER],
     };
-    let over = pipes.until_over(&mut caged, begin + time, cancel);
+    let over = pipes.until_over(&mut caged, || begin + time.now(job), cancel);
     let mut left_behind = LeftoverProcesses::default();
     match over {
         CommandEnd::ByItself => {
@@ -171,11 +196,11 @@ impl Pipes<'_> {
     fn until_over(
         &mut self,
         caged: &mut RunningCommand,
-        deadline: Instant,
+        deadline: impl Fn() -> Instant,
         cancel: &Cancel,
     ) -> CommandEnd {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline().saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return CommandEnd::TimedOut;
             }

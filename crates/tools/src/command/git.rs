@@ -5,7 +5,7 @@
 //! `git_add`. The cage enforces it as well: for read-only calls and commits it contains no other
 //! program.
 
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::facts::{JobPlace, JudgedFacts};
 use crate::command::{self, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::files::file_type;
@@ -131,7 +131,14 @@ pub(crate) fn run(
     env.extend(given.iter().filter(|(name, _)| name == GLOBAL).cloned());
     env.extend(emptied(filters.of_repository.union(&filters.of_person)));
     let timeout_ms = Some(time_ms(ctx));
-    let wanted = CommandSpec { argv, text, env, without: Some("GIT_"), timeout_ms };
+    let wanted = CommandSpec {
+        argv,
+        text,
+        env,
+        without: Some("GIT_"),
+        timeout_ms,
+        place: JobPlace::Foreground,
+    };
     let mut answer = command::run(wanted, ctx)?;
     let end = answer.footer.len().saturating_sub(1);
     answer.footer.splice(end..end, not_run(&filters));

@@ -8,6 +8,7 @@ mod environment;
 pub(crate) mod git;
 mod harmless_refusals;
 mod home_changes;
+mod job_control;
 pub(crate) mod live_output;
 mod missing_path;
 mod missing_program;
@@ -19,12 +20,15 @@ mod result;
 pub(crate) mod setup;
 mod shared_dir;
 
+use crate::arguments::facts::JobPlace;
 use crate::command::capture::HeadTail;
-use crate::command::command_loop::{CommandRun, run_to_end};
+use crate::command::command_loop::{CommandRun, TimeLimit, run_to_end};
 use crate::command::command_view::CommandView;
 use crate::command::environment::environment;
+pub use crate::command::job_control::{InputError, JobControl};
 use crate::command::live_output::{LiveOffer, LiveOutput, LiveSink};
 use crate::command::refusal_lines::not_harmless;
+pub use crate::command::result::BACKGROUND_MS;
 use crate::command::result::{LONGEST_MS, answer};
 use crate::command::setup::CommandSetup;
 use crate::failure::{FailureCode, ToolFailure};
@@ -35,7 +39,7 @@ use crate::tool_context::ToolContext;
 use nix::errno::Errno;
 use protocol::call::Outcome;
 use protocol::tool::OutputStream;
-use sandbox::{CageError, CageStep, Program};
+use sandbox::{CageError, CageStep, Program, ProgramInput};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -52,17 +56,21 @@ pub(crate) struct CommandSpec {
     pub env: Vec<(String, String)>,
     /// Variables that begin so are not given.
     pub without: Option<&'static str>,
-    /// Longest time, of which no more than ten minutes are given; the configured one where it is left out.
+    /// Longest time. In the foreground no more than ten minutes are given, and the configured time
+    /// where it is left out; in the background a day.
     pub timeout_ms: Option<u64>,
+    /// Whether the conversation waits for its end.
+    pub place: JobPlace,
 }
 
 /// The note about a `timeout_ms` above the longest time.
-fn cut_time(asked: Option<u64>) -> Option<String> {
-    let asked = asked.filter(|asked| *asked > LONGEST_MS)?;
-    Some(format!(
-        "[timeout_ms {asked} was reduced to {LONGEST_MS}, the maximum; split longer work \
-            into parts]"
-    ))
+fn cut_time(wanted: &CommandSpec) -> Option<String> {
+    let (most, instead) = match wanted.place {
+        JobPlace::Foreground => (LONGEST_MS, "split longer work into parts, or use background"),
+        JobPlace::Background => (BACKGROUND_MS, "start it again after that"),
+    };
+    let asked = wanted.timeout_ms.filter(|asked| *asked > most)?;
+    Some(format!("[timeout_ms {asked} was reduced to {most}, the maximum; {instead}]"))
 }
 
 /// Runs a program in the project directory.
@@ -75,7 +83,7 @@ pub(crate) fn run(
 ) -> Result<ToolAnswer, ToolFailure> {
     let mut side = take_setup(ctx)?;
     let mut show = std::mem::replace(&mut side.show, Box::new(NoLiveOutput));
-    let cut_time = cut_time(wanted.timeout_ms);
+    let cut_time = cut_time(&wanted);
     let view = CommandView::of(&side);
     let before = home_changes::list(ctx.scope);
     let name = wanted.argv.first().cloned().unwrap_or_default();
@@ -157,22 +165,37 @@ fn start_and_wait(
     show: &mut dyn LiveSink,
     ctx: &mut ToolContext<'_>,
 ) -> Result<(String, Duration, CommandRun), ToolFailure> {
-    let CommandSpec { argv, text, env, without, timeout_ms } = wanted;
-    let time = timeout_ms.map_or(side.time, |ms| Duration::from_millis(ms.min(LONGEST_MS)));
+    let CommandSpec { argv, text, env, without, timeout_ms, place } = wanted;
+    let asked = |most: u64| timeout_ms.map(|ms| Duration::from_millis(ms.min(most)));
+    let (time, input) = match place {
+        JobPlace::Foreground => {
+            (TimeLimit::until_moved(asked(LONGEST_MS).unwrap_or(side.time)), ProgramInput::Nothing)
+        }
+        JobPlace::Background => {
+            let longest = Duration::from_millis(BACKGROUND_MS);
+            (TimeLimit::of(asked(BACKGROUND_MS).unwrap_or(longest)), ProgramInput::Pipe)
+        }
+    };
+    let job = side.job.clone();
     let program = Program {
+        input,
         argv: argv.into_iter().map(OsString::from).collect(),
         env: environment(&side, without, &env, ctx),
         cwd: ctx.scope.project.clone(),
     };
-    let caged = side.cage.spawn(program).map_err(|error| {
+    let mut caged = side.cage.spawn(program).map_err(|error| {
         if error.step == CageStep::Lost {
             ctx.extras.lost = Some(error.reason.clone());
         }
         of_cage(&error)
     })?;
-    let course = run_to_end(caged, (time, kept), ctx.cancel, LiveOutput::new(show))
+    if let Some(input) = caged.stdin() {
+        job.takes_input(input);
+    }
+    let course = run_to_end(caged, (&time, kept), (ctx.cancel, &job), LiveOutput::new(show))
         .map_err(|error| unknown_end(&error))?;
-    Ok((text, time, course))
+    job.ended();
+    Ok((text, time.now(&job), course))
 }
 
 fn confined(step: &str, reason: &str) -> ToolFailure {

@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// Longest time that a call can ask for, in milliseconds.
 pub(super) const LONGEST_MS: u64 = 600_000;
+/// Longest time of a command in the background, in milliseconds: a day.
+pub const BACKGROUND_MS: u64 = 86_400_000;
 /// Most names of processes that a command left running.
 const LEFT_NAMED: usize = 8;
 const SIGXFSZ: i32 = Signal::SIGXFSZ as i32;

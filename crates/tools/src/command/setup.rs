@@ -1,5 +1,6 @@
 //! The prepared sandbox and environment of a command.
 
+use crate::command::job_control::JobControl;
 use crate::command::live_output::LiveSink;
 use crate::signing::Signer;
 use sandbox::Cage;
@@ -18,6 +19,8 @@ pub struct CommandSetup<'a> {
     pub env: &'a [(String, String)],
     /// Longest time where the call names none.
     pub time: Duration,
+    /// The supervisor's messages to the running command.
+    pub job: JobControl,
     /// Receives the command's output while it runs.
     pub show: Box<dyn LiveSink + 'a>,
 }

@@ -3,7 +3,7 @@
 
 use super::answer::{HookAnswer, HookEnd, answer};
 use super::payload::{HookSession, HookSubject, payload};
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::facts::{JobPlace, JudgedFacts};
 use crate::command::{self, CommandSpec, FilterRun};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::text::control::visible;
@@ -72,6 +72,7 @@ pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer,
         env: vec![("CLAUDE_PROJECT_DIR".to_owned(), dir)],
         without: Some(MODE),
         timeout_ms: Some(timeout_ms),
+        place: JobPlace::Foreground,
     };
     let ran = command::filter(wanted, LARGEST, ctx);
     // Another call's hook writes its own.

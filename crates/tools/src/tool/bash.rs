@@ -1,8 +1,8 @@
 //! `bash`: a shell command in a cage of its own.
 
 use crate::arguments::command_rights::{GitSettingsChoice, SigningChoice};
-use crate::arguments::dialect::{COMMAND_FIELDS, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::dialect::{BASH_FIELDS, FieldAliases};
+use crate::arguments::facts::{JobPlace, JobRequest, JudgedFacts};
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::spec::{Alias, Tool};
@@ -20,9 +20,14 @@ pub(super) struct BashTool;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The command, given to the shell in the project directory, without standard input.
+    /// The command, given to the shell in the project directory.
     command: String,
-    /// Longest time it may take, in milliseconds, up to 600000; 120000 where it is left out.
+    /// Let it run in the background, as for a server: if it has not ended after a second, you go on
+    /// while it runs. See bash_output, bash_input and bash_stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
+    /// Longest time it may take, in milliseconds, up to 600000; 120000 where it is left out. In the
+    /// background up to 86400000, which holds there where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
@@ -106,7 +111,8 @@ impl Tool for BashTool {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Command;
     const DESCRIPTION: &'static str = "Run a shell command in the project directory. It has no standard input, is confined to \
-        the project, and all its processes end with it. The result is standard output, then \
+        the project, and all its processes end with it. With background, you go on while it \
+        runs. The result is standard output, then \
         standard error. Below a line `--- agentd ---`, which output can never contain, agentd \
         adds notes; the last line is the exit code.";
     const ALIASES: &'static [Alias] = &[
@@ -124,7 +130,7 @@ impl Tool for BashTool {
         Alias::plain("terminal"),
     ];
     const EXAMPLE: &'static str = r#"{"command":"cargo test 2>&1 | tail -20","timeout_ms":300000}"#;
-    const FIELD_ALIASES: FieldAliases = COMMAND_FIELDS;
+    const FIELD_ALIASES: FieldAliases = BASH_FIELDS;
 
     fn facts(input: &Input) -> JudgedFacts {
         let network = match input.network {
@@ -139,6 +145,10 @@ impl Tool for BashTool {
             git: Some(input.git_settings.into()),
             signing: input.git_signing.into(),
             directory: input.directory.clone(),
+            job: match place(input) {
+                JobPlace::Foreground => JobRequest::Foreground,
+                JobPlace::Background => JobRequest::Background,
+            },
             ..JudgedFacts::default()
         }
     }
@@ -146,9 +156,11 @@ impl Tool for BashTool {
     fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
         check(&input.command)?;
         let shell = command::shell(ctx);
+        let place = place(&input);
         let Input {
             command,
             timeout_ms,
+            background: _,
             network: _,
             hosts: _,
             git_settings: _,
@@ -162,10 +174,15 @@ impl Tool for BashTool {
                 env: Vec::new(),
                 without: None,
                 timeout_ms,
+                place,
             },
             ctx,
         )
     }
+}
+
+fn place(input: &Input) -> JobPlace {
+    if input.background { JobPlace::Background } else { JobPlace::Foreground }
 }
 
 /// Refuses commands that no shell can receive.

@@ -2,7 +2,7 @@
 //! filter: it reads the file on standard input, and this tool replaces the file with its output.
 //! Only the conversation calls it; models do not see it.
 
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::facts::{JobPlace, JudgedFacts};
 use crate::command::{self, CommandSpec, FilterRun};
 use crate::edit::replace::{load_original, replace};
 use crate::failure::{FailureCode, ToolFailure};
@@ -81,7 +81,8 @@ impl Tool for FormatTool {
         let script = ["/bin/sh", "-c", SCRIPT, "sh", &place.to_string_lossy(), &real];
         let argv = script.map(str::to_owned).into_iter().chain(words(&command, &real)).collect();
         let text = command.clone();
-        let wanted = CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms: None };
+        let (env, place) = (Vec::new(), JobPlace::Foreground);
+        let wanted = CommandSpec { argv, text, env, without: None, timeout_ms: None, place };
         let filtered = command::filter(wanted, LARGEST, ctx)?;
         let (new, answer) = match printed(&command, old, filtered)? {
             FilterOutcome::Anew(new, answer) => (new, answer),

@@ -4,7 +4,7 @@ use crate::arguments::dialect::{
     ArgMeaning::{Field, Seconds, Time},
     BACKGROUND, FieldAliases,
 };
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::facts::{JobPlace, JudgedFacts};
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::rule_target::{Inherit, InheritedRules};
@@ -72,7 +72,8 @@ impl Tool for PowershellTool {
         }
         let argv = argv(&script);
         let text = shell_words(&argv);
-        command::run(CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms }, ctx)
+        let (env, without, place) = (Vec::new(), None, JobPlace::Foreground);
+        command::run(CommandSpec { argv, text, env, without, timeout_ms, place }, ctx)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::arguments::command_rights::{GitSettingsChoice, SigningChoice};
 use crate::arguments::dialect::{COMMAND_FIELDS, FieldAliases};
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::facts::{JobPlace, JudgedFacts};
 use crate::command::{self, ARGUMENT_BYTES, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
 use crate::rule_target::{Inherit, InheritedRules};
@@ -67,7 +67,8 @@ impl Tool for RunTool {
         let Input { argv, timeout_ms, git_settings: _, git_signing: _, directory: _ } = input;
         check(&argv)?;
         let text = shell_words(&argv);
-        command::run(CommandSpec { argv, text, env: Vec::new(), without: None, timeout_ms }, ctx)
+        let (env, without, place) = (Vec::new(), None, JobPlace::Foreground);
+        command::run(CommandSpec { argv, text, env, without, timeout_ms, place }, ctx)
     }
 }
 

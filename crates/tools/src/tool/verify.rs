@@ -1,7 +1,7 @@
 //! `verify`: runs the verifier that the user configured, in each edited package. Only the
 //! conversation calls it; models do not see it.
 
-use crate::arguments::facts::JudgedFacts;
+use crate::arguments::facts::{JobPlace, JudgedFacts};
 use crate::command::package_copy;
 use crate::command::{self, CommandSpec};
 use crate::failure::{FailureCode, ToolFailure};
@@ -96,6 +96,7 @@ impl Tool for VerifyTool {
                 env: vec![("CARGO_TARGET_DIR".to_owned(), target)],
                 without: None,
                 timeout_ms: None,
+                place: JobPlace::Foreground,
             },
             ctx,
         )?;

@@ -70,6 +70,8 @@ pub(super) struct CallReport {
     /// What was shown, and why, of a call that a person was asked about.
     pub(super) question: Option<(String, String)>,
     pub(super) started: Option<u64>,
+    /// The conversation went on while it ran.
+    pub(super) in_background: bool,
     pub(super) ended: Option<u64>,
     pub(super) end: CallEnd,
     pub(super) text: String,
@@ -185,6 +187,15 @@ impl SessionReport {
             JournalRecord::Start { call, .. } => {
                 self.calls.entry(*call).or_default().started = Some(time);
             }
+            JournalRecord::Background { call, .. } => {
+                let known = self.calls.entry(*call).or_default();
+                known.in_background = true;
+                let from = known.started.unwrap_or(time);
+                let note = format!("call {call} goes on in the background");
+                let turn = self.turn(time);
+                turn.spend(SpanKind::Call, from, time);
+                turn.items.push(ReportItem::Note(note));
+            }
             JournalRecord::Result { call, outcome: how, text, full, is_error, .. } => {
                 let text = plain(full.as_ref().unwrap_or(text));
                 let is_good = !is_error
@@ -246,9 +257,12 @@ impl SessionReport {
 
     fn ended(&mut self, call: u32, time: u64, end: CallEnd, text: String) {
         let known = self.calls.entry(call).or_default();
-        let from = known.started.unwrap_or(time);
         (known.ended, known.end, known.text) = (Some(time), end, text);
-        self.turn(time).spend(SpanKind::Call, from, time);
+        // The time of a call in the background is that of what went on meanwhile.
+        if !known.in_background {
+            let from = known.started.unwrap_or(time);
+            self.turn(time).spend(SpanKind::Call, from, time);
+        }
     }
 }
 

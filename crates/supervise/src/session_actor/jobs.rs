@@ -1,0 +1,156 @@
+//! Commands in the background: calls that the conversation does not wait for. It got a result in their
+//! place, and hears of their end later.
+
+use super::state::{EndedJob, SessionActorState};
+use crate::call::CallInput;
+use crate::call_actor::ended;
+use crate::messages::{CallMsg, SessionMsg};
+use crate::records::decode::in_background;
+use crate::worker::actor::WorkerMsg;
+use journal::JournalRecord;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::client::ClientEvent;
+use protocol::ids::CallId;
+use protocol::session::ToSession;
+use ractor::ActorRef;
+use tools::JobRequest;
+
+/// Most commands of a session in the background.
+const MOST: usize = 8;
+/// Commands that ended, whose output can still be read.
+const MOST_ENDED: usize = 8;
+/// Most bytes for a command's input at once: as much as a pipe holds.
+const LONGEST_INPUT: usize = 64 * 1024;
+
+/// True for a call that another call has to answer.
+pub(super) fn asks_other_call(job: &JobRequest) -> bool {
+    match job {
+        JobRequest::Foreground | JobRequest::Background => false,
+        JobRequest::Output { .. } | JobRequest::Input { .. } | JobRequest::Stop { .. } => true,
+    }
+}
+
+impl SessionActorState {
+    /// The calls that the conversation waits for.
+    pub(super) fn foreground(&self) -> impl Iterator<Item = &CallId> {
+        let background = &self.calls.background;
+        self.calls.running.keys().filter(|call| !background.contains_key(&call.number))
+    }
+
+    /// Checks a call's relation to background commands before it is judged.
+    pub(super) fn check_job(&self, tool: &str, job: &JobRequest) -> Result<(), ToolResult> {
+        let invalid = |text: String| {
+            Err(ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, &text, ""))
+        };
+        match job {
+            JobRequest::Foreground | JobRequest::Stop { .. } => Ok(()),
+            JobRequest::Background if self.calls.background.len() >= MOST => {
+                let text = format!("{MOST} commands run in the background, which is the most");
+                let hint = "End one with bash_stop first.";
+                Err(ToolResult::error(Outcome::Failed, "too_many", tool, &text, hint))
+            }
+            JobRequest::Background => Ok(()),
+            JobRequest::Output { pattern: Some(pattern), .. } => match regex::Regex::new(pattern) {
+                Ok(_) => Ok(()),
+                Err(error) => invalid(format!("`pattern` is no regular expression: {error}")),
+            },
+            JobRequest::Output { .. } => Ok(()),
+            JobRequest::Input { text, .. } if text.len() > LONGEST_INPUT => {
+                invalid(format!("`text` has {} bytes; the most is {LONGEST_INPUT}", text.len()))
+            }
+            JobRequest::Input { .. } => Ok(()),
+        }
+    }
+
+    /// The confinement of a call about a background command, for a question.
+    pub(super) fn describe_other_cage(&self) -> String {
+        let cage = self.spec.describe_call(&self.spec.confinement, None);
+        format!("of the background command, as it was started; new commands: {cage}")
+    }
+
+    /// A person lets the commands that run go on in the background.
+    pub(super) fn detach_commands(&self) {
+        let room = MOST.saturating_sub(self.calls.background.len());
+        if room == 0 {
+            let text = format!("{MOST} commands run in the background, which is the most");
+            return self.show(&ClientEvent::Notice { text });
+        }
+        self.foreground().for_each(|call| self.send_call(call, CallInput::Detach));
+    }
+
+    /// A command goes on in the background: its call has its result for the model, once that is on disk.
+    pub(super) async fn on_detached(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        call: Call,
+        text: String,
+    ) {
+        let Call { id, use_id, tool, input: _ } = call;
+        self.calls.background.insert(id.number, tool);
+        // Later changes of the command cannot be told from those of others.
+        self.end_backup(&id, None);
+        let record = JournalRecord::Background { call: id.number, use_id, text: text.clone() };
+        if self.record(vec![record]).await.is_ok() {
+            ipc::step!("supervisor: background durable");
+            self.turn.router.progressed();
+            let _ = self.workers.conversation.actor().send_message(WorkerMsg::ResetFailures);
+            let result = in_background(text);
+            self.send_conversation(ToSession::CallEnded { call: id, result });
+        }
+        self.close_failed_turn(myself).await;
+        self.replay_if_quiet(myself).await;
+    }
+
+    /// Passes a request on to the command's call, or answers it.
+    pub(super) fn on_job_request(&self, request: JobRequest, from: ActorRef<CallMsg>) {
+        let (number, tool) = match &request {
+            JobRequest::Output { call, .. } => (*call, "bash_output"),
+            JobRequest::Input { call, .. } => (*call, "bash_input"),
+            JobRequest::Stop { call } => (*call, "bash_stop"),
+            JobRequest::Foreground | JobRequest::Background => return,
+        };
+        let id = CallId { session: self.spec.id.clone(), number };
+        if self.calls.background.contains_key(&number)
+            && let Some(call) = self.calls.running.get(&id)
+        {
+            let _ = call.send_message(CallMsg::Job(request, from));
+            return;
+        }
+        let result = match self.calls.ended_jobs.iter().find(|job| job.call == number) {
+            Some(job) => {
+                let max = self.spec.config.tools.max_result_chars;
+                ended(number, job.unread.clone(), &job.summary, max)
+            }
+            None => self.no_job(tool, number),
+        };
+        let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(result)));
+    }
+
+    fn no_job(&self, tool: &str, number: u32) -> ToolResult {
+        let text = format!("call {number} does not run in the background");
+        let known: Vec<_> = self.calls.background.keys().map(u32::to_string).collect();
+        let hint = match known.is_empty() {
+            true => "No command does. Start one with bash and background.".to_owned(),
+            false => format!("These do: {}.", known.join(", ")),
+        };
+        ToolResult::error(Outcome::Failed, "not_found", tool, &text, &hint)
+    }
+
+    /// The message to the conversation about a call that has ended.
+    pub(super) fn message_of_end(
+        &mut self,
+        call: CallId,
+        result: ToolResult,
+        unread: Option<String>,
+    ) -> ToSession {
+        let Some(tool) = self.calls.background.remove(&call.number) else {
+            return ToSession::CallEnded { call, result };
+        };
+        if self.calls.ended_jobs.len() == MOST_ENDED {
+            self.calls.ended_jobs.pop_front();
+        }
+        let (unread, summary) = (unread.unwrap_or_default(), result.summary.clone());
+        self.calls.ended_jobs.push_back(EndedJob { call: call.number, unread, summary });
+        ToSession::BackgroundEnded { call, tool, result }
+    }
+}

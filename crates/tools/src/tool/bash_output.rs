@@ -1,0 +1,54 @@
+//! `bash_output`: what a background command printed. The supervisor answers it, see the crate
+//! `supervise`.
+
+use crate::arguments::dialect::{FieldAliases, JOB_FIELDS};
+use crate::arguments::facts::{JobRequest, JudgedFacts};
+use crate::failure::{FailureCode, ToolFailure};
+use crate::spec::{Alias, Tool};
+use crate::tool_answer::ToolAnswer;
+use crate::tool_context::ToolContext;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct BashOutputTool;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The number of the background command, as its result gives it.
+    call: u32,
+    /// How long to wait for new output or the end, in milliseconds, up to 600000; 0 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 600_000))]
+    wait_ms: Option<u64>,
+    /// Wait on until a new line fits this regular expression, such as "listening on", or the time is
+    /// over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pattern: Option<String>,
+}
+
+impl Tool for BashOutputTool {
+    type Input = Input;
+    const NAME: &'static str = "bash_output";
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Session;
+    const DESCRIPTION: &'static str = "Read what a background command has printed since the last bash_output, and whether it \
+        still runs.";
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("task_output"), Alias::plain("read_bash_output")];
+    const LIMITS: &'static str = "The newest 256 KiB that were not read.";
+    const EXAMPLE: &'static str = r#"{"call":3,"wait_ms":10000,"pattern":"listening on"}"#;
+    const FIELD_ALIASES: FieldAliases = JOB_FIELDS;
+
+    fn facts(input: &Input) -> JudgedFacts {
+        let Input { call, wait_ms, pattern } = input;
+        let (call, wait_ms, pattern) = (*call, wait_ms.unwrap_or(0), pattern.clone());
+        JudgedFacts { job: JobRequest::Output { call, wait_ms, pattern }, ..JudgedFacts::default() }
+    }
+
+    fn run(_: Input, _: &mut ToolContext<'_>) -> Result<ToolAnswer, ToolFailure> {
+        Err(ToolFailure::new(FailureCode::UnknownTool, "the supervisor answers this itself", ""))
+    }
+}
