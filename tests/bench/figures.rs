@@ -111,7 +111,8 @@ fn frames() {
         }
     });
     let (mut rx, tx) = bench_ends(ours);
-    let word = protocol::session::ToSession::Prompt { text: "0123456789abcdef".into() };
+    let word =
+        protocol::session::ToSession::Prompt { text: "0123456789abcdef".into(), expanded: None };
     let begun = Instant::now();
     for _ in 0..ROUNDS {
         tx.send(&word).unwrap();

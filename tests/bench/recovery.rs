@@ -73,7 +73,7 @@ fn supervisor((what, turns, words, limit): (&str, usize, usize, f64)) {
     let turn = |n: usize| {
         let text = format!("{n} {}", "word ".repeat(words));
         [
-            JournalRecord::Prompt { text: text.clone() },
+            JournalRecord::Prompt { text: text.clone(), expanded: None },
             JournalRecord::Answer {
                 round: 1,
                 blocks: vec![BlockRecord::Text { text }],

@@ -121,7 +121,7 @@ fn long_session(desk: &Desk, records: usize) -> SessionId {
     let turn = |text: String| {
         let blocks = vec![BlockRecord::Text { text: text.clone() }];
         [
-            JournalRecord::Prompt { text },
+            JournalRecord::Prompt { text, expanded: None },
             JournalRecord::Answer { round: 1, blocks, usage: UsageRecord::default(), cost: None },
             JournalRecord::TurnEnded { end: TurnEndRecord::Done },
         ]

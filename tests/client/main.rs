@@ -10,6 +10,7 @@ mod export;
 mod full_screen;
 mod headless;
 mod questions;
+mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]
 mod support;

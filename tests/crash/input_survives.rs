@@ -103,7 +103,7 @@ fn ends(wire: &mut Wire) {
 fn transcript(desk: &Desk, session: &SessionId) -> Vec<String> {
     let entries = journal::read(&desk.state().join("sessions").join(&session.0)).unwrap();
     let told = |record: JournalRecord| match record {
-        JournalRecord::Prompt { text } => Some(format!("prompt {text}")),
+        JournalRecord::Prompt { text, .. } => Some(format!("prompt {text}")),
         JournalRecord::Answer { blocks, .. } => {
             let texts = blocks.into_iter().filter_map(|block| match block {
                 BlockRecord::Text { text } => Some(text),

@@ -288,7 +288,7 @@ impl Lane {
 
     fn says(&self, session: &str, prompt: &str) -> bool {
         let entries = self.entries(session).unwrap_or_default();
-        let said = |entry: &JournalEntry| matches!(&entry.record, JournalRecord::Prompt { text } if text == prompt);
+        let said = |entry: &JournalEntry| matches!(&entry.record, JournalRecord::Prompt { text, .. } if text == prompt);
         entries.iter().any(said)
     }
 
@@ -304,7 +304,7 @@ impl Lane {
         for turn in 1..=TURNS {
             let words = format!("turn {turn}");
             let said = entries.iter().filter(
-                |entry| matches!(&entry.record, JournalRecord::Prompt { text } if *text == words),
+                |entry| matches!(&entry.record, JournalRecord::Prompt { text, .. } if *text == words),
             );
             match said.count() {
                 0 => lost.push(format!("{session}: the prompt \"{words}\"")),

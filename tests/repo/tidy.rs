@@ -35,6 +35,7 @@ fn the_floors_hold() {
         ("protocol", 0),
         ("ipc", 0),
         ("journal", 0),
+        ("prompts", 0),
         ("config", 1),
         ("sandbox", 1),
         ("tools", 1),

@@ -54,6 +54,8 @@ pub struct Config {
     pub key_files: Vec<KeyFile>,
     /// The administrator's limits, for settings that change while a session runs.
     pub managed: ManagedLimits,
+    /// True if the person trusts every file of the project's configuration as it is now.
+    pub project_is_trusted: bool,
     /// Ignored settings and other notes for the user; for standard error and the log.
     pub warnings: Vec<ConfigWarning>,
     /// Each value with its origin, in the order of the keys; a list has a row for each element.

@@ -1,7 +1,8 @@
 //! The known name that a mistyped one is nearest to.
 
 /// The nearest of `known`, if it is near enough to be meant: a third of the letters may differ.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (word.chars().count() / 3).max(1);
     known
         .into_iter()

@@ -91,6 +91,7 @@ impl Config {
             credentials: Vec::new(),
             key_files: Vec::new(),
             managed: ManagedLimits::default(),
+            project_is_trusted: false,
             warnings,
             rows: rows(settings)?,
         })

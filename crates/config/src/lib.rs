@@ -52,6 +52,7 @@ pub use config::{
 };
 pub use credential_paths::{CredentialPaths, every_path};
 pub use credentials::{CredentialConfig, CredentialKey};
+pub use did_you_mean::nearest;
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use duration::written as written_duration;
 pub use edit_hooks::{ConfiguredHook, HookConfig};

@@ -111,7 +111,8 @@ impl Config {
         config.key_files_are_apart([&sources.project].into_iter().chain(&config.tools.add_dirs))?;
         // Each file must be trusted: another may have changed since.
         let trusted = |file_trust| file_trust == FileTrust::Trusted;
-        if file_trusts.is_empty() || !file_trusts.into_iter().all(trusted) {
+        config.project_is_trusted = !file_trusts.is_empty() && file_trusts.into_iter().all(trusted);
+        if !config.project_is_trusted {
             config.verify.untrusted = std::mem::take(&mut config.verify.commands);
             config.format.untrusted = std::mem::take(&mut config.format.commands);
         }

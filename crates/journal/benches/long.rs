@@ -89,7 +89,10 @@ fn write(sessions: &Path, id: &str, calls: usize, text: &str) -> Result<(), Box<
         parent: None,
     };
     let mut journal = Journal::create(sessions, header)?;
-    journal.append(&JournalRecord::Prompt { text: "Which crates are slow?".to_owned() })?;
+    journal.append(&JournalRecord::Prompt {
+        text: "Which crates are slow?".to_owned(),
+        expanded: None,
+    })?;
     let calls: Vec<_> = (1..=u32::try_from(calls)?).collect();
     for some in calls.chunks(500) {
         let records: Vec<_> = some.iter().flat_map(|call| records_of(*call, text)).collect();

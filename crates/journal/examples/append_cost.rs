@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut journal = Journal::create(&dir.join("sessions"), header)?;
     let start = |tool_kind| JournalRecord::Start { call: 1, tool_kind };
-    let prompt = JournalRecord::Prompt { text: "x".repeat(500) };
+    let prompt = JournalRecord::Prompt { text: "x".repeat(500), expanded: None };
     let verdict = [start(ToolKindRecord::Mutation), start(ToolKindRecord::Mutation)];
     median("journal, no barrier", 5000, || {
         journal.append(&start(ToolKindRecord::Query)).map(drop)

@@ -336,7 +336,7 @@ mod tests {
         let mut journal = Journal { file, path, blobs, last_seq: 0, closed: None };
         let no_barrier = JournalRecord::Start { call: 1, tool_kind: crate::ToolKindRecord::Query };
         assert_eq!(journal.append(&no_barrier).unwrap(), 1);
-        let barrier = JournalRecord::Prompt { text: String::new() };
+        let barrier = JournalRecord::Prompt { text: String::new(), expanded: None };
         assert!(matches!(journal.append(&barrier), Err(AppendError::Sync { .. })));
         assert_eq!(journal.last_seq(), 1);
         assert!(matches!(journal.append(&no_barrier), Err(AppendError::ReadOnly { .. })));
@@ -348,7 +348,7 @@ mod tests {
         let file = OpenOptions::new().read(true).append(true).open("/dev/null").unwrap();
         let (path, blobs) = (PathBuf::from("/dev/null"), Blobs::at(PathBuf::from("/dev/null/x")));
         let mut journal = Journal { file, path, blobs, last_seq: 0, closed: None };
-        let long = JournalRecord::Prompt { text: "x".repeat(70_000) };
+        let long = JournalRecord::Prompt { text: "x".repeat(70_000), expanded: None };
         assert!(matches!(journal.append(&long), Err(AppendError::Blob(_))));
         let short = JournalRecord::Start { call: 1, tool_kind: crate::ToolKindRecord::Query };
         assert!(matches!(journal.append(&short), Err(AppendError::ReadOnly { .. })));

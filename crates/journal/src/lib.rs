@@ -91,7 +91,7 @@ pub use resume_state::{LastTurn, ResumeState, past_of};
 pub use session_dirs::sessions;
 pub use summary::{SessionSummary, glance};
 pub use values::{
-    BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, FailureRecord,
-    FileVersionRecord, OutcomeRecord, RuleEffectRecord, RuleRecord, SpanRecord, ToolKindRecord,
-    TurnEndRecord, UsageRecord,
+    BasisRecord, BlockRecord, CallProgress, ChainHead, DeathsRecord, ExpandedRecord, FailureRecord,
+    FileVersionRecord, OutcomeRecord, PromptPartRecord, RuleEffectRecord, RuleRecord, SpanRecord,
+    ToolKindRecord, TurnEndRecord, UsageRecord,
 };

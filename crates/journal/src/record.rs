@@ -2,8 +2,8 @@
 //! continues.
 
 use crate::{
-    BasisRecord, BlockRecord, CallProgress, ChainHead, FileVersionRecord, OutcomeRecord,
-    RuleRecord, StoredPath, ToolKindRecord, TurnEndRecord, UsageRecord,
+    BasisRecord, BlockRecord, CallProgress, ChainHead, ExpandedRecord, FileVersionRecord,
+    OutcomeRecord, RuleRecord, StoredPath, ToolKindRecord, TurnEndRecord, UsageRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -60,11 +60,17 @@ pub enum JournalRecord {
     Prompt {
         /// Their words.
         text: String,
+        /// The text that the model gets instead, where they named a slash command.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expanded: Option<Box<ExpandedRecord>>,
     },
     /// A person asked while a turn ran. The next prompts are these, in their order.
     Queued {
         /// Their words.
         text: String,
+        /// As for a prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expanded: Option<Box<ExpandedRecord>>,
     },
     /// The prompts that waited were taken back.
     TakenBack,

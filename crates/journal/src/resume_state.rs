@@ -7,8 +7,8 @@
 use crate::reader::JournalReader;
 use crate::record::{about_a_call, ends_a_call};
 use crate::{
-    DeathsRecord, JournalEntry, JournalRecord, LineDamage, ReadError, TurnEndRecord, line, read,
-    spill,
+    DeathsRecord, ExpandedRecord, JournalEntry, JournalRecord, LineDamage, ReadError,
+    TurnEndRecord, line, read, spill,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +23,8 @@ pub struct ResumeState {
     pub turns: u32,
     /// The state of its last turn.
     pub turn: LastTurn,
+    /// The text of the slash command that began the last turn, if one did and it has no end.
+    pub prompt: Option<Box<ExpandedRecord>>,
     /// Which round asked for the calls that are open; 0 where none is.
     pub round: u32,
 }
@@ -106,10 +108,16 @@ pub fn past_of(session_dir: &Path) -> Result<ResumeState, ReadError> {
 
 /// Reads the journal to its end.
 pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError> {
-    let mut past = ResumeState { entries: Vec::new(), turns: 0, turn: LastTurn::Ended, round: 0 };
+    let mut past = ResumeState {
+        entries: Vec::new(),
+        turns: 0,
+        turn: LastTurn::Ended,
+        prompt: None,
+        round: 0,
+    };
     // Lines of calls stay unparsed until the end of their call is found.
     let mut calls = OpenLines::default();
-    let (mut answer, mut end) = (Vec::new(), Vec::new());
+    let (mut answer, mut end, mut prompt) = (Vec::new(), Vec::new(), Vec::new());
     while reader.next_line()? {
         if past.entries.is_empty() {
             past.entries.push(reader.entry()?);
@@ -128,6 +136,10 @@ pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError>
             ("PROMPT", _) => {
                 past.turns += 1;
                 past.turn = LastTurn::Open;
+                prompt.clear();
+                if is_expanded(reader.line()) {
+                    prompt.extend_from_slice(reader.line());
+                }
                 // It was the oldest waiting prompt, if any waited.
                 let waits =
                     |entry: &JournalEntry| matches!(entry.record, JournalRecord::Queued { .. });
@@ -170,9 +182,23 @@ pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError>
     if past.turn == LastTurn::Ended && !end.is_empty() {
         past.turn.take(&reader.entry_of(&end)?.record);
     }
+    // It is read only where it matters, as above.
+    if past.turn.is_open()
+        && !prompt.is_empty()
+        && let JournalRecord::Prompt { expanded, .. } = reader.entry_of(&prompt)?.record
+    {
+        past.prompt = expanded;
+    }
     past.entries.extend(open);
     past.entries.sort_by_key(|entry| entry.seq);
     Ok(past)
+}
+
+/// True if a prompt has the text of a slash command; decided without parsing it. Quotes inside a text
+/// have a backslash before them.
+fn is_expanded(line: &[u8]) -> bool {
+    memchr::memmem::find(line, br#","expanded":{"#).is_some()
+        || memchr::memmem::find(line, br#"{"expanded":{"#).is_some()
 }
 
 /// The lines of calls that have no end yet, as they are.

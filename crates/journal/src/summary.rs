@@ -134,7 +134,7 @@ impl SessionSummary {
         if let JournalRecord::Session(header) = record {
             self.began = time;
             self.header = Some(header);
-        } else if let JournalRecord::Prompt { text } = record {
+        } else if let JournalRecord::Prompt { text, .. } = record {
             if self.first_prompt.is_empty() {
                 self.first_prompt = text;
             }

@@ -146,6 +146,28 @@ pub struct RuleRecord {
     pub line: u32,
 }
 
+/// The text that a slash command stood for when it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpandedRecord {
+    /// Its file.
+    pub file: String,
+    /// The text with the arguments of the prompt, in order.
+    pub parts: Vec<PromptPartRecord>,
+    /// Rules that allowed calls of the turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<RuleRecord>,
+}
+
+/// A part of an expanded prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptPartRecord {
+    /// Text.
+    Text(String),
+    /// A command whose output stands there; its call follows the prompt.
+    Command(String),
+}
+
 /// Why a call was decided as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]

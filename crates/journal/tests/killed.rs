@@ -60,7 +60,7 @@ fn a_session_has_every_record_that_was_acknowledged() {
         let held = opened.journal.last_seq();
         assert!(held >= acknowledged.max(total + round as u64), "{held} of {acknowledged}");
         for entry in read(&dir.path().join("s1")).unwrap().skip(1).map(Result::unwrap) {
-            let JournalRecord::Prompt { text } = &entry.record else { panic!("{entry:?}") };
+            let JournalRecord::Prompt { text, .. } = &entry.record else { panic!("{entry:?}") };
             assert!(text.starts_with(&format!("{} ", entry.seq)), "{entry:?}");
         }
         total = held;

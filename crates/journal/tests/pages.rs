@@ -59,7 +59,7 @@ fn only_what_is_shown_counts() {
     }
     let dir = sessions.path().join("s1");
     let words = |entry: JournalEntry| {
-        let JournalRecord::Prompt { text } = entry.record else { return None };
+        let JournalRecord::Prompt { text, .. } = entry.record else { return None };
         Some((entry.seq, text))
     };
     let two = newest(&dir, 2, words).unwrap();

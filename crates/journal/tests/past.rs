@@ -5,8 +5,8 @@
 mod sample;
 
 use journal::{
-    Journal, JournalEntry, JournalRecord, LastTurn, ResumeState, ToolKindRecord, glance,
-    open_calls, read,
+    ExpandedRecord, Journal, JournalEntry, JournalRecord, LastTurn, PromptPartRecord, ResumeState,
+    RuleEffectRecord, RuleRecord, ToolKindRecord, glance, open_calls, read,
 };
 use proptest::prelude::*;
 use sample::{each_kind, header, interrupted, prompt, proposed, result, start};
@@ -35,6 +35,35 @@ fn a_session_at_rest_has_its_header_and_nothing_open() {
     );
     assert!(kept, "{records:?}");
     assert_eq!((past.turns, past.turn), (1, LastTurn::Ended));
+}
+
+#[test]
+fn an_open_turn_of_a_slash_command_has_its_text_and_rules() {
+    let rule = RuleRecord {
+        effect: RuleEffectRecord::Allow,
+        text: "bash:echo *".to_owned(),
+        file: "/p/x.md".to_owned(),
+        line: 2,
+    };
+    let record = ExpandedRecord {
+        file: "/p/x.md".to_owned(),
+        parts: vec![
+            PromptPartRecord::Text("Now: ".to_owned()),
+            PromptPartRecord::Command("date".to_owned()),
+        ],
+        allow: vec![rule],
+    };
+    let expanded = Some(Box::new(record));
+    let asked = JournalRecord::Prompt { text: "/x".to_owned(), expanded: expanded.clone() };
+    let ended = JournalRecord::TurnEnded { end: journal::TurnEndRecord::Done };
+    for (records, wanted) in [
+        (vec![asked.clone()], expanded),
+        (vec![asked.clone(), ended.clone()], None),
+        (vec![asked, ended, prompt(r#"x","expanded":{"file":"y"}"#)], None),
+    ] {
+        let sessions = tempdir().unwrap();
+        assert_eq!(written(sessions.path(), &records).prompt, wanted, "{records:?}");
+    }
 }
 
 #[test]
@@ -121,7 +150,10 @@ fn a_turn_that_was_left_in_order_is_open_again_once_it_goes_on() {
         (vec![prompt("x"), JournalRecord::Closed, start(1, ToolKindRecord::Query)], LastTurn::Open),
     ] {
         // Long enough that a list does not read it whole, and short.
-        for before in [Vec::new(), vec![JournalRecord::Queued { text: "q".repeat(30_000) }; 10]] {
+        for before in [
+            Vec::new(),
+            vec![JournalRecord::Queued { text: "q".repeat(30_000), expanded: None }; 10],
+        ] {
             let sessions = tempdir().unwrap();
             let past = written(sessions.path(), &[before, records.clone()].concat());
             assert_eq!(past.turn, turn, "{records:?}");

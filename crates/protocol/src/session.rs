@@ -7,6 +7,7 @@ use crate::call::{Call, ReadStamp, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
 use crate::hook::SessionHooks;
 use crate::ids::{CallId, SessionId};
+use crate::judgement::Rule;
 use crate::log::LogLine;
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;
@@ -96,6 +97,8 @@ pub enum SessionEvent {
     Prompt {
         /// Their words.
         text: String,
+        /// The text that their words stand for, if they named a slash command.
+        expanded: Option<Box<ExpandedPrompt>>,
     },
     /// The model answered; its terminal event was seen, or a person stopped it there.
     Answer {
@@ -144,6 +147,26 @@ pub enum SessionEvent {
         /// Most characters of each result that is still sent.
         result_chars: u32,
     },
+}
+
+/// The text that a slash command or a skill stands for, as its file was when the prompt was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ExpandedPrompt {
+    /// The file.
+    pub file: String,
+    /// Its text, with the arguments of the prompt.
+    pub parts: Vec<PromptPart>,
+    /// Rules that allow calls until the turn ends.
+    pub allow: Vec<Rule>,
+}
+
+/// A part of an expanded prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum PromptPart {
+    /// Text for the model.
+    Text(String),
+    /// A command: the conversation has it run, and the model gets its output in this place.
+    Command(String),
 }
 
 /// How a turn ended.
@@ -274,6 +297,8 @@ pub enum ToSession {
     Prompt {
         /// The words.
         text: String,
+        /// The text that they stand for, if they name a slash command.
+        expanded: Option<Box<ExpandedPrompt>>,
     },
     /// A message of the provider, forwarded; only while a request is open.
     Stream(FromProvider),

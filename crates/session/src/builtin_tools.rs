@@ -58,7 +58,7 @@ impl BuiltinTools {
     /// Takes in one thing that happened.
     pub(crate) fn apply(&mut self, happened: &SessionEvent) {
         match happened {
-            SessionEvent::Prompt { text } => self.said.push((Speaker::Person, text.clone())),
+            SessionEvent::Prompt { text, .. } => self.said.push((Speaker::Person, text.clone())),
             SessionEvent::Answer { blocks, .. } => {
                 let words: Vec<&str> = blocks.iter().filter_map(words_of).collect();
                 if !words.is_empty() {

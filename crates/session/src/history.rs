@@ -9,12 +9,13 @@ use crate::background;
 use crate::budget::{BudgetLimits, TurnBudget};
 use crate::builtin_tools::BuiltinTools;
 use crate::compact::{self, Compaction, KeptPrompts, MovedIndex, block_size, size};
+use crate::pending_prompt::PendingPrompt;
 use crate::synthetic_results;
 use crate::truncate::cut;
 use protocol::call::{Call, ToolResult};
 use protocol::content::{ContentBlock, Message, MessageRole, Usage};
 use protocol::ids::CallId;
-use protocol::session::{SessionEvent, TurnEnd};
+use protocol::session::{ExpandedPrompt, SessionEvent, TurnEnd};
 use std::collections::HashSet;
 
 /// A call of the newest answer that waits for its result.
@@ -72,6 +73,8 @@ pub(crate) struct History {
     own: BuiltinTools,
     /// What the model is told with the next message: commands in the background that ended.
     news: Vec<String>,
+    /// The prompt of the running turn, while commands of its text run.
+    pending: Option<PendingPrompt>,
 }
 
 impl History {
@@ -89,6 +92,7 @@ impl History {
             uncounted: 0,
             own: BuiltinTools::default(),
             news: Vec::new(),
+            pending: None,
         }
     }
 
@@ -102,7 +106,7 @@ impl History {
     pub fn apply(&mut self, happened: &SessionEvent) {
         self.own.apply(happened);
         match happened {
-            SessionEvent::Prompt { text } => self.prompt(text),
+            SessionEvent::Prompt { text, expanded } => self.prompt(text, expanded.as_deref()),
             SessionEvent::Answer { round, blocks, usage, cost } => {
                 self.budget.cost(*cost);
                 self.answer(*round, blocks);
@@ -117,6 +121,9 @@ impl History {
             }
             SessionEvent::Called { call } => {
                 self.last_call = self.last_call.max(call.id.number);
+                if let Some(pending) = &mut self.pending {
+                    pending.called(call);
+                }
                 // Calls that the model did not request are not counted against its budget.
                 if call.use_id.is_empty() {
                     return;
@@ -129,7 +136,11 @@ impl History {
                     open.call = Some(call.id.clone());
                 }
             }
-            SessionEvent::Result { call: _, use_id, result } => {
+            SessionEvent::Result { call, use_id, result } => {
+                if let Some(pending) = &mut self.pending {
+                    pending.ended(call, result);
+                    self.say_pending_if_complete();
+                }
                 if let Some(want) = synthetic_results::for_want_of(result) {
                     self.budget.not_run(want);
                 }
@@ -303,17 +314,47 @@ impl History {
         self.last_call
     }
 
-    fn prompt(&mut self, text: &str) {
+    fn prompt(&mut self, text: &str, expanded: Option<&ExpandedPrompt>) {
+        self.say_pending();
         self.close();
         self.budget.begin_turn();
         let news = self.take_news();
         self.user_says(&news);
-        let mark = TurnMark {
+        self.turn = Some(self.mark());
+        match expanded {
+            Some(expanded) => {
+                self.pending = Some(PendingPrompt::new(expanded));
+                self.say_pending_if_complete();
+            }
+            None => self.user_says(text),
+        }
+    }
+
+    /// The place of the next block.
+    fn mark(&self) -> TurnMark {
+        TurnMark {
             message: self.messages.len().saturating_sub(1),
             block: self.messages.last().map_or(0, |last| last.blocks.len()),
-        };
-        self.turn = Some(mark);
-        self.user_says(text);
+        }
+    }
+
+    /// The prompt whose commands have not all ended.
+    pub fn pending_prompt(&self) -> Option<&PendingPrompt> {
+        self.pending.as_ref()
+    }
+
+    fn say_pending_if_complete(&mut self) {
+        if self.pending.as_ref().is_some_and(PendingPrompt::is_complete) {
+            self.say_pending();
+        }
+    }
+
+    /// Says the text of the prompt with what its commands printed so far.
+    fn say_pending(&mut self) {
+        let Some(pending) = self.pending.take() else { return };
+        // Messages may have been left out meanwhile.
+        self.turn = self.turn.map(|_| self.mark());
+        self.user_says(&pending.text());
     }
 
     fn user_says(&mut self, text: &str) {
@@ -331,6 +372,7 @@ impl History {
     }
 
     fn answer(&mut self, round: u32, blocks: &[ContentBlock]) {
+        self.say_pending();
         self.close();
         self.last_round = self.last_round.max(round);
         self.budget.answered();
@@ -447,6 +489,7 @@ impl History {
     }
 
     fn turn_ended(&mut self, end: &TurnEnd) {
+        self.say_pending();
         match end {
             TurnEnd::Declined { .. } => {
                 self.close();

@@ -3,7 +3,7 @@
 //! [`Session::step`] takes one message of the supervisor and returns the messages that follow from
 //! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
-//! calls that need no process, `compact` makes room in the model's context, `pinned` shows pinned
+//! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` makes room in the model's context, `pinned` shows pinned
 //! files and `refresh` has them read, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events, whose answers `hook_answer` reads,
 //! `background` reports commands that went on, `synthetic_results` holds results that no tool produced.
@@ -25,6 +25,7 @@ mod event_hooks;
 mod history;
 mod hook_answer;
 mod hooks;
+mod pending_prompt;
 mod pinned;
 mod refresh;
 mod stream;
@@ -44,7 +45,9 @@ use protocol::content::{ContentBlock, MessageRole, ModelRequest, ToolChoice, Usa
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::log::{LogLevel, LogLine};
-use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{
+    ExpandedPrompt, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd,
+};
 use std::collections::{HashMap, VecDeque};
 use synthetic_results::NotRun;
 pub use tool_lookup::{CallError, ReadCall, Reader};
@@ -68,7 +71,7 @@ pub struct Session {
     event_hooks: EventHooks,
     phase: SessionPhase,
     /// Prompts that came while a turn ran, the oldest first.
-    queue: VecDeque<String>,
+    queue: VecDeque<(String, Option<Box<ExpandedPrompt>>)>,
     /// The number of the newest request, answered or not.
     round: u32,
     /// Facts about the running turn.
@@ -146,8 +149,8 @@ impl Session {
                 | SessionPhase::Undoing(_) => out.warn("a Replay after ReplayDone was ignored"),
             },
             ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
-            ToSession::Prompt { text } => {
-                self.queue.push_back(text);
+            ToSession::Prompt { text, expanded } => {
+                self.queue.push_back((text, expanded));
                 self.next_turn(&mut out);
             }
             ToSession::Stream(word) => self.stream(word, &mut out),
@@ -238,6 +241,10 @@ impl Session {
                 false => self.answer_call(call, &NotRun::Lost, out),
             }
         }
+        match goes_on {
+            true => self.add_prompt_commands(&mut batch, out),
+            false => self.drop_prompt_commands(out),
+        }
         self.round = self.history.last_round();
         self.phase = SessionPhase::Idle;
         out.words.push(FromSession::Ready);
@@ -268,19 +275,19 @@ impl Session {
     /// Starts the oldest queued prompt's turn, if none runs.
     fn next_turn(&mut self, out: &mut Outputs) {
         while let SessionPhase::Idle = self.phase {
-            let Some(text) = self.queue.pop_front() else { return };
+            let Some((text, expanded)) = self.queue.pop_front() else { return };
             let blank = text.trim().is_empty();
             let undo = UndoRequest::of(&text);
             self.turn = TurnFacts::default();
             self.pinned.outdate();
             self.pinned.show_at_end();
-            self.commit(SessionEvent::Prompt { text }, out);
+            self.commit(SessionEvent::Prompt { text, expanded }, out);
             if blank {
                 // Nothing to send; a vendor refuses blank text.
                 self.commit(SessionEvent::TurnEnded { end: TurnEnd::Done }, out);
             } else if let Some(request) = undo {
                 self.undo(request, out);
-            } else {
+            } else if !self.run_prompt_commands(out) {
                 self.ask(out);
             }
         }

@@ -114,7 +114,7 @@ impl UndoableChanges {
     /// Takes in one thing that happened.
     pub(crate) fn apply(&mut self, happened: &SessionEvent, tools: &[OfferedTool]) {
         match happened {
-            SessionEvent::Prompt { text } => {
+            SessionEvent::Prompt { text, .. } => {
                 self.turn = self.turn.saturating_add(1);
                 let request = UndoRequest::of(text);
                 self.undoing = request.is_some().then(UnreportedUndo::default);

@@ -133,7 +133,7 @@ fn word() -> impl Strategy<Value = Word> {
         2 => (1_u32..24).prop_map(|number| Word::Fixed(ToSession::BackgroundEnded {
             call: call_id(number), tool: "bash".into(), result: done("out"),
         })),
-        3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text })),
+        3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text, expanded: None })),
         8 => proptest::sample::select(&[FileStamp::Missing, FileStamp::Unknown][..])
             .prop_map(Word::Stamps),
         1 => Just(Word::Fixed(ToSession::Interrupt)),
@@ -160,7 +160,7 @@ fn block() -> impl Strategy<Value = ContentBlock> {
 fn happened() -> impl Strategy<Value = SessionEvent> {
     let id = || short(&["", "a", "b", "c", "d", "e"]);
     prop_oneof![
-        short(&["", "do"]).prop_map(|text| SessionEvent::Prompt { text }),
+        short(&["", "do"]).prop_map(|text| SessionEvent::Prompt { text, expanded: None }),
         (0_u32..9, proptest::collection::vec(block(), 0..4)).prop_map(|(round, blocks)| {
             SessionEvent::Answer { round, blocks, usage: Usage::default(), cost: None }
         }),
@@ -360,7 +360,7 @@ impl Keeper {
         for _ in 0..200 {
             self.tell(ToSession::Interrupt);
         }
-        self.tell(ToSession::Prompt { text: "anew".into() });
+        self.tell(ToSession::Prompt { text: "anew".into(), expanded: None });
     }
 }
 
@@ -421,7 +421,7 @@ proptest! {
         keeper.ask_anew();
         // The journal up to the last prompt is what a new process is told.
         let anew = keeper.journal.pop();
-        prop_assert_eq!(anew, Some(SessionEvent::Prompt { text: "anew".into() }));
+        prop_assert_eq!(anew, Some(SessionEvent::Prompt { text: "anew".into(), expanded: None }));
         let mut again = Talk::replayed(unpinned(), keeper.journal);
         again.prompt("anew");
         prop_assert_eq!(&again.request().messages, &keeper.last_messages);

@@ -56,7 +56,7 @@ fn ended(number: u32, name: &str, input: &Value, result: ToolResult) -> Vec<Sess
 
 /// The model makes these calls in one answer; each is ended with what the conversation says.
 fn asked(session: &mut Session, calls: &[(&str, Value)]) -> Vec<ToolResult> {
-    let said = session.step(ToSession::Prompt { text: "Go on.".into() });
+    let said = session.step(ToSession::Prompt { text: "Go on.".into(), expanded: None });
     let round = round_of(&said);
     for (at, (name, input)) in (0..).zip(calls) {
         let start =
@@ -175,7 +175,7 @@ fn a_replayed_conversation_knows_its_lists() {
     let made = asked(&mut first, &[create("r", &["a", "b"])]).remove(0);
     let done = asked(&mut first, &[update("r", "a", "done")]).remove(0);
     let denied = ToolResult { is_error: true, ..done.clone() };
-    let mut happened = vec![SessionEvent::Prompt { text: "Release it.".into() }];
+    let mut happened = vec![SessionEvent::Prompt { text: "Release it.".into(), expanded: None }];
     happened.extend(ended(1, "checklist_create", &create("r", &["a", "b"]).1, made));
     happened.extend(ended(2, "checklist_update", &update("r", "a", "done").1, done));
     happened.extend(ended(3, "checklist_update", &update("r", "b", "done").1, denied));
@@ -192,7 +192,7 @@ fn earlier_words_are_found_in_the_order_of_time() {
         ("And the lexer?", "Beside it."),
         ("Straße?", &"word ".repeat(200)),
     ]) {
-        happened.push(SessionEvent::Prompt { text: prompt.into() });
+        happened.push(SessionEvent::Prompt { text: prompt.into(), expanded: None });
         let blocks = vec![ContentBlock::Text { text: answer.into() }];
         happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default(), cost: None });
     }
@@ -224,7 +224,7 @@ fn words_that_are_sent_no_more_are_found() {
     let text = "A bittern, in the reeds.";
     let answer = |text: &str| vec![ContentBlock::Text { text: text.into() }];
     let mut happened = vec![
-        SessionEvent::Prompt { text: "Which bird is that?".into() },
+        SessionEvent::Prompt { text: "Which bird is that?".into(), expanded: None },
         SessionEvent::Answer {
             round: 1,
             blocks: answer(text),
@@ -233,13 +233,13 @@ fn words_that_are_sent_no_more_are_found() {
         },
     ];
     for round in 2..8 {
-        happened.push(SessionEvent::Prompt { text: "And that?".into() });
+        happened.push(SessionEvent::Prompt { text: "And that?".into(), expanded: None });
         let blocks = answer(&"A heron. ".repeat(200));
         happened.push(SessionEvent::Answer { round, blocks, usage: Usage::default(), cost: None });
     }
     let mut session = replayed(happened.clone());
     let sent = |session: &mut Session| {
-        let words = session.step(ToSession::Prompt { text: "Now?".into() });
+        let words = session.step(ToSession::Prompt { text: "Now?".into(), expanded: None });
         end(session, round_of(&words), StopReason::EndTurn);
         format!("{words:?}")
     };
@@ -267,7 +267,7 @@ fn checklists_that_are_open_survive_a_compaction() {
         }
         let words = session.step(ToSession::Compact);
         assert!(matches!(words[..], [FromSession::Commit(SessionEvent::Compacted { .. })]));
-        let words = session.step(ToSession::Prompt { text: "And now?".into() });
+        let words = session.step(ToSession::Prompt { text: "And now?".into(), expanded: None });
         let sent = words.iter().find_map(|word| match word {
             FromSession::Ask(request) => Some(request.messages[0].blocks[0].clone()),
             _ => None,

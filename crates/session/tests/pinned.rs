@@ -150,7 +150,7 @@ fn a_stamp_as_young_as_the_clocks_step_proves_nothing() {
         talk.tell(ToSession::PinnedStamps { check, began, stamps })
     };
     let young = stamp.changed + ReadStamp::STEP;
-    let words = ask(&mut talk, ToSession::Prompt { text: "go".into() }, young);
+    let words = ask(&mut talk, ToSession::Prompt { text: "go".into(), expanded: None }, young);
     reads(&mut talk, &words, &["one"]);
     for (id, began, reads_of_it) in [("g1", young, 1), ("g2", young + 1, 1), ("g3", young + 1, 0)] {
         let words = talk.answer(&[Say::Use(id, "grep", "{}")], StopReason::ToolUse);

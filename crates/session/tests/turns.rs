@@ -27,7 +27,10 @@ fn session_calls(most: u32) -> SessionBounds {
 fn text_in_text_out() {
     let mut talk = Talk::ready(setup());
     let words = talk.prompt("hi");
-    assert_eq!(words[0], FromSession::Commit(SessionEvent::Prompt { text: "hi".into() }));
+    assert_eq!(
+        words[0],
+        FromSession::Commit(SessionEvent::Prompt { text: "hi".into(), expanded: None })
+    );
     assert_eq!(talk.request().messages, [user("hi")]);
     assert_eq!(talk.request().tools.len(), 4);
     let words = talk.answer(&[Say::Text("hello")], StopReason::EndTurn);
@@ -702,7 +705,8 @@ fn prompts_wait_for_their_turn_in_order() {
     for (answer, next) in [("1", "two"), ("2", "three")] {
         let answer = if answer == "1" { Say::Text("1") } else { Say::Text("2") };
         let words = talk.answer(&[answer], StopReason::EndTurn);
-        let prompt = FromSession::Commit(SessionEvent::Prompt { text: next.into() });
+        let prompt =
+            FromSession::Commit(SessionEvent::Prompt { text: next.into(), expanded: None });
         assert!(words.contains(&prompt));
     }
     assert_eq!(talk.request().messages.len(), 5);
@@ -906,6 +910,6 @@ fn a_ping_is_answered_in_every_phase() {
     let mut session = session::Session::new(setup(), reader);
     assert_eq!(session.step(ToSession::Ping(7)), [FromSession::Pong(7)]);
     session.step(ToSession::ReplayDone { then: OpenTurn::Waits });
-    session.step(ToSession::Prompt { text: "go".into() });
+    session.step(ToSession::Prompt { text: "go".into(), expanded: None });
     assert_eq!(session.step(ToSession::Ping(8)), [FromSession::Pong(8)]);
 }

@@ -72,7 +72,10 @@ fn the_newest_turn_that_changed_files_is_taken_back_its_newest_change_first() {
     turn(&mut talk, 2, &["edit", "bash", "write", "read"]);
     turn(&mut talk, 6, &["read"]);
     let words = talk.prompt(":undo");
-    assert_eq!(words[0], FromSession::Commit(SessionEvent::Prompt { text: ":undo".into() }));
+    assert_eq!(
+        words[0],
+        FromSession::Commit(SessionEvent::Prompt { text: ":undo".into(), expanded: None })
+    );
     assert_eq!(restores(&words), Some((7, "{\"id\":4}".into())), "no looks");
     let words = ends(&mut talk, 7, done("put back"));
     assert_eq!(restores(&words), Some((8, "{\"id\":3}".into())));

@@ -1,6 +1,6 @@
 //! A project's instructions for agents: its `AGENTS.md`, or `CLAUDE.md` if it has none.
 
-use crate::read_text;
+use prompts::read_text;
 use std::path::Path;
 
 /// Longest text in bytes. It goes with every request.
@@ -13,7 +13,7 @@ const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 pub(crate) fn of(project: &Path) -> (Option<String>, Vec<String>) {
     let mut troubles = Vec::new();
     for name in NAMES {
-        match read_text::read(&project.join(name), LONGEST) {
+        match read_text(&project.join(name), LONGEST) {
             Ok(Some(text)) if !text.trim().is_empty() => {
                 let text = text.trim();
                 let part = format!(

@@ -3,8 +3,7 @@
 //!
 //! [`Store::step`] takes a message of the supervisor and returns the answers. The files: `database`
 //! is one SQLite file that cannot block a session; `memory` has three scopes; `instructions` and
-//! `skills` read `read_text` that people wrote, with `front_matter` for the front matter; `search_terms` parses
-//! search terms; `undo` holds the copies for undoing file tools, made by `file_copy`; `commands`
+//! `skills` give the model texts that people wrote; `search_terms` parses search terms; `undo` holds the copies for undoing file tools, made by `file_copy`; `commands`
 //! records changes of commands, by the `snapshot` taken before them; `cache` holds results of
 //! queries, and `validate` validates them; `failure` is the error of a call.
 //!
@@ -17,10 +16,8 @@ mod commands;
 mod database;
 mod failure;
 mod file_copy;
-mod front_matter;
 mod instructions;
 mod memory;
-mod read_text;
 mod search_terms;
 mod skills;
 mod snapshot;

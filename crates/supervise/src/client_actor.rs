@@ -175,8 +175,9 @@ impl ClientState {
                 });
             }
             FromClient::Prompt { session, text } => {
+                let client = myself.clone();
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(ClientToSession::Prompt(text).into());
+                    let _ = actor.send_message(ClientToSession::Prompt { client, text }.into());
                 });
             }
             FromClient::Answer { call, digest, answer } => {

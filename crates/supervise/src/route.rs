@@ -2,17 +2,21 @@
 //! has a wildcard arm, so a new message does not compile until it has a route. The session actor
 //! carries the steps out.
 
+mod stream;
+
 use crate::call::{CallRemarks, Executor};
+use crate::person_prompt::PersonPrompt;
 use protocol::call::Call;
-use protocol::client::{AnswerPart, ClientEvent};
+use protocol::client::ClientEvent;
 use protocol::content::ModelRequest;
 use protocol::ids::CallId;
 use protocol::log::{LogLevel, LogLine};
-use protocol::provider::{AnswerDelta, FromProvider, ToProvider};
+use protocol::provider::{FromProvider, ToProvider};
 use protocol::session::{FromSession, OpenTurn, SessionEvent, ToSession, TurnEnd, WorkerDeaths};
 use std::collections::VecDeque;
 
 use crate::records::TurnRound;
+use stream::{shown, strike};
 
 /// A step of the session actor; carried out in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,11 +47,11 @@ pub(crate) struct Router {
     /// The conversation is replayed and takes prompts.
     ready: bool,
     /// Sent to the conversation and not yet seen on its way to disk.
-    unconfirmed: VecDeque<String>,
+    unconfirmed: VecDeque<PersonPrompt>,
     /// The request that the provider owes an answer to.
     asked: Option<ModelRequest>,
     /// Prompts that wait for the running turn to end, on disk.
-    queue: VecDeque<String>,
+    queue: VecDeque<PersonPrompt>,
     /// The unconfirmed prompt is on disk, among the queued ones.
     queued_on_disk: QueuedOnDisk,
     /// Cancelled requests whose end the provider has not sent yet. A replayed conversation numbers
@@ -126,7 +130,7 @@ impl Router {
     }
 
     /// The same, with prompts that waited already.
-    pub(crate) fn with_queue(mut self, queue: VecDeque<String>) -> Self {
+    pub(crate) fn with_queue(mut self, queue: VecDeque<PersonPrompt>) -> Self {
         self.queue = queue;
         self
     }
@@ -137,36 +141,36 @@ impl Router {
     }
 
     /// The prompts that wait, in their order.
-    pub(crate) fn queue(&self) -> Vec<String> {
+    pub(crate) fn queue(&self) -> Vec<PersonPrompt> {
         self.queue.iter().cloned().collect()
     }
 
     /// The records that put this prompt on disk as a queued one. An unconfirmed prompt that is not
     /// on disk goes first: when the conversation records a prompt, the oldest queued one is
     /// dropped, and that must not be this one.
-    pub(crate) fn queued_with(&mut self, text: &str) -> Vec<String> {
+    pub(crate) fn queued_with(&mut self, prompt: &PersonPrompt) -> Vec<PersonPrompt> {
         let before = match std::mem::replace(&mut self.queued_on_disk, QueuedOnDisk::Yes) {
             QueuedOnDisk::Yes => None,
             QueuedOnDisk::No => self.unconfirmed.front().cloned(),
         };
-        before.into_iter().chain([text.to_owned()]).collect()
+        before.into_iter().chain([prompt.clone()]).collect()
     }
 
     /// Queues a prompt; its record is on disk.
-    pub(crate) fn enqueue(&mut self, text: String) {
-        self.queue.push_back(text);
+    pub(crate) fn enqueue(&mut self, prompt: PersonPrompt) {
+        self.queue.push_back(prompt);
     }
 
     /// A person takes the queued prompts back to edit them; the record of that is on disk.
     pub(crate) fn take_back(&mut self) -> Vec<String> {
         self.queued_on_disk = QueuedOnDisk::No;
-        std::mem::take(&mut self.queue).into()
+        std::mem::take(&mut self.queue).into_iter().map(|prompt| prompt.text).collect()
     }
 
     /// Replaces the queued prompts; the record of that is on disk.
-    pub(crate) fn requeue(&mut self, texts: Vec<String>) {
+    pub(crate) fn requeue(&mut self, prompts: Vec<PersonPrompt>) {
         self.queued_on_disk = QueuedOnDisk::No;
-        self.queue = texts.into();
+        self.queue = prompts.into();
     }
 
     /// Sends the oldest queued prompt, if no turn is open.
@@ -174,18 +178,19 @@ impl Router {
         if !self.ready || self.is_busy() {
             return None;
         }
-        let text = self.queue.pop_front()?;
-        let steps = self.prompt(text);
+        let prompt = self.queue.pop_front()?;
+        let steps = self.prompt(prompt);
         self.queued_on_disk = QueuedOnDisk::Yes;
         Some(steps)
     }
 
     /// Sends a prompt. It is kept until the conversation has recorded it, however often that dies.
-    pub(crate) fn prompt(&mut self, text: String) -> Vec<RouteStep> {
+    pub(crate) fn prompt(&mut self, prompt: impl Into<PersonPrompt>) -> Vec<RouteStep> {
         self.queued_on_disk = QueuedOnDisk::No;
-        self.unconfirmed.push_back(text.clone());
+        let PersonPrompt { text, expanded } = prompt.into();
+        self.unconfirmed.push_back(PersonPrompt { text: text.clone(), expanded: expanded.clone() });
         match self.ready {
-            true => vec![RouteStep::ToSession(ToSession::Prompt { text })],
+            true => vec![RouteStep::ToSession(ToSession::Prompt { text, expanded })],
             false => Vec::new(),
         }
     }
@@ -217,17 +222,20 @@ impl Router {
                 self.ready = true;
                 let room = self.compacting.then_some(ToSession::Compact);
                 let prompts = self.unconfirmed.iter().cloned();
-                let prompts = prompts.map(|text| ToSession::Prompt { text });
+                let prompts = prompts
+                    .map(|PersonPrompt { text, expanded }| ToSession::Prompt { text, expanded });
                 let stop = self.stopping.then_some(ToSession::Interrupt);
                 room.into_iter().chain(prompts).chain(stop).map(RouteStep::ToSession).collect()
             }
-            FromSession::Commit(happened) => {
+            FromSession::Commit(mut happened) => {
                 if is_progress(&happened) {
                     self.progressed();
                 }
-                match &happened {
-                    SessionEvent::Prompt { .. } => {
-                        self.unconfirmed.pop_front();
+                match &mut happened {
+                    SessionEvent::Prompt { text, expanded } => {
+                        // The supervisor grants the rules of a slash command, so its own copy counts.
+                        let sent = self.unconfirmed.pop_front().filter(|sent| sent.text == *text);
+                        *expanded = sent.and_then(|sent| sent.expanded);
                         self.turn_open = true;
                         self.cut_short = None;
                         self.place = TurnRound { turn: self.place.turn + 1, round: 0 };
@@ -472,30 +480,6 @@ pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
 /// A call that reads a pinned file; the conversation makes it, not the model.
 pub(crate) fn is_pinned_read(tool: &str, use_id: &str) -> bool {
     use_id.is_empty() && tool == "read"
-}
-
-fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<RouteStep> {
-    let text = format!("{reason}; retrying {attempt}/{of} in {:.1} s", wait_ms as f64 / 1000.0);
-    let message = FromProvider::Retrying { round, attempt, of, wait_ms, reason };
-    vec![
-        RouteStep::ToSession(ToSession::Stream(message)),
-        RouteStep::Show(ClientEvent::Struck { reason: text }),
-    ]
-}
-
-fn shown(delta: &AnswerDelta) -> Option<ClientEvent> {
-    match delta {
-        AnswerDelta::Text(text) => {
-            Some(ClientEvent::Delta { part: AnswerPart::Text, text: text.clone() })
-        }
-        AnswerDelta::Thinking(text) => {
-            Some(ClientEvent::Delta { part: AnswerPart::Thinking, text: text.clone() })
-        }
-        AnswerDelta::ThinkingDone { .. }
-        | AnswerDelta::ToolStart { .. }
-        | AnswerDelta::ToolInput(_)
-        | AnswerDelta::BlockDone => None,
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use protocol::content::{StopReason, Usage};
+use protocol::provider::AnswerDelta;
 
 fn request(round: u32) -> ModelRequest {
     ModelRequest {
@@ -81,12 +82,12 @@ fn an_idle_provider_s_death_is_nobody_s_business() {
 #[test]
 fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
     let mut router = Router::default();
-    assert!(router.prompt("hello".into()).is_empty(), "nobody is ready to hear it");
-    let sent = [RouteStep::ToSession(ToSession::Prompt { text: "hello".into() })];
+    assert!(router.prompt("hello").is_empty(), "nobody is ready to hear it");
+    let sent = [RouteStep::ToSession(ToSession::Prompt { text: "hello".into(), expanded: None })];
     assert_eq!(router.on_session_msg(FromSession::Ready), sent);
     router.session_down("x", &[]);
     assert_eq!(router.on_session_msg(FromSession::Ready), sent);
-    let commit = FromSession::Commit(SessionEvent::Prompt { text: "hello".into() });
+    let commit = FromSession::Commit(SessionEvent::Prompt { text: "hello".into(), expanded: None });
     router.on_session_msg(commit);
     router.session_down("x", &[]);
     assert!(router.on_session_msg(FromSession::Ready).is_empty());
@@ -96,30 +97,59 @@ fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
 #[test]
 fn a_prompt_never_takes_the_place_of_one_behind_it() {
     let mut router = Router::default();
-    router.prompt("first".into());
-    assert_eq!(router.queued_with("second"), ["first", "second"], "not said to be on disk yet");
+    router.prompt("first");
+    assert_eq!(
+        router.queued_with(&"second".into()),
+        ["first", "second"].map(PersonPrompt::from),
+        "not said to be on disk yet"
+    );
     router.enqueue("second".into());
-    assert_eq!(router.queued_with("third"), ["third"], "once is enough");
+    assert_eq!(
+        router.queued_with(&"third".into()),
+        ["third"].map(PersonPrompt::from),
+        "once is enough"
+    );
     router.enqueue("third".into());
     assert_eq!(router.take_back(), ["second", "third"]);
-    assert_eq!(router.queued_with("fourth"), ["first", "fourth"], "what was taken back is gone");
+    assert_eq!(
+        router.queued_with(&"fourth".into()),
+        ["first", "fourth"].map(PersonPrompt::from),
+        "what was taken back is gone"
+    );
     router.enqueue("fourth".into());
     router.on_session_msg(FromSession::Ready);
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "first".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "first".into(),
+        expanded: None,
+    }));
     router.on_session_msg(FromSession::Commit(SessionEvent::TurnEnded { end: TurnEnd::Done }));
     assert!(router.next_queued().is_some());
-    assert_eq!(router.queued_with("fifth"), ["fifth"], "the fourth waits on disk already");
+    assert_eq!(
+        router.queued_with(&"fifth".into()),
+        ["fifth"].map(PersonPrompt::from),
+        "the fourth waits on disk already"
+    );
     let mut running = Router::default();
-    running.prompt("first".into());
-    running.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "first".into() }));
-    assert_eq!(running.queued_with("second"), ["second"], "the first is a prompt on disk");
+    running.prompt("first");
+    running.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "first".into(),
+        expanded: None,
+    }));
+    assert_eq!(
+        running.queued_with(&"second".into()),
+        ["second"].map(PersonPrompt::from),
+        "the first is a prompt on disk"
+    );
 }
 
 /// A conversation is replayed when the calls of the one before it are over: those end at once.
 #[test]
 fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_on() {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "x".into(),
+        expanded: None,
+    }));
     router.session_down("x", &[]);
     assert_eq!(router.open_turn(), OpenTurn::GoesOn, "nobody stopped it");
     assert_eq!(router.interrupt(), [RouteStep::CancelCalls]);
@@ -131,7 +161,10 @@ fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_o
 #[test]
 fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "x".into(),
+        expanded: None,
+    }));
     let steps = router.session_down("x", &[]);
     assert!(matches!(
         steps[..],
@@ -144,7 +177,10 @@ fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
 #[test]
 fn calls_know_their_turn_and_round() {
     let mut router = Router::resumed(3, OpenTurn::Waits, None);
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "x".into(),
+        expanded: None,
+    }));
     router.on_session_msg(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
@@ -163,7 +199,10 @@ fn calls_know_their_turn_and_round() {
 
 fn prompted() -> Router {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "x".into(),
+        expanded: None,
+    }));
     router.on_session_msg(FromSession::Ask(request(1)));
     router
 }
@@ -200,7 +239,10 @@ fn three_deaths_without_progress_end_a_turn_and_its_end_names_them() {
          died 3 times without progress"
     );
     assert_eq!(router.cut_short(), Some(died));
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "y".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "y".into(),
+        expanded: None,
+    }));
     assert_eq!((router.open_turn(), router.cut_short()), (OpenTurn::GoesOn, None), "a new turn");
 }
 
@@ -277,7 +319,10 @@ fn a_provider_that_dies_owes_no_word_about_what_was_given_up() {
 fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
     let stop = RouteStep::ToSession(ToSession::Interrupt);
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "x".into(),
+        expanded: None,
+    }));
     router.session_down("x", &[]);
     assert_eq!(
         router.interrupt(),
@@ -302,9 +347,9 @@ fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
 fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
     let mut router = Router::resumed(3, OpenTurn::Waits, None);
     assert!(router.compact().is_empty());
-    router.prompt("x".into());
-    let told =
-        [ToSession::Compact, ToSession::Prompt { text: "x".into() }].map(RouteStep::ToSession);
+    router.prompt("x");
+    let told = [ToSession::Compact, ToSession::Prompt { text: "x".into(), expanded: None }]
+        .map(RouteStep::ToSession);
     assert_eq!(router.on_session_msg(FromSession::Ready), told);
     router.session_down("x", &[]);
     assert_eq!(router.on_session_msg(FromSession::Ready), told, "the first may not have heard it");
@@ -322,12 +367,18 @@ fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
 #[test]
 fn a_turn_that_was_to_stop_when_the_conversation_died_ends_its_calls_at_once() {
     let mut router = asking();
-    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "x".into(),
+        expanded: None,
+    }));
     router.on_provider_msg(ended(1));
     assert_eq!(router.interrupt(), [RouteStep::ToSession(ToSession::Interrupt)]);
     assert_eq!(router.session_down("x", &[]), [RouteStep::CancelCalls]);
     let mut undisturbed = asking();
-    undisturbed.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text: "x".into() }));
+    undisturbed.on_session_msg(FromSession::Commit(SessionEvent::Prompt {
+        text: "x".into(),
+        expanded: None,
+    }));
     undisturbed.on_provider_msg(ended(1));
     assert_eq!(undisturbed.session_down("x", &[]), [], "the calls of a turn that goes on go on");
 }

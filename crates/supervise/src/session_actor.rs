@@ -54,6 +54,7 @@ use crate::worker_ref::WorkerRef;
 use journal::JournalRecord;
 use protocol::broker::ToBroker;
 use protocol::client::ClientEvent;
+use protocol::judgement::Rule;
 use protocol::provider::{ProviderLink, ToProvider};
 use protocol::session::{SessionEvent, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
@@ -99,7 +100,7 @@ impl Actor for SessionActor {
             root,
         } = args;
         let spawner = spawner.with_env(&plan.worker_env);
-        broker.send(rules(&plan));
+        broker.send(rules(&plan, &opened.allow));
         let (store, _) = WorkerActor::<StoreLink>::spawn_linked(
             None,
             WorkerActor::new(),
@@ -185,6 +186,7 @@ impl Actor for SessionActor {
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.queue),
+                allow: opened.allow,
                 pauses: 0,
                 next_audience: None,
             },
@@ -350,6 +352,7 @@ impl SessionActorState {
                     let progress = is_progress(&happened);
                     let answered = matches!(happened, SessionEvent::Answer { .. });
                     let ended = matches!(happened, SessionEvent::TurnEnded { .. });
+                    let allow = turn_rules(&happened);
                     let record = match self.calls.unjudged.take_in(&happened) {
                         Some((call, result)) => self.audited(&call, result).await,
                         None => encode::session_event(happened, tool_kind),
@@ -357,6 +360,10 @@ impl SessionActorState {
                     if self.record(vec![record]).await.is_err() {
                         // Nothing after it may happen: the disk is first.
                         return;
+                    }
+                    if let Some(allow) = allow.filter(|allow| *allow != self.turn.allow) {
+                        self.turn.allow = allow;
+                        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
                     }
                     if progress {
                         let _ = self
@@ -446,6 +453,23 @@ fn worker_args<L: protocol::Link + 'static>(
     }
 }
 
-fn rules(spec: &SessionSpec) -> ToBroker {
-    ToBroker::Rules { session: spec.id.clone(), rules: spec.rules.clone() }
+/// The rules of the turn that this event begins or ends.
+fn turn_rules(happened: &SessionEvent) -> Option<Vec<Rule>> {
+    match happened {
+        SessionEvent::Prompt { expanded, .. } => {
+            Some(expanded.as_ref().map(|expanded| expanded.allow.clone()).unwrap_or_default())
+        }
+        SessionEvent::TurnEnded { .. } => Some(Vec::new()),
+        SessionEvent::Answer { .. }
+        | SessionEvent::Called { .. }
+        | SessionEvent::Result { .. }
+        | SessionEvent::Compacted { .. } => None,
+    }
+}
+
+/// The session's rules, and those that allow until the turn ends.
+fn rules(spec: &SessionSpec, turn: &[Rule]) -> ToBroker {
+    let mut rules = spec.rules.clone();
+    rules.rules.extend(turn.iter().cloned());
+    ToBroker::Rules { session: spec.id.clone(), rules }
 }

@@ -347,9 +347,9 @@ impl Scene {
         let verified = crate::support::run(self.desk.agentd(&["audit", "verify"]));
         ensure(verified.code == 0, || format!("audit verify: {}{}", verified.out, verified.err))?;
 
-        let prompts = records
-            .iter()
-            .filter(|record| matches!(record, JournalRecord::Prompt { text } if text == "do it"));
+        let prompts = records.iter().filter(
+            |record| matches!(record, JournalRecord::Prompt { text, .. } if text == "do it"),
+        );
         let prompts = prompts.count();
         let spoken = if cell.ends_the_client() { 0..=1 } else { 1..=1 };
         ensure(spoken.contains(&prompts), || {

@@ -18,7 +18,8 @@ pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
                  only tighten settings until you run with --trust-project\nyour trust also lets \
                  agentd run the commands of `verify.commands` and `format.commands` after edits; \
                  by default that is `cargo check` after edits of *.rs files, which runs build \
-                 scripts\n",
+                 scripts\nand it lets `allowed-tools` and commands of the project's slash commands \
+                 count; see `agentd help commands`\n",
                 file.display()
             ));
             print(&hooks(&context, &project, &store)?);

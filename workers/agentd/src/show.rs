@@ -206,7 +206,7 @@ fn words(entry: &JournalEntry, calls: CallDetail, waited: String) -> String {
                 format!("copied from {} up to record {}\n", parent.session, parent.seq)
             }),
         ),
-        JournalRecord::Prompt { text } => {
+        JournalRecord::Prompt { text, .. } => {
             let lines: Vec<_> = text.trim_end().lines().map(|line| format!("> {line}")).collect();
             format!("\n{}  ({})\n\n", lines.join("\n"), time(entry.time))
         }
@@ -311,7 +311,7 @@ fn as_markdown(entry: &JournalEntry, waited: String) -> String {
             header.model,
             time(entry.time)
         ),
-        JournalRecord::Prompt { text } => {
+        JournalRecord::Prompt { text, .. } => {
             format!("\n## {}\n\n{}\n", time(entry.time), text.trim_end())
         }
         JournalRecord::Answer { blocks, .. } => match texts(blocks) {

@@ -95,10 +95,12 @@ impl Screen {
 
     /// Handles a whole line of a terminal without keys. Its first letter answers a question.
     pub(super) fn line(&mut self, line: &str) -> Vec<ScreenEffect> {
+        // A space before a slash makes it text.
+        let typed = line.trim_end();
         let line = line.trim();
         match self.focus {
             Focus::Line => {
-                self.editor.set(line);
+                self.editor.set(typed);
                 self.at_line(KeyPress::Enter)
             }
             Focus::Reason => {

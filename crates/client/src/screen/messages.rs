@@ -76,7 +76,11 @@ impl Screen {
             }
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
             ToClient::TakenBack { session, texts } if self.is_here(&session) => {
-                self.prompts.queued.clear();
+                for text in &texts {
+                    self.confirm(text);
+                    let place = self.prompts.queued.iter().rposition(|queued| queued == text);
+                    place.map(|place| self.prompts.queued.remove(place));
+                }
                 self.give_back(texts);
                 Vec::new()
             }

@@ -24,7 +24,7 @@ pub fn header(id: &str) -> SessionHeader {
 }
 
 pub fn prompt(text: &str) -> JournalRecord {
-    JournalRecord::Prompt { text: text.to_owned() }
+    JournalRecord::Prompt { text: text.to_owned(), expanded: None }
 }
 
 pub fn proposed(call: u32, tool_kind: ToolKindRecord) -> JournalRecord {

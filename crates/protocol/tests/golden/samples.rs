@@ -25,7 +25,7 @@ goldens! {
         None => protocol::session::CopyBeforeChange::None,
     }
     session::SessionEvent {
-        Prompt => SessionEvent::Prompt { text: text("prompt") },
+        Prompt => SessionEvent::Prompt { text: text("prompt"), expanded: None },
         Answer => SessionEvent::Answer { round: 300, blocks: blocks(), usage: usage(), cost: Some(300) },
         Called => SessionEvent::Called { call: call() },
         Result => SessionEvent::Result { call: call_id(), use_id: text("use_1"), result: result() },
@@ -36,6 +36,10 @@ goldens! {
         },
         TurnEnded => SessionEvent::TurnEnded { end: protocol::session::TurnEnd::Done },
         Compacted => SessionEvent::Compacted { dropped: 4, result_chars: 900 },
+    }
+    session::PromptPart {
+        Text => protocol::session::PromptPart::Text(text("part")),
+        Command => protocol::session::PromptPart::Command(text("date")),
     }
     session::TurnEnd {
         Done => TurnEnd::Done,
@@ -73,9 +77,16 @@ goldens! {
     }
     session::ToSession {
         Begin => ToSession::Begin(setup()),
-        Replay => ToSession::Replay(protocol::session::SessionEvent::Prompt { text: text("p") }),
+        Replay => ToSession::Replay(protocol::session::SessionEvent::Prompt { text: text("p"), expanded: None }),
         ReplayDone => ToSession::ReplayDone { then: protocol::session::OpenTurn::GoesOn },
-        Prompt => ToSession::Prompt { text: text("prompt") },
+        Prompt => ToSession::Prompt {
+            text: text("prompt"),
+            expanded: Some(Box::new(protocol::session::ExpandedPrompt {
+                file: text("/p/x.md"),
+                parts: vec![protocol::session::PromptPart::Text(text("part"))],
+                allow: vec![rule()],
+            })),
+        },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
         ProviderDied => ToSession::ProviderDied(deaths()),
         CallEnded => ToSession::CallEnded { call: call_id(), result: result() },

@@ -150,7 +150,7 @@ impl Talk {
     }
 
     pub fn prompt(&mut self, text: &str) -> Vec<FromSession> {
-        self.tell(ToSession::Prompt { text: text.into() })
+        self.tell(ToSession::Prompt { text: text.into(), expanded: None })
     }
 
     /// Streams an answer to the open request.

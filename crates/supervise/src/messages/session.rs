@@ -79,7 +79,10 @@ pub(crate) enum ClientToSession {
         client: ActorRef<ClientMsg>,
         since: u32,
     },
-    Prompt(String),
+    Prompt {
+        client: ActorRef<ClientMsg>,
+        text: String,
+    },
     TakeBack(ActorRef<ClientMsg>),
     Withdraw {
         client: ActorRef<ClientMsg>,

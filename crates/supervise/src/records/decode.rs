@@ -2,6 +2,7 @@
 //! client that attaches. Used by the session actor; `encode` is the inverse.
 
 use crate::call::{Cut, interruption};
+use crate::person_prompt::PersonPrompt;
 use journal::{JournalEntry, JournalRecord};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{ClientEvent, SettingChange};
@@ -10,7 +11,9 @@ use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{PermissionMode, Rule, RuleEffect};
 use protocol::provider::ProviderFailure;
-use protocol::session::{CallSpan, SessionEvent, TurnEnd, WorkerDeaths};
+use protocol::session::{
+    CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TurnEnd, WorkerDeaths,
+};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Decodes a journal for the conversation, record by record in order.
@@ -55,7 +58,10 @@ fn happened(
     calls: &mut OpenCalls,
 ) -> Option<SessionEvent> {
     match record {
-        JournalRecord::Prompt { text } => Some(SessionEvent::Prompt { text }),
+        JournalRecord::Prompt { text, expanded } => Some(SessionEvent::Prompt {
+            text,
+            expanded: expanded.map(|it| Box::new(expanded_prompt(*it))),
+        }),
         JournalRecord::Answer { round, blocks, usage: tokens, cost } => {
             Some(SessionEvent::Answer {
                 cost,
@@ -124,7 +130,7 @@ pub(crate) fn in_background(text: String) -> ToolResult {
 /// The event that clients get for a record; `None` for records they do not see.
 pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {
-        JournalRecord::Prompt { text } => Some(ClientEvent::Prompt { text }),
+        JournalRecord::Prompt { text, expanded: _ } => Some(ClientEvent::Prompt { text }),
         JournalRecord::Answer { blocks, usage: tokens, round: _, cost: _ } => {
             Some(ClientEvent::Answer {
                 blocks: blocks.into_iter().map(block).collect(),
@@ -274,12 +280,26 @@ fn rule(rule: journal::RuleRecord) -> Rule {
 }
 
 /// The queued prompts, in order.
-pub(crate) fn queued_prompts(entries: &[JournalEntry]) -> VecDeque<String> {
+pub(crate) fn queued_prompts(entries: &[JournalEntry]) -> VecDeque<PersonPrompt> {
     let waits = |entry: &JournalEntry| {
-        let JournalRecord::Queued { text } = &entry.record else { return None };
-        Some(text.clone())
+        let JournalRecord::Queued { text, expanded } = entry.record.clone() else { return None };
+        Some(PersonPrompt { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) })
     };
     entries.iter().filter_map(waits).collect()
+}
+
+/// The text of a slash command, as it was recorded.
+pub(crate) fn expanded_prompt(record: journal::ExpandedRecord) -> ExpandedPrompt {
+    let journal::ExpandedRecord { file, parts, allow } = record;
+    let part = |part| match part {
+        journal::PromptPartRecord::Text(text) => PromptPart::Text(text),
+        journal::PromptPartRecord::Command(command) => PromptPart::Command(command),
+    };
+    ExpandedPrompt {
+        file,
+        parts: parts.into_iter().map(part).collect(),
+        allow: allow.into_iter().map(rule).collect(),
+    }
 }
 
 fn id(session: &SessionId, number: u32) -> CallId {

@@ -2,6 +2,7 @@
 //! the inverse.
 
 use crate::call::{CallConclusion, CallRecord, Cut};
+use crate::person_prompt::PersonPrompt;
 use crate::protected_restore::in_words;
 use journal::{JournalRecord, StoredPath};
 use protocol::call::{Call, Outcome};
@@ -10,7 +11,7 @@ use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
 use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind};
 use protocol::provider::ProviderFailure;
-use protocol::session::{CallSpan, SessionEvent, TurnEnd};
+use protocol::session::{CallSpan, ExpandedPrompt, PromptPart, SessionEvent, TurnEnd};
 
 /// Encodes an event that the conversation committed. `kind` gives the kind of a tool by its name.
 pub(crate) fn session_event(
@@ -18,7 +19,10 @@ pub(crate) fn session_event(
     kind: impl Fn(&str) -> ToolKind,
 ) -> JournalRecord {
     match happened {
-        SessionEvent::Prompt { text } => JournalRecord::Prompt { text },
+        SessionEvent::Prompt { text, expanded } => JournalRecord::Prompt {
+            text,
+            expanded: expanded.map(|it| Box::new(expanded_prompt(*it))),
+        },
         SessionEvent::Answer { round, blocks, usage: tokens, cost } => JournalRecord::Answer {
             cost,
             round,
@@ -53,6 +57,25 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
     let tool_kind = tool_kind(kind(&call.tool));
     let Call { id, use_id, tool, input } = call;
     JournalRecord::Proposed { call: id.number, use_id, tool, tool_kind, input }
+}
+
+/// A prompt that waits.
+pub(crate) fn queued(prompt: PersonPrompt) -> JournalRecord {
+    let PersonPrompt { text, expanded } = prompt;
+    JournalRecord::Queued { text, expanded: expanded.map(|it| Box::new(expanded_prompt(*it))) }
+}
+
+fn expanded_prompt(prompt: ExpandedPrompt) -> journal::ExpandedRecord {
+    let ExpandedPrompt { file, parts, allow } = prompt;
+    let part = |part| match part {
+        PromptPart::Text(text) => journal::PromptPartRecord::Text(text),
+        PromptPart::Command(command) => journal::PromptPartRecord::Command(command),
+    };
+    journal::ExpandedRecord {
+        file,
+        parts: parts.into_iter().map(part).collect(),
+        allow: allow.iter().map(rule).collect(),
+    }
 }
 
 /// A setting that a person changed.

@@ -55,6 +55,7 @@ impl SessionOpener {
                     cut_short: None,
                     pending_questions: Vec::new(),
                     queue: VecDeque::new(),
+                    allow: Vec::new(),
                     changes: Vec::new(),
                     remembered_rules: Vec::new(),
                     file_versions: FileVersions::default(),
@@ -121,6 +122,9 @@ impl SessionOpener {
                 saved.remove_all();
                 let entries = &opened.past.entries;
                 let (open, queue) = (pending_questions(entries), decode::queued_prompts(entries));
+                let open_prompt = opened.past.prompt.clone().filter(|_| last == OpenTurn::GoesOn);
+                let allow = open_prompt.map(|prompt| decode::expanded_prompt(*prompt).allow);
+                let allow = allow.unwrap_or_default();
                 let (changes, learned) = (decode::changes(entries), decode::learned_rules(entries));
                 Ok(OpenedJournal {
                     journal,
@@ -131,6 +135,7 @@ impl SessionOpener {
                     cut_short: cut_short.map(decode::deaths),
                     pending_questions: open,
                     queue,
+                    allow,
                     changes,
                     remembered_rules: learned,
                     file_versions: FileVersions::of(entries),

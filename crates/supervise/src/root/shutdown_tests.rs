@@ -4,7 +4,7 @@
 use super::super::collect_process_rows;
 use super::super::rig::{Peer, live, root_in, shut_down};
 use super::{pause, unfinished_work};
-use crate::messages::{ClientToSession, RootToSession};
+use crate::messages::{ClientMsg, ClientToSession, RootToSession};
 use journal::JournalRecord;
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionEnding, SessionStart,
@@ -12,6 +12,7 @@ use protocol::client::{
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
+use ractor::{Actor, ActorRef};
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -21,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 fn waiting(place: &Path, session: &SessionId) -> Vec<String> {
     let records = journal::read(&place.join("state/sessions").join(&session.0)).unwrap();
     let queued = |entry: Result<journal::JournalEntry, _>| {
-        let JournalRecord::Queued { text } = entry.unwrap().record else { return None };
+        let JournalRecord::Queued { text, .. } = entry.unwrap().record else { return None };
         Some(text)
     };
     records.filter_map(queued).collect()
@@ -88,6 +89,23 @@ async fn what_is_said_while_a_daemon_looks_whether_it_may_end_waits_on_disk() {
     shut_down(&root, ended).await;
 }
 
+/// A client that reads nothing.
+struct SilentClient;
+
+impl Actor for SilentClient {
+    type Msg = ClientMsg;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(
+        &self,
+        _: ActorRef<ClientMsg>,
+        (): (),
+    ) -> Result<(), ractor::ActorProcessingErr> {
+        Ok(())
+    }
+}
+
 #[tokio::test]
 async fn a_prompt_behind_the_end_of_its_session_waits_on_disk() {
     let place = tempfile::tempdir().unwrap();
@@ -97,7 +115,9 @@ async fn a_prompt_behind_the_end_of_its_session_waits_on_disk() {
     let actor = live(&root, &session).await.unwrap();
     let (done, closed) = oneshot::channel();
     actor.send_message(RootToSession::Close(SessionEnding::Stop, done).into()).unwrap();
-    actor.send_message(ClientToSession::Prompt("too late".to_owned()).into()).unwrap();
+    let (client, _) = Actor::spawn(None, SilentClient, ()).await.unwrap();
+    let text = "too late".to_owned();
+    actor.send_message(ClientToSession::Prompt { client, text }.into()).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), ["too late"]);
     shut_down(&root, ended).await;

@@ -4,6 +4,7 @@ use crate::audit_actor::AuditMsg;
 use crate::call::PendingQuestion;
 use crate::file_versions::FileVersions;
 use crate::messages::RootMsg;
+use crate::person_prompt::PersonPrompt;
 use crate::project_caches::CacheLease;
 use crate::session_lock::SessionLock;
 use crate::session_spec::SessionSpec;
@@ -55,7 +56,9 @@ pub(crate) struct OpenedJournal {
     /// Questions without an answer, by their calls.
     pub(crate) pending_questions: Vec<(u32, PendingQuestion)>,
     /// Prompts that wait.
-    pub(crate) queue: VecDeque<String>,
+    pub(crate) queue: VecDeque<PersonPrompt>,
+    /// Rules that allow calls of the open turn.
+    pub(crate) allow: Vec<Rule>,
     /// Settings that people changed.
     pub(crate) changes: Vec<SettingChange>,
     /// Rules that people gave for the session.

@@ -380,7 +380,7 @@ impl SessionActorState {
         self.workers.broker.up(generation);
         self.workers.broker_failure = None;
         self.reject_lost_answers();
-        self.workers.broker.send(rules(&self.spec));
+        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
         for call in self.calls.running.values() {
             let _ = call.send_message(CallMsg::BrokerBack(generation));
         }

@@ -61,7 +61,9 @@ impl SessionActorState {
             }
             ClientToSession::Page { client, before, most } => self.page(client, before, most),
             ClientToSession::Changes { client, since } => self.fetch_changes(client, since),
-            ClientToSession::Prompt(text) => self.prompt(myself, text).await,
+            ClientToSession::Prompt { client, text } => {
+                self.prompt(myself, &client, text).await;
+            }
             ClientToSession::TakeBack(client) => self.take_back(&client).await,
             ClientToSession::Withdraw { client, text } => self.withdraw(&client, &text).await,
             ClientToSession::Change { client, change, by } => {
@@ -197,7 +199,7 @@ impl SessionActorState {
     pub(super) fn set_audience(&mut self, audience: Audience) {
         self.turn.next_audience = None;
         self.spec.set_audience(audience);
-        self.workers.broker.send(rules(&self.spec));
+        self.workers.broker.send(rules(&self.spec, &self.turn.allow));
     }
 
     /// Sends a client its backlog, and every event from then on. A long backlog is read and sent by
@@ -288,7 +290,7 @@ impl SessionActorState {
         messages.extend(asked.map(|question| {
             self.event_msg(self.journal.last_seq, ClientEvent::Asked { question })
         }));
-        let texts = self.turn.router.queue();
+        let texts = self.queued_texts();
         if !texts.is_empty() {
             messages.push(self.event_msg(self.journal.last_seq, ClientEvent::Queue { texts }));
         }

@@ -7,35 +7,81 @@ use super::state::SessionActorState;
 use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
 use crate::open_failure::OpenFailure;
+use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
 use crate::session_spec::check_price;
+use crate::slash_command::{self, Expansion};
 use journal::JournalRecord;
 use protocol::client::{ClientEvent, RequestFailure, SettingChange, ToClient};
 use protocol::session::ToSession;
 use ractor::ActorRef;
+use std::time::Duration;
 
 /// Most pinned files: each costs a read after every round of calls that change, and its tokens in every
 /// request.
 const MOST_PINNED: usize = 50;
+/// Longest wait for the files of slash commands.
+const SLASH_COMMANDS: Duration = Duration::from_secs(5);
 
 impl SessionActorState {
-    pub(super) async fn prompt(&mut self, myself: &ActorRef<SessionMsg>, text: String) {
+    pub(super) async fn prompt(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        client: &ActorRef<ClientMsg>,
+        text: String,
+    ) {
         if let Some(why) = self.degraded() {
             return self.show_degraded(Some(why));
         }
+        let prompt = match self.expand(&text).await {
+            Ok(prompt) => prompt,
+            Err(why) => {
+                fail(client, RequestFailure::Usage, why);
+                // The person still has the text.
+                let message =
+                    ToClient::TakenBack { session: self.spec.id.clone(), texts: vec![text] };
+                let _ = client.send_message(ClientMsg::Send(message));
+                return;
+            }
+        };
         if self.turn.router.must_queue() || self.is_paused() {
             // All clients see a disk failure, and the person still has the text.
-            let records = self.turn.router.queued_with(&text).into_iter();
-            let records = records.map(|text| JournalRecord::Queued { text }).collect();
+            let records = self.turn.router.queued_with(&prompt).into_iter();
+            let records = records.map(encode::queued).collect();
             if self.record(records).await.is_ok() {
-                self.turn.router.enqueue(text);
+                self.turn.router.enqueue(prompt);
                 self.show_queue();
             }
             return;
         }
-        let steps = self.turn.router.prompt(text);
+        let steps = self.turn.router.prompt(prompt);
         self.carry_out(myself, steps).await;
         self.ping_later(myself);
+    }
+
+    /// The prompt with the text that a slash command stands for; the error is for the person.
+    async fn expand(&self, text: &str) -> Result<PersonPrompt, String> {
+        if prompts::parse_slash(text).is_none() {
+            return Ok(text.into());
+        }
+        let (context, typed) = (self.spec.slash_context(), text.to_owned());
+        let reading = tokio::task::spawn_blocking(move || slash_command::expand(&context, &typed));
+        // A file may lie on a disk that does not answer.
+        let read = tokio::time::timeout(SLASH_COMMANDS, reading).await;
+        let expanded = match read {
+            Ok(Ok(expanded)) => expanded?,
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(_) => {
+                let seconds = SLASH_COMMANDS.as_secs();
+                return Err(format!(
+                    "the files of slash commands were not read within {seconds} s; is their disk \
+                     reachable?"
+                ));
+            }
+        };
+        let Some(Expansion { prompt, notes }) = expanded else { return Ok(text.into()) };
+        notes.into_iter().for_each(|text| self.show(&ClientEvent::Notice { text }));
+        Ok(PersonPrompt { text: text.to_owned(), expanded: Some(Box::new(prompt)) })
     }
 
     /// Begins the turn of the prompt that waited longest, if it is its turn.
@@ -58,10 +104,10 @@ impl SessionActorState {
     pub(super) async fn withdraw(&mut self, client: &ActorRef<ClientMsg>, text: &str) {
         let mut texts = Vec::new();
         let mut rest = self.turn.router.queue();
-        if let Some(place) = rest.iter().rposition(|waiting| waiting == text) {
+        if let Some(place) = rest.iter().rposition(|waiting| waiting.text == text) {
             rest.remove(place);
             // All are taken back on disk, and the others wait again behind that.
-            let again = rest.iter().map(|text| JournalRecord::Queued { text: text.clone() });
+            let again = rest.iter().cloned().map(encode::queued);
             let records = std::iter::once(JournalRecord::TakenBack).chain(again).collect();
             if self.record(records).await.is_ok() {
                 texts.push(text.to_owned());
@@ -86,7 +132,12 @@ impl SessionActorState {
     }
 
     fn show_queue(&self) {
-        self.show(&ClientEvent::Queue { texts: self.turn.router.queue() });
+        self.show(&ClientEvent::Queue { texts: self.queued_texts() });
+    }
+
+    /// The prompts that wait, as they were typed.
+    pub(super) fn queued_texts(&self) -> Vec<String> {
+        self.turn.router.queue().into_iter().map(|prompt| prompt.text).collect()
     }
 
     /// Changes a setting, first on disk.
@@ -176,7 +227,7 @@ impl SessionActorState {
                 }
             }
             SettingChange::Mode(_) => {
-                self.workers.broker.send(rules(&self.spec));
+                self.workers.broker.send(rules(&self.spec, &self.turn.allow));
             }
             SettingChange::Pin(_) | SettingChange::Unpin(_) => {
                 let files = self.spec.setup.pinned.clone();

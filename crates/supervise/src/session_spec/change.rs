@@ -8,6 +8,8 @@ use crate::git_signing::GitSigningSetup;
 use crate::open_failure::OpenFailure;
 use crate::private_dirs;
 use crate::sign_in;
+use crate::slash_command::SlashContext;
+use prompts::PromptPlaces;
 use protocol::client::{RequestFailure, SettingChange};
 use protocol::confinement::{Confinement, FilePath, Level, Network, Tier};
 use protocol::hosts::HostPort;
@@ -18,6 +20,21 @@ impl SessionSpec {
     /// The file for rules that a person gives permanently.
     pub(crate) fn user_file(&self) -> Option<PathBuf> {
         self.origin.dirs.user_file()
+    }
+
+    /// Where slash commands lie, and which of them give rights.
+    pub(crate) fn slash_context(&self) -> SlashContext {
+        let Confinement { project, home, .. } = &self.confinement;
+        let real = |path: &FilePath| path.to_path();
+        SlashContext {
+            places: PromptPlaces {
+                project: real(project),
+                home: home.as_ref().map(real),
+                config: self.origin.dirs.config.clone(),
+            },
+            project_is_trusted: self.config.project_is_trusted,
+            writable: writable_paths(&self.confinement),
+        }
     }
 
     /// Sets who can be asked. A non-interactive session requires the full cage, unless it accepted none.

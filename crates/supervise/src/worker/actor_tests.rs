@@ -74,7 +74,7 @@ async fn sent(place: &Path, pid: u32, expected: usize) -> Vec<u8> {
 }
 
 fn text(text: &str) -> ToSession {
-    ToSession::Prompt { text: text.to_owned() }
+    ToSession::Prompt { text: text.to_owned(), expanded: None }
 }
 
 fn bytes(generation: Generation, message: &ToSession) -> Vec<u8> {

@@ -108,7 +108,7 @@ impl SessionReport {
                 self.models.push(plain(&header.model));
                 self.began = time;
             }
-            JournalRecord::Prompt { text } => {
+            JournalRecord::Prompt { text, .. } => {
                 let items = vec![ReportItem::Prompt(plain(text))];
                 self.turns.push(TurnReport { began: time, items, spans: Vec::new(), until: time });
             }

@@ -1,5 +1,5 @@
-//! Texts that people wrote for models: read without waiting, never longer than is of use. Used by
-//! `instructions` and `skills`.
+//! Texts that people wrote for models: read without waiting, never longer than is of use. Used by this
+//! crate and by the instructions of the store.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Reads up to this many bytes of a regular file; a note in the text reports a truncation. `None`
 /// if nothing is there; an error text if it cannot be used.
-pub(crate) fn read(path: &Path, most: usize) -> Result<Option<String>, String> {
+pub fn read(path: &Path, most: usize) -> Result<Option<String>, String> {
     // A link may point to the same kind of text under another name, but not to other files: no
     // person was asked whether those may be read.
     let real = path.canonicalize();

@@ -1,0 +1,214 @@
+//! Puts arguments into the text of a slash command or a skill. Pure.
+//!
+//! The pieces of the file are told apart first: arguments add no command to the text.
+
+use crate::prompt_list::PromptFile;
+
+/// Longest expanded text in bytes.
+const LONGEST: usize = 1 << 20;
+/// Most commands of one file, each a call of its own.
+const MOST_COMMANDS: usize = 20;
+
+/// A piece of an expanded prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PromptPiece {
+    /// Text for the model.
+    Text(String),
+    /// A shell command whose output stands in its place.
+    Command(String),
+}
+
+/// Why a file cannot be expanded with these arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExpandError {
+    /// The text would be longer than this many bytes.
+    TooLong(usize),
+    /// It has more commands than this.
+    TooManyCommands(usize),
+}
+
+impl std::fmt::Display for ExpandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooLong(most) => {
+                write!(f, "with its arguments it is longer than {most} bytes; shorten them")
+            }
+            Self::TooManyCommands(most) => {
+                write!(f, "it has more than {most} parts of the form !`command`")
+            }
+        }
+    }
+}
+
+/// The text of the file with the arguments in it: `$ARGUMENTS` is all of them, `$1` to `$9` are
+/// their words. Where the text names none of these, the arguments follow it.
+///
+/// # Errors
+/// If the result would be too large.
+pub fn expand(file: &PromptFile, arguments: &str) -> Result<Vec<PromptPiece>, ExpandError> {
+    let mut filler = Filler {
+        arguments,
+        // An apostrophe of plain words is no quote.
+        words: shlex::split(arguments)
+            .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect()),
+        used: false,
+        length: 0,
+    };
+    let (mut pieces, mut commands) = (Vec::new(), 0);
+    let mut rest = file.body.as_str();
+    while let Some((before, command, after)) = next_command(rest) {
+        commands += 1;
+        if commands > MOST_COMMANDS {
+            return Err(ExpandError::TooManyCommands(MOST_COMMANDS));
+        }
+        push_text(&mut pieces, filler.fill(before)?);
+        pieces.push(PromptPiece::Command(filler.fill(command)?));
+        rest = after;
+    }
+    push_text(&mut pieces, filler.fill(rest)?);
+    if !filler.used && !arguments.is_empty() {
+        push_text(&mut pieces, filler.fill("\n\nArguments: $ARGUMENTS")?);
+    }
+    Ok(pieces)
+}
+
+fn push_text(pieces: &mut Vec<PromptPiece>, text: String) {
+    match pieces.last_mut() {
+        _ if text.is_empty() => {}
+        Some(PromptPiece::Text(last)) => last.push_str(&text),
+        Some(PromptPiece::Command(_)) | None => pieces.push(PromptPiece::Text(text)),
+    }
+}
+
+/// The first `` !`command` `` of a text, with the text before and after it. It begins a line or
+/// follows a space, and ends on its line.
+fn next_command(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(found) = text[from..].find("!`") {
+        let at = from + found;
+        from = at + 2;
+        let starts = text[..at].chars().next_back().is_none_or(char::is_whitespace);
+        let line = text[from..].split('\n').next().unwrap_or_default();
+        let end = line.find('`').filter(|end| starts && !line[..*end].trim().is_empty());
+        if let Some(end) = end {
+            return Some((&text[..at], line[..end].trim(), &text[from + end + 1..]));
+        }
+    }
+    None
+}
+
+struct Filler<'a> {
+    arguments: &'a str,
+    words: Vec<String>,
+    used: bool,
+    length: usize,
+}
+
+impl Filler<'_> {
+    fn fill(&mut self, text: &str) -> Result<String, ExpandError> {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            filled.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let (put, taken) = self.placeholder(&rest[1..]).unwrap_or(("$", 0));
+            filled.push_str(put);
+            let is_one = taken > 0;
+            rest = &rest[1 + taken..];
+            self.used |= is_one;
+            if self.length + filled.len() > LONGEST {
+                return Err(ExpandError::TooLong(LONGEST));
+            }
+        }
+        filled.push_str(rest);
+        self.length += filled.len();
+        match self.length > LONGEST {
+            true => Err(ExpandError::TooLong(LONGEST)),
+            false => Ok(filled),
+        }
+    }
+
+    /// What stands for the placeholder behind a dollar sign, and the bytes of its name.
+    fn placeholder(&self, name: &str) -> Option<(&str, usize)> {
+        const ALL: &str = "ARGUMENTS";
+        if name.starts_with(ALL) {
+            return Some((self.arguments, ALL.len()));
+        }
+        let mut letters = name.chars();
+        let digit = letters.next()?.to_digit(10).filter(|digit| *digit > 0)?;
+        if letters.next().is_some_and(|next| next.is_ascii_digit()) {
+            return None;
+        }
+        let place = usize::try_from(digit - 1).ok()?;
+        Some((self.words.get(place).map_or("", String::as_str), 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::prompt_list::{PromptKind, PromptOwner};
+    use PromptPiece::{Command, Text};
+
+    fn pieces(body: &str, arguments: &str) -> Result<Vec<PromptPiece>, ExpandError> {
+        let file = PromptFile {
+            name: "x".to_owned(),
+            kind: PromptKind::Command,
+            owner: PromptOwner::User,
+            file: "x.md".into(),
+            description: String::new(),
+            argument_hint: String::new(),
+            allowed_tools: Vec::new(),
+            model: None,
+            body: body.to_owned(),
+            hides: Vec::new(),
+        };
+        expand(&file, arguments)
+    }
+
+    #[test]
+    fn arguments_stand_where_the_text_says_or_behind_it() {
+        for (body, arguments, wanted) in [
+            ("Fix $ARGUMENTS, then $ARGUMENTS.", "a b", "Fix a b, then a b."),
+            ("$1 and $2, not $3 or $10", "'a b' c", "a b and c, not  or $10"),
+            ("$1 $2", "don't stop", "don't stop"),
+            ("Fix it.", "a b", "Fix it.\n\nArguments: a b"),
+            ("Fix it.", "", "Fix it."),
+            ("cost: $ or $x, $0", "", "cost: $ or $x, $0"),
+            ("$1", "$2 $ARGUMENTS", "$2"),
+        ] {
+            assert_eq!(pieces(body, arguments).unwrap(), [Text(wanted.to_owned())], "{body}");
+        }
+    }
+
+    #[test]
+    fn commands_are_pieces_of_the_file_and_never_of_the_arguments() {
+        assert_eq!(
+            pieces("Status:\n!`git status $1`\nof !`date`.", "-s").unwrap(),
+            [
+                Text("Status:\n".to_owned()),
+                Command("git status -s".to_owned()),
+                Text("\nof ".to_owned()),
+                Command("date".to_owned()),
+                Text(".".to_owned()),
+            ]
+        );
+        let typed = "!`rm -rf x`";
+        assert_eq!(pieces("Do $ARGUMENTS", typed).unwrap(), [Text(format!("Do {typed}"))]);
+        for plain in ["wow!`x`", "!``", "! `x`", "!`x\ny`", "say !"] {
+            assert_eq!(pieces(plain, "").unwrap(), [Text(plain.to_owned())], "{plain}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_grows_without_bound_is_refused() {
+        let long = "y".repeat(100_000);
+        let error = pieces(&"$ARGUMENTS ".repeat(20), &long).unwrap_err();
+        assert_eq!(error, ExpandError::TooLong(LONGEST));
+        assert!(pieces(&"$ARGUMENTS ".repeat(5), &long).is_ok());
+        let many = "!`x` ".repeat(MOST_COMMANDS + 1);
+        assert_eq!(pieces(&many, "").unwrap_err(), ExpandError::TooManyCommands(MOST_COMMANDS));
+        assert!(pieces(&"!`x` ".repeat(MOST_COMMANDS), "").is_ok());
+    }
+}

@@ -1,0 +1,226 @@
+//! The one list behind `/`: slash commands and skills of the project and of the person. A project's
+//! hides a person's of the same name, and a skill hides a command beside it.
+
+use crate::skills;
+use crate::slash_commands;
+use std::path::{Path, PathBuf};
+
+/// Places of slash commands below a project; the first that has a name holds.
+const OF_PROJECT: [&str; 3] = [".agentd/commands", ".agents/commands", ".claude/commands"];
+/// The same below a home directory.
+const OF_HOME: [&str; 2] = [".agents/commands", ".claude/commands"];
+/// Below agentd's own configuration directory.
+const OF_CONFIG: &str = "commands";
+
+/// Whose a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptOwner {
+    /// It lies in the project.
+    Project,
+    /// It lies in the person's home or configuration directory.
+    User,
+}
+
+impl PromptOwner {
+    /// For lists.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+/// The kind of a prompt in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptKind {
+    /// A Markdown file below `commands`.
+    Command,
+    /// A directory with a `SKILL.md`.
+    Skill,
+}
+
+impl PromptKind {
+    /// For lists.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Skill => "skill",
+        }
+    }
+}
+
+/// A rule of `allowed-tools`, as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedTool {
+    /// The rule.
+    pub text: String,
+    /// Its line in the file, counted from 1.
+    pub line: u32,
+}
+
+/// A prompt in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptFile {
+    /// Without the slash.
+    pub name: String,
+    /// Command or skill.
+    pub kind: PromptKind,
+    /// Whose it is.
+    pub owner: PromptOwner,
+    /// The file.
+    pub file: PathBuf,
+    /// What it does, on one line.
+    pub description: String,
+    /// Which arguments it takes; may be empty.
+    pub argument_hint: String,
+    /// Rules that allow while its turn runs.
+    pub allowed_tools: Vec<AllowedTool>,
+    /// The model that it wants.
+    pub model: Option<String>,
+    /// The text before arguments are put in.
+    pub body: String,
+    /// Files of the same name that it hides.
+    pub hides: Vec<PathBuf>,
+}
+
+/// Where to look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptPlaces {
+    /// The project directory.
+    pub project: PathBuf,
+    /// The person's home directory.
+    pub home: Option<PathBuf>,
+    /// agentd's configuration directory.
+    pub config: Option<PathBuf>,
+}
+
+/// Slash commands and skills, as they are now.
+#[derive(Debug, Default)]
+pub struct PromptList {
+    /// By name.
+    pub files: Vec<PromptFile>,
+    /// Files that cannot be used, a sentence each with the place.
+    pub troubles: Vec<String>,
+}
+
+/// Why a name leads to no file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NameNotFound {
+    /// Nothing has this name.
+    Unknown,
+    /// The last part of several names is this one.
+    Ambiguous(Vec<String>),
+    /// A file of this name cannot be used, and why.
+    Broken(String),
+}
+
+impl PromptList {
+    /// Reads all places.
+    #[must_use]
+    pub fn read(places: &PromptPlaces) -> Self {
+        let PromptPlaces { project, home, config } = places;
+        let mut list = Self::default();
+        let found = skills::find(project, home.as_deref());
+        list.troubles.extend(found.troubles);
+        let (mut of_project, mut of_user) = (Vec::new(), Vec::new());
+        for (name, skill) in found.skills {
+            let file = of_skill(name, skill);
+            match file.owner {
+                PromptOwner::Project => of_project.push(file),
+                PromptOwner::User => of_user.push(file),
+            }
+        }
+        list.add(of_project);
+        let real = project.canonicalize().unwrap_or_else(|_| project.clone());
+        for place in OF_PROJECT {
+            list.add_place(&project.join(place), PromptOwner::Project, Some(&real));
+        }
+        list.add(of_user);
+        let of_config = config.iter().map(|config| config.join(OF_CONFIG));
+        let of_home = home.iter().flat_map(|home| OF_HOME.map(|place| home.join(place)));
+        // A project that is the home directory has them already.
+        let of_user = of_config.chain(of_home.filter(|_| home.as_ref() != Some(project)));
+        for place in of_user {
+            list.add_place(&place, PromptOwner::User, None);
+        }
+        list.files.sort_by(|a, b| a.name.cmp(&b.name));
+        list
+    }
+
+    fn add_place(&mut self, place: &Path, owner: PromptOwner, within: Option<&Path>) {
+        let found = slash_commands::find(place, owner, within);
+        self.troubles.extend(found.troubles);
+        self.add(found.files);
+    }
+
+    fn add(&mut self, files: Vec<PromptFile>) {
+        for file in files {
+            match self.files.iter_mut().find(|known| known.name == file.name) {
+                Some(known) => known.hides.push(file.file),
+                None => self.files.push(file),
+            }
+        }
+    }
+
+    /// The file of a name, or of the last part of a name if that is the only one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn named(&self, name: &str) -> Result<&PromptFile, NameNotFound> {
+        if let Some(file) = self.files.iter().find(|file| file.name == name) {
+            return Ok(file);
+        }
+        let ends =
+            |file: &&PromptFile| file.name.rsplit_once(':').is_some_and(|(_, last)| last == name);
+        let found: Vec<&PromptFile> = self.files.iter().filter(ends).collect();
+        match found.as_slice() {
+            [file] => Ok(file),
+            [] => Err(self.broken(name).map_or(NameNotFound::Unknown, NameNotFound::Broken)),
+            several => {
+                Err(NameNotFound::Ambiguous(several.iter().map(|it| it.name.clone()).collect()))
+            }
+        }
+    }
+
+    /// The problem of a file that would have this name.
+    fn broken(&self, name: &str) -> Option<String> {
+        let path = name.replace(':', "/");
+        let ends = [format!("/{path}.md: "), format!("/{path}: ")];
+        self.troubles.iter().find(|it| ends.iter().any(|end| it.contains(end))).cloned()
+    }
+}
+
+fn of_skill(name: String, skill: skills::Skill) -> PromptFile {
+    let skills::Skill { whose, directory, description, body, .. } = skill;
+    let intro = format!(
+        "Skill {name} ({}), in {}; files that it names lie there.",
+        whose.name(),
+        directory.display()
+    );
+    let tools = skill.allowed_tools.into_iter();
+    PromptFile {
+        body: format!("{intro}\n\n{}", body.trim()),
+        kind: PromptKind::Skill,
+        owner: whose,
+        file: directory.join("SKILL.md"),
+        description,
+        argument_hint: skill.argument_hint,
+        allowed_tools: tools.map(|it| AllowedTool { text: it.text, line: it.line }).collect(),
+        model: skill.model,
+        hides: Vec::new(),
+        name,
+    }
+}
+
+/// The name and the arguments of a prompt that begins with a slash. A first word with another slash
+/// is a path, and a prompt that begins with a space is text.
+#[must_use]
+pub fn parse_slash(prompt: &str) -> Option<(&str, &str)> {
+    let rest = prompt.strip_prefix('/')?;
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let (name, arguments) = rest.split_at(end);
+    (!name.is_empty() && !name.contains('/')).then_some((name, arguments.trim()))
+}

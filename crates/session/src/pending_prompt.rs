@@ -1,0 +1,178 @@
+//! A prompt with commands in its text: each is a call that no model requested, and its output stands
+//! in its place. The model gets the text once all of them have ended. Pure.
+
+use crate::batch::Batch;
+use crate::synthetic_results::NotRun;
+use crate::{Outputs, Session, SessionPhase};
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::ids::CallId;
+use protocol::judgement::ToolKind;
+use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent};
+
+/// The tool that runs the commands.
+const SHELL: &str = "bash";
+/// The end of the result of a command that succeeded, where there is nothing else to say.
+const SUCCESS: &str = "--- agentd ---\nexit code: 0";
+/// Stands for a text without a word.
+const EMPTY: &str = "(The text of the command is empty: its commands printed nothing.)";
+
+/// A part of the text.
+#[derive(Debug)]
+enum PendingPart {
+    Text(String),
+    Command { command: String, call: Option<Call>, output: Option<String> },
+}
+
+/// The prompt of a turn, until its commands have ended.
+#[derive(Debug)]
+pub(crate) struct PendingPrompt(Vec<PendingPart>);
+
+impl PendingPrompt {
+    pub(crate) fn new(prompt: &ExpandedPrompt) -> Self {
+        let part = |part: &PromptPart| match part {
+            PromptPart::Text(text) => PendingPart::Text(text.clone()),
+            PromptPart::Command(command) => {
+                PendingPart::Command { command: command.clone(), call: None, output: None }
+            }
+        };
+        Self(prompt.parts.iter().map(part).collect())
+    }
+
+    /// Its first command without a call got this one.
+    pub(crate) fn called(&mut self, named: &Call) {
+        let input = input(named);
+        for part in &mut self.0 {
+            if let PendingPart::Command { command, call: call @ None, .. } = part
+                && named.use_id.is_empty()
+                && named.tool == SHELL
+                && input == *command
+            {
+                *call = Some(named.clone());
+                return;
+            }
+        }
+    }
+
+    /// A call ended.
+    pub(crate) fn ended(&mut self, ended: &CallId, result: &ToolResult) {
+        for part in &mut self.0 {
+            if let PendingPart::Command { call: Some(call), output: output @ None, .. } = part
+                && call.id == *ended
+            {
+                *output = Some(words(result));
+            }
+        }
+    }
+
+    /// True if every command has ended.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_open =
+            |part: &PendingPart| matches!(part, PendingPart::Command { output: None, .. });
+        !self.0.iter().any(is_open)
+    }
+
+    /// The commands without a call, in order.
+    fn unnamed(&self) -> Vec<String> {
+        let unnamed = |part: &PendingPart| match part {
+            PendingPart::Command { command, call: None, .. } => Some(command.clone()),
+            PendingPart::Command { .. } | PendingPart::Text(_) => None,
+        };
+        self.0.iter().filter_map(unnamed).collect()
+    }
+
+    /// The calls without a result.
+    fn unanswered(&self) -> Vec<Call> {
+        let open = |part: &PendingPart| match part {
+            PendingPart::Command { call, output: None, .. } => call.clone(),
+            PendingPart::Command { .. } | PendingPart::Text(_) => None,
+        };
+        self.0.iter().filter_map(open).collect()
+    }
+
+    /// The text for the model.
+    pub(crate) fn text(&self) -> String {
+        let text = |part: &PendingPart| match part {
+            PendingPart::Text(text) => text.clone(),
+            PendingPart::Command { output: Some(output), .. } => output.clone(),
+            PendingPart::Command { command, output: None, .. } => {
+                format!("[`{command}` was not run: the turn ended before]")
+            }
+        };
+        let text: String = self.0.iter().map(text).collect();
+        // A vendor refuses blank text.
+        if text.trim().is_empty() { EMPTY.to_owned() } else { text }
+    }
+}
+
+/// The command of a call.
+fn input(call: &Call) -> String {
+    let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
+    input["command"].as_str().unwrap_or_default().to_owned()
+}
+
+/// What stands in the command's place.
+fn words(result: &ToolResult) -> String {
+    let text = result.text.trim_end();
+    match result.outcome {
+        Outcome::Exited { code: 0 } => text.strip_suffix(SUCCESS).unwrap_or(text).trim_end(),
+        Outcome::Exited { .. }
+        | Outcome::Done
+        | Outcome::Failed
+        | Outcome::Signalled { .. }
+        | Outcome::TimedOut
+        | Outcome::Denied
+        | Outcome::Refused { .. }
+        | Outcome::Confined { .. }
+        | Outcome::OutOfMemory
+        | Outcome::Crashed
+        | Outcome::Interrupted
+        | Outcome::Invalid => text,
+    }
+    .to_owned()
+}
+
+impl Session {
+    /// Starts the commands of the prompt; false if it has none.
+    pub(crate) fn run_prompt_commands(&mut self, out: &mut Outputs) -> bool {
+        let mut batch = Batch::default();
+        self.add_prompt_commands(&mut batch, out);
+        if batch.is_over() {
+            return false;
+        }
+        self.phase = SessionPhase::Calling { batch, stopping: false };
+        self.go_on_calling(out);
+        true
+    }
+
+    /// Adds the commands of the prompt that have not ended. One after another, as they stand.
+    pub(crate) fn add_prompt_commands(&mut self, batch: &mut Batch, out: &mut Outputs) {
+        let Some(pending) = self.history.pending_prompt() else { return };
+        let mut open = pending.unanswered();
+        for command in pending.unnamed() {
+            let number = self.history.last_call().saturating_add(1);
+            let id = CallId { session: self.setup.id.clone(), number };
+            let input = serde_json::json!({ "command": command }).to_string();
+            let call = Call { id, use_id: String::new(), tool: SHELL.to_owned(), input };
+            self.commit(SessionEvent::Called { call: call.clone() }, out);
+            open.push(call);
+        }
+        let is_offered = self.setup.tools.iter().any(|tool| tool.spec.name == SHELL);
+        for call in open {
+            match is_offered {
+                true => batch.push(call, ToolKind::Mutation),
+                false => {
+                    let why = NotRun::NotOffered { tool: SHELL.to_owned() };
+                    self.answer_call(call, &why, out);
+                }
+            }
+        }
+    }
+
+    /// Answers the named commands of a prompt whose turn does not go on.
+    pub(crate) fn drop_prompt_commands(&mut self, out: &mut Outputs) {
+        let open = self.history.pending_prompt().map(PendingPrompt::unanswered);
+        for call in open.unwrap_or_default() {
+            self.answer_call(call, &NotRun::Lost, out);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Slash commands end to end: their text reaches the model, their rights need trust, their commands
+//! are calls, and a wrong name reaches no model.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::{Desk, Run, child_of, run, send, until};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A file that gives rights and has a command in its text.
+const STATUS: &str = "---\nallowed-tools: Bash(echo *)\n---\nNow:\n!`echo mark-$1`\nEnd.\n";
+
+/// Runs a prompt in a project.
+#[track_caller]
+fn prompt(desk: &Desk, server: &Server, text: &str, flags: &[&str]) -> Run {
+    let mut arguments = vec!["-p", text];
+    arguments.extend(flags);
+    run(desk.with_server(server, &arguments))
+}
+
+/// The person's newest words in a request to the model.
+fn said(body: &Value) -> String {
+    let messages = body["messages"].as_array().unwrap();
+    let of_person = messages.iter().rfind(|message| message["role"] == "user").unwrap();
+    let content = &of_person["content"];
+    let blocks = content.as_array().into_iter().flatten();
+    let texts: String = blocks.filter_map(|block| block["text"].as_str()).collect();
+    content.as_str().map_or(texts, str::to_owned)
+}
+
+#[test]
+fn the_model_gets_the_text_of_the_file_and_the_record_has_the_words_too() {
+    let desk = Desk::new();
+    desk.write(".claude/commands/docs/greet.md", "---\ndescription: x\n---\nGreet $1, in $2.\n");
+    let server = Server::scripted([Answer::text("Hello.")]);
+    let ran = prompt(&desk, &server, "/docs:greet 'the world' verse", &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Hello.\n"), "{}", ran.err);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(said(&requests[0].body), "Greet the world, in verse.");
+    let mut sessions = fs::read_dir(desk.state().join("sessions")).unwrap();
+    let session = sessions.next().unwrap().unwrap().file_name().into_string().unwrap();
+    let shown = run(desk.agentd(&["show", &session]));
+    assert!(shown.out.contains("> /docs:greet 'the world' verse"), "{}", shown.out);
+    // Another process sends the same text, whatever became of the file.
+    fs::remove_file(desk.project().join(".claude/commands/docs/greet.md")).unwrap();
+    let server = Server::scripted([Answer::text("Again.")]);
+    let ran = prompt(&desk, &server, "go on", &["--continue"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let body = server.requests()[0].body.to_string();
+    assert!(body.contains("Greet the world, in verse.") && !body.contains("/docs:greet"), "{body}");
+}
+
+#[test]
+fn a_wrong_name_reaches_no_model_and_a_path_or_a_space_is_text() {
+    let desk = Desk::new();
+    desk.write(".agents/commands/greet.md", "Greet.");
+    desk.write(".claude/commands/broken.md", "---\nno yaml\n---\nx");
+    let server = Server::scripted([Answer::text("a"), Answer::text("b"), Answer::text("c")]);
+    for (text, words) in [
+        ("/gret it", "there is no slash command /gret. Did you mean /greet?"),
+        ("/broken", ".claude/commands/broken.md: its front matter: line 2 is not `key: value`"),
+    ] {
+        let ran = prompt(&desk, &server, text, &[]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.err.contains(words), "{}", ran.err);
+        assert!(ran.err.contains("put a space before the slash"), "{}", ran.err);
+    }
+    assert_eq!(server.requests().len(), 0);
+    for (text, sent) in [
+        ("/usr/bin/env what is this", "/usr/bin/env what is this"),
+        (" /gret it", " /gret it"),
+        ("/greet", "Greet."),
+    ] {
+        let ran = prompt(&desk, &server, text, &[]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(said(&server.requests().last().unwrap().body), sent);
+    }
+}
+
+#[test]
+fn rights_of_a_file_need_trust_and_last_for_one_turn() {
+    let desk = Desk::new();
+    desk.write(".claude/commands/status.md", STATUS);
+    let echo = || Answer::says([call("toolu_1", "bash", r#"{"command":"echo more"}"#)]);
+    let server = Server::scripted([echo(), Answer::text("no"), echo(), Answer::text("yes")]);
+    let ran = prompt(&desk, &server, "/status one", &[]);
+    assert_eq!(ran.code, 10, "the model's own call needs an approval: {ran:?}");
+    for words in [
+        "!`echo mark-one` of .claude/commands/status.md was not run: this project is not trusted",
+        "`allowed-tools` of .claude/commands/status.md do not count",
+    ] {
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    }
+    let text = said(&server.requests()[0].body);
+    assert_eq!(text, "Now:\n[`echo mark-one` was not run: its file gives no rights]\nEnd.");
+    let ran = prompt(&desk, &server, "/status two", &["--trust-project"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "yes\n"), "{ran:?}");
+    assert_eq!(said(&server.requests()[2].body), "Now:\nmark-two\nEnd.");
+    // The command of the text is judged, caged and recorded as each call is.
+    let audit = desk.audit();
+    let of_rule = audit.iter().filter(|record| {
+        record["event"] == "decided" && record.to_string().contains("commands/status.md")
+    });
+    assert_eq!(of_rule.count(), 2, "the command and the model's call: {audit:#?}");
+    // The next turn of the session has the rights no more.
+    let server = Server::scripted([echo(), Answer::text("no")]);
+    let ran = prompt(&desk, &server, "go on", &["--continue", "--trust-project"]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+}
+
+#[test]
+fn no_file_allows_what_a_rule_denies_or_asks_about() {
+    for (list, code, words) in [("deny", 0, "forbids it"), ("ask", 10, "non-interactive")] {
+        let desk = Desk::new();
+        desk.write(".claude/commands/status.md", STATUS);
+        let file = desk.home().join(".config/agentd/config.toml");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("[permissions]\n{list} = ['bash:echo *']\n")).unwrap();
+        let server = Server::scripted([Answer::text("done")]);
+        let ran = prompt(&desk, &server, "/status x", &["--trust-project"]);
+        assert_eq!(ran.code, code, "{list}: {ran:?}");
+        let text = said(&server.requests()[0].body);
+        assert!(text.starts_with("Now:\nError [") && text.ends_with("\nEnd."), "{text}");
+        assert!(text.contains(words), "{list}: {text}");
+    }
+}
+
+#[test]
+fn a_command_in_a_text_runs_once_though_the_supervisor_is_killed() {
+    let desk = Desk::new();
+    // A second run would print an error.
+    let text = "---\nallowed-tools: Bash(mkdir *)\n---\nMade:\n!`mkdir -v once`\n";
+    desk.write(".claude/commands/once.md", text);
+    let slow = Answer::text("Slow.").paced(Duration::from_millis(400)).in_pieces_of(1);
+    let server = Server::scripted([slow, Answer::text("Done.")]);
+    let mut command = desk.with_server(&server, &["-p", "/once", "--trust-project"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the model is asked", || server.requests().len() == 1);
+    send(child_of(child.id(), "agentd-supervisor").unwrap(), Signal::SIGKILL);
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "Done.\n", "{ran:?}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert_eq!(said(&request.body), "Made:\nmkdir: created directory 'once'");
+    }
+}
