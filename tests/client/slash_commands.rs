@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::anthropic::{Answer, Server, call};
+use crate::support::terminal::Tmux;
 use crate::support::{Desk, Run, child_of, run, send, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -52,6 +53,42 @@ fn the_model_gets_the_text_of_the_file_and_the_record_has_the_words_too() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let body = server.requests()[0].body.to_string();
     assert!(body.contains("Greet the world, in verse.") && !body.contains("/docs:greet"), "{body}");
+}
+
+#[test]
+fn a_command_is_picked_behind_a_slash_and_runs_with_its_arguments() {
+    let desk = Desk::new();
+    let front = "---\ndescription: Say hello\nargument-hint: NAME\n---\n";
+    desk.write(".claude/commands/docs/greet.md", &format!("{front}Greet $1.\n"));
+    desk.write(".claude/skills/pdf/SKILL.md", "---\ndescription: Reads PDFs\n---\nRead it.\n");
+    desk.write(".claude/commands/broken.md", "---\nno yaml\n---\nx");
+    let server = Server::scripted([Answer::text("Hello, Ann.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new"]), (140, 34));
+    one.shows("ready");
+    one.types("/");
+    let screen = one.shows("/docs:greet NAME  Say hello  (project command, .claude/commands");
+    assert!(screen.contains("/pdf  Reads PDFs  (project skill, .claude/skills/pdf"), "{screen}");
+    one.types("broken");
+    one.shows("broken.md: its front matter: line 2 is not");
+    one.press(&["Escape"]);
+    one.shows("> /broken");
+    one.press(&["Enter"]);
+    // The refused text is in the line again, with the reason above.
+    one.shows("/broken cannot be used");
+    one.shows("> /broken");
+    one.press(&["C-u"]);
+    one.types("/greet");
+    one.shows("▸ /docs:greet NAME");
+    one.press(&["Enter"]);
+    one.shows("> /docs:greet");
+    one.types("Ann");
+    one.press(&["Enter"]);
+    one.shows("Hello, Ann.");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(said(&requests[0].body), "Greet Ann.");
 }
 
 #[test]

@@ -70,12 +70,25 @@ pub enum ScreenInput {
     Focused(bool),
     /// Names of the project's files, for a view that asked for them.
     Files(Vec<String>),
+    /// The list behind `/`, for a view that asked for it.
+    SlashCommands(Vec<SlashRow>),
     /// The terminal is closed.
     HungUp,
     /// Its size in columns and rows.
     Resized(u16, u16),
     /// A signal that asks this process to end.
     Signal(i32),
+}
+
+/// A row of the list behind `/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlashRow {
+    /// The name and its arguments.
+    pub text: String,
+    /// What it is for and where it comes from.
+    pub detail: String,
+    /// The text for the input line; none where the file cannot be used.
+    pub insert: Option<String>,
 }
 
 /// While it exists, another program reads the keys of the terminal.
@@ -385,7 +398,8 @@ impl Screen {
             | ScreenInput::Resized(..)
             | ScreenInput::Mouse(_)
             | ScreenInput::Focused(_)
-            | ScreenInput::Files(_) => Vec::new(),
+            | ScreenInput::Files(_)
+            | ScreenInput::SlashCommands(_) => Vec::new(),
             ScreenInput::Signal(signal) => vec![ScreenEffect::Leave(LeaveReason::Signal(signal))],
         }
     }

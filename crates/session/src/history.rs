@@ -5,6 +5,8 @@
 //! roles alternate, the user is first, each call has its result in the next message in the
 //! requested order, and nothing is empty.
 
+mod prompt;
+
 use crate::background;
 use crate::budget::{BudgetLimits, TurnBudget};
 use crate::builtin_tools::BuiltinTools;
@@ -15,7 +17,7 @@ use crate::truncate::cut;
 use protocol::call::{Call, ToolResult};
 use protocol::content::{ContentBlock, Message, MessageRole, Usage};
 use protocol::ids::CallId;
-use protocol::session::{ExpandedPrompt, SessionEvent, TurnEnd};
+use protocol::session::{SessionEvent, TurnEnd};
 use std::collections::HashSet;
 
 /// A call of the newest answer that waits for its result.
@@ -312,49 +314,6 @@ impl History {
     /// The highest number of a call.
     pub fn last_call(&self) -> u32 {
         self.last_call
-    }
-
-    fn prompt(&mut self, text: &str, expanded: Option<&ExpandedPrompt>) {
-        self.say_pending();
-        self.close();
-        self.budget.begin_turn();
-        let news = self.take_news();
-        self.user_says(&news);
-        self.turn = Some(self.mark());
-        match expanded {
-            Some(expanded) => {
-                self.pending = Some(PendingPrompt::new(expanded));
-                self.say_pending_if_complete();
-            }
-            None => self.user_says(text),
-        }
-    }
-
-    /// The place of the next block.
-    fn mark(&self) -> TurnMark {
-        TurnMark {
-            message: self.messages.len().saturating_sub(1),
-            block: self.messages.last().map_or(0, |last| last.blocks.len()),
-        }
-    }
-
-    /// The prompt whose commands have not all ended.
-    pub fn pending_prompt(&self) -> Option<&PendingPrompt> {
-        self.pending.as_ref()
-    }
-
-    fn say_pending_if_complete(&mut self) {
-        if self.pending.as_ref().is_some_and(PendingPrompt::is_complete) {
-            self.say_pending();
-        }
-    }
-
-    /// Says the text of the prompt with what its commands printed so far.
-    fn say_pending(&mut self) {
-        let Some(pending) = self.pending.take() else { return };
-        // Messages may have been left out meanwhile.
-        self.turn = self.turn.map(|_| self.mark());
-        self.user_says(&pending.text());
     }
 
     fn user_says(&mut self, text: &str) {

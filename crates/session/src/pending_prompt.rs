@@ -176,3 +176,69 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::ids::SessionId;
+
+    fn prompt(parts: &[PromptPart]) -> PendingPrompt {
+        let (file, parts) = ("/p/x.md".to_owned(), parts.to_vec());
+        PendingPrompt::new(&ExpandedPrompt { file, parts, allow: Vec::new() })
+    }
+
+    fn command(text: &str) -> PromptPart {
+        PromptPart::Command(text.to_owned())
+    }
+
+    fn call(number: u32, command: &str) -> Call {
+        let id = CallId { session: SessionId("s".into()), number };
+        let input = serde_json::json!({ "command": command }).to_string();
+        Call { id, use_id: String::new(), tool: SHELL.to_owned(), input }
+    }
+
+    fn result(outcome: Outcome, text: &str) -> ToolResult {
+        let (text, summary) = (text.to_owned(), String::new());
+        ToolResult { outcome, text, summary, is_error: false, code: None }
+    }
+
+    #[test]
+    fn each_output_stands_in_its_place_and_a_refusal_too() {
+        let mut pending = prompt(&[
+            PromptPart::Text("One: ".to_owned()),
+            command("date"),
+            PromptPart::Text(", two: ".to_owned()),
+            command("date"),
+            PromptPart::Text(".".to_owned()),
+        ]);
+        assert_eq!(pending.unnamed(), ["date", "date"]);
+        let of_model = Call { use_id: "toolu_1".to_owned(), ..call(1, "date") };
+        for named in [of_model, call(2, "other"), call(3, "date"), call(4, "date")] {
+            pending.called(&named);
+        }
+        assert_eq!(pending.unnamed(), [""; 0]);
+        assert_eq!(pending.unanswered(), [call(3, "date"), call(4, "date")]);
+        let denied = Outcome::Refused { rule: "bash:date".to_owned() };
+        pending.ended(&call(4, "date").id, &result(denied, "Error [denied] bash: no"));
+        assert!(!pending.is_complete());
+        let cut = "One: [`date` was not run: the turn ended before], two: Error [denied] bash: no.";
+        assert_eq!(pending.text(), cut);
+        let ended = Outcome::Exited { code: 0 };
+        let text = "Friday\n--- agentd ---\nexit code: 0\n";
+        pending.ended(&call(3, "date").id, &result(ended, text));
+        assert!(pending.is_complete());
+        assert_eq!(pending.text(), "One: Friday, two: Error [denied] bash: no.");
+    }
+
+    #[test]
+    fn an_end_that_says_more_stays_and_no_text_is_blank() {
+        let text = "x\n--- agentd ---\nexit code: 3";
+        assert_eq!(words(&result(Outcome::Exited { code: 3 }, text)), text);
+        let mut pending = prompt(&[command("true")]);
+        pending.called(&call(1, "true"));
+        let ended = Outcome::Exited { code: 0 };
+        pending.ended(&call(1, "true").id, &result(ended, "--- agentd ---\nexit code: 0"));
+        assert_eq!(pending.text(), EMPTY);
+    }
+}

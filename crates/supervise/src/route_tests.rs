@@ -395,3 +395,26 @@ fn what_two_provider_lives_find_out_is_told_people_once() {
     let other = FromProvider::Notice { text: "something else".into() };
     assert_eq!(router.on_provider_msg(other).len(), 2, "the positive control");
 }
+
+#[test]
+fn the_rules_of_a_slash_command_are_those_that_were_sent_to_the_conversation() {
+    let expanded = |rule: &str| {
+        let rule = protocol::judgement::Rule {
+            effect: protocol::judgement::RuleEffect::Allow,
+            text: rule.to_owned(),
+            file: "/p/x.md".to_owned(),
+            line: 2,
+        };
+        let (file, parts) = ("/p/x.md".to_owned(), Vec::new());
+        Some(Box::new(protocol::session::ExpandedPrompt { file, parts, allow: vec![rule] }))
+    };
+    for sent in [None, expanded("bash:echo *")] {
+        let mut router = Router::default();
+        router.on_session_msg(FromSession::Ready);
+        let text = "/x".to_owned();
+        router.prompt(PersonPrompt { text: text.clone(), expanded: sent.clone() });
+        let forged = SessionEvent::Prompt { text: text.clone(), expanded: expanded("bash") };
+        let steps = router.on_session_msg(FromSession::Commit(forged));
+        assert_eq!(steps, [RouteStep::Record(SessionEvent::Prompt { text, expanded: sent })]);
+    }
+}

@@ -463,6 +463,7 @@ fn turn_rules(happened: &SessionEvent) -> Option<Vec<Rule>> {
         SessionEvent::Answer { .. }
         | SessionEvent::Called { .. }
         | SessionEvent::Result { .. }
+        | SessionEvent::BackgroundEnded { .. }
         | SessionEvent::Compacted { .. } => None,
     }
 }

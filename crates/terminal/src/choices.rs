@@ -76,6 +76,10 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
                 typed.split_once(':').map(|(_, range)| format!(":{range}")).unwrap_or_default();
             vec![ScreenInput::Paste(format!("@{value}{range} "))]
         }
+        // A file that cannot be used.
+        PickerKind::Slash if value.is_empty() => Vec::new(),
+        PickerKind::Slash if value.starts_with(':') => inputs(PickerKind::Commands, value, typed),
+        PickerKind::Slash => vec![ScreenInput::Paste(value.to_owned())],
         PickerKind::History => vec![ScreenInput::Edited(value.to_owned())],
         PickerKind::Commands => {
             // Words in capitals stand for what is to be typed.

@@ -5,7 +5,8 @@
 //!
 //! `frame` makes a frame of cells from the model and the view's own state, with `conversation`, `block`,
 //! `markdown`, `diff`, `question`, `panels`, `pager` and `picker`: all pure. `tty` touches the
-//! terminal, `guard` the process that gives it back after a kill, `files` reads the project.
+//! terminal, `guard` the process that gives it back after a kill, `files` reads the
+//! project, `slash` the slash commands.
 
 mod block;
 mod choices;
@@ -22,6 +23,7 @@ mod panels;
 mod picker;
 mod question;
 mod row;
+mod slash;
 mod table;
 mod theme;
 mod tty;

@@ -1,4 +1,4 @@
-//! A list with a fuzzy search: sessions, files, commands, earlier prompts. Pure.
+//! A list with a fuzzy search: sessions, files, commands, slash commands, earlier prompts. Pure.
 
 use crate::conversation::Conversation;
 use crate::row::Row;
@@ -19,6 +19,8 @@ pub(crate) enum PickerKind {
     Sessions,
     Files,
     Commands,
+    /// Slash commands, skills and colon commands.
+    Slash,
     History,
 }
 
@@ -106,7 +108,10 @@ impl Picker {
         // A range of lines behind a file is no part of its name.
         let words = match self.kind {
             PickerKind::Files => self.query.split(':').next().unwrap_or_default(),
-            PickerKind::Sessions | PickerKind::Commands | PickerKind::History => &self.query,
+            PickerKind::Sessions
+            | PickerKind::Commands
+            | PickerKind::Slash
+            | PickerKind::History => &self.query,
         };
         if words.is_empty() {
             self.matches = (0..self.items.len()).collect();
@@ -114,7 +119,10 @@ impl Picker {
         }
         let config = match self.kind {
             PickerKind::Files => Config::DEFAULT.match_paths(),
-            PickerKind::Sessions | PickerKind::Commands | PickerKind::History => Config::DEFAULT,
+            PickerKind::Sessions
+            | PickerKind::Commands
+            | PickerKind::Slash
+            | PickerKind::History => Config::DEFAULT,
         };
         let mut matcher = Matcher::new(config);
         let pattern = Pattern::parse(words, CaseMatching::Smart, Normalization::Smart);
@@ -136,6 +144,10 @@ impl Picker {
         match key {
             KeyPress::Char(' ') if self.kind == PickerKind::Commands => {
                 return PickerAction::Close(format!("{} ", self.query));
+            }
+            // Arguments follow, or it is a path.
+            KeyPress::Char(c @ (' ' | '/')) if self.kind == PickerKind::Slash => {
+                return PickerAction::Close(format!("{}{c}", self.query));
             }
             KeyPress::Char(c) => {
                 self.query.push(c);
@@ -174,6 +186,7 @@ impl Picker {
             PickerKind::Sessions => "session",
             PickerKind::Files => "file @",
             PickerKind::Commands => "command :",
+            PickerKind::Slash => "command /",
             PickerKind::History => "earlier prompt",
         };
         let counts = format!("{} of {}", self.matches.len(), self.items.len());
@@ -217,6 +230,17 @@ impl Picker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn behind_a_slash_arguments_and_paths_go_back_to_the_line() {
+        for (end, typed) in [(' ', "usr "), ('/', "usr/")] {
+            let mut picker = Picker::new(PickerKind::Slash, vec![item("/usual FILE")]);
+            for c in "usr".chars() {
+                assert_eq!(picker.key(KeyPress::Char(c)), PickerAction::Stay);
+            }
+            assert_eq!(picker.key(KeyPress::Char(end)), PickerAction::Close(typed.to_owned()));
+        }
+    }
 
     fn item(text: &str) -> PickerItem {
         PickerItem { text: text.to_owned(), detail: String::new(), value: text.to_owned() }

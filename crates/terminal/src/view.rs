@@ -14,12 +14,14 @@ use crate::help::help_rows;
 use crate::pager::{Pager, PagerAction};
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
 use crate::row::{Piece, Row, wrap};
+use crate::slash;
 use crate::theme::Theme;
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, Focus, KeyPress, LongText, MouseInput, Screen, ScreenInput,
     ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, sanitize,
 };
+use prompts::PromptPlaces;
 use protocol::client::{SessionRow, ToClient};
 use protocol::judgement::PermissionMode;
 use std::io;
@@ -48,6 +50,8 @@ pub struct FullScreenOptions {
     pub guard: Option<TerminalGuard>,
     /// The project directory of the first session.
     pub project: PathBuf,
+    /// Where slash commands lie beside the project's.
+    pub prompt_places: PromptPlaces,
 }
 
 /// The view.
@@ -142,9 +146,11 @@ impl FullScreen {
                         let typed_back = match kind {
                             PickerKind::Files => format!("@{typed}"),
                             PickerKind::Commands if !typed.is_empty() => format!(":{typed}"),
-                            PickerKind::Commands | PickerKind::Sessions | PickerKind::History => {
-                                return Vec::new();
-                            }
+                            PickerKind::Slash if !typed.is_empty() => format!("/{typed}"),
+                            PickerKind::Commands
+                            | PickerKind::Slash
+                            | PickerKind::Sessions
+                            | PickerKind::History => return Vec::new(),
                         };
                         vec![ScreenInput::Paste(typed_back)]
                     }
@@ -200,7 +206,15 @@ impl FullScreen {
                 files::list(self.project(screen), inputs);
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Files, self.files.clone()));
             }
-            KeyPress::Char(':' | '/') if at_line && empty => {
+            KeyPress::Char('/') if at_line && empty => {
+                let places = PromptPlaces {
+                    project: self.project(screen),
+                    ..self.options.prompt_places.clone()
+                };
+                slash::list(places, self.inputs.clone());
+                self.state.mode = Mode::Picker(Picker::new(PickerKind::Slash, Vec::new()));
+            }
+            KeyPress::Char(':') if at_line && empty => {
                 let items = choices::commands();
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Commands, items));
             }
@@ -298,6 +312,14 @@ impl ScreenView for FullScreen {
                     && picker.kind == PickerKind::Files
                 {
                     picker.set_items(self.files.clone());
+                }
+                Vec::new()
+            }
+            ScreenInput::SlashCommands(rows) => {
+                if let Mode::Picker(picker) = &mut self.state.mode
+                    && picker.kind == PickerKind::Slash
+                {
+                    picker.set_items(slash::items(&rows));
                 }
                 Vec::new()
             }

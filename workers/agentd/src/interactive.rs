@@ -17,6 +17,7 @@ use client::{
     TerminalMode, sibling_executable,
 };
 use config::{UiNotify, UiView};
+use prompts::PromptPlaces;
 use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -223,7 +224,13 @@ fn run_attached(
                     )
                 });
                 let guard = guard.ok();
-                let options = FullScreenOptions { colour, mouse, notify, guard, project };
+                let prompt_places = PromptPlaces {
+                    project: project.clone(),
+                    home: std::env::home_dir().filter(|home| home.is_absolute()),
+                    config: context.dirs.config.clone(),
+                };
+                let options =
+                    FullScreenOptions { colour, mouse, notify, guard, project, prompt_places };
                 let mut view = FullScreen::enter(options, inputs)?;
                 unguarded.into_iter().for_each(|words| view.show(ScreenItem::Note(words)));
                 Box::new(view)

@@ -67,6 +67,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
 /// The keys, for the same page.
 pub const KEYS: &[(&str, &str)] = &[
     ("Enter, Alt-Enter", "send; insert a new line"),
+    ("/NAME ARGUMENTS", "send the text of a slash command or a skill"),
     ("Esc, Ctrl-C", "stop the turn"),
     ("Up, Down", "take back a queued prompt; earlier input"),
     ("Ctrl-A E W U K", "go to start, end; erase a word, to start, to end"),

@@ -62,6 +62,7 @@ impl Desk {
             notify: Notify::Bell,
             guard: None,
             project: PathBuf::from("/"),
+            prompt_places: PromptPlaces::default(),
         };
         let (inputs, _) = std::sync::mpsc::sync_channel(8);
         let mut desk = Self {
