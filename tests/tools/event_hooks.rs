@@ -384,3 +384,38 @@ fn a_hook_whose_process_or_supervisor_is_killed_is_not_run_again_and_neither_is_
         assert_eq!(starts, 1, "the hook, once: {path:?}");
     }
 }
+
+#[test]
+fn a_hook_of_the_prompt_adds_context_or_refuses_it() {
+    let words = "grep -q password && { echo no secrets here >&2; exit 2; }; echo It rains.";
+    let desk = desk("UserPromptSubmit", "", words);
+    let flags = |prompt: &'static str| [&["-p", prompt][..], &TRUSTED[2..]].concat();
+    let server = Server::scripted([Answer::text("Done.")]);
+    let ran = run(desk.with_server(&server, &flags("Go.")));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let sent = server.requests()[0].body["messages"].to_string();
+    assert!(sent.contains("Go.") && sent.contains("It rains."), "{sent}");
+    let server = Server::scripted([Answer::text("Done.")]);
+    let ran = run(desk.with_server(&server, &flags("My password is x.")));
+    assert_eq!((ran.code, server.requests().len()), (1, 0), "{}", ran.err);
+    assert!(ran.err.contains("refuses the prompt: no secrets here"), "{}", ran.err);
+}
+
+#[test]
+fn a_hook_of_the_turns_end_makes_the_model_go_on_and_one_of_the_start_adds_context() {
+    let desk =
+        desk("Stop", "", "grep -q 'stop_hook_active\":true' || { echo test it >&2; exit 2; }");
+    let start = json!([{"matcher": "startup", "hooks": [hook("echo Be brief.")]}]);
+    let text = desk.read(".claude/settings.json");
+    let mut all: Value = serde_json::from_str(&text).unwrap();
+    all["hooks"]["SessionStart"] = start;
+    desk.write(".claude/settings.json", &all.to_string());
+    let server = Server::scripted([Answer::text("First."), Answer::text("Second.")]);
+    let ran = run(desk.with_server(&server, &TRUSTED));
+    assert_eq!((ran.code, server.requests().len()), (0, 2), "{}", ran.err);
+    let first = server.requests()[0].body["messages"].to_string();
+    assert!(first.contains("Be brief."), "{first}");
+    let second = server.requests()[1].body["messages"].to_string();
+    assert!(second.contains("test it") && second.contains("First."), "{second}");
+    assert_eq!(records(&desk, "ended", "hook").len(), 3);
+}

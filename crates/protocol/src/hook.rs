@@ -107,15 +107,16 @@ impl HookEvent {
     #[must_use]
     pub fn support(self) -> HookSupport {
         match self {
-            Self::PreToolUse | Self::PostToolUse | Self::PostToolUseFailure => HookSupport::Runs,
-            Self::SubagentStop => HookSupport::Never("agentd has no sub-agents"),
-            Self::PermissionRequest
+            Self::PreToolUse
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
             | Self::UserPromptSubmit
             | Self::SessionStart
-            | Self::SessionEnd
-            | Self::Stop
-            | Self::PreCompact
-            | Self::Notification => HookSupport::Never("agentd does not run hooks of this event"),
+            | Self::Stop => HookSupport::Runs,
+            Self::SubagentStop => HookSupport::Never("agentd has no sub-agents"),
+            Self::PermissionRequest | Self::SessionEnd | Self::PreCompact | Self::Notification => {
+                HookSupport::Never("agentd does not run hooks of this event")
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use crate::event_hooks::Guarded;
 use crate::synthetic_results::NotRun;
 use crate::tool_lookup::{ReadAttempt, read};
 use protocol::call::{Call, ToolResult};
-use protocol::hook::SessionHooks;
+use protocol::hook::{HookEvent, SessionHooks};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::session::{FromSession, SessionEvent, TurnEnd};
@@ -152,7 +152,10 @@ impl Session {
             let started = batch.start(self.setup.parallel);
             return self.start_guarded(started, out);
         }
-        if batch.may_have_changed(|call| !crate::builtin_tools::is_own(&call.tool)) {
+        let counts = |call: &Call| {
+            !crate::builtin_tools::is_own(&call.tool) && call.tool != HookEvent::PreToolUse.tool()
+        };
+        if batch.may_have_changed(counts) {
             self.pinned.outdate();
         }
         if !*stopping && (self.run_event_hooks(out) || self.run_hooks(out)) {
@@ -164,6 +167,8 @@ impl Session {
         } else if let Some(reason) = self.event_hooks.stopped() {
             let reason = reason.to_owned();
             self.end_turn(TurnEnd::StoppedByHook { reason }, out);
+        } else if self.event_hooks.is_ending() {
+            self.go_on_or_end(out);
         } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
             // The model was warned and requested calls again.
             self.end_turn(self.used_up(), out);
@@ -172,9 +177,42 @@ impl Session {
         }
     }
 
-    /// Adds the next run of a hook behind the round's calls; true if there is one.
+    /// A prompt's turn begins: its hooks run, then the model is asked.
+    pub(super) fn begin_turn(&mut self, out: &mut Outputs) {
+        match self.hooks_begin(out) {
+            true => self.go_on_calling(out),
+            false => self.ask(out),
+        }
+    }
+
+    /// The turn would end with the model's last words: its hooks run first.
+    pub(super) fn finish_turn(&mut self, out: &mut Outputs) {
+        self.event_hooks.turn_ends();
+        match self.hooks_begin(out) {
+            true => self.go_on_calling(out),
+            false => self.end_turn(TurnEnd::Done, out),
+        }
+    }
+
+    /// Names the first hook that is due; true if there is one.
+    fn hooks_begin(&mut self, out: &mut Outputs) -> bool {
+        self.phase = SessionPhase::Calling { batch: Batch::default(), stopping: false };
+        self.run_event_hooks(out)
+    }
+
+    /// Behind the hooks of a turn's end: it ends, or goes on for a hook's reason.
+    fn go_on_or_end(&mut self, out: &mut Outputs) {
+        let budget = self.history.budget();
+        let may = budget.rounds() < self.setup.max_rounds.max(1) && budget.over().is_none();
+        match self.event_hooks.makes_go_on() && may {
+            true => self.ask(out),
+            false => self.end_turn(TurnEnd::Done, out),
+        }
+    }
+
+    /// Adds the next run of a hook that no call waits for; true if there is one.
     fn run_event_hooks(&mut self, out: &mut Outputs) -> bool {
-        let Some((tool, input)) = self.event_hooks.due_after(&self.setup, self.reader) else {
+        let Some((tool, input)) = self.event_hooks.due(&self.setup, self.reader) else {
             return false;
         };
         let call = self.name_hook(tool, input, out);

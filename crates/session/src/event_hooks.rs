@@ -17,6 +17,8 @@ const TOOLS: [&str; 2] = ["hook", "guard_hook"];
 const FILES: usize = 20;
 /// Most characters of a result that a hook is given.
 const RESULT: usize = 100_000;
+/// So often hooks may make a turn go on that would have ended.
+const CONTINUED: u32 = 5;
 
 /// True for a run of a hook.
 pub(crate) fn is_hook(call: &Call) -> bool {
@@ -61,10 +63,11 @@ struct RoundCall {
 
 /// Text of hooks for the model.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HookText {
-    /// The id of the call in whose result it stands.
-    pub use_id: String,
-    pub text: String,
+pub(crate) enum HookText {
+    /// In the result of the call with this id.
+    Result { use_id: String, text: String },
+    /// With the prompt, or behind the answer.
+    Note(String),
 }
 
 /// What hooks let a call do.
@@ -90,6 +93,14 @@ pub(crate) struct EventHooks {
     open: Vec<(Call, HookRun)>,
     ended: Vec<(HookRun, Result<HookAnswer, String>)>,
     calls: Vec<RoundCall>,
+    /// The prompt that the model has not answered yet.
+    prompt: Option<String>,
+    /// The model has answered; the turn ends unless a hook makes it go on.
+    is_ending: bool,
+    /// How often hooks made the turn go on.
+    continued: u32,
+    /// The session's first turn has begun.
+    started: bool,
     /// A hook ended the turn, for this reason.
     stopped: Option<String>,
     /// For the person.
@@ -100,15 +111,27 @@ impl EventHooks {
     /// Takes in one thing that happened; returns texts for results that are there.
     pub(crate) fn apply(&mut self, happened: &SessionEvent) -> Vec<HookText> {
         match happened {
-            SessionEvent::Prompt { .. }
-            | SessionEvent::Answer { .. }
-            | SessionEvent::TurnEnded { .. } => {
-                let notices = std::mem::take(&mut self.notices);
-                *self = Self { notices, ..Self::default() };
+            SessionEvent::Prompt { text } => {
+                self.next_round();
+                (self.prompt, self.continued) = (Some(text.clone()), 0);
+                Vec::new()
+            }
+            SessionEvent::Answer { .. } => {
+                let goes_on = self.makes_go_on();
+                self.next_round();
+                self.started = true;
+                if goes_on {
+                    self.continued += 1;
+                }
+                Vec::new()
+            }
+            SessionEvent::TurnEnded { .. } => {
+                self.next_round();
                 Vec::new()
             }
             SessionEvent::Called { call } => {
                 if let Some(run) = HookRun::of(call) {
+                    self.is_ending |= run.event() == Some(HookEvent::Stop);
                     self.open.push((call.clone(), run));
                 } else if !call.use_id.is_empty() {
                     self.calls.push(RoundCall { call: call.clone(), result: None });
@@ -120,20 +143,73 @@ impl EventHooks {
         }
     }
 
+    fn next_round(&mut self) {
+        let start = |(run, _): &(HookRun, _)| run.event() == Some(HookEvent::SessionStart);
+        let started = self.started || self.ended.iter().any(start);
+        let (notices, continued) = (std::mem::take(&mut self.notices), self.continued);
+        *self = Self { notices, continued, started, ..Self::default() };
+    }
+
+    /// The turn would end now: the hooks of that event are due.
+    pub(crate) fn turn_ends(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// The turn is ending, and its hooks were asked.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// A hook makes the turn go on that would have ended.
+    pub(crate) fn makes_go_on(&self) -> bool {
+        self.ended.iter().any(|(run, answer)| {
+            run.event() == Some(HookEvent::Stop)
+                && answer.as_ref().is_ok_and(|answer| answer.verdict == HookDecision::Block)
+        })
+    }
+
+    /// Why the hook's end ends the turn.
+    fn end_of_turn(run: &HookRun, answer: &Result<HookAnswer, String>) -> Option<String> {
+        let label = run.label();
+        let refuses = run.event() == Some(HookEvent::UserPromptSubmit);
+        match answer {
+            // The turn ends by itself.
+            _ if run.event() == Some(HookEvent::Stop) => None,
+            Ok(HookAnswer { verdict: HookDecision::Stop, reason, .. }) => {
+                Some(format!("{label}: {reason}"))
+            }
+            Ok(HookAnswer { verdict: HookDecision::Block, reason, .. }) if refuses => {
+                Some(format!("{label} refuses the prompt: {reason}"))
+            }
+            Ok(_) => None,
+            Err(why) if refuses => Some(format!(
+                "{label} failed: {why}. A hook that decides about a prompt and fails lets it not \
+                 be sent"
+            )),
+            Err(_) => None,
+        }
+    }
+
     fn result(&mut self, id: &CallId, result: &ToolResult) -> Vec<HookText> {
         if let Some(at) = self.open.iter().position(|(open, _)| open.id == *id) {
             let (_, run) = self.open.remove(at);
             let answer = hook_answer::read(result);
             self.notice(&run, &answer);
-            if let Ok(HookAnswer { verdict: HookDecision::Stop, reason, .. }) = &answer {
-                self.stopped.get_or_insert_with(|| format!("{}: {reason}", run.label()));
-            }
+            self.stopped = self.stopped.take().or_else(|| Self::end_of_turn(&run, &answer));
             self.ended.push((run, answer));
+            if self.makes_go_on() && self.continued + 1 == CONTINUED {
+                self.notices.push(format!(
+                    "hooks made this turn go on {CONTINUED} times; they are not asked again in it"
+                ));
+            }
             let (run, answer) = &self.ended[self.ended.len() - 1];
+            if run.about.call.is_none() {
+                return text_of(run, answer).map(HookText::Note).into_iter().collect();
+            }
             let Some(use_id) = self.answered(run.about.call) else { return Vec::new() };
             let use_id = use_id.to_owned();
             return text_of(run, answer)
-                .map(|text| HookText { use_id, text })
+                .map(|text| HookText::Result { use_id, text })
                 .into_iter()
                 .collect();
         }
@@ -145,7 +221,7 @@ impl EventHooks {
         let (number, use_id) = (Some(id.number), of.call.use_id.clone());
         let before = self.ended.iter().filter(|(run, _)| run.about.call == number);
         let texts = before.filter_map(|(run, answer)| text_of(run, answer));
-        texts.map(|text| HookText { use_id: use_id.clone(), text }).collect()
+        texts.map(|text| HookText::Result { use_id: use_id.clone(), text }).collect()
     }
 
     /// The model's id of a call with a result.
@@ -256,22 +332,49 @@ impl EventHooks {
         Guarded::Open { input, asked, note }
     }
 
-    /// The next run behind the calls of the round: a tool and its arguments.
-    pub(crate) fn due_after(
+    /// The next run that no call waits for: a tool and its arguments.
+    pub(crate) fn due(
         &self,
         setup: &SessionSetup,
         reader: Reader,
     ) -> Option<(&'static str, String)> {
+        let of_turn = |event, word, about: Value| {
+            let hook =
+                of_event(setup, event, word).find(|hook| !self.has_begun(hook, None, None))?;
+            Some((event.tool(), arguments(hook, setup, about)))
+        };
+        match (&self.prompt, self.stopped.is_some()) {
+            (Some(_), true) => return None,
+            (Some(prompt), false) => {
+                let (event, word) = (HookEvent::SessionStart, "startup");
+                let start = || of_turn(event, word, json!({ "word": word }));
+                let first = if self.started { None } else { start() };
+                let about = json!({ "prompt": prompt });
+                return first.or_else(|| of_turn(HookEvent::UserPromptSubmit, "", about));
+            }
+            (None, _) => {}
+        }
+        if self.is_ending && self.continued < CONTINUED {
+            return of_turn(HookEvent::Stop, "", json!({ "continued": self.continued }));
+        }
+        self.due_after(setup, reader)
+    }
+
+    fn has_begun(&self, hook: &EventHook, call: Option<u32>, file: Option<&str>) -> bool {
+        let key = run_of(hook, call, file);
+        let ended = self.ended.iter().map(|(run, _)| run);
+        ended.chain(self.open.iter().map(|(_, run)| run)).any(|run| *run == key)
+    }
+
+    /// The next run behind the calls of the round.
+    fn due_after(&self, setup: &SessionSetup, reader: Reader) -> Option<(&'static str, String)> {
         self.calls.iter().find_map(|RoundCall { call, result }| {
             let result = result.as_ref()?;
             let event = after(result)?;
             of_event(setup, event, &call.tool).find_map(|hook| {
                 let files = files(call, &call.input, setup, reader);
                 files.iter().take(FILES).find_map(|file| {
-                    let key = run_of(hook, Some(call.id.number), file.as_deref());
-                    let begun = self.ended.iter().map(|(run, _)| run);
-                    let mut begun = begun.chain(self.open.iter().map(|(_, run)| run));
-                    if begun.any(|run| *run == key) {
+                    if self.has_begun(hook, Some(call.id.number), file.as_deref()) {
                         return None;
                     }
                     let mut about = about_call(call, &call.input, file.as_deref());

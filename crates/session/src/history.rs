@@ -452,7 +452,15 @@ impl History {
         match end {
             TurnEnd::Declined { .. } => {
                 self.close();
-                self.forget_turn();
+                let calls = self.budget.calls();
+                self.forget_turn(&format!(
+                    "[A request at this place was declined by the model and is left out; it had \
+                     asked for {calls} tool calls.]"
+                ));
+            }
+            // The prompt was refused: the model never gets it.
+            TurnEnd::StoppedByHook { .. } if self.budget.rounds() == 0 => {
+                self.forget_turn("[A prompt at this place was refused by a hook and is left out.]");
             }
             TurnEnd::Done
             | TurnEnd::RoundsUsedUp { .. }
@@ -468,7 +476,7 @@ impl History {
     }
 
     /// A declined request would be declined again with every later one, so it is left out.
-    fn forget_turn(&mut self) {
+    fn forget_turn(&mut self, instead: &str) {
         let Some(mark) = self.turn else { return };
         self.messages.truncate(mark.message + 1);
         if let Some(last) = self.messages.get_mut(mark.message) {
@@ -477,10 +485,6 @@ impl History {
                 self.messages.pop();
             }
         }
-        let calls = self.budget.calls();
-        self.user_says(&format!(
-            "[A request at this place was declined by the model and is left out; it had asked for \
-             {calls} tool calls.]"
-        ));
+        self.user_says(instead);
     }
 }

@@ -37,7 +37,7 @@ mod undo;
 use answer::{PartialAnswer, RequestedCall};
 use batch::Batch;
 use budget::{BudgetLimits, CostReached};
-use event_hooks::EventHooks;
+use event_hooks::{EventHooks, HookText};
 use history::{History, HistoryLimits};
 use hooks::RoundEdits;
 use pinned::PinnedFiles;
@@ -253,8 +253,10 @@ impl Session {
         }
         if self.history.ends_with_answer() && batch.is_over() {
             let over = self.is_over() || self.history.budget().over().is_some();
-            let end = if over { self.used_up() } else { TurnEnd::Done };
-            return self.end_turn(end, out);
+            return match over {
+                true => self.end_turn(self.used_up(), out),
+                false => self.finish_turn(out),
+            };
         }
         if let Some(text) = self.changes.cut_short() {
             return self.undoing_was_cut_short(text, out);
@@ -288,7 +290,7 @@ impl Session {
             } else if let Some(request) = undo {
                 self.undo(request, out);
             } else if !self.run_prompt_commands(out) {
-                self.ask(out);
+                self.begin_turn(out);
             }
         }
     }
@@ -419,7 +421,10 @@ impl Session {
             self.history.add_to_result(&finding.use_id, &finding.text);
         }
         for said in self.event_hooks.apply(happened) {
-            self.history.add_to_result(&said.use_id, &said.text);
+            match said {
+                HookText::Result { use_id, text } => self.history.add_to_result(&use_id, &text),
+                HookText::Note(text) => self.history.noted(&text),
+            }
         }
         if let SessionEvent::TurnEnded { .. } = happened
             && let Some(text) = self.changes.cut_short()

@@ -172,7 +172,7 @@ impl Session {
                 } else if self.history.budget().over().is_some() {
                     self.end_turn(self.used_up(), out);
                 } else {
-                    self.end_turn(TurnEnd::Done, out);
+                    self.finish_turn(out);
                 }
             }
         }

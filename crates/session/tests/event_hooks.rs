@@ -7,7 +7,7 @@ mod talk;
 use protocol::call::{Call, Outcome};
 use protocol::content::StopReason;
 use protocol::hook::{EventHook, HookEvent, SessionHooks};
-use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession};
+use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
 use serde_json::{Value, json};
 use talk::{Say, Talk, done, results, runs};
 
@@ -172,4 +172,108 @@ fn a_stop_of_the_turn_drops_the_guarded_call() {
     cut.outcome = Outcome::Interrupted;
     let words = talk.tell(ToSession::CallEnded { call: hook[0].id.clone(), result: cut });
     assert!(runs(&words).is_empty() && talk.last_end().is_some(), "{words:?}");
+}
+
+#[test]
+fn hooks_of_a_prompt_come_before_the_model_and_may_refuse_it() {
+    let mut setup = hooked(HookEvent::UserPromptSubmit, &[], &["guard"]);
+    let start = hooked(HookEvent::SessionStart, &["startup"], &["start"]);
+    setup.hooks.events.extend(start.hooks.events);
+    let mut talk = Talk::ready(setup);
+    let first = runs(&talk.prompt("Go."));
+    assert_eq!(named(&first), ["hook"], "the start comes first");
+    let guard = runs(&answer(&mut talk, &first[0], &json!({"verdict": "pass", "context": "hi"})));
+    assert_eq!(named(&guard), ["guard_hook"]);
+    assert!(guard[0].input.contains("Go."), "{guard:?}");
+    answer(&mut talk, &guard[0], &json!({"verdict": "pass", "context": "It rains."}));
+    let said = format!("{:?}", talk.request().messages);
+    assert!(said.contains("hi") && said.contains("It rains."), "{said}");
+    talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
+    // The next prompt is refused: the model is not asked, and never gets it.
+    let guard = runs(&talk.prompt("The password is x."));
+    assert_eq!(named(&guard), ["guard_hook"], "a session starts once");
+    let words = answer(&mut talk, &guard[0], &json!({"verdict": "block", "reason": "a secret"}));
+    assert!(talk::requests(&words).is_empty(), "{words:?}");
+    let end = format!("{:?}", talk.last_end());
+    assert!(end.contains("StoppedByHook") && end.contains("a secret"), "{end}");
+    let guard = runs(&talk.prompt("Again."));
+    answer(&mut talk, &guard[0], &pass());
+    let said = format!("{:?}", talk.request().messages);
+    assert!(said.contains("Again.") && !said.contains("password"), "{said}");
+    talk::lawful(talk.request()).unwrap();
+    talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
+    // One that fails lets the prompt not be sent.
+    let guard = runs(&talk.prompt("Once more."));
+    let mut failed = done("");
+    failed.outcome = Outcome::TimedOut;
+    let words = talk.tell(ToSession::CallEnded { call: guard[0].id.clone(), result: failed });
+    assert!(talk::requests(&words).is_empty(), "{words:?}");
+    assert!(format!("{:?}", talk.last_end()).contains("did not end in time"));
+}
+
+#[test]
+fn a_hook_of_the_end_makes_the_turn_go_on_a_bounded_number_of_times() {
+    let mut talk = Talk::ready(hooked(HookEvent::Stop, &[], &["tests"]));
+    talk.prompt("Go.");
+    let mut rounds = 0;
+    loop {
+        let hook = runs(&talk.answer(&[Say::Text("Done.")], StopReason::EndTurn));
+        let Some(hook) = hook.first() else { break };
+        rounds += 1;
+        assert!(hook.input.contains(&format!("\"continued\":{}", rounds - 1)), "{hook:?}");
+        let block = json!({"verdict": "block", "reason": "a test fails"});
+        let words = answer(&mut talk, hook, &block);
+        assert!(matches!(words.last(), Some(FromSession::Ask(_))), "{words:?}");
+        let said = format!("{:?}", talk.request().messages.last().unwrap());
+        assert!(said.contains("a test fails"), "{said}");
+        talk::lawful(talk.request()).unwrap();
+    }
+    assert_eq!(rounds, 5);
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+    let told = talk
+        .said
+        .iter()
+        .any(|word| matches!(word, FromSession::Notice { text } if text.contains("5 times")));
+    assert!(told, "the person learns why it ends");
+    // In the next turn it passes, and the turn ends.
+    talk.prompt("Again.");
+    let hook = runs(&talk.answer(&[Say::Text("Done.")], StopReason::EndTurn));
+    let words = answer(&mut talk, &hook[0], &pass());
+    assert!(talk::requests(&words).is_empty(), "{words:?}");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+}
+
+#[test]
+fn a_replay_behind_the_hook_of_a_turns_end_goes_on_where_it_was() {
+    let setup = || hooked(HookEvent::Stop, &[], &["tests"]);
+    let mut talk = Talk::ready(setup());
+    talk.prompt("Go.");
+    let hook = runs(&talk.answer(&[Say::Text("Done.")], StopReason::EndTurn));
+    let mut journal: Vec<SessionEvent> = Vec::new();
+    for word in &talk.said {
+        if let FromSession::Commit(event) = word {
+            journal.push(event.clone());
+        }
+    }
+    let replay = |journal: &[SessionEvent]| {
+        let mut talk = Talk::before_replay(setup());
+        for event in journal {
+            talk.tell(ToSession::Replay(event.clone()));
+        }
+        talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn })
+    };
+    assert_eq!(runs(&replay(&journal)), hook, "it was only named");
+    let named_at = journal.len() - 1;
+    assert_eq!(named(&runs(&replay(&journal[..named_at]))), ["hook"], "it was due");
+    let ended = |answer: Value| SessionEvent::Result {
+        call: hook[0].id.clone(),
+        use_id: String::new(),
+        result: done(&answer.to_string()),
+    };
+    journal.push(ended(json!({"verdict": "block", "reason": "no"})));
+    assert_eq!(talk::requests(&replay(&journal)).len(), 1);
+    journal.pop();
+    journal.push(ended(pass()));
+    let words = replay(&journal);
+    assert!(runs(&words).is_empty() && talk::requests(&words).is_empty(), "{words:?}");
 }
