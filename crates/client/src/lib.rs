@@ -7,6 +7,7 @@
 //! [`Transcript`] and the [`RunView`]s of a run; [`Screen`], [`ScreenItems`] and the [`LineView`] of a
 //! terminal.
 
+mod answer_check;
 mod attach;
 mod call_time;
 mod client_error;
@@ -40,6 +41,7 @@ pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, CallPlace, ScreenItem, ScreenItems};
 pub use screen_view::ScreenView;
 
+pub use answer_check::{AnswerCheck, AnswerFault};
 pub use client_error::{ClientError, RunStop};
 pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
@@ -49,7 +51,7 @@ pub use line_view::{
     without_refusals, without_summary,
 };
 pub use live_rows::{key_hint, last_thought, status_row};
-pub use one_shot::{AnswerCheck, AnswerFault, Finished, Prompts, RunFailure, RunInput, Task, run};
+pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use run_view::{Moment, RunView, ViewOutput};
 pub use sanitize::{display_width, mark_hidden, one_line, sanitize, wrap};
 pub use screen::colon_command::{COMMANDS, KEYS};

@@ -4,10 +4,11 @@
 //! one enum, and writes the output of the view. If a supervisor is lost, another one resumes the
 //! session behind the last event that was received.
 
-mod answer_check;
+mod stop;
 mod task;
 
-use self::answer_check::{misfit, repair_prompt};
+use self::stop::{detached_error, why};
+use crate::answer_check::{AnswerFault, misfit, repair_prompt};
 use crate::call_time::CallTime;
 use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE};
@@ -16,7 +17,7 @@ use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use crate::transcript::{OpenedSession, Transcript};
 use ipc::{ChannelError, Sender};
 use protocol::client::{
-    BacklogFrom, ClientEvent, ClientRights, DetachReason, FromClient, OtherClients, RequestFailure,
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, RequestFailure,
     SessionRequest, SessionStart, ToClient,
 };
 use protocol::ids::SessionId;
@@ -26,7 +27,6 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-pub use answer_check::{AnswerCheck, AnswerFault};
 pub use task::{Finished, Prompts, RunFailure, RunInput, Task};
 
 /// Bound on messages that the view has not handled. Then the reader blocks.
@@ -58,7 +58,7 @@ pub fn run(
     signals(sender.clone());
     let wanted = match std::mem::replace(&mut task.more, Prompts::One) {
         Prompts::One => None,
-        Prompts::Following(next) => Some(read_prompts(next, sender.clone())),
+        Prompts::Following(next) => Some(task::read_prompts(next, sender.clone())),
     };
     let ear = EventReader::new(sender);
     let say = ear
@@ -82,22 +82,6 @@ pub fn run(
         call_time: CallTime::default(),
     };
     run.run(began).map_err(|error| RunFailure { session: run.session.take(), error })
-}
-
-/// A thread that reads one prompt on each request, so that signals are handled meanwhile.
-fn read_prompts(
-    mut next: Box<dyn FnMut() -> Option<Result<String, String>> + Send>,
-    inputs: SyncSender<RunInput>,
-) -> SyncSender<()> {
-    let (wanted, asked) = mpsc::sync_channel(1);
-    std::thread::spawn(move || {
-        while asked.recv().is_ok() {
-            if inputs.send(RunInput::Next(next())).is_err() {
-                return;
-            }
-        }
-    });
-    wanted
 }
 
 /// State of standard output.
@@ -504,25 +488,5 @@ fn follow(session: &SessionId, from: u64) -> FromClient {
         from: BacklogFrom::Seq(from),
         rights: ClientRights::Full,
         others: OtherClients::Stay,
-    }
-}
-
-/// The error of a run whose session ended or was taken over.
-fn detached_error(parting: DetachReason, session: &SessionId, reason: &str) -> ClientError {
-    let kind = match parting {
-        DetachReason::TakenOver => RequestFailure::Held,
-        DetachReason::Ended => RequestFailure::Ending,
-        DetachReason::Failed => RequestFailure::Internal,
-    };
-    let message =
-        format!("{reason}. `agentd show {session}` prints it, `--resume {session}` continues it");
-    ClientError::Failed { kind, message }
-}
-
-fn why(stop: RunStop) -> &'static str {
-    match stop {
-        RunStop::Signal(_) => "interrupted by a signal",
-        RunStop::TimeLimit => "the time limit of --timeout was reached",
-        RunStop::OutputClosed => "the reader of the output closed it",
     }
 }

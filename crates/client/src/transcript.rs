@@ -1,7 +1,7 @@
 //! The state of a run, computed from its events. Pure.
 
+use crate::answer_check::AnswerFault;
 use crate::cost::{context_left, in_dollars};
-use crate::one_shot::AnswerFault;
 use crate::sanitize::sanitize;
 use crate::screen_items::CallPlace;
 use protocol::call::{Call, ToolResult};

@@ -1,6 +1,6 @@
 //! A run's task, inputs and result.
 
-use super::answer_check::AnswerCheck;
+use crate::answer_check::AnswerCheck;
 use crate::client_error::{ClientError, RunStop};
 use crate::event_reader::SupervisorInput;
 use crate::transcript::RunConclusion;
@@ -8,6 +8,7 @@ use ipc::ChannelError;
 use protocol::client::{SessionRequest, ToClient};
 use protocol::ids::SessionId;
 use std::os::fd::OwnedFd;
+use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
 /// The task of a run.
@@ -43,6 +44,22 @@ impl std::fmt::Debug for Prompts {
             Self::Following(_) => "Following",
         })
     }
+}
+
+/// A thread that reads one prompt on each request, so that signals are handled meanwhile.
+pub(super) fn read_prompts(
+    mut next: Box<dyn FnMut() -> Option<Result<String, String>> + Send>,
+    inputs: SyncSender<RunInput>,
+) -> SyncSender<()> {
+    let (wanted, asked) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        while asked.recv().is_ok() {
+            if inputs.send(RunInput::Next(next())).is_err() {
+                return;
+            }
+        }
+    });
+    wanted
 }
 
 /// An input of the loop.

@@ -1,4 +1,4 @@
-//! The form that a run's last answer must have, and the prompt that asks for it again. Pure.
+//! The form that a run's last answer must have, and the prompt that asks for it again. Pure. Used by a run.
 
 use serde_json::Value;
 use std::fmt;
@@ -31,7 +31,7 @@ impl fmt::Display for AnswerFault {
 }
 
 /// The prompt that asks for the answer once more.
-pub(super) fn repair_prompt(faults: &[AnswerFault]) -> String {
+pub(crate) fn repair_prompt(faults: &[AnswerFault]) -> String {
     let list: String = faults.iter().map(|fault| format!("- {fault}\n")).collect();
     format!(
         "Your last answer does not fit the JSON Schema:\n{list}Answer again with JSON only that \
@@ -40,7 +40,7 @@ pub(super) fn repair_prompt(faults: &[AnswerFault]) -> String {
 }
 
 /// The error of a run whose answer has not its form.
-pub(super) fn misfit(faults: &[AnswerFault]) -> String {
+pub(crate) fn misfit(faults: &[AnswerFault]) -> String {
     let first = faults.first().map(ToString::to_string).unwrap_or_default();
     let more = match faults.len() {
         0 | 1 => String::new(),
