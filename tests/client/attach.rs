@@ -147,6 +147,30 @@ fn a_streamed_answer_is_seen_as_it_comes_and_stopped_with_the_session_left() {
     one.shows("Here I am.");
 }
 
+#[test]
+fn ctrl_b_lets_the_turn_go_on_while_the_command_runs() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", "echo begun; sleep 7301")]),
+        Answer::text("I went on."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "--permission-mode", "auto", "serve"];
+    let one = tmux.run("one", &typed(&desk, &server, &arguments), SIZE);
+    one.shows("begun");
+    one.press(&["C-b"]);
+    one.shows("call 1 goes on in the background");
+    one.shows("I went on.");
+    let screen = one.shows("ready");
+    assert!(screen.contains("(runs in the background)"), "{screen}");
+    // Where no command is waited for, the key moves the cursor.
+    one.types("ab");
+    one.press(&["C-b"]);
+    one.types("X");
+    one.shows("> aXb");
+}
+
 /// Compares a screen without the lines that begin so, whose number is chance.
 #[track_caller]
 fn is_as_kept_without(name: &str, screen: &str, desk: &Desk, beginning: &str) {

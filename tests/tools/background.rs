@@ -272,3 +272,31 @@ fn a_script_gets_one_result_and_the_end_as_a_line_of_its_own() {
     let ended = |line: &&Value| line["subtype"] == "background_ended";
     assert_eq!(lines.iter().filter(ended).count(), 1, "{}", ran.out);
 }
+
+#[test]
+fn a_read_that_a_person_stopped_takes_no_output_from_the_next_one() {
+    let desk = Desk::new();
+    let wait = json!({"call": 1, "wait_ms": 60_000, "pattern": "never"});
+    let command = "cat";
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", command)]),
+        Answer::says([about("toolu_2", "bash_output", wait)]),
+        Answer::says([about("toolu_3", "bash_input", json!({"call": 1, "text": "late\n"}))]),
+        Answer::says([about("toolu_4", "bash_output", json!({"call": 1, "wait_ms": 20_000}))]),
+        Answer::text("Read."),
+    ]);
+    let _daemon = desk.daemon();
+    let (mut wire, session) = session(&desk, &server);
+    wire.prompt(&session, "read");
+    wire.event("the wait", |event| {
+        matches!(event, ClientEvent::Decided { call, .. } if call.number == 2).then_some(())
+    });
+    wire.say(FromClient::Interrupt { session: session.clone() });
+    wire.turn_ends();
+    wire.prompt(&session, "again");
+    wire.turn_ends();
+    let stopped = result(&server, "toolu_2");
+    assert!(stopped.contains("Stopped by a person"), "{stopped}");
+    let read = result(&server, "toolu_4");
+    assert!(read.starts_with("late\n--- agentd ---\n[call 1 runs"), "{read}");
+}

@@ -111,7 +111,7 @@ impl EventHooks {
     /// Takes in one thing that happened; returns texts for results that are there.
     pub(crate) fn apply(&mut self, happened: &SessionEvent) -> Vec<HookText> {
         match happened {
-            SessionEvent::Prompt { text } => {
+            SessionEvent::Prompt { text, expanded: _ } => {
                 self.next_round();
                 (self.prompt, self.continued) = (Some(text.clone()), 0);
                 Vec::new()

@@ -70,6 +70,8 @@ pub struct Session {
     /// Runs of hooks in the running round.
     event_hooks: EventHooks,
     phase: SessionPhase,
+    /// Ends of background commands that came before the end of the replay, which they follow.
+    early: Vec<SessionEvent>,
     /// Prompts that came while a turn ran, the oldest first.
     queue: VecDeque<(String, Option<Box<ExpandedPrompt>>)>,
     /// The number of the newest request, answered or not.
@@ -124,6 +126,7 @@ impl Session {
             event_hooks: EventHooks::default(),
             setup,
             phase: SessionPhase::Replaying,
+            early: Vec::new(),
             queue: VecDeque::new(),
             round: 0,
             turn: TurnFacts::default(),
@@ -158,7 +161,11 @@ impl Session {
             ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
             // Durable already.
             ToSession::BackgroundEnded { call, tool, result } => {
-                self.take_in(&SessionEvent::BackgroundEnded { call, tool, result });
+                let ended = SessionEvent::BackgroundEnded { call, tool, result };
+                match matches!(self.phase, SessionPhase::Replaying) {
+                    true => self.early.push(ended),
+                    false => self.take_in(&ended),
+                }
             }
             ToSession::System { text } => self.setup.system = text,
             ToSession::Model { name, max_tokens, facts } => {
@@ -188,6 +195,7 @@ impl Session {
             | SessionPhase::Reading { .. }
             | SessionPhase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
         }
+        std::mem::take(&mut self.early).iter().for_each(|ended| self.take_in(ended));
         self.pinned.replayed();
         // They were shown when they came.
         drop(self.event_hooks.take_notices());

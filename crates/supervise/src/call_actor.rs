@@ -11,7 +11,7 @@ mod reserve;
 mod runner_process;
 mod state;
 
-pub(crate) use job::ended;
+pub(crate) use job::{ENDED, ended, line_pattern, refused};
 pub(crate) use state::{CallArgs, CallState};
 
 use crate::cage_cleanup::CageCleanup;
@@ -159,8 +159,8 @@ impl Actor for CallActor {
                 state.on_read_wait_over(number);
                 None
             }
-            CallMsg::InputWaitOver => {
-                state.on_input_wait_over();
+            CallMsg::InputWaitOver(write) => {
+                state.on_input_wait_over(write);
                 None
             }
             CallMsg::Describe(reply) => {

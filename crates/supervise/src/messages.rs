@@ -22,6 +22,7 @@ pub(crate) use client::{ClientMsg, ClientRequest};
 pub(crate) use reserve::{ReserveMsg, RestingRunner, TakeRequest};
 pub(crate) use root::RootMsg;
 pub(crate) use session::{
-    AttachRequest, BackupOf, BrokerToSession, CallToSession, ClientToSession, FinishedCall,
-    GivenAnswer, OpenRequest, RootToSession, SessionMsg, SessionSummary, SessionTimer,
+    AttachRequest, BackupOf, BrokerToSession, CallToSession, ClientToSession, DetachedCall,
+    FinishedCall, GivenAnswer, OpenRequest, RootToSession, SessionMsg, SessionSummary,
+    SessionTimer,
 };

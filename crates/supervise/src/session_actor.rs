@@ -169,6 +169,7 @@ impl Actor for SessionActor {
                 running: HashMap::new(),
                 background: BTreeMap::new(),
                 ended_jobs: VecDeque::new(),
+                job_requests: Vec::new(),
                 reserve: None,
                 unjudged: Unjudged::default(),
                 pending_questions: opened.pending_questions.into_iter().collect(),
@@ -287,7 +288,7 @@ impl SessionActorState {
                 self.show(&event);
             }
             CallToSession::Asked(question) => self.on_question(question),
-            CallToSession::Detached { call, text } => self.on_detached(myself, call, text).await,
+            CallToSession::Detached(detached) => self.on_detached(myself, detached).await,
             CallToSession::AskOtherCall { request, from } => self.on_job_request(request, from),
             CallToSession::Finished(call) => self.on_call_finished(myself, *call).await,
         }

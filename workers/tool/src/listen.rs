@@ -24,12 +24,16 @@ pub fn start(
                 Ok(ToTool::Background) => job.move_to_background(),
                 Ok(ToTool::Input { text, then }) => {
                     // A command that reads nothing must hold up no other message.
-                    let (job, say) = (job.clone(), say.clone());
-                    thread::spawn(move || {
+                    let (job, answers) = (job.clone(), say.clone());
+                    let writer = thread::Builder::new().spawn(move || {
                         let taken = job.write(text.as_bytes(), then);
                         let taken = taken.map_err(|error| error.to_string());
-                        drop(say.send(&FromTool::InputTaken(taken)));
+                        drop(answers.send(&FromTool::InputTaken(taken)));
                     });
+                    if let Err(error) = writer {
+                        let why = format!("no thread can be started to write it: {error}");
+                        drop(say.send(&FromTool::InputTaken(Err(why))));
+                    }
                 }
                 // Should this fail, the channel's end comes in as the next word.
                 Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),

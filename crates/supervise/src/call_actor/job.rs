@@ -3,14 +3,20 @@
 
 use super::state::CallState;
 use crate::call::CallInput;
-use crate::messages::{CallMsg, CallToSession};
+use crate::messages::{CallMsg, CallToSession, DetachedCall};
 use crate::unread_output::UnreadOutput;
 use protocol::call::{Outcome, ToolResult};
 use protocol::tool::ToTool;
-use ractor::ActorRef;
-use regex::Regex;
+use ractor::{ActorRef, ActorStatus};
+use regex::{Regex, RegexBuilder};
 use std::time::Duration;
 use tools::{BACKGROUND_MS, JobRequest};
+
+/// Why a command takes no input.
+pub(crate) const ENDED: &str = "the command has ended and was not given the text";
+/// Most characters of a pattern, and most bytes of its program. The supervisor has one thread.
+const PATTERN_CHARS: usize = 1000;
+const PATTERN_BYTES: usize = 256 * 1024;
 
 /// A command that ends within this time gives its result at once, although it was to run in the
 /// background: most of those are servers that could not start.
@@ -29,8 +35,15 @@ pub(super) struct Job {
     reads: Vec<WaitingRead>,
     /// The number of the next wait.
     next: u64,
-    /// The call whose input the command has not read yet.
-    write: Option<ActorRef<CallMsg>>,
+    /// The write that the runner has not answered.
+    write: Option<PendingWrite>,
+}
+
+/// Input that the command has not read yet.
+struct PendingWrite {
+    number: u64,
+    /// The call to answer; none once it was told that the command does not read.
+    from: Option<ActorRef<CallMsg>>,
 }
 
 /// A call that waits for output.
@@ -76,7 +89,10 @@ impl CallState {
         );
         let max = self.args.facts.max_result_chars;
         let text = tools::command_output(self.job.output.take(), line, max).text;
-        let _ = self.args.session.send_message(CallToSession::Detached { call, text }.into());
+        let (rights, cage) =
+            (self.args.facts.extra_rights.clone(), self.args.facts.confinement.clone());
+        let detached = DetachedCall { call, text, rights, cage };
+        let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
     }
 
     /// The command printed something.
@@ -99,7 +115,7 @@ impl CallState {
         match request {
             JobRequest::Output { call: _, wait_ms, pattern } => {
                 // It was checked before.
-                let pattern = pattern.and_then(|pattern| Regex::new(&pattern).ok());
+                let pattern = pattern.and_then(|pattern| line_pattern(&pattern).ok());
                 let until = pattern.map_or(ReadUntil::Output, ReadUntil::Line);
                 if until.is_due(&self.job.output) || wait_ms == 0 {
                     return self.answer_read(&from);
@@ -113,9 +129,11 @@ impl CallState {
                     let why = "the command has not read the earlier input yet";
                     return answer(&from, refused("bash_input", why));
                 }
-                self.job.write = Some(from);
+                let number = self.job.next;
+                self.job.next += 1;
+                self.job.write = Some(PendingWrite { number, from: Some(from) });
                 self.send_runner(&ToTool::Input { text, then });
-                let over = || CallMsg::InputWaitOver;
+                let over = move || CallMsg::InputWaitOver(number);
                 self.timers.others.push(myself.send_after(INPUT, over));
             }
             JobRequest::Stop { call: _ } => {
@@ -145,7 +163,7 @@ impl CallState {
 
     /// The runner wrote the input, or could not.
     pub(super) fn on_input_taken(&mut self, taken: Result<(), String>) {
-        let Some(from) = self.job.write.take() else { return };
+        let Some(from) = self.job.write.take().and_then(|write| write.from) else { return };
         let number = self.args.facts.call.id.number;
         answer(
             &from,
@@ -156,9 +174,10 @@ impl CallState {
         );
     }
 
-    /// The input still waits. The runner goes on trying.
-    pub(super) fn on_input_wait_over(&mut self) {
-        let Some(from) = self.job.write.take() else { return };
+    /// The input still waits. The runner goes on trying, and takes no other until then.
+    pub(super) fn on_input_wait_over(&mut self, write: u64) {
+        let pending = self.job.write.as_mut().filter(|pending| pending.number == write);
+        let Some(from) = pending.and_then(|pending| pending.from.take()) else { return };
         let number = self.args.facts.call.id.number;
         let line =
             format!("[call {number} has not read all of the text yet; the rest waits for it]");
@@ -166,6 +185,10 @@ impl CallState {
     }
 
     fn answer_read(&mut self, from: &ActorRef<CallMsg>) {
+        if has_ended(from) {
+            // A person stopped it: the output is for the next one.
+            return;
+        }
         let number = self.args.facts.call.id.number;
         let time = self.ran.started.map_or(0, |at| crate::unix_time::now_ms().saturating_sub(at));
         let line = format!("[call {number} runs, since {} s]", time / 1000);
@@ -177,11 +200,14 @@ impl CallState {
     pub(super) fn end_job(&mut self, result: &ToolResult) -> String {
         let (number, max) = (self.args.facts.call.id.number, self.args.facts.max_result_chars);
         for read in std::mem::take(&mut self.job.reads) {
+            if has_ended(&read.from) {
+                continue;
+            }
             let output = self.job.output.take();
             answer(&read.from, ended(number, output, &result.summary, max));
         }
-        if let Some(from) = self.job.write.take() {
-            answer(&from, refused("bash_input", "the command has ended"));
+        if let Some(from) = self.job.write.take().and_then(|write| write.from) {
+            answer(&from, refused("bash_input", ENDED));
         }
         self.job.output.take()
     }
@@ -190,6 +216,11 @@ impl CallState {
 /// The result of reading a command that has ended.
 pub(crate) fn ended(number: u32, output: String, summary: &str, max: u32) -> ToolResult {
     tools::command_output(output, format!("[call {number} has ended: {summary}]"), max)
+}
+
+/// True for a call that takes no answer any more.
+fn has_ended(call: &ActorRef<CallMsg>) -> bool {
+    matches!(call.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
 }
 
 fn answer(from: &ActorRef<CallMsg>, result: ToolResult) {
@@ -201,6 +232,16 @@ fn done(line: String) -> ToolResult {
     ToolResult { outcome: Outcome::Done, text: line, summary, is_error: false, code: None }
 }
 
-fn refused(tool: &str, why: &str) -> ToolResult {
+/// A pattern for lines, bounded.
+pub(crate) fn line_pattern(pattern: &str) -> Result<Regex, String> {
+    if pattern.chars().count() > PATTERN_CHARS {
+        return Err(format!("it has more than {PATTERN_CHARS} characters"));
+    }
+    let mut builder = RegexBuilder::new(pattern);
+    builder.size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+    builder.build().map_err(|error| error.to_string())
+}
+
+pub(crate) fn refused(tool: &str, why: &str) -> ToolResult {
     ToolResult::error(Outcome::Failed, "no_input", tool, why, "See bash_output.")
 }

@@ -90,7 +90,11 @@ impl CallState {
                 ipc::step!("supervisor: first output");
                 Some(CallInput::Output(text))
             }
-            (FromTool::InputTaken(taken), RunnerPhase::Running | RunnerPhase::Cancelled) => {
+            // It comes from a thread of its own, also behind the report.
+            (
+                FromTool::InputTaken(taken),
+                RunnerPhase::Running | RunnerPhase::Cancelled | RunnerPhase::Reported,
+            ) => {
                 self.on_input_taken(taken);
                 None
             }

@@ -38,8 +38,8 @@ pub(crate) enum CallMsg {
     Job(JobRequest, ActorRef<CallMsg>),
     /// A wait for its output is over, by its number.
     JobWaitOver(u64),
-    /// The command has not read its input in time.
-    InputWaitOver,
+    /// The command has not read this write in time, by its number.
+    InputWaitOver(u64),
     /// Asks for the rows of its runner and of the proxy.
     Describe(oneshot::Sender<Vec<ProcessRow>>),
 }

@@ -12,7 +12,7 @@ use protocol::client::{
     SessionStatus, SessionWish, SettingChange, ToClient,
 };
 use protocol::ids::{CallId, Generation};
-use protocol::judgement::{PersonAnswer, Question, Verdict};
+use protocol::judgement::{ExtraRight, PersonAnswer, Question, Verdict};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{FileChanges, StoreLink};
@@ -57,8 +57,8 @@ pub(crate) enum CallToSession {
     Show(ClientEvent),
     /// Put this question to people.
     Asked(Question),
-    /// The command of this call goes on in the background; for the model this text is its result.
-    Detached { call: Call, text: String },
+    /// The command of a call goes on in the background.
+    Detached(DetachedCall),
     /// A request about a background command, from the call that makes it.
     AskOtherCall { request: JobRequest, from: ActorRef<CallMsg> },
     /// The call has ended.
@@ -206,6 +206,17 @@ pub(crate) struct SessionSummary {
     pub(crate) clients: u32,
     /// Prompts so far.
     pub(crate) turns: u32,
+}
+
+/// A call whose command goes on in the background.
+pub(crate) struct DetachedCall {
+    pub(crate) call: Call,
+    /// Its result for the model.
+    pub(crate) text: String,
+    /// The rights that it has beyond the session's.
+    pub(crate) rights: Vec<ExtraRight>,
+    /// Its confinement in plain words.
+    pub(crate) cage: String,
 }
 
 /// A call that has ended, with its records and its result.

@@ -190,14 +190,17 @@ impl SessionActorState {
             kind_for_verdict: found.spec.judged_as(),
             command: found.command,
             confinement: match executor {
-                Executor::OtherCall => self.describe_other_cage(),
+                Executor::OtherCall => self.describe_other_cage(&found.job),
                 Executor::Runner | Executor::Conversation(_) | Executor::Store => {
                     self.spec.describe_call(&confinement, page.as_ref())
                 }
             },
             page,
             needs_probe: if needs_probe { NeedsProbe::Yes } else { NeedsProbe::No },
-            extra_rights: widens,
+            extra_rights: match executor {
+                Executor::OtherCall => self.rights_of_input(&found.job),
+                Executor::Runner | Executor::Conversation(_) | Executor::Store => widens,
+            },
             env: self.env(found.spec.profile, signing.as_ref()),
             signing,
             timeout_ms: self

@@ -1,18 +1,19 @@
 //! Commands in the background: calls that the conversation does not wait for. It got a result in their
 //! place, and hears of their end later.
 
-use super::state::{EndedJob, SessionActorState};
+use super::state::{BackgroundJob, EndedJob, SessionActorState};
 use crate::call::CallInput;
-use crate::call_actor::ended;
-use crate::messages::{CallMsg, SessionMsg};
+use crate::call_actor::{ENDED, ended, line_pattern, refused};
+use crate::messages::{CallMsg, DetachedCall, SessionMsg};
 use crate::records::decode::in_background;
 use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
 use protocol::ids::CallId;
+use protocol::judgement::ExtraRight;
 use protocol::session::ToSession;
-use ractor::ActorRef;
+use ractor::{ActorRef, ActorStatus};
 use tools::JobRequest;
 
 /// Most commands of a session in the background.
@@ -28,6 +29,21 @@ pub(super) fn asks_other_call(job: &JobRequest) -> bool {
         JobRequest::Foreground | JobRequest::Background => false,
         JobRequest::Output { .. } | JobRequest::Input { .. } | JobRequest::Stop { .. } => true,
     }
+}
+
+/// The command in the background that a request is about.
+fn number_of(request: &JobRequest) -> Option<u32> {
+    match request {
+        JobRequest::Output { call, .. }
+        | JobRequest::Input { call, .. }
+        | JobRequest::Stop { call } => Some(*call),
+        JobRequest::Foreground | JobRequest::Background => None,
+    }
+}
+
+/// True for a call that takes an answer.
+fn is_waiting(call: &ActorRef<CallMsg>) -> bool {
+    !matches!(call.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
 }
 
 impl SessionActorState {
@@ -50,7 +66,7 @@ impl SessionActorState {
                 Err(ToolResult::error(Outcome::Failed, "too_many", tool, &text, hint))
             }
             JobRequest::Background => Ok(()),
-            JobRequest::Output { pattern: Some(pattern), .. } => match regex::Regex::new(pattern) {
+            JobRequest::Output { pattern: Some(pattern), .. } => match line_pattern(pattern) {
                 Ok(_) => Ok(()),
                 Err(error) => invalid(format!("`pattern` is no regular expression: {error}")),
             },
@@ -62,10 +78,28 @@ impl SessionActorState {
         }
     }
 
+    /// The command in the background that a call is about.
+    fn job_of(&self, request: &JobRequest) -> Option<&BackgroundJob> {
+        self.calls.background.get(&number_of(request)?)
+    }
+
     /// The confinement of a call about a background command, for a question.
-    pub(super) fn describe_other_cage(&self) -> String {
-        let cage = self.spec.describe_call(&self.spec.confinement, None);
-        format!("of the background command, as it was started; new commands: {cage}")
+    pub(super) fn describe_other_cage(&self, request: &JobRequest) -> String {
+        let cage = self.job_of(request).map_or("it does not run", |job| &job.cage);
+        format!("that of the background command: {cage}")
+    }
+
+    /// The rights beyond the session's that the input of a background command has.
+    pub(super) fn rights_of_input(&self, request: &JobRequest) -> Vec<ExtraRight> {
+        match request {
+            JobRequest::Input { .. } => {
+                self.job_of(request).map(|job| job.rights.clone()).unwrap_or_default()
+            }
+            JobRequest::Foreground
+            | JobRequest::Background
+            | JobRequest::Output { .. }
+            | JobRequest::Stop { .. } => Vec::new(),
+        }
     }
 
     /// A person lets the commands that run go on in the background.
@@ -82,11 +116,11 @@ impl SessionActorState {
     pub(super) async fn on_detached(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        call: Call,
-        text: String,
+        detached: DetachedCall,
     ) {
+        let DetachedCall { call, text, rights, cage } = detached;
         let Call { id, use_id, tool, input: _ } = call;
-        self.calls.background.insert(id.number, tool);
+        self.calls.background.insert(id.number, BackgroundJob { tool, rights, cage });
         // Later changes of the command cannot be told from those of others.
         self.end_backup(&id, None);
         let record = JournalRecord::Background { call: id.number, use_id, text: text.clone() };
@@ -102,31 +136,40 @@ impl SessionActorState {
     }
 
     /// Passes a request on to the command's call, or answers it.
-    pub(super) fn on_job_request(&self, request: JobRequest, from: ActorRef<CallMsg>) {
-        let (number, tool) = match &request {
-            JobRequest::Output { call, .. } => (*call, "bash_output"),
-            JobRequest::Input { call, .. } => (*call, "bash_input"),
-            JobRequest::Stop { call } => (*call, "bash_stop"),
-            JobRequest::Foreground | JobRequest::Background => return,
-        };
+    pub(super) fn on_job_request(&mut self, request: JobRequest, from: ActorRef<CallMsg>) {
+        let Some(number) = number_of(&request) else { return };
         let id = CallId { session: self.spec.id.clone(), number };
         if self.calls.background.contains_key(&number)
             && let Some(call) = self.calls.running.get(&id)
         {
-            let _ = call.send_message(CallMsg::Job(request, from));
+            // A call that ends now drops its messages: its end answers those that it did not.
+            let _ = call.send_message(CallMsg::Job(request.clone(), from.clone()));
+            self.calls.job_requests.retain(|(_, from)| is_waiting(from));
+            self.calls.job_requests.push((request, from));
             return;
         }
-        let result = match self.calls.ended_jobs.iter().find(|job| job.call == number) {
-            Some(job) => {
-                let max = self.spec.config.tools.max_result_chars;
-                ended(number, job.unread.clone(), &job.summary, max)
-            }
-            None => self.no_job(tool, number),
+        self.answer_without_job(&request, number, &from);
+    }
+
+    /// Answers a request about a command that does not run.
+    fn answer_without_job(&mut self, request: &JobRequest, number: u32, from: &ActorRef<CallMsg>) {
+        let max = self.spec.config.tools.max_result_chars;
+        let known = self.calls.ended_jobs.iter_mut().find(|job| job.call == number);
+        let result = match (request, known) {
+            (JobRequest::Input { .. }, Some(_)) => refused("bash_input", ENDED),
+            (_, Some(job)) => ended(number, std::mem::take(&mut job.unread), &job.summary, max),
+            (_, None) => self.no_job(request, number),
         };
         let _ = from.send_message(CallMsg::Input(CallInput::OtherAnswered(result)));
     }
 
-    fn no_job(&self, tool: &str, number: u32) -> ToolResult {
+    fn no_job(&self, request: &JobRequest, number: u32) -> ToolResult {
+        let tool = match request {
+            JobRequest::Output { .. } => "bash_output",
+            JobRequest::Input { .. } => "bash_input",
+            JobRequest::Stop { .. } => "bash_stop",
+            JobRequest::Foreground | JobRequest::Background => "bash",
+        };
         let text = format!("call {number} does not run in the background");
         let known: Vec<_> = self.calls.background.keys().map(u32::to_string).collect();
         let hint = match known.is_empty() {
@@ -143,7 +186,7 @@ impl SessionActorState {
         result: ToolResult,
         unread: Option<String>,
     ) -> ToSession {
-        let Some(tool) = self.calls.background.remove(&call.number) else {
+        let Some(BackgroundJob { tool, .. }) = self.calls.background.remove(&call.number) else {
             return ToSession::CallEnded { call, result };
         };
         if self.calls.ended_jobs.len() == MOST_ENDED {
@@ -151,6 +194,11 @@ impl SessionActorState {
         }
         let (unread, summary) = (unread.unwrap_or_default(), result.summary.clone());
         self.calls.ended_jobs.push_back(EndedJob { call: call.number, unread, summary });
+        let is_of_it = |(request, _): &mut (JobRequest, _)| number_of(request) == Some(call.number);
+        let left: Vec<_> = self.calls.job_requests.extract_if(.., is_of_it).collect();
+        for (request, from) in left.iter().filter(|(_, from)| is_waiting(from)) {
+            self.answer_without_job(request, call.number, from);
+        }
         ToSession::BackgroundEnded { call, tool, result }
     }
 }

@@ -18,7 +18,7 @@ use protocol::broker::BrokerLink;
 use protocol::call::Call;
 use protocol::confinement::Tier;
 use protocol::ids::CallId;
-use protocol::judgement::{Audience, PersonAnswer, Question, Rule};
+use protocol::judgement::{Audience, ExtraRight, PersonAnswer, Question, Rule};
 use protocol::provider::{PassedFd, ProviderLink};
 use protocol::session::SessionLink;
 use protocol::store::{SnapshotBefore, StoreCommand, StoreLink, ToStore};
@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::AbortHandle;
+use tools::JobRequest;
 
 /// One open session.
 pub(crate) struct SessionActorState {
@@ -161,8 +162,10 @@ pub(super) enum CommandState {
 /// The session's calls, and facts about files that outlast them.
 pub(super) struct SessionCalls {
     pub(super) running: HashMap<CallId, ActorRef<CallMsg>>,
-    /// Those among them that the conversation does not wait for, with their tools.
-    pub(super) background: BTreeMap<u32, String>,
+    /// Those among them that the conversation does not wait for.
+    pub(super) background: BTreeMap<u32, BackgroundJob>,
+    /// Requests that were passed on to one of them, and the call that waits for the answer.
+    pub(super) job_requests: Vec<(JobRequest, ActorRef<CallMsg>)>,
     /// The last background commands that ended, until their output is read.
     pub(super) ended_jobs: VecDeque<EndedJob>,
     /// Has the next command's runner; absent where the configuration wants none.
@@ -178,6 +181,15 @@ pub(super) struct SessionCalls {
     /// The tier of commands: at first the highest that the host and the configuration allow, then
     /// that of the last command.
     pub(super) tier: Tier,
+}
+
+/// A command in the background.
+pub(super) struct BackgroundJob {
+    pub(super) tool: String,
+    /// The rights that it has beyond the session's. Its input is judged by them.
+    pub(super) rights: Vec<ExtraRight>,
+    /// Its confinement in plain words.
+    pub(super) cage: String,
 }
 
 /// A background command that has ended.

@@ -23,7 +23,8 @@ pub(super) struct Input {
     /// The command, given to the shell in the project directory.
     command: String,
     /// Let it run in the background, as for a server: if it has not ended after a second, you go on
-    /// while it runs. See bash_output, bash_input and bash_stop.
+    /// while it runs. See bash_output, bash_input and bash_stop. Its standard input is a pipe that
+    /// stays open; add </dev/null for a program that would wait for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     background: bool,
     /// Longest time it may take, in milliseconds, up to 600000; 120000 where it is left out. In the

@@ -19,7 +19,8 @@ pub(super) struct BashOutputTool;
 pub(super) struct Input {
     /// The number of the background command, as its result gives it.
     call: u32,
-    /// How long to wait for new output or the end, in milliseconds, up to 600000; 0 where it is left out.
+    /// How long to wait for new output or the end, in milliseconds, up to 600000. Where it is left
+    /// out: 0, or 10000 with a pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 600_000))]
     wait_ms: Option<u64>,
@@ -38,13 +39,14 @@ impl Tool for BashOutputTool {
         still runs.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("task_output"), Alias::plain("read_bash_output")];
-    const LIMITS: &'static str = "The newest 256 KiB that were not read.";
+    const LIMITS: &'static str = "The newest 256 KiB that were not read. Of more than 64 KiB a second, parts are left out and counted.";
     const EXAMPLE: &'static str = r#"{"call":3,"wait_ms":10000,"pattern":"listening on"}"#;
     const FIELD_ALIASES: FieldAliases = JOB_FIELDS;
 
     fn facts(input: &Input) -> JudgedFacts {
         let Input { call, wait_ms, pattern } = input;
-        let (call, wait_ms, pattern) = (*call, wait_ms.unwrap_or(0), pattern.clone());
+        let usual = if pattern.is_some() { 10_000 } else { 0 };
+        let (call, wait_ms, pattern) = (*call, wait_ms.unwrap_or(usual), pattern.clone());
         JudgedFacts { job: JobRequest::Output { call, wait_ms, pattern }, ..JudgedFacts::default() }
     }
 
