@@ -96,12 +96,19 @@ fn a_server_in_the_background_is_read_written_to_and_ended_and_keeps_its_one_res
     });
     assert_eq!(state, SessionStatus::Background(1));
     wire.prompt(&session, "close it");
-    let ended = wire.event("its end", |event| match event {
-        ClientEvent::CallEnded { call, result, .. } if call.number == 1 => Some(result.clone()),
-        _ => None,
+    // The command and the turn end in any order.
+    let (mut ended, mut over) = (None, false);
+    let ended = wire.event("both ends", |event| {
+        match event {
+            ClientEvent::CallEnded { call, result, .. } if call.number == 1 => {
+                ended = Some(result.clone());
+            }
+            ClientEvent::TurnEnded { .. } => over = true,
+            _ => {}
+        }
+        ended.clone().filter(|_| over)
     });
     assert!(ended.text.starts_with("up\ngot one\ngot two\nbye\n"), "{}", ended.text);
-    wire.turn_ends();
     wire.prompt(&session, "and?");
     wire.turn_ends();
     // The model is told once, before the words of the person.

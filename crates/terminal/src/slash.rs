@@ -21,8 +21,8 @@ pub(crate) fn list(places: PromptPlaces, inputs: SyncSender<ScreenInput>) {
 /// A row for each file, then one for each that cannot be used.
 fn rows(list: &PromptList, places: &PromptPlaces) -> Vec<SlashRow> {
     let broken = list.troubles.iter().map(|trouble| SlashRow {
-        text: "cannot be used:".to_owned(),
-        detail: trouble.clone(),
+        text: trouble.clone(),
+        detail: "cannot be used".to_owned(),
         insert: None,
     });
     list.files.iter().map(|file| row(file, places)).chain(broken).collect()
