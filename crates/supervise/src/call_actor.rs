@@ -423,7 +423,15 @@ impl CallState {
         self.ran.started = Some(now_ms());
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
-        self.timers.overdue = Some(myself.send_after(OVERDUE, overdue));
+        let time = match self.machine.is_in_background() {
+            // A runner that lost its cage is started again.
+            true => {
+                self.send_runner(&ToTool::Background);
+                job::OVERDUE
+            }
+            false => OVERDUE,
+        };
+        self.timers.overdue = Some(myself.send_after(time, overdue));
         if self.args.facts.job == JobRequest::Background {
             let detach = || CallMsg::Input(CallInput::Detach);
             self.timers.others.push(myself.send_after(job::AT_ONCE, detach));

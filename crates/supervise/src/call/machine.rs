@@ -134,6 +134,11 @@ impl CallMachine {
         }
     }
 
+    /// True if the conversation goes on while it runs.
+    pub(crate) fn is_in_background(&self) -> bool {
+        self.passed.in_background
+    }
+
     /// Takes an input and returns the effects that follow from it.
     pub(crate) fn step(&mut self, input: CallInput) -> Vec<CallEffect> {
         match input {

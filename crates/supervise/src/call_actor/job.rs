@@ -25,7 +25,7 @@ pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 const INPUT: Duration = Duration::from_secs(5);
 /// A runner ends a command in the background after [`BACKGROUND_MS`]. A call that has not ended then is
 /// killed.
-const OVERDUE: Duration = Duration::from_millis(BACKGROUND_MS + 30_000);
+pub(super) const OVERDUE: Duration = Duration::from_millis(BACKGROUND_MS + 30_000);
 
 /// The output of a command, and the calls about it that wait.
 #[derive(Default)]

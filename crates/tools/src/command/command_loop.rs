@@ -35,6 +35,8 @@ const LAST_OUTPUT: Duration = Duration::from_secs(1);
 const STALL_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between two checks for progress.
 const STALL_CHECK: Duration = Duration::from_secs(3);
+/// A command that prints nothing for this long has its omitted bytes named.
+const MARK_DELAY: Duration = Duration::from_millis(250);
 /// As much as a pipe holds.
 const BUFFER: usize = 64 * 1024;
 
@@ -65,6 +67,8 @@ pub(crate) struct CommandRun {
     pub out: HeadTail,
     pub err: HeadTail,
     pub over: CommandEnd,
+    /// The time limit that held at its end.
+    pub limit: Duration,
     /// Background processes that were killed at its end.
     pub left_behind: LeftoverProcesses,
     pub took: Duration,
@@ -112,6 +116,7 @@ pub(crate) fn run_to_end(
         buffer: vec![0; BUFFER],
     };
     let over = pipes.until_over(&mut caged, || begin + time.now(job), cancel);
+    let limit = time.now(job);
     let mut left_behind = LeftoverProcesses::default();
     match over {
         CommandEnd::ByItself => {
@@ -136,7 +141,7 @@ pub(crate) fn run_to_end(
     drop(seen);
     // Last: it may wait for a slow screen, and by now nothing of the command is left.
     live.finish();
-    Ok(CommandRun { out, err, over, left_behind, took, ending })
+    Ok(CommandRun { out, err, over, limit, left_behind, took, ending })
 }
 
 /// The names of the command's background processes, except those that end within `LEFTOVER_GRACE`.
@@ -204,6 +209,7 @@ impl Pipes<'_> {
             if left.is_zero() {
                 return CommandEnd::TimedOut;
             }
+            let left = if self.live.owes_mark() { left.min(MARK_DELAY) } else { left };
             let look =
                 caged.next_check().map(|next| next.saturating_duration_since(Instant::now()));
             let left = look.map_or(left, |look| left.min(look));
@@ -262,6 +268,9 @@ impl Pipes<'_> {
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         drop(fds);
+        if !ready.contains(&true) {
+            self.live.show_marks();
+        }
         let mut pipes_ready = ready[others.len()..].iter().copied();
         let out_ready = self.out.is_some() && pipes_ready.next() == Some(true);
         let err_ready = self.err.is_some() && pipes_ready.next() == Some(true);

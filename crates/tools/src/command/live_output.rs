@@ -75,6 +75,21 @@ impl<'a> LiveOutput<'a> {
         }
     }
 
+    /// True if bytes were omitted and nothing says so yet.
+    pub fn owes_mark(&self) -> bool {
+        self.out.left_out > 0 || self.err.left_out > 0
+    }
+
+    /// Says how many bytes were omitted, behind a flood that has ended.
+    pub fn show_marks(&mut self) {
+        for side in [&mut self.out, &mut self.err] {
+            let left_out = side.left_out;
+            if left_out > 0 && self.show.offer(side.stream, side.mark()) == LiveOffer::Full {
+                side.left_out = left_out;
+            }
+        }
+    }
+
     /// Sends the rest of both streams. May block.
     pub fn finish(self) {
         for mut side in [self.out, self.err] {
@@ -162,6 +177,21 @@ mod tests {
         let shown = screen.shown.concat();
         assert!(shown.len() < 8 << 20, "{}", shown.len());
         assert!(shown.ends_with(" bytes not shown live …]\n"));
+    }
+
+    #[test]
+    fn the_end_of_a_flood_is_marked_before_the_command_ends() {
+        let mut screen = Screen { refused: 2, ..Screen::default() };
+        let mut live = LiveOutput::new(&mut screen);
+        live.print(OutputStream::Out, b"lost");
+        assert!(live.owes_mark());
+        live.show_marks();
+        assert!(live.owes_mark(), "there was no room");
+        live.show_marks();
+        assert!(!live.owes_mark());
+        live.show_marks();
+        live.finish();
+        assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\n"]);
     }
 
     #[test]

@@ -195,7 +195,7 @@ fn start_and_wait(
     let course = run_to_end(caged, (&time, kept), (ctx.cancel, &job), LiveOutput::new(show))
         .map_err(|error| unknown_end(&error))?;
     job.ended();
-    Ok((text, time.now(&job), course))
+    Ok((text, course.limit, course))
 }
 
 fn confined(step: &str, reason: &str) -> ToolFailure {

@@ -38,7 +38,7 @@ pub(super) fn answer(
     course: CommandRun,
     ctx: &mut ToolContext<'_>,
 ) -> ToolAnswer {
-    let CommandRun { out, err, over, left_behind, took, ending } = course;
+    let CommandRun { out, err, over, limit: _, left_behind, took, ending } = course;
     let CommandOutput { text, notes } = capture::join(out, err);
     let mut footer = notes;
     footer.extend(leftover_note(&left_behind));
