@@ -25,6 +25,8 @@ pub enum ExpandError {
     TooLong(usize),
     /// It has more commands than this.
     TooManyCommands(usize),
+    /// It puts this argument into a command, where a shell would interpret it.
+    NotPlain(String),
 }
 
 impl std::fmt::Display for ExpandError {
@@ -36,6 +38,11 @@ impl std::fmt::Display for ExpandError {
             Self::TooManyCommands(most) => {
                 write!(f, "it has more than {most} parts of the form !`command`")
             }
+            Self::NotPlain(argument) => write!(
+                f,
+                "it puts {argument:?} into a !`command`, where a shell would interpret it; \
+                 use letters, digits, spaces and _ - . , / : @ % + = only"
+            ),
         }
     }
 }
@@ -53,6 +60,7 @@ pub fn expand(file: &PromptFile, arguments: &str) -> Result<Vec<PromptPiece>, Ex
             .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect()),
         used: false,
         length: 0,
+        place: FillPlace::Text,
     };
     let (mut pieces, mut commands) = (Vec::new(), 0);
     let mut rest = file.body.as_str();
@@ -62,7 +70,9 @@ pub fn expand(file: &PromptFile, arguments: &str) -> Result<Vec<PromptPiece>, Ex
             return Err(ExpandError::TooManyCommands(MOST_COMMANDS));
         }
         push_text(&mut pieces, filler.fill(before)?);
+        filler.place = FillPlace::Command;
         pieces.push(PromptPiece::Command(filler.fill(command)?));
+        filler.place = FillPlace::Text;
         rest = after;
     }
     push_text(&mut pieces, filler.fill(rest)?);
@@ -97,11 +107,25 @@ fn next_command(text: &str) -> Option<(&str, &str, &str)> {
     None
 }
 
+/// Where arguments are put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FillPlace {
+    Text,
+    /// A shell reads it.
+    Command,
+}
+
+/// True if a shell takes it as it is, quoted or not.
+fn is_plain(argument: &str) -> bool {
+    argument.chars().all(|c| c.is_alphanumeric() || " _-.,/:@%+=".contains(c))
+}
+
 struct Filler<'a> {
     arguments: &'a str,
     words: Vec<String>,
     used: bool,
     length: usize,
+    place: FillPlace,
 }
 
 impl Filler<'_> {
@@ -112,6 +136,9 @@ impl Filler<'_> {
             filled.push_str(&rest[..at]);
             rest = &rest[at..];
             let (put, taken) = self.placeholder(&rest[1..]).unwrap_or(("$", 0));
+            if taken > 0 && self.place == FillPlace::Command && !is_plain(put) {
+                return Err(ExpandError::NotPlain(crate::line(put, 100)));
+            }
             filled.push_str(put);
             let is_one = taken > 0;
             rest = &rest[1 + taken..];
@@ -199,6 +226,19 @@ mod tests {
         for plain in ["wow!`x`", "!``", "! `x`", "!`x\ny`", "say !"] {
             assert_eq!(pieces(plain, "").unwrap(), [Text(plain.to_owned())], "{plain}");
         }
+    }
+
+    #[test]
+    fn an_argument_that_a_shell_would_interpret_stands_in_no_command() {
+        assert!(pieces("!`git log $ARGUMENTS`", "a\nb").is_err(), "a new line is a new command");
+        for argument in ["; rm x", "$(id)", "\"x", "a|b", "~", "*"] {
+            for body in ["!`git log $ARGUMENTS`", "!`git log \"$1\"`"] {
+                let error = pieces(body, argument).map(|_| ()).unwrap_err();
+                assert!(matches!(error, ExpandError::NotPlain(_)), "{body} {argument:?}");
+            }
+            assert!(pieces("Look at $ARGUMENTS", argument).is_ok(), "in the text it may stand");
+        }
+        assert!(pieces("!`git log $ARGUMENTS`", "main..HEAD src/a_b.rs --stat=80").is_ok());
     }
 
     #[test]

@@ -81,6 +81,14 @@ impl BuiltinTools {
         }
     }
 
+    /// The newest prompt was refused: a search must not find it.
+    pub(crate) fn forget_prompt(&mut self) {
+        let newest = self.said.iter().rposition(|(who, _)| *who == Speaker::Person);
+        if let Some(at) = newest {
+            self.said.remove(at);
+        }
+    }
+
     /// The result of a call, if it is for one of these tools. Changes no state yet.
     pub(crate) fn answer(&self, call: &Call) -> Option<ToolResult> {
         let found = match tool(&call.tool)? {

@@ -173,7 +173,15 @@ impl Session {
             // The model was warned and requested calls again.
             self.end_turn(self.used_up(), out);
         } else {
-            self.ask(out);
+            self.ask_behind_commands(out);
+        }
+    }
+
+    /// A turn ends before the hooks let its prompt pass: the model never gets it.
+    pub(super) fn leave_unjudged_prompt_out(&mut self, happened: &SessionEvent) {
+        let ends = matches!(happened, SessionEvent::TurnEnded { .. });
+        if ends && self.event_hooks.prompt_is_unjudged(&self.setup) {
+            self.history.leave_prompt_out();
         }
     }
 
@@ -181,7 +189,15 @@ impl Session {
     pub(super) fn begin_turn(&mut self, out: &mut Outputs) {
         match self.hooks_begin(out) {
             true => self.go_on_calling(out),
-            false => self.ask(out),
+            false => self.ask_behind_commands(out),
+        }
+    }
+
+    /// The commands of the prompt run before the model is asked, and behind the hooks that decide
+    /// about the prompt.
+    fn ask_behind_commands(&mut self, out: &mut Outputs) {
+        if !self.run_prompt_commands(out) {
+            self.ask(out);
         }
     }
 
@@ -190,7 +206,7 @@ impl Session {
         self.event_hooks.turn_ends();
         match self.hooks_begin(out) {
             true => self.go_on_calling(out),
-            false => self.end_turn(TurnEnd::Done, out),
+            false => self.go_on_or_end(out),
         }
     }
 

@@ -4,10 +4,11 @@
 
 use crate::hook_answer::{self, HookAnswer, HookDecision};
 use crate::tool_lookup::Reader;
+use crate::undo::UndoRequest;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::hook::{EventHook, HookEvent};
 use protocol::ids::CallId;
-use protocol::session::{SessionEvent, SessionSetup};
+use protocol::session::{ExpandedPrompt, PromptPart, SessionEvent, SessionSetup};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -111,9 +112,12 @@ impl EventHooks {
     /// Takes in one thing that happened; returns texts for results that are there.
     pub(crate) fn apply(&mut self, happened: &SessionEvent) -> Vec<HookText> {
         match happened {
-            SessionEvent::Prompt { text, expanded: _ } => {
+            SessionEvent::Prompt { text, expanded } => {
                 self.next_round();
-                (self.prompt, self.continued) = (Some(text.clone()), 0);
+                // The conversation answers these itself.
+                let is_sent = UndoRequest::of(text).is_none() && !text.trim().is_empty();
+                self.prompt = is_sent.then(|| whole_prompt(text, expanded.as_deref()));
+                self.continued = 0;
                 Vec::new()
             }
             SessionEvent::Answer { .. } => {
@@ -148,6 +152,16 @@ impl EventHooks {
         let started = self.started || self.ended.iter().any(start);
         let (notices, continued) = (std::mem::take(&mut self.notices), self.continued);
         *self = Self { notices, continued, started, ..Self::default() };
+    }
+
+    /// A hook has refused the prompt, or has not answered about it: the model must not get it.
+    pub(crate) fn prompt_is_unjudged(&self, setup: &SessionSetup) -> bool {
+        let event = HookEvent::UserPromptSubmit;
+        let has_passed = |hook| self.ended.iter().any(|(run, _)| *run == run_of(hook, None, None));
+        self.prompt.is_some()
+            && (self.stopped.is_some()
+                || self.open.iter().any(|(_, run)| run.event() == Some(event))
+                || of_event(setup, event, "").any(|hook| !has_passed(hook)))
     }
 
     /// The turn would end now: the hooks of that event are due.
@@ -384,6 +398,17 @@ impl EventHooks {
             })
         })
     }
+}
+
+/// The prompt as hooks see it: the words, and the text that they stand for, with its commands.
+fn whole_prompt(text: &str, expanded: Option<&ExpandedPrompt>) -> String {
+    let parts = expanded.into_iter().flat_map(|expanded| &expanded.parts);
+    let parts = parts.map(|part| match part {
+        PromptPart::Text(text) => text.clone(),
+        PromptPart::Command(command) => format!("!`{command}`"),
+    });
+    let behind: String = parts.collect();
+    if behind.is_empty() { text.to_owned() } else { format!("{text}\n\n{behind}") }
 }
 
 /// The event behind a call that ran.

@@ -458,10 +458,6 @@ impl History {
                      asked for {calls} tool calls.]"
                 ));
             }
-            // The prompt was refused: the model never gets it.
-            TurnEnd::StoppedByHook { .. } if self.budget.rounds() == 0 => {
-                self.forget_turn("[A prompt at this place was refused by a hook and is left out.]");
-            }
             TurnEnd::Done
             | TurnEnd::RoundsUsedUp { .. }
             | TurnEnd::CallsUsedUp { .. }
@@ -473,6 +469,13 @@ impl History {
             | TurnEnd::ProcessDied(_) => {}
         }
         self.turn = None;
+    }
+
+    /// The prompt of the turn that ends was refused, or not judged: the model never gets it.
+    pub fn leave_prompt_out(&mut self) {
+        self.say_pending();
+        self.forget_turn("[A prompt at this place was refused by a hook and is left out.]");
+        self.own.forget_prompt();
     }
 
     /// A declined request would be declined again with every later one, so it is left out.

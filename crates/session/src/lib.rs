@@ -249,9 +249,8 @@ impl Session {
                 false => self.answer_call(call, &NotRun::Lost, out),
             }
         }
-        match goes_on {
-            true => self.add_prompt_commands(&mut batch, out),
-            false => self.drop_prompt_commands(out),
+        if !goes_on {
+            self.drop_prompt_commands(out);
         }
         self.round = self.history.last_round();
         self.phase = SessionPhase::Idle;
@@ -259,7 +258,8 @@ impl Session {
         if !goes_on {
             return self.next_turn(out);
         }
-        if self.history.ends_with_answer() && batch.is_over() {
+        let is_prompted = self.history.pending_prompt().is_some();
+        if self.history.ends_with_answer() && batch.is_over() && !is_prompted {
             let over = self.is_over() || self.history.budget().over().is_some();
             return match over {
                 true => self.end_turn(self.used_up(), out),
@@ -297,7 +297,7 @@ impl Session {
                 self.commit(SessionEvent::TurnEnded { end: TurnEnd::Done }, out);
             } else if let Some(request) = undo {
                 self.undo(request, out);
-            } else if !self.run_prompt_commands(out) {
+            } else {
                 self.begin_turn(out);
             }
         }
@@ -423,6 +423,7 @@ impl Session {
     }
 
     fn take_in(&mut self, happened: &SessionEvent) {
+        self.leave_unjudged_prompt_out(happened);
         self.history.apply(happened);
         self.changes.apply(happened, &self.setup.tools);
         if let Some(finding) = self.edits.apply(happened, &self.setup.tools, self.reader) {

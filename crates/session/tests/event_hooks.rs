@@ -7,7 +7,10 @@ mod talk;
 use protocol::call::{Call, Outcome};
 use protocol::content::StopReason;
 use protocol::hook::{EventHook, HookEvent, SessionHooks};
-use protocol::session::{FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{
+    ExpandedPrompt, FromSession, OpenTurn, PromptPart, SessionEvent, SessionSetup, ToSession,
+    TurnEnd,
+};
 use serde_json::{Value, json};
 use talk::{Say, Talk, done, results, runs};
 
@@ -276,4 +279,60 @@ fn a_replay_behind_the_hook_of_a_turns_end_goes_on_where_it_was() {
     journal.push(ended(pass()));
     let words = replay(&journal);
     assert!(runs(&words).is_empty() && talk::requests(&words).is_empty(), "{words:?}");
+}
+
+#[test]
+fn a_prompt_whose_turn_is_stopped_before_its_hooks_let_it_pass_is_left_out() {
+    let search = |talk: &Talk| format!("{:?}", talk.request().messages);
+    let setup = || hooked(HookEvent::UserPromptSubmit, &[], &["one", "two"]);
+    for stop_behind in 0..2 {
+        let mut talk = Talk::ready(setup());
+        let mut guard = runs(&talk.prompt("The password is x."));
+        for _ in 0..stop_behind {
+            guard = runs(&answer(&mut talk, &guard[0], &pass()));
+        }
+        talk.tell(ToSession::Interrupt);
+        answer(&mut talk, &guard[0], &pass());
+        assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "behind {stop_behind}");
+        let guard = runs(&talk.prompt("Again."));
+        let guard = runs(&answer(&mut talk, &guard[0], &pass()));
+        answer(&mut talk, &guard[0], &pass());
+        let said = search(&talk);
+        assert!(said.contains("Again."), "{said}");
+        // Behind the last hook it had passed.
+        assert_eq!(said.contains("password"), stop_behind == 1, "{stop_behind}: {said}");
+    }
+}
+
+#[test]
+fn the_commands_of_a_prompt_wait_for_the_hooks_that_decide_about_it() {
+    let expanded = || {
+        Some(Box::new(ExpandedPrompt {
+            file: "deploy.md".to_owned(),
+            parts: vec![PromptPart::Command("./deploy.sh".to_owned())],
+            allow: Vec::new(),
+        }))
+    };
+    let prompt = || ToSession::Prompt { text: "/deploy".to_owned(), expanded: expanded() };
+    let mut talk = Talk::ready(hooked(HookEvent::UserPromptSubmit, &[], &["guard"]));
+    let guard = runs(&talk.tell(prompt()));
+    assert_eq!(named(&guard), ["guard_hook"]);
+    assert!(guard[0].input.contains("./deploy.sh"), "the hook sees the command: {guard:?}");
+    let words = answer(&mut talk, &guard[0], &json!({"verdict": "block", "reason": "not now"}));
+    assert!(runs(&words).is_empty(), "{words:?}");
+    // The control: behind a hook that lets it pass it runs.
+    let guard = runs(&talk.tell(prompt()));
+    let command = runs(&answer(&mut talk, &guard[0], &pass()));
+    assert_eq!(named(&command), ["bash"]);
+    talk.call_ended(command[0].id.number, "deployed");
+    assert!(format!("{:?}", talk.request().messages).contains("deployed"));
+    // A replay between the two runs the hook first, too.
+    let setup = hooked(HookEvent::UserPromptSubmit, &[], &["guard"]);
+    let mut again = Talk::before_replay(setup);
+    again.tell(ToSession::Replay(SessionEvent::Prompt {
+        text: "/deploy".to_owned(),
+        expanded: expanded(),
+    }));
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    assert_eq!(named(&runs(&words)), ["guard_hook"]);
 }

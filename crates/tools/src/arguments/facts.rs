@@ -65,10 +65,12 @@ pub enum JobRequest {
 }
 
 /// Where a command runs, in the terms of a shell's job control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum JobPlace {
     /// The conversation waits for its end.
     Foreground,
+    /// The same, with these bytes on standard input.
+    Fed(Vec<u8>),
     /// The conversation goes on while it runs.
     Background,
 }

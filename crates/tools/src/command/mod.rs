@@ -41,6 +41,9 @@ use protocol::call::Outcome;
 use protocol::tool::OutputStream;
 use sandbox::{CageError, CageStep, Program, ProgramInput};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::thread;
 use std::time::Duration;
 
 /// The kernel takes no longer argument.
@@ -66,7 +69,9 @@ pub(crate) struct CommandSpec {
 /// The note about a `timeout_ms` above the longest time.
 fn cut_time(wanted: &CommandSpec) -> Option<String> {
     let (most, instead) = match wanted.place {
-        JobPlace::Foreground => (LONGEST_MS, "split longer work into parts, or use background"),
+        JobPlace::Foreground | JobPlace::Fed(_) => {
+            (LONGEST_MS, "split longer work into parts, or use background")
+        }
         JobPlace::Background => (BACKGROUND_MS, "start it again after that"),
     };
     let asked = wanted.timeout_ms.filter(|asked| *asked > most)?;
@@ -167,9 +172,12 @@ fn start_and_wait(
 ) -> Result<(String, Duration, CommandRun), ToolFailure> {
     let CommandSpec { argv, text, env, without, timeout_ms, place } = wanted;
     let asked = |most: u64| timeout_ms.map(|ms| Duration::from_millis(ms.min(most)));
-    let (time, input) = match place {
+    let (time, input) = match &place {
         JobPlace::Foreground => {
             (TimeLimit::until_moved(asked(LONGEST_MS).unwrap_or(side.time)), ProgramInput::Nothing)
+        }
+        JobPlace::Fed(_) => {
+            (TimeLimit::of(asked(LONGEST_MS).unwrap_or(side.time)), ProgramInput::Pipe)
         }
         JobPlace::Background => {
             let longest = Duration::from_millis(BACKGROUND_MS);
@@ -189,13 +197,24 @@ fn start_and_wait(
         }
         of_cage(&error)
     })?;
-    if let Some(input) = caged.stdin() {
-        job.takes_input(input);
+    match (caged.stdin(), place) {
+        (Some(input), JobPlace::Fed(bytes)) => feed(input, bytes)?,
+        (Some(input), JobPlace::Foreground | JobPlace::Background) => job.takes_input(input),
+        (None, _) => {}
     }
     let course = run_to_end(caged, (&time, kept), (ctx.cancel, &job), LiveOutput::new(show))
         .map_err(|error| unknown_end(&error))?;
     job.ended();
     Ok((text, course.limit, course))
+}
+
+/// Writes a program's input while it runs; the program need not read it.
+fn feed(mut input: File, bytes: Vec<u8>) -> Result<(), ToolFailure> {
+    let writer = thread::Builder::new().spawn(move || drop(input.write_all(&bytes)));
+    writer.map(drop).map_err(|error| {
+        let why = format!("no thread can be started to write its standard input: {error}");
+        ToolFailure::new(FailureCode::Io, why, "")
+    })
 }
 
 fn confined(step: &str, reason: &str) -> ToolFailure {

@@ -183,9 +183,14 @@ fn decided(event: HookEvent, printed: Printed) -> Result<HookAnswer, String> {
         None | Some(Value::Null) => None,
         Some(_) => return Err("its updatedInput is no object".to_owned()),
     };
+    let reason = reason.filter(|reason| !reason.trim().is_empty());
+    let unsaid = match verdict {
+        HookVerdict::Block | HookVerdict::Stop => "it gave no reason",
+        HookVerdict::Pass | HookVerdict::Ask => "",
+    };
     Ok(HookAnswer {
         verdict,
-        reason: shortened(&reason.unwrap_or_default()),
+        reason: shortened(reason.as_deref().unwrap_or(unsaid)),
         updated_input,
         context: shortened(&specific.additional_context.unwrap_or_default()),
         message: shortened(&printed.system_message.unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! Runs a hook: its standard input is a file in the call's temporary directory, its answer is the
+//! Runs a hook: its standard input is a pipe, which no other process can write, and its answer is the
 //! call's result, which only the conversation reads.
 
 use super::answer::{HookAnswer, HookEnd, answer};
@@ -17,8 +17,6 @@ use serde::{Deserialize, Serialize};
 
 /// Most bytes that a hook may print.
 const LARGEST: usize = 1 << 20;
-/// Opens the file with the standard input; the hook's command is for a shell.
-const SCRIPT: &str = "exec <\"$1\" || exit 126; exec /bin/sh -c \"$2\"";
 /// The variable by which the supervisor passes the session's permission mode.
 const MODE: &str = "AGENTD_PERMISSION_MODE";
 
@@ -55,16 +53,7 @@ pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer,
     let project = ctx.scope.project.clone();
     let shown = HookSession { id: &session, project: &project, mode };
     let words = payload(event, &about, &shown).to_string() + "\n";
-    let file = ctx.scope.temp.join("hook-input.json");
-    std::fs::write(&file, words).map_err(|error| {
-        let why = format!("its standard input {} cannot be written: {error}", file.display());
-        ToolFailure::new(FailureCode::Io, why, "")
-    })?;
-    let seen = match &ctx.command {
-        Some(side) => ctx.scope.seen_in(&side.cage, &file),
-        None => file.clone(),
-    };
-    let argv = ["/bin/sh", "-c", SCRIPT, "sh", &seen.to_string_lossy(), &command];
+    let argv = ["/bin/sh", "-c", &command];
     let dir = project.to_string_lossy().into_owned();
     let wanted = CommandSpec {
         argv: argv.map(str::to_owned).to_vec(),
@@ -72,11 +61,9 @@ pub(crate) fn run(input: Input, ctx: &mut ToolContext<'_>) -> Result<ToolAnswer,
         env: vec![("CLAUDE_PROJECT_DIR".to_owned(), dir)],
         without: Some(MODE),
         timeout_ms: Some(timeout_ms),
-        place: JobPlace::Foreground,
+        place: JobPlace::Fed(words.into_bytes()),
     };
     let ran = command::filter(wanted, LARGEST, ctx);
-    // Another call's hook writes its own.
-    let _ = std::fs::remove_file(&file);
     result(&format!("hook {name} `{}`", visible(&command)), event, ran?)
 }
 
