@@ -95,6 +95,6 @@ mod tests {
         );
         assert!(items[1].value.starts_with(':'), "colon commands follow: {items:?}");
         let last = items.last().unwrap();
-        assert_eq!((last.detail.as_str(), last.value.as_str()), ("/p/x.md: why", ""));
+        assert_eq!((last.detail.as_str(), last.value.as_str()), ("cannot be used", ""));
     }
 }

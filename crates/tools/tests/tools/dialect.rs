@@ -161,7 +161,13 @@ fn rows() -> Vec<(&'static str, Value, &'static str, Value)> {
             "run_shell_command",
             json!({"command": "ls", "directory": "sub", "is_background": false}),
             "bash",
-            json!({"command": "cd sub || exit\nls"}),
+            json!({"command": "cd sub || exit\nls", "background": false}),
+        ),
+        (
+            "Bash",
+            json!({"command": "serve", "run_in_background": true}),
+            "bash",
+            json!({"command": "serve", "background": true}),
         ),
         (
             "replace",
@@ -270,10 +276,10 @@ fn a_value_with_one_reading_is_taken_and_that_is_said() {
             "timeout 30 was read as 30 seconds",
         ),
         (
-            "bash",
-            json!({"command": "ls", "run_in_background": true}),
-            json!({"command": "ls"}),
-            "Background commands are not supported",
+            "run",
+            json!({"argv": ["ls"], "run_in_background": true}),
+            json!({"argv": ["ls"]}),
+            "Only bash runs commands in the background",
         ),
         (
             "bash",
