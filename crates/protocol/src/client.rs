@@ -290,7 +290,7 @@ pub enum ClientEvent {
     InBackground {
         /// Which.
         call: CallId,
-        /// What the model was told in place of a result.
+        /// The text that the model got in place of a result.
         text: String,
     },
     /// It ended.

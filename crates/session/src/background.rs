@@ -1,4 +1,4 @@
-//! What the model is told when a command in the background ends. Pure; used by `history`.
+//! The text for the model about the end of a command in the background. Pure; used by `history`.
 
 use crate::truncate::cut;
 use protocol::call::ToolResult;

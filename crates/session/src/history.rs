@@ -73,7 +73,7 @@ pub(crate) struct History {
     /// Bytes of messages added since the last count.
     uncounted: usize,
     own: BuiltinTools,
-    /// What the model is told with the next message: commands in the background that ended.
+    /// News for the model's next message: commands in the background that ended.
     news: Vec<String>,
     /// The prompt of the running turn, while commands of its text run.
     pending: Option<PendingPrompt>,
