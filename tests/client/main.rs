@@ -9,6 +9,7 @@ mod exit_codes;
 mod export;
 mod full_screen;
 mod headless;
+mod plan;
 mod questions;
 mod slash_commands;
 mod structured_answers;

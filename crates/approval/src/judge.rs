@@ -5,6 +5,7 @@ pub(crate) mod digest;
 pub(crate) mod examples;
 pub(crate) mod match_target;
 pub(crate) mod messages;
+pub(crate) mod plan;
 pub(crate) mod question;
 pub(crate) mod rights;
 pub(crate) mod runs_file;

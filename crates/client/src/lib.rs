@@ -47,8 +47,8 @@ pub use cost::{Spent, context_left, in_dollars};
 pub use daemon_source::{DaemonError, DaemonSource};
 pub use json_view::{JsonView, StreamJsonView, failure_line};
 pub use line_view::{
-    Labels, LineView, LiveArea, describe_change, describe_widening, fault_of_turn, is_checklist,
-    without_refusals, without_summary,
+    Labels, LineView, LiveArea, asks, describe_change, describe_widening, fault_of_turn,
+    is_checklist, without_refusals, without_summary,
 };
 pub use live_rows::{key_hint, last_thought, status_row};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};

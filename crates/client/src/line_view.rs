@@ -188,7 +188,8 @@ impl LineView {
 
     fn question(&self, question: &Question) -> String {
         let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
-        let head = format!("{} {}: may it run?", sanitize(tool), call.number);
+        let asks = asks(question);
+        let head = format!("{} {}: {asks}", sanitize(tool), call.number);
         let head = self.label("Question: ").to_owned() + &head;
         let mut text = format!("\n{}\n", self.colour.bold(&head));
         let preview = match preview.trim().is_empty() {
@@ -198,6 +199,7 @@ impl LineView {
         for line in sanitize(&mark_hidden(&preview)).trim_end().lines() {
             let line = format!("    {line}");
             let line = match line.trim_start().chars().next() {
+                _ if question.is_plan() => line,
                 Some('+') => self.colour.green(&line),
                 Some('-') => self.colour.red(&line),
                 Some(_) | None => line,
@@ -212,7 +214,7 @@ impl LineView {
             let line = about(format!("  wider: {}", describe_widening(widening)));
             text.push_str(&format!("{}\n", self.colour.red(&line)));
         }
-        for offer in offers {
+        for offer in offers.iter().filter(|_| !question.is_plan()) {
             text.push_str(&format!("  rule:  {}\n", sanitize(offer)));
         }
         text
@@ -228,6 +230,12 @@ impl LineView {
             },
         }
     }
+}
+
+/// What a question asks, behind the name of its call.
+#[must_use]
+pub fn asks(question: &Question) -> &'static str {
+    if question.is_plan() { "do you approve this plan?" } else { "may it run?" }
 }
 
 /// The error message for a turn's end, with a way on. `None` for a normal end.

@@ -118,6 +118,10 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
         return Some(format!("{name}: another terminal has to answer"));
     }
     Some(match screen.focus {
+        Focus::Question if question.is_plan() => format!(
+            "{name}: y approve (mode ask), e (accept-edits), A (auto), D (dont-ask), n plan on, r plan on \
+             for a reason, x stop the turn"
+        ),
         Focus::Question => {
             let longer = match question.offers.first() {
                 Some(rule) => format!("; s session, a always: {}", sanitize(rule)),
@@ -130,6 +134,9 @@ pub fn key_hint(screen: &Screen) -> Option<String> {
             format!(
                 "add `{rule}` to your configuration, for all sessions? y yes, Tab next rule, n no"
             )
+        }
+        Focus::Reason if question.is_plan() => {
+            format!("{name}: Enter has the model plan on for this reason")
         }
         Focus::Reason => format!("{name}: Enter denies it with this reason for the model"),
         Focus::Line => format!("{name} waits; Tab to answer"),

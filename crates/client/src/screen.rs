@@ -5,6 +5,7 @@ pub(crate) mod colon_command;
 pub(crate) mod editor;
 mod key_input;
 mod messages;
+mod question_keys;
 mod read;
 #[cfg(test)]
 mod tests;

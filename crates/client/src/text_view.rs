@@ -155,7 +155,7 @@ pub fn telling_argument(input: &str) -> String {
     let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(input) else {
         return input.to_owned();
     };
-    let telling = ["command", "argv", "path", "pattern", "url", "query"];
+    let telling = ["command", "argv", "path", "pattern", "url", "query", "plan"];
     match telling.iter().find_map(|name| fields.get(*name)) {
         Some(serde_json::Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),

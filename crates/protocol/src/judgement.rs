@@ -54,6 +54,9 @@ impl PermissionMode {
     }
 }
 
+/// The tool that shows a plan to a person. Its questions are answered by `PersonAnswer::Mode`.
+pub const EXIT_PLAN: &str = "exit_plan";
+
 /// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum RuleEffect {
@@ -203,13 +206,21 @@ pub struct Question {
     /// Rights beyond the session's that this call asks for; granted to this call alone.
     pub widens: Vec<ExtraRight>,
     /// Rules that would cover it, for an answer that holds longer. Narrowest first; none where
-    /// only over-broad ones would do.
+    /// only over-broad ones would do. Of a plan: the modes that it may be approved with.
     pub offers: Vec<String>,
     /// When it expires, in milliseconds of Unix time; 0 until the supervisor has set it.
     pub deadline: u64,
     /// SHA-256 over tool, arguments, real paths and digests, confinement and widening: the answer
     /// is bound to it.
     pub digest: String,
+}
+
+impl Question {
+    /// True if it is about a plan, which is approved with a mode.
+    #[must_use]
+    pub fn is_plan(&self) -> bool {
+        self.tool == EXIT_PLAN
+    }
 }
 
 /// A right beyond the session's, for one call.
@@ -238,6 +249,8 @@ pub enum PersonAnswer {
     /// Allow this, and all that this rule matches from now on; the rule is added to the user's
     /// file. The rule is one of the question's offers.
     Always(String),
+    /// Yes to a plan: the session leaves mode `plan` for this mode. It is one of the question's offers.
+    Mode(PermissionMode),
     /// No; the words, if any, are for the model.
     Deny(String),
     /// No, and the turn ends.

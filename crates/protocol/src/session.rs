@@ -7,7 +7,7 @@ use crate::call::{Call, ReadStamp, ToolResult};
 use crate::content::{ContentBlock, ModelRequest, ToolSpec, Usage};
 use crate::hook::SessionHooks;
 use crate::ids::{CallId, SessionId};
-use crate::judgement::Rule;
+use crate::judgement::{EXIT_PLAN, PermissionMode, Rule};
 use crate::log::LogLine;
 use crate::provider::FromProvider;
 use crate::session_request::ModelFacts;
@@ -79,6 +79,16 @@ pub struct SessionSetup {
     pub pinned: Vec<String>,
     /// Commands that run by themselves.
     pub hooks: SessionHooks,
+    /// The permission mode, on which the offered tools depend.
+    pub mode: PermissionMode,
+}
+
+impl SessionSetup {
+    /// The tools that the model is offered: a plan can be shown in mode `plan` only.
+    pub fn offered(&self) -> impl Iterator<Item = &OfferedTool> {
+        let plans = self.mode == PermissionMode::Plan;
+        self.tools.iter().filter(move |tool| plans || tool.spec.name != EXIT_PLAN)
+    }
 }
 
 /// Bounds of a whole session; none is no bound.
@@ -353,6 +363,8 @@ pub enum ToSession {
         /// Its context size and prices, where they are known.
         facts: ModelFacts,
     },
+    /// The permission mode, from the next request on.
+    Mode(PermissionMode),
     /// Answered by `Pong` with the same number.
     Ping(u64),
 }

@@ -1,10 +1,12 @@
-//! Calls that the conversation answers itself, from its own state: checklists, and searching its
-//! messages. They are named, budgeted, judged and recorded like all others. Their effects apply
+//! Calls that the conversation answers itself, from its own state: checklists, approved plans, and
+//! searching its messages. They are named, budgeted, judged and recorded like all others. Their effects apply
 //! once their result is durable, so that a replayed conversation has the same state. Pure.
 
 use crate::checklist::{ChecklistView, Checklists, Refusal};
+use crate::plan;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::ContentBlock;
+use protocol::judgement::EXIT_PLAN;
 use protocol::session::SessionEvent;
 use serde_json::{Map, Value};
 
@@ -38,6 +40,7 @@ enum BuiltinTool {
     Create,
     Update,
     Search,
+    Plan,
 }
 
 fn tool(name: &str) -> Option<BuiltinTool> {
@@ -45,6 +48,7 @@ fn tool(name: &str) -> Option<BuiltinTool> {
         "checklist_create" => Some(BuiltinTool::Create),
         "checklist_update" => Some(BuiltinTool::Update),
         "history_search" => Some(BuiltinTool::Search),
+        EXIT_PLAN => Some(BuiltinTool::Plan),
         _ => None,
     }
 }
@@ -92,6 +96,7 @@ impl BuiltinTools {
     /// The result of a call, if it is for one of these tools. Changes no state yet.
     pub(crate) fn answer(&self, call: &Call) -> Option<ToolResult> {
         let found = match tool(&call.tool)? {
+            BuiltinTool::Plan => return Some(plan::approved()),
             BuiltinTool::Search => self.search(&object(call)),
             BuiltinTool::Create | BuiltinTool::Update => {
                 change(&mut self.checklists.clone(), call).unwrap_or_else(|| Ok(nothing()))
@@ -146,7 +151,7 @@ fn change(checklists: &mut Checklists, call: &Call) -> Option<Result<ChecklistVi
     match tool(&call.tool)? {
         BuiltinTool::Create => Some(checklists.create(&object(call))),
         BuiltinTool::Update => Some(checklists.update(&object(call))),
-        BuiltinTool::Search => None,
+        BuiltinTool::Search | BuiltinTool::Plan => None,
     }
 }
 

@@ -167,6 +167,8 @@ impl Session {
         } else if let Some(reason) = self.event_hooks.stopped() {
             let reason = reason.to_owned();
             self.end_turn(TurnEnd::StoppedByHook { reason }, out);
+        } else if let Some(plan) = self.plans.take_refused() {
+            self.end_with_plan(plan, out);
         } else if self.event_hooks.is_ending() {
             self.go_on_or_end(out);
         } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {

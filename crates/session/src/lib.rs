@@ -4,7 +4,7 @@
 //! it. The files: `answer` joins a stream to blocks, `stream` handles the model's answer and `calls` its calls, `history` holds the messages for the model,
 //! `batch` orders calls, `budget` counts the calls left to a turn and a session, `builtin_tools` answers
 //! calls that need no process, `pending_prompt` runs the commands in a slash command's text, `compact` makes room in the model's context, `pinned` shows pinned
-//! files and `refresh` has them read, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
+//! files and `refresh` has them read, `plan` ends a turn with a plan, `undo` reverts changes, `tool_lookup` reads calls, `hooks` runs
 //! configured commands after edits and `event_hooks` at events, whose answers `hook_answer` reads,
 //! `background` reports commands that went on, `synthetic_results` holds results that no tool produced.
 //! Used by `agentd-session` only.
@@ -27,6 +27,7 @@ mod hook_answer;
 mod hooks;
 mod pending_prompt;
 mod pinned;
+mod plan;
 mod refresh;
 mod stream;
 mod synthetic_results;
@@ -41,7 +42,8 @@ use event_hooks::{EventHooks, HookText};
 use history::{History, HistoryLimits};
 use hooks::RoundEdits;
 use pinned::PinnedFiles;
-use protocol::content::{ContentBlock, MessageRole, ModelRequest, ToolChoice, Usage};
+use plan::ShownPlans;
+use protocol::content::{ContentBlock, MessageRole, ModelRequest, ToolChoice};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::log::{LogLevel, LogLine};
@@ -69,6 +71,8 @@ pub struct Session {
     edits: RoundEdits,
     /// Runs of hooks in the running round.
     event_hooks: EventHooks,
+    /// Plans of the running round.
+    plans: ShownPlans,
     phase: SessionPhase,
     /// Ends of background commands that came before the end of the replay, which they follow.
     early: Vec<SessionEvent>,
@@ -124,6 +128,7 @@ impl Session {
             changes: UndoableChanges::default(),
             edits: RoundEdits::default(),
             event_hooks: EventHooks::default(),
+            plans: ShownPlans::default(),
             setup,
             phase: SessionPhase::Replaying,
             early: Vec::new(),
@@ -172,6 +177,7 @@ impl Session {
                 self.setup = SessionSetup { model: name, max_tokens, facts, ..self.setup.clone() };
                 self.history.set_limits(limits(&self.setup));
             }
+            ToSession::Mode(mode) => self.setup.mode = mode,
             ToSession::Pinned { files } => self.pinned.set(files),
             ToSession::PinnedStamps { check, began, stamps } => {
                 self.stamped(check, began, stamps, &mut out);
@@ -327,7 +333,7 @@ impl Session {
             round: self.round,
             model: self.setup.model.clone(),
             system: self.setup.system.clone(),
-            tools: self.setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
+            tools: self.setup.offered().map(|tool| tool.spec.clone()).collect(),
             messages,
             max_tokens: self.setup.max_tokens,
             updated: self.pinned.updated(),
@@ -397,23 +403,10 @@ impl Session {
 
     /// Bytes of a request beside the conversation's messages.
     fn beside_messages(&self) -> usize {
-        let tools = self.setup.tools.iter().map(|tool| {
+        let tools = self.setup.offered().map(|tool| {
             tool.spec.name.len() + tool.spec.description.len() + tool.spec.input_schema.len()
         });
         self.setup.system.len() + tools.sum::<usize>() + self.pinned.size()
-    }
-
-    /// The turn was stopped in the middle of an answer: the words that came are kept, and none of its
-    /// calls.
-    fn stopped(&mut self, answer: PartialAnswer, out: &mut Outputs) {
-        let blocks = answer.stopped();
-        if !only_reasoning(&blocks) {
-            let (round, usage) = (self.round, Usage::default());
-            // The vendor counted nothing, so the limit of the cost counts nothing either.
-            let cost = Some(0);
-            self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
-        }
-        self.end_turn(TurnEnd::Interrupted, out);
     }
 
     fn end_turn(&mut self, end: TurnEnd, out: &mut Outputs) {
@@ -425,6 +418,7 @@ impl Session {
     fn take_in(&mut self, happened: &SessionEvent) {
         self.leave_unjudged_prompt_out(happened);
         self.history.apply(happened);
+        self.plans.apply(happened);
         self.changes.apply(happened, &self.setup.tools);
         if let Some(finding) = self.edits.apply(happened, &self.setup.tools, self.reader) {
             self.history.add_to_result(&finding.use_id, &finding.text);
@@ -470,11 +464,6 @@ fn limits(setup: &SessionSetup) -> HistoryLimits {
 /// Calls of one answer, as they are counted.
 fn count(calls: usize) -> u32 {
     u32::try_from(calls).unwrap_or(u32::MAX)
-}
-
-/// True if these blocks are empty.
-fn only_reasoning(blocks: &[ContentBlock]) -> bool {
-    blocks.iter().all(|block| matches!(block, ContentBlock::Thinking { .. }))
 }
 
 /// Whether the calls of an answer may run.

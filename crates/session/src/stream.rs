@@ -1,9 +1,9 @@
 //! The model's answer as it streams in, and its failures: part of [`Session`]. Called by [`Session::step`].
 
-use super::{CallsMayRun, Outputs, Session, SessionPhase, only_reasoning};
+use super::{CallsMayRun, Outputs, Session, SessionPhase};
 use crate::answer::PartialAnswer;
 use crate::budget::NoCalls;
-use protocol::content::{StopReason, Usage};
+use protocol::content::{ContentBlock, StopReason, Usage};
 use protocol::provider::{FromProvider, ProviderFailure};
 use protocol::session::{FromSession, SessionEvent, TurnEnd, WorkerDeaths};
 
@@ -177,4 +177,22 @@ impl Session {
             }
         }
     }
+
+    /// The turn was stopped in the middle of an answer: the words that came are kept, and none of its
+    /// calls.
+    pub(super) fn stopped(&mut self, answer: PartialAnswer, out: &mut Outputs) {
+        let blocks = answer.stopped();
+        if !only_reasoning(&blocks) {
+            let (round, usage) = (self.round, Usage::default());
+            // The vendor counted nothing, so the limit of the cost counts nothing either.
+            let cost = Some(0);
+            self.commit(SessionEvent::Answer { round, blocks, usage, cost }, out);
+        }
+        self.end_turn(TurnEnd::Interrupted, out);
+    }
+}
+
+/// True if these blocks are empty.
+fn only_reasoning(blocks: &[ContentBlock]) -> bool {
+    blocks.iter().all(|block| matches!(block, ContentBlock::Thinking { .. }))
 }

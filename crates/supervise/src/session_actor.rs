@@ -23,6 +23,7 @@ mod clients;
 mod idle_session;
 mod jobs;
 mod pinning;
+mod plan;
 mod problems;
 mod provider;
 mod quiesce;

@@ -1,9 +1,10 @@
 //! The open question: what is asked, why, in which cage, and the keys that answer. Pure.
 
 use crate::diff;
+use crate::markdown::Markdown;
 use crate::row::{Piece, Row, wrap, wrap_text};
 use crate::theme::Theme;
-use client::{Screen, argument_lines, describe_widening, key_hint, mark_hidden};
+use client::{Screen, argument_lines, asks, describe_widening, key_hint, mark_hidden};
 use protocol::judgement::Question;
 
 /// The rows of a question: its subject, which may be scrolled, and what must be in view.
@@ -16,7 +17,7 @@ pub(crate) struct QuestionRows {
 pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<QuestionRows> {
     let question = screen.items().questions().first()?;
     let Question { call, tool, confinement, reason, widens, offers, .. } = question;
-    let title = format!("{tool} {}: may it run?", call.number);
+    let title = format!("{tool} {}: {}", call.number, asks(question));
     let mut subject = vec![Row::new(&title, look.asks).cut(width)];
     subject.extend(subject_rows(question, width, look));
     let mut facts = Vec::new();
@@ -29,7 +30,7 @@ pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<Qu
     for widening in widens {
         fact("wider: ", &describe_widening(widening), look.bad);
     }
-    for offer in offers {
+    for offer in offers.iter().filter(|_| !question.is_plan()) {
         fact("rule:  ", offer, look.dim);
     }
     if let Some(keys) = key_hint(screen) {
@@ -39,6 +40,9 @@ pub(crate) fn question(screen: &Screen, width: usize, look: &Theme) -> Option<Qu
 }
 
 fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
+    if question.is_plan() {
+        return Markdown::new(mark_hidden(&question.preview)).rows(width, "", look);
+    }
     let preview = match question.preview.trim().is_empty() {
         true => argument_lines(&question.input),
         false => question.preview.clone(),

@@ -8,7 +8,7 @@
 use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Basis, JudgedCall, PersonAnswer, RuleSet, Verdict};
+use protocol::judgement::{Basis, EXIT_PLAN, JudgedCall, PersonAnswer, RuleSet, Verdict};
 use protocol::log::{LogLevel, LogLine};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -190,14 +190,22 @@ impl Broker {
             let reason = format!("question {call} does not offer the rule `{rule}`");
             return FromBroker::Rejected { call, reason };
         }
+        let is_plan = open.case.call.tool == EXIT_PLAN;
+        if let Err(reason) = approval::fits_plan(&answer, is_plan) {
+            return FromBroker::Rejected { call, reason };
+        }
         self.open.remove(&call);
         self.settle(call.clone(), format!("{by} answered first"));
         let verdict = match answer {
-            PersonAnswer::Once | PersonAnswer::Session(_) | PersonAnswer::Always(_) => {
-                Verdict::Allow(Basis::Person(by))
-            }
+            PersonAnswer::Once
+            | PersonAnswer::Session(_)
+            | PersonAnswer::Always(_)
+            | PersonAnswer::Mode(_) => Verdict::Allow(Basis::Person(by)),
             PersonAnswer::Stop => {
                 Verdict::Deny(Basis::Person(by), "Not run: the user stopped the turn.".into())
+            }
+            PersonAnswer::Deny(reason) if is_plan => {
+                Verdict::Deny(Basis::Person(by), approval::plan_denied(&reason))
             }
             PersonAnswer::Deny(reason) if reason.trim().is_empty() => Verdict::Deny(
                 Basis::Person(by),
@@ -225,7 +233,9 @@ impl Broker {
 fn rule_of(answer: &PersonAnswer) -> Option<&String> {
     match answer {
         PersonAnswer::Session(rule) | PersonAnswer::Always(rule) => Some(rule),
-        PersonAnswer::Once | PersonAnswer::Deny(_) | PersonAnswer::Stop => None,
+        PersonAnswer::Once | PersonAnswer::Mode(_) | PersonAnswer::Deny(_) | PersonAnswer::Stop => {
+            None
+        }
     }
 }
 

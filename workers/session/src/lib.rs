@@ -46,6 +46,7 @@ fn run() -> anyhow::Result<()> {
             Ok(
                 ToSession::System { .. }
                 | ToSession::Model { .. }
+                | ToSession::Mode(_)
                 | ToSession::Pinned { .. }
                 | ToSession::PinnedStamps { .. },
             ) => {}

@@ -3,14 +3,15 @@
 use super::allow_command;
 use super::match_target::MatchTarget;
 use super::messages::{self, RefusalRemedy};
+use super::plan;
 use crate::expand::{Limit, Opacity};
 use crate::rule::error::{RuleError, RuleFault};
 use crate::rule::rule_index::{RuleIndex, RuleNumber, ToolRules};
 use crate::rule::rule_pattern::{self, ParsedRule};
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth, TargetRules};
 use protocol::judgement::{
-    Audience, Basis, JudgedCall, PermissionMode, Question, Rule, RuleEffect, RuleSet, ToolKind,
-    Verdict,
+    Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule, RuleEffect, RuleSet,
+    ToolKind, Verdict,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,6 +116,9 @@ impl SessionRules {
         if let Some((index, what)) = self.first_match(&self.deny, &case.call.tool, &target) {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), messages::denied(rule, &what));
+        }
+        if case.call.tool == EXIT_PLAN {
+            return plan::verdict(case, self.mode, self.audience);
         }
         if let Some(limit) = self.limit_reached(&case.call.tool, &target) {
             let why = format!(

@@ -8,15 +8,12 @@ use super::{
 };
 use crate::screen_items::{CallBlock, CallPlace, ScreenItem};
 use protocol::client::{FromClient, SessionStart, SessionWish, SettingChange};
-use protocol::judgement::{PersonAnswer, Question};
+use protocol::judgement::{PermissionMode, PersonAnswer};
 
 /// Events of one page of earlier ones.
 const PAGE: u32 = 100;
 /// Hint of a read-only terminal.
 const WATCHING: &str = "this terminal is read-only; attach without -r to type or answer";
-/// Hint of the keys that answer a question.
-const ANSWERS: &str = "y once, s session, a always, n deny, r deny with a reason, x stop the turn; \
-    Tab to type a message first";
 
 /// A key by its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +114,12 @@ impl Screen {
                 if letter == 'r' && !rest.trim().is_empty() {
                     return self.answer(PersonAnswer::Deny(rest.trim().to_owned()));
                 }
+                let mode = PermissionMode::parse(rest.trim());
+                if let ('y', Some(mode), true) = (letter, mode, self.asks_about_plan()) {
+                    return self.answer(PersonAnswer::Mode(mode));
+                }
                 if !rest.is_empty() {
-                    return self.say_hint(ANSWERS);
+                    return self.say_hint(self.answers());
                 }
                 self.key(KeyPress::Char(letter))
             }
@@ -157,7 +158,7 @@ impl Screen {
         }
     }
 
-    fn stop(&mut self) -> Vec<ScreenEffect> {
+    pub(super) fn stop(&mut self) -> Vec<ScreenEffect> {
         if !self.may_answer() {
             return self.say_hint(WATCHING);
         }
@@ -165,7 +166,7 @@ impl Screen {
         self.to_session(|session| FromClient::Interrupt { session })
     }
 
-    fn at_line(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+    pub(super) fn at_line(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
         match key {
             KeyPress::EndOfInput if self.editor.is_empty() => return self.leave(),
             KeyPress::Escape if self.turn == TurnState::Working => return self.stop(),
@@ -330,134 +331,7 @@ impl Screen {
         self.to_session(|session| FromClient::Change { session, change })
     }
 
-    fn at_question(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
-        let Some(question) = self.items.questions().first().cloned() else {
-            self.focus = Focus::Line;
-            return self.at_line(key);
-        };
-        match key {
-            KeyPress::Char('y') => self.answer(PersonAnswer::Once),
-            KeyPress::Char('n') => self.answer(PersonAnswer::Deny(String::new())),
-            KeyPress::Char('x') => self.answer(PersonAnswer::Stop),
-            KeyPress::Char('s') => match question.offers.into_iter().next() {
-                Some(rule) => self.answer(PersonAnswer::Session(rule)),
-                None => self.say_hint("no rule is narrow enough for this; y allows it once"),
-            },
-            KeyPress::Char('a') if question.offers.is_empty() => {
-                self.say_hint("no rule is narrow enough for this; y allows it once")
-            }
-            KeyPress::Char('a') => {
-                self.focus = Focus::Rule(0);
-                Vec::new()
-            }
-            KeyPress::Char('r') => {
-                self.reason.set("");
-                self.focus = Focus::Reason;
-                Vec::new()
-            }
-            KeyPress::Char(':') => {
-                self.focus = Focus::Line;
-                self.at_line(key)
-            }
-            KeyPress::Tab => {
-                self.focus = Focus::Line;
-                Vec::new()
-            }
-            KeyPress::Escape => self.stop(),
-            KeyPress::EndOfInput => self.leave(),
-            KeyPress::Up | KeyPress::Down
-                if !self.prompts.queued.is_empty() || !self.editor.is_empty() =>
-            {
-                self.focus = Focus::Line;
-                self.at_line(key)
-            }
-            KeyPress::Char(_)
-            | KeyPress::Enter
-            | KeyPress::NewLine
-            | KeyPress::Interrupt
-            | KeyPress::Up
-            | KeyPress::Down
-            | KeyPress::Move(..)
-            | KeyPress::Erase(..)
-            | KeyPress::Page(_)
-            | KeyPress::BackTab
-            | KeyPress::Control(_)
-            | KeyPress::Redraw
-            | KeyPress::Leader => self.say_hint(ANSWERS),
-        }
-    }
-
-    /// A rule is written only after it was shown and a second key confirmed it.
-    fn at_rule(&mut self, key: KeyPress, offer: usize) -> Vec<ScreenEffect> {
-        let offers = self.items.questions().first().map_or(&[][..], |asked| &asked.offers);
-        match key {
-            KeyPress::Char('y') => match offers.get(offer).cloned() {
-                Some(rule) => self.answer(PersonAnswer::Always(rule)),
-                None => self.back_to_question(),
-            },
-            KeyPress::Tab | KeyPress::Down => {
-                self.focus = Focus::Rule((offer + 1) % offers.len().max(1));
-                Vec::new()
-            }
-            KeyPress::Escape | KeyPress::Char('n') => self.back_to_question(),
-            KeyPress::Char(_)
-            | KeyPress::Enter
-            | KeyPress::NewLine
-            | KeyPress::Interrupt
-            | KeyPress::EndOfInput
-            | KeyPress::Up
-            | KeyPress::Move(..)
-            | KeyPress::Erase(..)
-            | KeyPress::Page(_)
-            | KeyPress::BackTab
-            | KeyPress::Control(_)
-            | KeyPress::Redraw
-            | KeyPress::Leader => {
-                self.say_hint("y writes the rule, Tab shows another, n goes back")
-            }
-        }
-    }
-
-    fn at_reason(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
-        match key {
-            KeyPress::Enter => {
-                let reason = self.reason.take().trim().to_owned();
-                return self.answer(PersonAnswer::Deny(reason));
-            }
-            KeyPress::Escape => return self.back_to_question(),
-            KeyPress::Char(c) => self.reason.insert(c.encode_utf8(&mut [0; 4])),
-            KeyPress::NewLine => self.reason.insert("\n"),
-            KeyPress::Up => self.reason.earlier(),
-            KeyPress::Down => self.reason.later(),
-            KeyPress::Move(reach, toward) => self.reason.move_cursor(reach, toward),
-            KeyPress::Erase(reach, toward) => self.reason.erase(reach, toward),
-            KeyPress::Interrupt
-            | KeyPress::EndOfInput
-            | KeyPress::Tab
-            | KeyPress::BackTab
-            | KeyPress::Page(_)
-            | KeyPress::Control(_)
-            | KeyPress::Redraw
-            | KeyPress::Leader => {}
-        }
-        Vec::new()
-    }
-
-    fn back_to_question(&mut self) -> Vec<ScreenEffect> {
-        self.focus = Focus::Question;
-        Vec::new()
-    }
-
-    /// The question stays until the supervisor confirms the answer.
-    fn answer(&mut self, answer: PersonAnswer) -> Vec<ScreenEffect> {
-        let Some(question) = self.items.questions().first() else { return Vec::new() };
-        let Question { call, digest, .. } = question.clone();
-        self.focus = Focus::Question;
-        self.hint = Some("answered; waiting for the supervisor".to_owned());
-        vec![ScreenEffect::Send(FromClient::Answer { call, digest, answer })]
-    }
-
-    fn say_hint(&mut self, hint: &str) -> Vec<ScreenEffect> {
+    pub(super) fn say_hint(&mut self, hint: &str) -> Vec<ScreenEffect> {
         self.hint = Some(hint.to_owned());
         Vec::new()
     }

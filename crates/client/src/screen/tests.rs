@@ -762,3 +762,37 @@ fn who_is_sent_away_is_told_whether_the_session_goes_on() {
         assert_eq!(screen().update(ScreenInput::Message(word)), [ScreenEffect::Leave(leaving)]);
     }
 }
+
+fn plan_question() -> ClientEvent {
+    let ClientEvent::Asked { question } = question(1, &["ask", "accept-edits"]) else { panic!() };
+    ClientEvent::Asked { question: Question { tool: "exit_plan".to_owned(), ..question } }
+}
+
+#[test]
+fn a_plan_is_approved_with_a_mode_by_key_and_by_line_and_never_for_good() {
+    for (key, mode) in [
+        ("y", PermissionMode::Ask),
+        ("e", PermissionMode::AcceptEdits),
+        ("A", PermissionMode::Auto),
+        ("D", PermissionMode::DontAsk),
+    ] {
+        let mut screen = screen();
+        screen.update(event(2, plan_question()));
+        assert_eq!(answered(&press(&mut screen, key)), PersonAnswer::Mode(mode), "{key}");
+        let mut other = self::screen();
+        other.update(event(2, question(1, &[])));
+        let effects = press(&mut other, key);
+        assert_eq!(says(&effects).len(), usize::from(key == "y"), "the control: {key}");
+    }
+    let mut screen = screen();
+    screen.update(event(2, plan_question()));
+    for key in ["s", "a"] {
+        assert!(says(&press(&mut screen, key)).is_empty(), "{key}");
+        assert!(screen.hint().unwrap().contains("approves the plan"));
+    }
+    let effects = screen.update(ScreenInput::Line("y accept-edits".to_owned()));
+    assert_eq!(answered(&effects), PersonAnswer::Mode(PermissionMode::AcceptEdits));
+    screen.update(ScreenInput::Line("y now".to_owned()));
+    assert!(screen.hint().unwrap().contains("approves the plan"));
+    assert!(key_hint(&screen).unwrap().contains("e (accept-edits)"));
+}

@@ -97,6 +97,7 @@ goldens! {
         },
         Interrupt => ToSession::Interrupt,
         Compact => ToSession::Compact,
+        Mode => ToSession::Mode(protocol::judgement::PermissionMode::Plan),
         System => ToSession::System { text: "You are at work.".into() },
         Pinned => ToSession::Pinned { files: vec![text("src/lib.rs")] },
         PinnedStamps => ToSession::PinnedStamps {
@@ -775,6 +776,7 @@ goldens! {
         Once => PersonAnswer::Once,
         Session => PersonAnswer::Session(text("bash:ls *")),
         Always => PersonAnswer::Always(text("bash:ls *")),
+        Mode => PersonAnswer::Mode(protocol::judgement::PermissionMode::Ask),
         Deny => PersonAnswer::Deny(text("no")),
         Stop => PersonAnswer::Stop,
     }
@@ -882,6 +884,7 @@ fn setup() -> SessionSetup {
                 file: text(".claude/settings.json"),
             }],
         },
+        mode: protocol::judgement::PermissionMode::Plan,
     }
 }
 

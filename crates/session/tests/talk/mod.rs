@@ -54,6 +54,7 @@ pub fn setup() -> SessionSetup {
         facts: ModelFacts::default(),
         pinned: Vec::new(),
         hooks: protocol::hook::SessionHooks::default(),
+        mode: protocol::judgement::PermissionMode::Ask,
     }
 }
 

@@ -34,6 +34,11 @@ impl SessionActorState {
             self.send_call(&call, CallInput::Expired);
             return self.show_rejected(&client, &call, "its deadline is over");
         }
+        if let PersonAnswer::Mode(mode) = answer
+            && let Err(why) = self.may_have_mode(mode)
+        {
+            return self.show_rejected(&client, &call, &why);
+        }
         let sent =
             SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
         self.clients.answers.0.push_back(sent);

@@ -164,7 +164,7 @@ impl SessionActorState {
             session: self.spec.id.clone(),
             model: self.spec.setup.model.clone(),
             facts: self.spec.config.provider.facts,
-            tools: self.spec.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
+            tools: self.spec.setup.offered().map(|tool| tool.spec.name.clone()).collect(),
             mode: self.spec.rules.mode,
             network: self.spec.confinement.network,
             hosts: self.spec.confinement.hosts.clone(),

@@ -14,6 +14,7 @@ impl SessionActorState {
     pub(super) async fn learn(&mut self, answer: &PersonAnswer, by: &str) {
         let (text, written) = match answer {
             PersonAnswer::Once | PersonAnswer::Deny(_) | PersonAnswer::Stop => return,
+            PersonAnswer::Mode(mode) => return self.leave_plan_mode(*mode, by).await,
             PersonAnswer::Session(text) => (text, Ok(None)),
             PersonAnswer::Always(text) => {
                 (text, write(self.spec.user_file(), text.clone()).await.map(Some))

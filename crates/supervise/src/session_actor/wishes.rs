@@ -2,7 +2,6 @@
 //! settings, which hold for later calls.
 
 use super::pinning;
-use super::rules;
 use super::state::SessionActorState;
 use crate::error_chain::chain;
 use crate::messages::{ClientMsg, SessionMsg};
@@ -226,9 +225,7 @@ impl SessionActorState {
                     self.show(&ClientEvent::Notice { text });
                 }
             }
-            SettingChange::Mode(_) => {
-                self.workers.broker.send(rules(&self.spec, &self.turn.allow));
-            }
+            SettingChange::Mode(_) => self.send_mode(),
             SettingChange::Pin(_) | SettingChange::Unpin(_) => {
                 let files = self.spec.setup.pinned.clone();
                 let message = ToSession::Pinned { files };

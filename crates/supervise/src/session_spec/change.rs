@@ -161,6 +161,7 @@ impl SessionSpec {
             SettingChange::Mode(mode) => match self.check_mode(*mode) {
                 Ok(()) => {
                     self.rules.mode = *mode;
+                    self.setup.mode = *mode;
                 }
                 Err(failure) => self.notes.push(failure.message),
             },

@@ -50,6 +50,7 @@ pub(super) fn session_setup(
             formatters: hooks(confinement, &config.format),
             events: event_hooks(confinement, &config.hooks),
         },
+        mode: config.permissions.mode,
     })
 }
 

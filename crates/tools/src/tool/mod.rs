@@ -38,6 +38,7 @@ tools! {
     skill_activate::SkillActivateTool,
     checklist_create::ChecklistCreateTool,
     checklist_update::ChecklistUpdateTool,
+    exit_plan::ExitPlanTool,
     undo_list::UndoListTool,
     write::WriteTool,
     edit::EditTool,

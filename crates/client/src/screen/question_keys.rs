@@ -1,0 +1,166 @@
+//! The keys while a question is pending: answers, the rule of an "always" answer, a reason, and the
+//! mode that a plan is approved with.
+
+use super::{Focus, KeyPress, Screen, ScreenEffect};
+use protocol::client::FromClient;
+use protocol::judgement::{PermissionMode, PersonAnswer, Question};
+
+/// Hint of the keys that answer a question.
+const ANSWERS_TO_PLAN: &str = "y or e approves the plan, A and D too, n plans on, r plans on for a reason, \
+    x stop the turn; Tab to type a message first";
+/// Hint of the keys that answer another question.
+const ANSWERS: &str = "y once, s session, a always, n deny, r deny with a reason, x stop the turn; \
+    Tab to type a message first";
+
+impl Screen {
+    pub(super) fn at_question(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        let Some(question) = self.items.questions().first().cloned() else {
+            self.focus = Focus::Line;
+            return self.at_line(key);
+        };
+        match key {
+            KeyPress::Char(key) if question.is_plan() && mode_of(key).is_some() => {
+                let mode = mode_of(key).map(PersonAnswer::Mode);
+                mode.map_or_else(Vec::new, |answer| self.answer(answer))
+            }
+            KeyPress::Char('s' | 'a') if question.is_plan() => self.say_hint(ANSWERS_TO_PLAN),
+            KeyPress::Char('y') => self.answer(PersonAnswer::Once),
+            KeyPress::Char('n') => self.answer(PersonAnswer::Deny(String::new())),
+            KeyPress::Char('x') => self.answer(PersonAnswer::Stop),
+            KeyPress::Char('s') => match question.offers.into_iter().next() {
+                Some(rule) => self.answer(PersonAnswer::Session(rule)),
+                None => self.say_hint("no rule is narrow enough for this; y allows it once"),
+            },
+            KeyPress::Char('a') if question.offers.is_empty() => {
+                self.say_hint("no rule is narrow enough for this; y allows it once")
+            }
+            KeyPress::Char('a') => {
+                self.focus = Focus::Rule(0);
+                Vec::new()
+            }
+            KeyPress::Char('r') => {
+                self.reason.set("");
+                self.focus = Focus::Reason;
+                Vec::new()
+            }
+            KeyPress::Char(':') => {
+                self.focus = Focus::Line;
+                self.at_line(key)
+            }
+            KeyPress::Tab => {
+                self.focus = Focus::Line;
+                Vec::new()
+            }
+            KeyPress::Escape => self.stop(),
+            KeyPress::EndOfInput => self.leave(),
+            KeyPress::Up | KeyPress::Down
+                if !self.prompts.queued.is_empty() || !self.editor.is_empty() =>
+            {
+                self.focus = Focus::Line;
+                self.at_line(key)
+            }
+            KeyPress::Char(_)
+            | KeyPress::Enter
+            | KeyPress::NewLine
+            | KeyPress::Interrupt
+            | KeyPress::Up
+            | KeyPress::Down
+            | KeyPress::Move(..)
+            | KeyPress::Erase(..)
+            | KeyPress::Page(_)
+            | KeyPress::BackTab
+            | KeyPress::Control(_)
+            | KeyPress::Redraw
+            | KeyPress::Leader => self.say_hint(self.answers()),
+        }
+    }
+
+    pub(super) fn asks_about_plan(&self) -> bool {
+        self.items.questions().first().is_some_and(Question::is_plan)
+    }
+
+    pub(super) fn answers(&self) -> &'static str {
+        if self.asks_about_plan() { ANSWERS_TO_PLAN } else { ANSWERS }
+    }
+
+    /// A rule is written only after it was shown and a second key confirmed it.
+    pub(super) fn at_rule(&mut self, key: KeyPress, offer: usize) -> Vec<ScreenEffect> {
+        let offers = self.items.questions().first().map_or(&[][..], |asked| &asked.offers);
+        match key {
+            KeyPress::Char('y') => match offers.get(offer).cloned() {
+                Some(rule) => self.answer(PersonAnswer::Always(rule)),
+                None => self.back_to_question(),
+            },
+            KeyPress::Tab | KeyPress::Down => {
+                self.focus = Focus::Rule((offer + 1) % offers.len().max(1));
+                Vec::new()
+            }
+            KeyPress::Escape | KeyPress::Char('n') => self.back_to_question(),
+            KeyPress::Char(_)
+            | KeyPress::Enter
+            | KeyPress::NewLine
+            | KeyPress::Interrupt
+            | KeyPress::EndOfInput
+            | KeyPress::Up
+            | KeyPress::Move(..)
+            | KeyPress::Erase(..)
+            | KeyPress::Page(_)
+            | KeyPress::BackTab
+            | KeyPress::Control(_)
+            | KeyPress::Redraw
+            | KeyPress::Leader => {
+                self.say_hint("y writes the rule, Tab shows another, n goes back")
+            }
+        }
+    }
+
+    pub(super) fn at_reason(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        match key {
+            KeyPress::Enter => {
+                let reason = self.reason.take().trim().to_owned();
+                return self.answer(PersonAnswer::Deny(reason));
+            }
+            KeyPress::Escape => return self.back_to_question(),
+            KeyPress::Char(c) => self.reason.insert(c.encode_utf8(&mut [0; 4])),
+            KeyPress::NewLine => self.reason.insert("\n"),
+            KeyPress::Up => self.reason.earlier(),
+            KeyPress::Down => self.reason.later(),
+            KeyPress::Move(reach, toward) => self.reason.move_cursor(reach, toward),
+            KeyPress::Erase(reach, toward) => self.reason.erase(reach, toward),
+            KeyPress::Interrupt
+            | KeyPress::EndOfInput
+            | KeyPress::Tab
+            | KeyPress::BackTab
+            | KeyPress::Page(_)
+            | KeyPress::Control(_)
+            | KeyPress::Redraw
+            | KeyPress::Leader => {}
+        }
+        Vec::new()
+    }
+
+    pub(super) fn back_to_question(&mut self) -> Vec<ScreenEffect> {
+        self.focus = Focus::Question;
+        Vec::new()
+    }
+
+    /// The question stays until the supervisor confirms the answer.
+    pub(super) fn answer(&mut self, answer: PersonAnswer) -> Vec<ScreenEffect> {
+        let Some(question) = self.items.questions().first() else { return Vec::new() };
+        let Question { call, digest, .. } = question.clone();
+        self.focus = Focus::Question;
+        self.hint = Some("answered; waiting for the supervisor".to_owned());
+        vec![ScreenEffect::Send(FromClient::Answer { call, digest, answer })]
+    }
+}
+
+/// The mode that a plan is approved with by this key. The modes that ask nobody need Shift.
+fn mode_of(key: char) -> Option<PermissionMode> {
+    match key {
+        'y' => Some(PermissionMode::Ask),
+        'e' => Some(PermissionMode::AcceptEdits),
+        'A' => Some(PermissionMode::Auto),
+        'D' => Some(PermissionMode::DontAsk),
+        _ => None,
+    }
+}
