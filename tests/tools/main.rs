@@ -8,6 +8,7 @@ mod event_hooks;
 mod every_tool;
 mod format;
 mod inputs;
+mod session_network;
 mod stale_edits;
 #[path = "../support/mod.rs"]
 mod support;

@@ -235,6 +235,9 @@ pub struct Confinement {
     pub network: Network,
     /// The list of `Network::Listed`; it counts for nothing elsewhere.
     pub hosts: Vec<HostRule>,
+    /// The call of the session whose network namespace this process joins, in tier A, instead of
+    /// making its own. Calls of one session with the same network reach each other's servers so.
+    pub joins: Option<u32>,
     /// Git's settings and hooks in the project.
     pub git: GitSettings,
     /// No stronger cage than this is tried; it can only lower.
@@ -300,8 +303,8 @@ pub struct Enforced {
     pub profile: String,
     /// Version of Landlock's interface in the running kernel; 0 where it is off.
     pub landlock_abi: u32,
-    /// Network as enforced: `off (own namespace)`, `off (no INET sockets)`, `on`, `allow-list (own
-    /// namespace, through our proxy)`.
+    /// Network as enforced: `off (own namespace)`, `off (namespace of call 3)`, `off (no INET
+    /// sockets)`, `on`, `allow-list (own namespace, through our proxy)`.
     pub network: String,
     /// Namespaces the process is in that its runner is not: `user`, `mount`, `pid`, …
     pub namespaces: Vec<String>,

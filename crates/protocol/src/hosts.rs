@@ -136,9 +136,9 @@ pub struct LoopbackRedirect {
 }
 
 /// The redirects of an allow-list: a host each that it names whole, in its order, 64 at most. A rule for all
-/// ports means those of web and SSH servers here.
+/// ports means those of web and SSH servers here. Commands in one network have a block of addresses each.
 #[must_use]
-pub fn redirects(rules: &[HostRule]) -> Vec<LoopbackRedirect> {
+pub fn redirects(rules: &[HostRule], block: u8) -> Vec<LoopbackRedirect> {
     let mut found: Vec<LoopbackRedirect> = Vec::new();
     let whole =
         rules.iter().filter(|rule| rule.names == HostNames::Itself && !is_local(&rule.name));
@@ -155,7 +155,7 @@ pub fn redirects(rules: &[HostRule]) -> Vec<LoopbackRedirect> {
             else {
                 continue;
             };
-            let address = Ipv4Addr::new(127, 80, 0, last);
+            let address = Ipv4Addr::new(127, 80, block, last);
             found.push(LoopbackRedirect { name: rule.name.clone(), address, ports: Vec::new() });
         }
         let known = &mut found[number].ports;
@@ -411,7 +411,7 @@ mod tests {
     fn hosts_that_are_named_whole_are_reached_without_a_proxy() {
         let of = |rules: &[&str]| {
             let rules: Vec<HostRule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
-            redirects(&rules)
+            redirects(&rules, 0)
         };
         let found =
             of(&["a.org", "*.b.org", "localhost:80", "git.c.org:*", "a.org:8443", "a.org:443"]);

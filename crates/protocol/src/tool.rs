@@ -1,10 +1,10 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `SessionLock` → `SaveProtected`? → `Overlays`? → `Mounted`? → `Sign`? → `Confine` → `Keeper`? → `Mounted`* →
+//! `SessionLock` → `SaveProtected`? → `Overlays`? → `Mounted`? → `Sign`? → `Join`* → `Confine` → `Keeper`? → `Mounted`* →
 //! `ProxyListener`* → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done` (or `Lost`, the end). The
 //! runner receives its job only with `Go`, after its cage is complete and START is durable.
 //!
-//! A runner in reserve: `SessionLock` → `Overlays`? → `Mounted`? → `Reserve` → `Keeper`? → `Mounted`* →
+//! A runner in reserve: `SessionLock` → `Overlays`? → `Mounted`? → `Join`* → `Reserve` → `Keeper`? → `Mounted`* →
 //! `Resting` → `SaveProtected`? → `Renew` → `Caged` (or `Stale`, the end), and on as above. After a
 //! runner's death, another one repairs: `SessionLock` → `Repair` → `Repaired` (or `Uncaged`).
 
@@ -160,6 +160,9 @@ pub enum ToTool {
     /// A descriptor rides behind this: the overlays as an earlier call mounted them. They are mounted
     /// once, and attached in each call's root.
     Mounted,
+    /// Before `Confine` and `Reserve`, where the confinement joins the network of another call: a
+    /// descriptor of this namespace of it follows. The user namespace comes first.
+    Join(NamespaceKind),
     /// Once: build this cage.
     Confine(Confinement),
     /// Once, in place of `Confine`: build this cage, then rest without a call until `Renew`.
@@ -175,7 +178,7 @@ pub enum ToTool {
     Go(RunnerJob),
     /// After `Go`: end the call now; output so far is kept.
     Cancel,
-    /// After `Go`: the conversation goes on while the command runs.
+    /// After `Go`: the conversation goes on while the command runs; answered by `InBackground`.
     Background,
     /// After `Go`: write this to the command's standard input; answered by `InputTaken`.
     Input {
@@ -189,6 +192,15 @@ pub enum ToTool {
     /// Before `Confine`: a connection to the person's ssh agent follows. The runner uses it for the
     /// command's git signatures by these keys, and for no other request.
     Sign(Vec<SigningKey>),
+}
+
+/// A namespace of a command that later commands of its session join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum NamespaceKind {
+    /// The one that owns the network. Absent where agentd has root's rights.
+    User,
+    /// The network: loopback and nothing else.
+    Network,
 }
 
 /// A public key of ssh.
@@ -275,6 +287,11 @@ pub enum FromTool {
         /// Control codes neutralised.
         text: String,
     },
+    /// A descriptor of this namespace of the command follows, for later commands of the session. Before
+    /// `InBackground`, where the command made a network of its own.
+    Namespace(NamespaceKind),
+    /// The answer to `Background`.
+    InBackground,
     /// The answer to `Input`: the pipe took all of it, or why not.
     InputTaken(Result<(), String>),
     /// The answer to `RunnerJob::Probe`.

@@ -5,6 +5,7 @@ use crate::hosts::{HostRule, host_name};
 use crate::judgement::RuleSet;
 use crate::{Decode, Encode};
 use std::fmt;
+use std::net::IpAddr;
 
 /// The server that a call contacts, and the purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -24,6 +25,13 @@ impl WebAddress {
     #[must_use]
     pub fn is_named(&self) -> bool {
         host_name(&self.host).is_some()
+    }
+
+    /// True if it means the machine on which it is looked up.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let number = self.host.trim_matches(['[', ']']).parse::<IpAddr>();
+        self.host == "localhost" || number.is_ok_and(|address| address.is_loopback())
     }
 
     /// The server as people write it: without a port that is the web's own.

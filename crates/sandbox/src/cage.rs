@@ -1,6 +1,7 @@
 //! The two doors: locking this process, and preparing a command's cage. For workers and `tools`.
 
 use crate::error::{CageError, CageStep};
+use crate::network_namespace::NetworkNamespace;
 use crate::notify::NotifySupervisor;
 use crate::proc_stat;
 use crate::process_tree::ProcessTree;
@@ -33,6 +34,8 @@ pub struct Cage {
     pub(crate) limits: Limits,
     pub(crate) network: Network,
     pub(crate) proxy_listeners: Vec<TcpListener>,
+    /// The network that was made for it; empty where it joined another, has the host's, or in tier B.
+    pub(crate) own_network: NetworkNamespace,
     pub(crate) shared: SharedMemory,
     /// Real paths beneath which programs can be started, where others are in sight: in tier B.
     pub(crate) runnable: Option<Vec<PathBuf>>,
@@ -100,6 +103,11 @@ impl Cage {
     pub fn take_proxy_listeners(&mut self) -> io::Result<Vec<(OwnedFd, SocketAddr)>> {
         let doors = std::mem::take(&mut self.proxy_listeners).into_iter();
         doors.map(|door| door.local_addr().map(|address| (door.into(), address))).collect()
+    }
+
+    /// Takes the network that was made for the command, for later commands of its session.
+    pub fn take_own_network(&mut self) -> NetworkNamespace {
+        std::mem::take(&mut self.own_network)
     }
 
     /// Takes copies of the mounted overlays, each for one further cage. The list is empty the

@@ -61,7 +61,7 @@ impl Cage {
             tier: Tier::B,
             profile: wanted.profile.name().to_owned(),
             landlock_abi: abi,
-            network: guarantees::network(Tier::B, network).to_owned(),
+            network: guarantees::network(Tier::B, network, wanted.joins),
             namespaces: Vec::new(),
             seccomp: true,
             refusals_observable: false,

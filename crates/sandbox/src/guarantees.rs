@@ -166,13 +166,19 @@ const SURVIVORS: &str =
 /// For a command with a cgroup and without a cage that keeps it there.
 const LEAVES_CGROUP: &str = "A process of the command can leave its cgroup. It then has no limits; if it also left the command's session, it survives when the runner is killed.";
 
-/// The network access that is enforced.
-pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
-    match (network, tier) {
-        (Network::On, Tier::A | Tier::B | Tier::C) => "on",
-        (Network::Off, Tier::A) => "off (own namespace)",
-        (Network::Listed, Tier::A) => "allow-list (own namespace, through our proxy)",
-        (Network::Off | Network::Listed, Tier::B | Tier::C) => "off (no INET sockets)",
+/// The network access that is enforced. `joined` is the call whose network the process is in.
+pub(crate) fn network(tier: Tier, network: Network, joined: Option<u32>) -> String {
+    let namespace = joined.map_or("own namespace".to_owned(), |call| {
+        format!("namespace of call {call}, shared in this session")
+    });
+    match (network, tier, joined) {
+        (Network::On, _, None) => "on".to_owned(),
+        // `agentd-web`, which reads a page of the session's own servers.
+        (Network::Off, Tier::A, _) | (Network::On, _, Some(_)) => format!("off ({namespace})"),
+        (Network::Listed, Tier::A, _) => format!("allow-list ({namespace}, through our proxy)"),
+        (Network::Off | Network::Listed, Tier::B | Tier::C, _) => {
+            "off (no INET sockets)".to_owned()
+        }
     }
 }
 

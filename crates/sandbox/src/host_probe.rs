@@ -3,6 +3,7 @@
 use crate::cage::Cage;
 use crate::error::{CageError, CageStep};
 use crate::landlock::ruleset;
+use crate::network_namespace::Inherited;
 use crate::spawn::exec_child::{Program, ProgramInput};
 use crate::spawn::setup_channel::SetupChannel;
 use crate::sys;
@@ -129,7 +130,7 @@ fn run_in_tier(tier: Tier, scratch: &Scratch) -> Result<(), CageError> {
 }
 
 fn run(wanted: &Confinement) -> Result<(), CageError> {
-    let (cage, enforced) = Cage::prepare(wanted, None)?;
+    let (cage, enforced) = Cage::prepare(wanted, Inherited::default())?;
     fail_if_lowered(wanted, &enforced)?;
     let program = Program {
         argv: ["sh", "-c", ":"].map(Into::into).to_vec(),
@@ -184,6 +185,7 @@ impl Scratch {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            joins: None,
             git: GitSettings::Kept,
             highest_tier,
             level: Level::Required,

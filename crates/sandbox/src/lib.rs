@@ -21,6 +21,7 @@ mod launch;
 mod lock;
 mod mounts;
 mod namespaces;
+mod network_namespace;
 mod notify;
 mod policy;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use cgroup::{
 pub use error::{CageError, CageStep};
 pub use guarantees::signals_are_confined;
 pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host, probe_tier};
+pub use network_namespace::{Inherited, NetworkNamespace};
 pub use privileges::{close_inherited_fds, harden};
 pub use proc_stat::is_own_process;
 pub use protected::{

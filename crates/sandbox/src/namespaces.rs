@@ -1,14 +1,15 @@
 //! Leaving the host's namespaces. For `launch` only, while the process has one thread.
 
 use crate::error::{CageError, CageStep};
+use crate::network_namespace::NetworkNamespace;
 use crate::privileges;
 use crate::sys;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getgid, getuid};
-use protocol::confinement::Network;
-use protocol::hosts::LoopbackRedirect;
+use protocol::confinement::{Confinement, Network};
+use protocol::hosts::{LoopbackRedirect, redirects};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -24,15 +25,21 @@ pub(crate) enum UserNs {
 }
 
 /// Gets the right to make namespaces, by a user namespace of our own where this process was not
-/// started as root.
+/// started as root. If `joined` is set, it enters that network first. The user namespace is made inside
+/// its owner: a bound on processes counts per user namespace.
 ///
 /// The PID namespace itself is not left here but made for the first process in it: a process that
 /// left its own by `unshare` can make no thread any more (EINVAL), and the runner needs some.
 ///
 /// # Errors
-/// `CageStep::Maps` where the user namespace was made but not set up: this process must end.
-pub(crate) fn enter_user_ns() -> Result<UserNs, CageError> {
-    if privileges::may_administer() {
+/// `CageStep::Maps` where the user namespace was made but not set up, `CageStep::Namespaces` where the
+/// network could not be joined: this process must end.
+pub(crate) fn enter_user_ns(joined: Option<&NetworkNamespace>) -> Result<UserNs, CageError> {
+    let privileged = privileges::may_administer();
+    if let Some(joined) = joined {
+        joined.join()?;
+    }
+    if privileged {
         return Ok(UserNs::NotNeeded);
     }
     let (user, group) = (getuid(), getgid());
@@ -51,25 +58,42 @@ pub(crate) fn enter_user_ns() -> Result<UserNs, CageError> {
     Ok(UserNs::Entered)
 }
 
-/// Leaves the host's System V IPC namespace, and its network namespace unless the network is on. A
-/// new network takes half a millisecond, while the first process of the PID namespace builds the
-/// root. Returns lost guarantees.
+/// Leaves the host's System V IPC namespace, and its network namespace unless the network is on or this
+/// process has joined one. A new network takes half a millisecond, while the first process of the PID
+/// namespace builds the root. Returns lost guarantees.
 ///
 /// # Errors
 /// `CageStep::Namespaces`.
-pub(crate) fn leave_network_and_ipc(network: Network) -> Result<Vec<String>, CageError> {
-    let flags = match network {
-        Network::Off | Network::Listed => CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET,
-        Network::On => CloneFlags::CLONE_NEWIPC,
+pub(crate) fn leave_network_and_ipc(wanted: &Confinement) -> Result<Vec<String>, CageError> {
+    let leave = |flags| {
+        unshare(flags)
+            .map_err(|error| CageError::os(CageStep::Namespaces, "leaving network and IPC", error))
     };
-    unshare(flags)
-        .map_err(|error| CageError::os(CageStep::Namespaces, "leaving network and IPC", error))?;
-    Ok(match (network, sys::loopback_up()) {
-        (Network::Off | Network::Listed, Err(errno)) => {
-            vec![format!("Loopback could not be switched on: {errno}.")]
+    match (wanted.network, wanted.joins) {
+        (Network::Off | Network::Listed, None) => {
+            leave(CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET)?;
+            let lost = |errno| vec![format!("Loopback could not be switched on: {errno}.")];
+            Ok(sys::loopback_up().err().map(lost).unwrap_or_default())
         }
-        (Network::Off | Network::Listed, Ok(())) | (Network::On, _) => Vec::new(),
-    })
+        (Network::Off | Network::Listed, Some(_)) | (Network::On, _) => {
+            leave(CloneFlags::CLONE_NEWIPC)?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Addresses of loopback that commands of one network share: each has a block of its own, the one that
+/// made the network the first. A block is free if all of its addresses can be bound.
+pub(crate) fn free_block(wanted: &Confinement) -> u8 {
+    let is_free = |block: &u8| {
+        redirects(&wanted.hosts, *block).iter().all(|redirect| {
+            redirect.ports.iter().all(|port| TcpListener::bind((redirect.address, *port)).is_ok())
+        })
+    };
+    match (wanted.network, wanted.joins) {
+        (Network::Listed, Some(_)) => (0..=u8::MAX).find(is_free).unwrap_or(u8::MAX),
+        (Network::Listed, None) | (Network::Off | Network::On, _) => 0,
+    }
 }
 
 /// Binds the sockets at which a command with an allow-list reaches the proxy: first the one that
@@ -100,9 +124,9 @@ pub(crate) fn bind_proxy_listeners(
 }
 
 /// The names for the record.
-pub(crate) fn namespace_names(left: UserNs, network: Network) -> Vec<String> {
+pub(crate) fn namespace_names(left: UserNs, wanted: &Confinement) -> Vec<String> {
     let user = (left == UserNs::Entered).then_some("user");
-    let net = (network != Network::On).then_some("net");
+    let net = (wanted.network != Network::On).then_some("net");
     user.into_iter().chain(["mount", "pid", "ipc"]).chain(net).map(str::to_owned).collect()
 }
 

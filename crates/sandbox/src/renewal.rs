@@ -9,6 +9,7 @@ use crate::error::CageError;
 use crate::grants::{GrantVia, Grants, Protection, ProtectionSearch};
 use crate::launch::enforced::protection_limits;
 use crate::lock::effective_network;
+use crate::network_namespace::Inherited;
 use crate::notify::LockedGitConfigs;
 use crate::policy;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -69,10 +70,10 @@ impl Cage {
     /// As [`Cage::prepare`].
     pub fn prepare_to_rest(
         wanted: &Confinement,
-        mounted: Option<OwnedFd>,
+        inherited: Inherited,
     ) -> Result<RestingCage, CageError> {
         let mounts = MountTable::open()?;
-        let (cage, enforced) = Self::prepare(wanted, mounted)?;
+        let (cage, enforced) = Self::prepare(wanted, inherited)?;
         cage.renewal.git_configs.release();
         let name = prctl::get_name().unwrap_or_default();
         let _ = prctl::set_name(RESTING);

@@ -107,6 +107,7 @@ impl Actor for CallActor {
             CallMsg::Runner(_, ProcessEvent::Descriptor(descriptor)) => {
                 match std::mem::replace(&mut state.next_fd, ExpectedFd::ProxyListener) {
                     ExpectedFd::Mount => state.mounted(descriptor),
+                    ExpectedFd::Namespace(kind) => state.job.namespace.add(kind, descriptor),
                     ExpectedFd::ProxyListener => state.on_proxy_listener(&myself, descriptor).await,
                 }
                 None
@@ -318,8 +319,9 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Go(job) => self.go(myself, job).await,
+            // The runner's answer brings the command's network.
             CallEffect::Detach => {
-                self.detach(myself);
+                self.send_runner(&ToTool::Background);
                 Ok(())
             }
             CallEffect::AskOtherCall(request) => {

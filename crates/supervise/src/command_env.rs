@@ -219,6 +219,7 @@ mod tests {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            joins: None,
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,

@@ -44,7 +44,8 @@ pub struct OtherCall {
 impl Grant {
     /// For the probe of a call: the call's directories, nothing writable, nothing executable.
     pub(crate) fn probe(call: &Call, of: &Confinement) -> Self {
-        let confinement = Confinement { profile: Profile::Probe, cgroup: None, ..of.clone() };
+        let confinement =
+            Confinement { profile: Profile::Probe, joins: None, cgroup: None, ..of.clone() };
         Self { confinement, purpose: GrantPurpose::Job, call: Some(call.id.clone()) }
     }
 
@@ -83,6 +84,7 @@ impl Grant {
             network: Network::On,
             added: Vec::new(),
             home: None,
+            joins: None,
             cgroup: None,
             ..of.clone()
         };
@@ -92,7 +94,7 @@ impl Grant {
     /// For the repair after a call with this confinement whose runner died. The process has the
     /// runner's confinement and starts nothing.
     pub(crate) fn repair(of: &Confinement) -> Self {
-        let confinement = Confinement { cgroup: None, ..of.clone() };
+        let confinement = Confinement { joins: None, cgroup: None, ..of.clone() };
         Self { confinement, purpose: GrantPurpose::Repair, call: None }
     }
 
@@ -158,6 +160,7 @@ pub(crate) mod tests {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            joins: None,
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,

@@ -72,6 +72,7 @@ mod root;
 mod route;
 mod session_actor;
 mod session_lock;
+mod session_network;
 mod session_page;
 mod session_room;
 mod session_spec;

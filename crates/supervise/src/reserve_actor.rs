@@ -8,6 +8,7 @@ use crate::messages::{CallMsg, ReserveMsg, RestingRunner, TakeRequest};
 use crate::orphans::RecordedProcess;
 use crate::project_overlays::{OverlayTurn, ProjectOverlays};
 use crate::session_lock::SessionLock;
+use crate::session_network::SessionNetwork;
 use crate::worker::event_relay::EventRelay;
 use crate::worker::log_lines;
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
@@ -109,7 +110,7 @@ impl Actor for ReserveActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ReserveMsg::Prepare(wanted) => state.prepare(*wanted).await,
+            ReserveMsg::Prepare(wanted, network) => state.prepare(*wanted, network).await,
             ReserveMsg::Discard => state.discard("a setting changed"),
             ReserveMsg::Take(request) => state.on_take(request),
             ReserveMsg::Runner(generation, event) => state.on_event(generation, event),
@@ -152,13 +153,13 @@ impl ReserveState {
         self.runner.as_mut().filter(|_| generation == self.generation)
     }
 
-    async fn prepare(&mut self, wanted: Confinement) {
+    async fn prepare(&mut self, wanted: Confinement, network: Option<Arc<SessionNetwork>>) {
         if self.stopping {
             return;
         }
         if !self.runner.as_ref().is_some_and(|runner| runner.fits(&wanted)) {
             self.discard("a setting changed");
-            if let Err(error) = self.start(wanted).await {
+            if let Err(error) = self.start(wanted, network).await {
                 tracing::warn!(session = %self.args.session, error, "no runner in reserve");
             }
         }
@@ -169,7 +170,11 @@ impl ReserveState {
         }
     }
 
-    async fn start(&mut self, mut wanted: Confinement) -> Result<(), &'static str> {
+    async fn start(
+        &mut self,
+        mut wanted: Confinement,
+        network: Option<Arc<SessionNetwork>>,
+    ) -> Result<(), &'static str> {
         let mut turn = None;
         let overlays = self.args.overlays.as_ref();
         if let Some(overlays) = overlays.filter(|_| ProjectOverlays::are_mounted_in(&wanted)) {
@@ -177,7 +182,7 @@ impl ReserveState {
             wanted.overlays = Some(FilePath::from(overlays.directory()));
         }
         let grant = Grant::reserve(wanted);
-        self.attach(&grant, turn).await.map_err(|error| {
+        self.attach(&grant, turn, network).await.map_err(|error| {
             tracing::warn!(session = %self.args.session, error, "the reserve");
             "its process could not be started"
         })
@@ -187,6 +192,7 @@ impl ReserveState {
         &mut self,
         grant: &Grant,
         mut turn: Option<OverlayTurn>,
+        network: Option<Arc<SessionNetwork>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let ReserveArgs { spawner, lock, hello, .. } = &self.args;
         let started = spawner.spawn_runner(grant, RunnerProgram::Tool).await?;
@@ -209,6 +215,9 @@ impl ReserveState {
                     process.send_descriptor(descriptor);
                 }
             }
+        }
+        if let Some(network) = &network {
+            network.send_to(&process)?;
         }
         process.send(&grant.begin());
         ipc::step!("supervisor: reserve spawned");
@@ -305,6 +314,8 @@ impl ReserveState {
             FromTool::Pong(_)
             | FromTool::ProxyListener
             | FromTool::Mounted
+            | FromTool::Namespace(_)
+            | FromTool::InBackground
             | FromTool::Proxied { .. }
             | FromTool::Caged(_)
             | FromTool::Resting { .. }

@@ -164,6 +164,7 @@ pub(crate) fn build_session_spec(
         withheld: kept.withheld.clone(),
         network,
         hosts: config.hosts.clone(),
+        joins: None,
         git: GitSettings::Kept,
         highest_tier,
         level,

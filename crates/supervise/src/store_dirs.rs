@@ -36,6 +36,7 @@ pub(crate) fn store_setup(session: &SessionId, state: &Path, of: &Confinement) -
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: of.level,

@@ -493,6 +493,7 @@ mod tests {
             withheld: Vec::new(),
             network,
             hosts: Vec::new(),
+            joins: None,
             git: GitSettings::Kept,
             highest_tier,
             level: Level::Required,

@@ -31,7 +31,7 @@ impl ProxyListener {
         if *at.ip() == Ipv4Addr::LOCALHOST {
             return Ok(Self { socket, host: None });
         }
-        let redirects = redirects(rules);
+        let redirects = redirects(rules, at.ip().octets()[2]);
         let name = redirects.into_iter().find(|redirect| redirect.address == *at.ip());
         let name = name.ok_or(io::ErrorKind::AddrNotAvailable)?.name;
         let (place, port) = (format!("{name}:{}", at.port()), at.port());

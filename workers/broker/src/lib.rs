@@ -85,6 +85,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

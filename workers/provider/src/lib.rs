@@ -117,6 +117,7 @@ fn confinement() -> Confinement {
         withheld: Vec::new(),
         network: Network::On,
         hosts: Vec::new(),
+        joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

@@ -129,6 +129,7 @@ fn nothing_but_the_channel() -> Confinement {
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

@@ -6,7 +6,7 @@
 //! that a slow supervisor never stops the draining of its pipes.
 
 mod listen;
-pub use listen::start as listen;
+pub use listen::Listener;
 mod output_sender;
 mod reserve;
 
@@ -16,7 +16,7 @@ use output_sender::OutputSender;
 use protocol::call::RunReport;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{FromTool, JudgedPath, RunnerJob, SigningKey, ToTool, ToolLink};
-use sandbox::{Cage, CageError, CageStep};
+use sandbox::{Cage, CageError, CageStep, Inherited};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,13 +58,15 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let (mut words, say) = ipc::worker::<ToolLink>()?;
     log(&say);
     ipc::step!("tool: hello said");
-    let (mut held, mut saved, mut overlays, mut mounted) = (None, None, None, None);
+    let (mut held, mut saved, mut overlays, mut inherited) =
+        (None, None, None, Inherited::default());
     let mut agent = None;
     let (purpose, confinement) = loop {
         match words.recv() {
             Ok(ToTool::SessionLock) => held = Some(words.recv_fd()?),
             Ok(ToTool::Overlays) => overlays = Some(words.recv_fd()?),
-            Ok(ToTool::Mounted) => mounted = Some(words.recv_fd()?),
+            Ok(ToTool::Mounted) => inherited.overlays = Some(words.recv_fd()?),
+            Ok(ToTool::Join(kind)) => inherited.network.add(kind, words.recv_fd()?),
             Ok(ToTool::Sign(keys)) => agent = Some((words.recv_fd()?, keys)),
             Ok(ToTool::SaveProtected) => saved = Some(File::from(words.recv_fd()?)),
             Ok(ToTool::Repair(confinement)) => {
@@ -88,12 +90,12 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     };
     let built = match purpose {
         Purpose::Reserve => {
-            let cage = reserve::rest(&confinement, mounted, (&mut words, &say), &mut saved)?;
+            let cage = reserve::rest(&confinement, inherited, (&mut words, &say), &mut saved)?;
             cage.map(|cage| (Some(cage), None, None))
         }
-        Purpose::Call => build(&confinement, (mounted, agent), &say, &mut saved)?,
+        Purpose::Call => build(&confinement, (inherited, agent), &say, &mut saved)?,
     };
-    let Some((cage, proxy, agent)) = built else { return Ok(()) };
+    let Some((mut cage, proxy, agent)) = built else { return Ok(()) };
     let job = loop {
         match words.recv() {
             Ok(ToTool::Go(job)) => break job,
@@ -105,6 +107,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::SaveProtected
                 | ToTool::Overlays
                 | ToTool::Mounted
+                | ToTool::Join(_)
                 | ToTool::Sign(_)
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)
@@ -119,7 +122,9 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     let control = JobControl::default();
-    listen::start(words, (cancel.clone(), control.clone()), say.clone());
+    let network = cage.as_mut().map(Cage::take_own_network).unwrap_or_default();
+    let command = listen::Listener { cancel: cancel.clone(), job: control.clone(), network };
+    command.start(words, say.clone());
     let answer =
         answer(job, (&confinement, engine), (cage, proxy, agent), (&cancel, control), &say);
     record_restored(&answer, saved);
@@ -143,12 +148,12 @@ type BuiltCage = (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>);
 /// Builds the cage of a call and reports it; `None` if that failed, which the supervisor knows.
 fn build(
     confinement: &Confinement,
-    (mounted, agent): (Option<OwnedFd>, Option<(OwnedFd, Vec<SigningKey>)>),
+    (inherited, agent): (Inherited, Option<(OwnedFd, Vec<SigningKey>)>),
     say: &SupervisorSender,
     saved: &mut Option<File>,
 ) -> anyhow::Result<Option<BuiltCage>> {
     let locked = agent_socket(agent, confinement).and_then(|agent| {
-        let (cage, enforced) = lock(confinement, mounted)?;
+        let (cage, enforced) = lock(confinement, inherited)?;
         save(cage.as_ref(), saved)?;
         Ok((cage, enforced, agent))
     });
@@ -234,7 +239,7 @@ fn agent_socket(
 /// Builds the cage: this process locks itself, or prepares a deeper one for a command.
 fn lock(
     confinement: &Confinement,
-    mounted: Option<OwnedFd>,
+    inherited: Inherited,
 ) -> Result<(Option<Cage>, Enforced), CageError> {
     match confinement.profile {
         Profile::Command
@@ -244,7 +249,7 @@ fn lock(
         | Profile::GitLook
         | Profile::Hook
         | Profile::GuardHook => {
-            Cage::prepare(confinement, mounted).map(|(cage, enforced)| (Some(cage), enforced))
+            Cage::prepare(confinement, inherited).map(|(cage, enforced)| (Some(cage), enforced))
         }
         Profile::Probe
         | Profile::Query

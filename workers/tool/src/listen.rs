@@ -1,7 +1,10 @@
 //! The thread that reads the supervisor's messages while the call runs.
 
-use ipc::Receiver;
+use crate::SupervisorSender;
+use ipc::{ChannelError, Receiver};
 use protocol::tool::{FromTool, ToTool};
+use sandbox::NetworkNamespace;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 use tools::{Cancel, JobControl};
@@ -10,51 +13,74 @@ use tools::{Cancel, JobControl};
 /// the process exits, and the kernel ends the rest.
 const LAST_RESORT: Duration = Duration::from_secs(10);
 
-/// Asks `cancel` when the supervisor does, or is gone; passes on what it says to the command; answers it
-/// that this process lives.
-pub fn start(
-    mut words: Receiver<ToTool>,
-    (cancel, job): (Cancel, JobControl),
-    say: super::SupervisorSender,
-) {
-    thread::spawn(move || {
-        loop {
-            match words.recv() {
-                Ok(ToTool::Cancel) => cancel.request(),
-                Ok(ToTool::Background) => job.move_to_background(),
-                Ok(ToTool::Input { text, then }) => {
-                    // A command that reads nothing must hold up no other message.
-                    let (job, answers) = (job.clone(), say.clone());
-                    let writer = thread::Builder::new().spawn(move || {
-                        let taken = job.write(text.as_bytes(), then);
-                        let taken = taken.map_err(|error| error.to_string());
-                        drop(answers.send(&FromTool::InputTaken(taken)));
-                    });
-                    if let Err(error) = writer {
-                        let why = format!("no thread can be started to write it: {error}");
-                        drop(say.send(&FromTool::InputTaken(Err(why))));
+/// What the supervisor can ask for during a call.
+pub struct Listener {
+    /// The call's end.
+    pub cancel: Cancel,
+    /// The running command.
+    pub job: JobControl,
+    /// The network that was made for the command.
+    pub network: NetworkNamespace,
+}
+
+impl Listener {
+    /// Reads the supervisor's messages in a thread: asks `cancel` when it does, or is gone; passes on
+    /// what it says to the command; answers it that this process lives.
+    pub fn start(self, mut words: Receiver<ToTool>, say: SupervisorSender) {
+        thread::spawn(move || {
+            let Self { cancel, job, network } = self;
+            loop {
+                match words.recv() {
+                    Ok(ToTool::Cancel) => cancel.request(),
+                    Ok(ToTool::Background) => {
+                        job.move_to_background();
+                        // Should this fail, the channel's end comes in as the next word.
+                        drop(pass_on(&network, &say));
                     }
+                    Ok(ToTool::Input { text, then }) => {
+                        // A command that reads nothing must hold up no other message.
+                        let (job, answers) = (job.clone(), say.clone());
+                        let writer = thread::Builder::new().spawn(move || {
+                            let taken = job.write(text.as_bytes(), then);
+                            let taken = taken.map_err(|error| error.to_string());
+                            drop(answers.send(&FromTool::InputTaken(taken)));
+                        });
+                        if let Err(error) = writer {
+                            let why = format!("no thread can be started to write it: {error}");
+                            drop(say.send(&FromTool::InputTaken(Err(why))));
+                        }
+                    }
+                    // Should this fail, the channel's end comes in as the next word.
+                    Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
+                    Ok(
+                        ToTool::SessionLock
+                        | ToTool::Overlays
+                        | ToTool::Mounted
+                        | ToTool::Join(_)
+                        | ToTool::SaveProtected
+                        | ToTool::Sign(_)
+                        | ToTool::Confine(_)
+                        | ToTool::Reserve(_)
+                        | ToTool::Renew
+                        | ToTool::Repair(_)
+                        | ToTool::Go(_),
+                    )
+                    | Err(_) => break,
                 }
-                // Should this fail, the channel's end comes in as the next word.
-                Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
-                Ok(
-                    ToTool::SessionLock
-                    | ToTool::Overlays
-                    | ToTool::Mounted
-                    | ToTool::SaveProtected
-                    | ToTool::Sign(_)
-                    | ToTool::Confine(_)
-                    | ToTool::Reserve(_)
-                    | ToTool::Renew
-                    | ToTool::Repair(_)
-                    | ToTool::Go(_),
-                )
-                | Err(_) => break,
             }
-        }
-        // A message out of turn, or a closed channel: the call has no recipient any more.
-        cancel.request();
-        thread::sleep(LAST_RESORT);
-        std::process::exit(1);
-    });
+            // A message out of turn, or a closed channel: the call has no recipient any more.
+            cancel.request();
+            thread::sleep(LAST_RESORT);
+            std::process::exit(1);
+        });
+    }
+}
+
+/// Gives later commands of the session the network of this one, and says that it goes on.
+fn pass_on(network: &NetworkNamespace, say: &SupervisorSender) -> Result<(), ChannelError> {
+    for (kind, descriptor) in network.descriptors() {
+        say.send(&FromTool::Namespace(kind))?;
+        say.send_fd(descriptor.as_fd())?;
+    }
+    say.send(&FromTool::InBackground)
 }

@@ -5,19 +5,19 @@ use anyhow::bail;
 use ipc::Receiver;
 use protocol::confinement::Confinement;
 use protocol::tool::{FromTool, ToTool};
-use sandbox::{Cage, CageError, RestingCage};
+use sandbox::{Cage, CageError, Inherited, RestingCage};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 /// Builds the cage and rests until a call takes it. `None` if no call did, or if the cage did not fit
 /// any more; the supervisor knows.
 pub(crate) fn rest(
     confinement: &Confinement,
-    mounted: Option<OwnedFd>,
+    inherited: Inherited,
     (words, say): (&mut Receiver<ToTool>, &SupervisorSender),
     saved: &mut Option<File>,
 ) -> anyhow::Result<Option<Cage>> {
-    let mut cage = match Cage::prepare_to_rest(confinement, mounted) {
+    let mut cage = match Cage::prepare_to_rest(confinement, inherited) {
         Ok(cage) => cage,
         Err(CageError { step, reason, hint, source: _ }) => {
             let reason = format!("{reason}; {hint}");
@@ -46,6 +46,7 @@ pub(crate) fn rest(
                 ToTool::SessionLock
                 | ToTool::Overlays
                 | ToTool::Mounted
+                | ToTool::Join(_)
                 | ToTool::Sign(_)
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)

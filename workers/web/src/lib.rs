@@ -14,8 +14,9 @@ use ipc::{ChannelError, Receiver};
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{FromTool, RunnerJob, SignIn, ToTool, ToolLink};
 use protocol::web::{RedirectScope, WebAddress};
-use sandbox::{Cage, CageError, CageStep};
+use sandbox::{Cage, CageError, CageStep, NetworkNamespace};
 use std::process::ExitCode;
+use tool_worker::Listener;
 use tools::{CallScope, Cancel, Engine, JobControl, ToolRunRequest};
 use web::{Credentials, Fetcher, Judge};
 
@@ -40,10 +41,11 @@ fn run() -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
     tool_worker::log(&say);
-    let mut held = None;
+    let (mut held, mut network) = (None, NetworkNamespace::default());
     let confinement = loop {
         match words.recv() {
             Ok(ToTool::SessionLock) => held = Some(words.recv_fd()?),
+            Ok(ToTool::Join(kind)) => network.add(kind, words.recv_fd()?),
             Ok(ToTool::Confine(confinement)) => break confinement,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(
@@ -62,7 +64,7 @@ fn run() -> anyhow::Result<()> {
             Err(error) => return ignore_closed(error),
         }
     };
-    match lock(&confinement) {
+    match lock(&confinement, &network) {
         Ok(enforced) => {
             tool_worker::note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
@@ -84,6 +86,7 @@ fn run() -> anyhow::Result<()> {
                 | ToTool::Sign(_)
                 | ToTool::Overlays
                 | ToTool::Mounted
+                | ToTool::Join(_)
                 | ToTool::Confine(_)
                 | ToTool::Reserve(_)
                 | ToTool::Renew
@@ -105,7 +108,9 @@ fn run() -> anyhow::Result<()> {
         RunnerJob::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;
             let no_command = JobControl::default();
-            tool_worker::listen(words, (cancel.clone(), no_command), say.clone());
+            let network = NetworkNamespace::default();
+            let listener = Listener { cancel: cancel.clone(), job: no_command, network };
+            listener.start(words, say.clone());
             let order = ToolRunRequest {
                 tool: &tool,
                 input: &input,
@@ -153,9 +158,14 @@ impl Judge for RedirectRules {
 }
 
 /// Confines this process by its only profile.
-fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
+fn lock(confinement: &Confinement, network: &NetworkNamespace) -> Result<Enforced, CageError> {
     match confinement.profile {
-        Profile::Web => Cage::enter(confinement),
+        Profile::Web => {
+            if confinement.joins.is_some() {
+                network.join()?;
+            }
+            Cage::enter(confinement)
+        }
         Profile::Probe
         | Profile::Query
         | Profile::Mutate

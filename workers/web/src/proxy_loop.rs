@@ -76,6 +76,7 @@ fn wait_for_end(mut words: Receiver<ToTool>, say: &Say) -> ProxyEnd {
                 ToTool::SessionLock
                 | ToTool::Overlays
                 | ToTool::Mounted
+                | ToTool::Join(_)
                 | ToTool::SaveProtected
                 | ToTool::Background
                 | ToTool::Input { .. }

@@ -357,6 +357,7 @@ goldens! {
         SessionLock => ToTool::SessionLock,
         Overlays => ToTool::Overlays,
         Mounted => ToTool::Mounted,
+        Join => ToTool::Join(protocol::tool::NamespaceKind::User),
         SaveProtected => ToTool::SaveProtected,
         Confine => ToTool::Confine(confinement()),
         Reserve => ToTool::Reserve(confinement()),
@@ -379,6 +380,10 @@ goldens! {
         KeepOpen => protocol::tool::AfterInput::KeepOpen,
         Close => protocol::tool::AfterInput::Close,
     }
+    tool::NamespaceKind {
+        User => protocol::tool::NamespaceKind::User,
+        Network => protocol::tool::NamespaceKind::Network,
+    }
     tool::OutputStream {
         Out => OutputStream::Out,
         Err => OutputStream::Err,
@@ -386,6 +391,8 @@ goldens! {
     tool::FromTool {
         ProxyListener => FromTool::ProxyListener,
         Mounted => FromTool::Mounted,
+        Namespace => FromTool::Namespace(protocol::tool::NamespaceKind::Network),
+        InBackground => FromTool::InBackground,
         Caged => FromTool::Caged(enforced()),
         Resting => FromTool::Resting {
             tier: protocol::confinement::Tier::A,
@@ -1020,6 +1027,7 @@ fn confinement() -> Confinement {
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
         hosts: vec![host()],
+        joins: None,
         git: GitSettings::Writable,
         highest_tier: protocol::confinement::Tier::A,
         level: protocol::confinement::Level::BestEffort,

@@ -19,7 +19,7 @@ pub(super) fn enforced(
         tier: ground.tier,
         profile: wanted.profile.name().to_owned(),
         landlock_abi: ground.abi,
-        network: guarantees::network(ground.tier, ground.network).to_owned(),
+        network: guarantees::network(ground.tier, ground.network, wanted.joins),
         namespaces,
         seccomp: true,
         refusals_observable: ground.observed == RefusalsObserved::Yes,

@@ -21,6 +21,7 @@ use crate::guarantees::TreeEndedBy;
 use crate::landlock::ruleset;
 use crate::lock::effective_network;
 use crate::namespaces::{self, UserNs};
+use crate::network_namespace::Inherited;
 use crate::policy::{self, ConfinementPolicy, ExecRule};
 use crate::privileges::NprocScope;
 use crate::process_tree::Containment;
@@ -29,7 +30,6 @@ use crate::usage::shared_memory::SharedMemory;
 use nix::errno::Errno;
 use nix::sys::prctl;
 use protocol::confinement::{Confinement, Enforced, Level, Network, Tier};
-use std::os::fd::OwnedFd;
 
 /// Builds the strongest cage that is wanted and that this host allows.
 ///
@@ -37,23 +37,25 @@ use std::os::fd::OwnedFd;
 /// The step that failed.
 fn prepare(
     wanted: &Confinement,
-    mounted: Option<OwnedFd>,
+    inherited: Inherited,
     policy: &ConfinementPolicy,
     abi: u32,
 ) -> Result<(Cage, Enforced), CageError> {
     grants::check_private_dirs(wanted)?;
+    let Inherited { overlays, network } = inherited;
     match wanted.highest_tier {
-        Tier::A => match namespaces::enter_user_ns()? {
+        Tier::A => match namespaces::enter_user_ns(wanted.joins.map(|_| &network))? {
             UserNs::Refused(errno) => {
                 refuse_allow_list(wanted, &format!("this host refuses them ({errno})"))?;
                 refuse_lower_tier(wanted, errno)?;
+                let wanted = &Confinement { joins: None, ..wanted.clone() };
                 let (cage, mut enforced) = tier_b(wanted, policy, abi)?;
                 let limit = format!("Namespaces were refused ({errno}), so tier B holds.");
                 enforced.limits.insert(0, limit);
                 Ok((cage, enforced))
             }
             left @ (UserNs::NotNeeded | UserNs::Entered) => {
-                tier_a(wanted, (policy, mounted), abi, left)
+                tier_a(wanted, (policy, overlays), abi, left)
             }
         },
         Tier::B | Tier::C => {
@@ -127,14 +129,11 @@ impl Cage {
     /// read and write the command's files and those of the policy's `runner` rules. It can start
     /// nothing and has no privileges left.
     ///
-    /// `mounted` is a copy that an earlier cage with the same overlays returned from
-    /// [`Cage::take_overlay_mounts`]. No other process may mount them at the same time.
-    ///
     /// # Errors
     /// The step that failed. Nothing was run, and this process must end: it may be locked.
     pub fn prepare(
         wanted: &Confinement,
-        mounted: Option<OwnedFd>,
+        inherited: Inherited,
     ) -> Result<(Self, Enforced), CageError> {
         single_threaded()?;
         if wanted.level == Level::Uncaged {
@@ -150,6 +149,6 @@ impl Cage {
             ));
         }
         let network = effective_network(policy, wanted);
-        prepare(&Confinement { network, ..wanted.clone() }, mounted, policy, abi)
+        prepare(&Confinement { network, ..wanted.clone() }, inherited, policy, abi)
     }
 }

@@ -3,6 +3,7 @@
 use crate::cage::{Cage, CageOverlays, CommandStreams};
 use crate::cgroup::CommandCgroup;
 use crate::error::{CageError, CageStep};
+use crate::network_namespace::NetworkNamespace;
 use crate::notify::{NotifyConfig, NotifySupervisor};
 use crate::privileges::{self, NprocScope};
 use crate::process_tree::{Containment, ProcessTree};
@@ -114,6 +115,7 @@ impl CageLaunch<'_> {
             limits: self.wanted.limits,
             network: self.wanted.network,
             proxy_listeners: Vec::new(),
+            own_network: NetworkNamespace::default(),
             shared: self.shared,
             runnable: None,
             readable: Vec::new(),

@@ -17,6 +17,7 @@ use crate::lock::tcp;
 use crate::mounts::MountPlan as RootPlan;
 use crate::mounts::hosts_file;
 use crate::namespaces::{self, UserNs};
+use crate::network_namespace::{NetworkNamespace, Ownership};
 use crate::notify::{LockedGitConfigs, ProtectedWatch};
 use crate::policy::{ConfinementPolicy, FreshMount};
 use crate::privileges::NprocScope;
@@ -26,7 +27,7 @@ use crate::spawn::pid1::{NO_PROCESS_LIMIT as INIT_UNBOUNDED, Pid1};
 use crate::usage::shared_memory::{SHM, SharedMemory};
 use nix::errno::Errno;
 use nix::unistd::getuid;
-use protocol::confinement::{Confinement, Enforced, Level, Tier};
+use protocol::confinement::{Confinement, Enforced, Level, Network, Tier};
 use protocol::hosts::redirects;
 use std::os::fd::OwnedFd;
 
@@ -45,7 +46,7 @@ pub(super) fn tier_a(
     let held = LockedGitConfigs::lock(&grants.protection.git_configs)?;
     let watched = ProtectedWatch::of(&grants.protection.paths);
     let protects = !grants.protection.paths.is_empty();
-    let mut redirects = redirects(&wanted.hosts);
+    let mut redirects = redirects(&wanted.hosts, namespaces::free_block(wanted));
     let hosts = hosts_file::text_with(&redirects);
     if hosts.is_none() {
         redirects.clear();
@@ -57,7 +58,8 @@ pub(super) fn tier_a(
     let fresh = plan.fresh_mounts();
     let first = Pid1::start(plan.clone(), mounted, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
-    let mut losses = namespaces::leave_network_and_ipc(wanted.network)?;
+    let mut losses = namespaces::leave_network_and_ipc(wanted)?;
+    let network = own_network(wanted, left)?;
     let (doors, refused) = namespaces::bind_proxy_listeners(wanted.network, &redirects)?;
     beside.extend(refused.map(|error| guarantees::no_redirects(&error)));
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
@@ -118,7 +120,7 @@ pub(super) fn tier_a(
     let unseen = unseen.or_else(|| cage.listener.is_none().then_some(Errno::ENOSYS));
     beside.extend(protects.then(|| guarantees::replaced_names(unseen)));
     cage.proxy_listeners = doors;
-    cage.readable = readable;
+    (cage.readable, cage.own_network) = (readable, network);
     cage.overlays = CageOverlays { paths: overlays, mounts: mounted };
     cage.renewal = CageRenewal::new(opened, grants.search, grants.protection, held);
     let ground = CageFacts {
@@ -138,7 +140,7 @@ pub(super) fn tier_a(
         metadata: MetadataChanges::Refused,
         ended_by: TreeEndedBy::Kernel,
     };
-    let names = namespaces::namespace_names(left, wanted.network);
+    let names = namespaces::namespace_names(left, wanted);
     let mut enforced = enforced(wanted, ground, names, grants.missing);
     enforced.cgroup = cage.tree.cgroup().map(CommandCgroup::enforced_limits).unwrap_or_default();
     enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
@@ -146,4 +148,21 @@ pub(super) fn tier_a(
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
     Ok((cage, enforced))
+}
+
+/// The network that this process has made, for later commands of the session.
+fn own_network(wanted: &Confinement, left: UserNs) -> Result<NetworkNamespace, CageError> {
+    match (wanted.network, wanted.joins) {
+        (Network::Off | Network::Listed, None) => {}
+        (Network::Off | Network::Listed, Some(_)) | (Network::On, _) => {
+            return Ok(NetworkNamespace::default());
+        }
+    }
+    let user = match left {
+        UserNs::Entered => Ownership::Own,
+        UserNs::NotNeeded | UserNs::Refused(_) => Ownership::Host,
+    };
+    NetworkNamespace::own(user).map_err(|error| {
+        CageError::os(CageStep::Namespaces, "the network of the command in /proc/self/ns", error)
+    })
 }

@@ -56,7 +56,7 @@ mod tests {
         let machine =
             "127.0.0.1 localhost\n10.0.0.9 A.org. # a mirror\n10.0.0.8 c.org b.org\n# b.org\n";
         assert_eq!(
-            text(machine, &redirects(&rules)),
+            text(machine, &redirects(&rules, 0)),
             "127.80.0.1\ta.org\n127.80.0.2\tb.org\n127.0.0.1 localhost\n10.0.0.8\tc.org\n# b.org\n"
         );
     }

@@ -162,6 +162,7 @@ impl Fixture {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            joins: None,
             git: GitSettings::Kept,
             highest_tier,
             level: Level::BestEffort,

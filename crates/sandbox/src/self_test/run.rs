@@ -3,6 +3,7 @@
 use super::attacks;
 use crate::cage::Cage;
 use crate::error::{CageError, CageStep};
+use crate::network_namespace::Inherited;
 use crate::running::CommandExit;
 use crate::spawn::exec_child::Program;
 use crate::spawn::setup_channel::SetupChannel;
@@ -149,7 +150,7 @@ fn run_in_cage(
 ) -> Result<RunReport, CageError> {
     // A descriptor that a careless starter left open.
     let left_open = sys::open_inheritable(Path::new("/dev/null"));
-    let (cage, enforced) = Cage::prepare(wanted, None)?;
+    let (cage, enforced) = Cage::prepare(wanted, Inherited::default())?;
     let Enforced { tier, landlock_abi: abi, refusals_observable: observable, .. } = enforced;
     let mut caged = cage.spawn(program)?;
     drop(left_open);

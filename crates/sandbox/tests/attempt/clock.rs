@@ -24,7 +24,8 @@ pub fn once(words: &[&str]) -> ExitCode {
     let over = begun.elapsed();
 
     let begun = Instant::now();
-    let (cage, _) = Cage::prepare(&asked.confinement, None).expect("a cage");
+    let (cage, _) =
+        Cage::prepare(&asked.confinement, sandbox::Inherited::default()).expect("a cage");
     let prepared = begun.elapsed();
     let caged = cage
         .spawn(Program {

@@ -36,6 +36,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            joins: None,
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub fn cage(words: &[&str]) -> ExitCode {
     let asked = parse(words);
     sandbox::harden().expect("harden");
-    let (cage, enforced) = match Cage::prepare(&asked.confinement, None) {
+    let (cage, enforced) = match Cage::prepare(&asked.confinement, sandbox::Inherited::default()) {
         Ok(made) => made,
         Err(error) => {
             println!("uncaged: {}\nreason: {error}", error.step);

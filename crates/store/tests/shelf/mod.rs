@@ -62,6 +62,7 @@ impl Shelf {
                 withheld: Vec::new(),
                 network: Network::Off,
                 hosts: Vec::new(),
+                joins: None,
                 git: GitSettings::Kept,
                 highest_tier: Tier::A,
                 level: Level::Required,

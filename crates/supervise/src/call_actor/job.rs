@@ -4,11 +4,14 @@
 use super::state::CallState;
 use crate::call::CallInput;
 use crate::messages::{CallMsg, CallToSession, DetachedCall};
+use crate::session_network::SessionNetwork;
 use crate::unread_output::UnreadOutput;
 use protocol::call::{Outcome, ToolResult};
 use protocol::tool::ToTool;
 use ractor::{ActorRef, ActorStatus};
 use regex::{Regex, RegexBuilder};
+use sandbox::NetworkNamespace;
+use std::sync::Arc;
 use std::time::Duration;
 use tools::{BACKGROUND_MS, JobRequest};
 
@@ -31,6 +34,8 @@ pub(super) const OVERDUE: Duration = Duration::from_millis(BACKGROUND_MS + 30_00
 #[derive(Default)]
 pub(super) struct Job {
     pub(super) output: UnreadOutput,
+    /// The network of the command, as its runner passes it on.
+    pub(super) namespace: NetworkNamespace,
     /// Calls that wait for output.
     reads: Vec<WaitingRead>,
     /// The number of the next wait.
@@ -74,9 +79,8 @@ impl ReadUntil {
 }
 
 impl CallState {
-    /// Lets the conversation go on.
-    pub(super) fn detach(&mut self, myself: &ActorRef<CallMsg>) {
-        self.send_runner(&ToTool::Background);
+    /// The runner lets the command go on without the conversation's wait.
+    pub(super) fn on_in_background(&mut self, myself: &ActorRef<CallMsg>) {
         let overdue = myself.send_after(OVERDUE, || CallMsg::Input(CallInput::Overdue));
         if let Some(earlier) = self.timers.overdue.replace(overdue) {
             earlier.abort();
@@ -91,7 +95,10 @@ impl CallState {
         let text = tools::command_output(self.job.output.take(), line, max).text;
         let (rights, cage) =
             (self.args.facts.extra_rights.clone(), self.args.facts.confinement.clone());
-        let detached = DetachedCall { call, text, rights, cage };
+        let made = std::mem::take(&mut self.job.namespace);
+        let made = SessionNetwork::of(number, &self.args.confinement, made).map(Arc::new);
+        let network = self.args.network.clone().or(made);
+        let detached = DetachedCall { call, text, rights, cage, network };
         let _ = self.args.session.send_message(CallToSession::Detached(detached).into());
     }
 

@@ -94,6 +94,8 @@ impl CallState {
             FromTool::Pong(_) => return,
             FromTool::ProxyListener
             | FromTool::Mounted
+            | FromTool::Namespace(_)
+            | FromTool::InBackground
             | FromTool::Resting { .. }
             | FromTool::Stale(_)
             | FromTool::Output { .. }

@@ -122,7 +122,22 @@ impl CallState {
                 None
             }
             (
+                FromTool::Namespace(kind),
+                RunnerPhase::Running | RunnerPhase::Cancelled | RunnerPhase::Reported,
+            ) => {
+                self.next_fd = ExpectedFd::Namespace(kind);
+                None
+            }
+            (FromTool::InBackground, RunnerPhase::Running) => {
+                self.on_in_background(myself);
+                None
+            }
+            // The call ends before the conversation could go on.
+            (FromTool::InBackground, RunnerPhase::Cancelled | RunnerPhase::Reported) => None,
+            (
                 FromTool::ProxyListener
+                | FromTool::Namespace(_)
+                | FromTool::InBackground
                 | FromTool::Mounted
                 | FromTool::Resting { .. }
                 | FromTool::Stale(_)
@@ -261,6 +276,7 @@ impl CallState {
             | RunnerPhase::Cancelled
             | RunnerPhase::Reported => None,
         };
+        let joins = grant.confinement().joins.is_some();
         let started = self.args.spawner.spawn_runner(&grant, self.args.runner).await;
         let started = started.map_err(|error| not_started(&error))?;
         self.generation = self.generation.next();
@@ -289,6 +305,9 @@ impl CallState {
         if let Some((keys, agent)) = agent {
             process.send(&ToTool::Sign(keys));
             process.send_descriptor(agent);
+        }
+        if let Some(network) = self.args.network.as_ref().filter(|_| joins) {
+            network.send_to(&process).map_err(|error| not_started(&error))?;
         }
         process.send(&grant.begin());
         if matches!(phase, RunnerPhase::CagingCall) {

@@ -14,6 +14,7 @@ use crate::records::TurnRound;
 use crate::records::audit::RunFacts;
 
 use crate::session_lock::SessionLock;
+use crate::session_network::SessionNetwork;
 use crate::sign_in::SignInKeys;
 use crate::worker::heartbeat::Heartbeat;
 use crate::worker::process::WorkerProcess;
@@ -25,7 +26,7 @@ use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
 use protocol::store::StoreLink;
-use protocol::tool::{RunnerJob, ToolLink};
+use protocol::tool::{NamespaceKind, RunnerJob, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{ActorRef, MessagingErr};
 use std::os::fd::OwnedFd;
@@ -44,6 +45,8 @@ pub(crate) struct ReserveRequest {
 pub(crate) struct CallArgs {
     pub(crate) facts: CallFacts,
     pub(crate) confinement: Confinement,
+    /// The network that its process joins.
+    pub(crate) network: Option<Arc<SessionNetwork>>,
     /// Hosts that rules deny, even if the allow-list names them.
     pub(crate) denied_hosts: Vec<HostRule>,
     /// The keys that the proxy of its command signs in with.
@@ -175,6 +178,8 @@ pub(super) enum ExpectedFd {
     ProxyListener,
     /// The mounted overlays, for the next call.
     Mount,
+    /// This namespace of a command that goes on in the background.
+    Namespace(NamespaceKind),
 }
 
 /// The audit log's records of the call before its end.

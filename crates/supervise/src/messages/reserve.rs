@@ -2,12 +2,14 @@
 
 use super::call::CallMsg;
 use crate::orphans::RecordedProcess;
+use crate::session_network::SessionNetwork;
 use crate::worker::process::{ExitCause, ProcessEvent, WorkerProcess};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, Tier};
 use protocol::ids::Generation;
 use protocol::tool::ToolLink;
 use ractor::ActorRef;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -18,7 +20,7 @@ use tokio::sync::oneshot;
 )]
 pub(crate) enum ReserveMsg {
     /// Keep a runner of this confinement. A runner of another one is ended.
-    Prepare(Box<Confinement>),
+    Prepare(Box<Confinement>, Option<Arc<SessionNetwork>>),
     /// End the runner: a setting changed.
     Discard,
     /// A call takes the runner, if it has this confinement. [`CallMsg::Reserve`] is the answer, once the

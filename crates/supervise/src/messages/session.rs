@@ -4,6 +4,7 @@ use super::call::CallMsg;
 use super::client::ClientMsg;
 use crate::client_actor::feed::Feed;
 use crate::open_failure::OpenFailure;
+use crate::session_network::SessionNetwork;
 use crate::worker::actor::WorkerEvent;
 use journal::JournalRecord;
 use protocol::call::{Call, ToolResult};
@@ -18,6 +19,7 @@ use protocol::session::SessionLink;
 use protocol::store::{FileChanges, StoreLink};
 use ractor::{ActorId, ActorRef};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tools::JobRequest;
 
@@ -217,6 +219,8 @@ pub(crate) struct DetachedCall {
     pub(crate) rights: Vec<ExtraRight>,
     /// Its confinement in plain words.
     pub(crate) cage: String,
+    /// The network that it is in, unless that is the host's.
+    pub(crate) network: Option<Arc<SessionNetwork>>,
 }
 
 /// A call that has ended, with its records and its result.

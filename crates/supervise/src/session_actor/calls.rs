@@ -26,6 +26,7 @@ use protocol::hook::{EditHook, HookEvent};
 use protocol::ids::{CallId, Generation};
 use protocol::judgement::{Rule, ToolKind};
 use protocol::store::FileChanges;
+use protocol::web::{PrivateNetworks, WebSettings};
 use ractor::{Actor, ActorRef};
 use tools::{Caller, InterpretedCall, RunnerProgram};
 
@@ -87,9 +88,11 @@ impl SessionActorState {
             ),
             Network::Off | Network::On => None,
         };
+        let network = self.joined(&confinement);
         let plan = CallArgs {
             facts: CallFacts { pending_question, remarks, ..facts },
             confinement,
+            network,
             denied_hosts,
             sign_in,
             runner,
@@ -157,8 +160,19 @@ impl SessionActorState {
                 Some(by.ok_or_else(|| not_its_own(found.spec.name))?)
             }
         };
-        let page = rights::page(&self.spec, &found)?;
-        let (widens, confinement) = rights::asked(&self.spec, &found, page.as_ref()).await?;
+        let own_server = found.page.as_ref().and_then(|page| self.network_of_page(page));
+        let page = match &own_server {
+            Some(_) => found.page.clone(),
+            None => rights::page(&self.spec, &found)?,
+        };
+        let (mut widens, mut confinement) =
+            rights::asked(&self.spec, &found, page.as_ref()).await?;
+        if own_server.is_some() {
+            // Its process reaches nothing beyond what the command may reach already.
+            widens.clear();
+        }
+        let network = own_server.or_else(|| self.network_for(&confinement));
+        confinement.joins = network.as_ref().map(|network| network.call);
         let signing = rights::signing(&self.spec, &found).await?;
         let hint = rights::unsigned(&self.spec, &found);
         let undo = match (found.spec.profile, found.spec.name) {
@@ -226,13 +240,23 @@ impl SessionActorState {
                 false => FileVersions::default(),
             },
             web: (found.spec.profile == Profile::Web)
-                .then(|| (self.spec.config.web.clone(), approval::page_rules(&self.spec.rules))),
+                .then(|| (self.web_settings(&confinement), approval::page_rules(&self.spec.rules))),
             configured,
             tampered: self.calls.tampered.clone(),
             remarks: CallRemarks::default(),
             hint,
         };
         Ok((facts, confinement, found.spec.runner))
+    }
+
+    /// The settings of a call that reads pages. Where it is in a network of the session's commands, there
+    /// is no other machine.
+    fn web_settings(&self, confinement: &Confinement) -> WebSettings {
+        let mut settings = self.spec.config.web.clone();
+        if confinement.joins.is_some() {
+            settings.private = PrivateNetworks::Reached;
+        }
+        settings
     }
 
     /// The hooks of this profile.

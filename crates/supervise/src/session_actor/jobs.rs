@@ -6,14 +6,18 @@ use crate::call::CallInput;
 use crate::call_actor::{ENDED, ended, line_pattern, refused};
 use crate::messages::{CallMsg, DetachedCall, SessionMsg};
 use crate::records::decode::in_background;
+use crate::session_network::SessionNetwork;
 use crate::worker::actor::WorkerMsg;
 use journal::JournalRecord;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::ClientEvent;
+use protocol::confinement::Confinement;
 use protocol::ids::CallId;
 use protocol::judgement::ExtraRight;
 use protocol::session::ToSession;
+use protocol::web::WebAddress;
 use ractor::{ActorRef, ActorStatus};
+use std::sync::Arc;
 use tools::JobRequest;
 
 /// Most commands of a session in the background.
@@ -102,6 +106,27 @@ impl SessionActorState {
         }
     }
 
+    /// The networks of the commands in the background, the newest first.
+    fn networks(&self) -> impl Iterator<Item = &Arc<SessionNetwork>> {
+        self.calls.background.values().rev().filter_map(|job| job.network.as_ref())
+    }
+
+    /// The network that a command with this confinement joins.
+    pub(super) fn network_for(&self, wanted: &Confinement) -> Option<Arc<SessionNetwork>> {
+        self.networks().find(|network| network.takes(wanted)).cloned()
+    }
+
+    /// The network of the commands in the background, if this page is one of their servers'.
+    pub(super) fn network_of_page(&self, page: &WebAddress) -> Option<Arc<SessionNetwork>> {
+        self.networks().next().filter(|_| page.is_loopback()).cloned()
+    }
+
+    /// The network that a confinement joins.
+    pub(super) fn joined(&self, confinement: &Confinement) -> Option<Arc<SessionNetwork>> {
+        let call = confinement.joins?;
+        self.networks().find(|network| network.call == call).cloned()
+    }
+
     /// A person lets the commands that run go on in the background.
     pub(super) fn detach_commands(&self) {
         let room = MOST.saturating_sub(self.calls.background.len());
@@ -118,9 +143,10 @@ impl SessionActorState {
         myself: &ActorRef<SessionMsg>,
         detached: DetachedCall,
     ) {
-        let DetachedCall { call, text, rights, cage } = detached;
+        let DetachedCall { call, text, rights, cage, network } = detached;
         let Call { id, use_id, tool, input: _ } = call;
-        self.calls.background.insert(id.number, BackgroundJob { tool, rights, cage });
+        let job = BackgroundJob { tool, rights, cage, network };
+        self.calls.background.insert(id.number, job);
         // Later changes of the command cannot be told from those of others.
         self.end_backup(&id, None);
         let record = JournalRecord::Background { call: id.number, use_id, text: text.clone() };

@@ -39,14 +39,16 @@ impl SessionActorState {
         if !caged || confinement.network == Network::Listed || !self.closing.is_empty() {
             return;
         }
-        let wanted = Confinement {
+        let mut wanted = Confinement {
             profile: Profile::Command,
             hosts: Vec::new(),
             git: GitSettings::Kept,
             ..confinement.clone()
         };
+        let network = self.network_for(&wanted);
+        wanted.joins = network.as_ref().map(|network| network.call);
         if let Some(reserve) = &self.calls.reserve {
-            reserve.send_after(BEHIND_REQUEST, || ReserveMsg::Prepare(Box::new(wanted)));
+            reserve.send_after(BEHIND_REQUEST, || ReserveMsg::Prepare(Box::new(wanted), network));
         }
     }
 

@@ -10,6 +10,7 @@ use crate::messages::{CallMsg, ClientMsg, ReserveMsg, RootMsg, SessionMsg};
 use crate::project_caches::CacheLease;
 use crate::route::Router;
 use crate::session_lock::SessionLock;
+use crate::session_network::SessionNetwork;
 use crate::session_spec::SessionSpec;
 use crate::worker::spawner::Spawner;
 use crate::worker::timeouts::WorkerTimeouts;
@@ -190,6 +191,8 @@ pub(super) struct BackgroundJob {
     pub(super) rights: Vec<ExtraRight>,
     /// Its confinement in plain words.
     pub(super) cage: String,
+    /// The network that it is in, unless that is the host's.
+    pub(super) network: Option<Arc<SessionNetwork>>,
 }
 
 /// A background command that has ended.

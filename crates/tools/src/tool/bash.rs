@@ -113,7 +113,7 @@ impl Tool for BashTool {
     const PROFILE: Profile = Profile::Command;
     const DESCRIPTION: &'static str = "Run a shell command in the project directory. It has no standard input, is confined to \
         the project, and all its processes end with it. With background, you go on while it \
-        runs. The result is standard output, then \
+        runs, and later commands reach its servers at localhost. The result is standard output, then \
         standard error. Below a line `--- agentd ---`, which output can never contain, agentd \
         adds notes; the last line is the exit code.";
     const ALIASES: &'static [Alias] = &[

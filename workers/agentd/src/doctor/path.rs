@@ -67,6 +67,7 @@ fn wanted(context: &CliContext, here: &Path, home: Option<&Path>) -> Confinement
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),
+        joins: None,
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

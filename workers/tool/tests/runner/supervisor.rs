@@ -63,6 +63,7 @@ impl Project {
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
+            joins: None,
             git: GitSettings::Kept,
             highest_tier: HIGHEST_TIER.get(),
             level: Level::Required,

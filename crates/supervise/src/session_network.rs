@@ -1,0 +1,56 @@
+//! The network namespace that calls of a session share while a command of it runs in the background, so
+//! that they reach its servers. Made by the call that goes on in the background, kept by the session, and
+//! joined by later calls. It lives as long as any of them.
+
+use crate::worker::process::WorkerProcess;
+use protocol::confinement::{Confinement, Level, Network, Profile, Tier};
+use protocol::hosts::HostRule;
+use protocol::tool::{ToTool, ToolLink};
+use sandbox::NetworkNamespace;
+use std::io;
+
+/// The network of a background command.
+#[derive(Debug)]
+pub(crate) struct SessionNetwork {
+    /// The call that made it.
+    pub(crate) call: u32,
+    /// Its network and its list of hosts. A call with others would get rights through the servers and
+    /// the proxy in it.
+    network: Network,
+    hosts: Vec<HostRule>,
+    namespace: NetworkNamespace,
+}
+
+impl SessionNetwork {
+    /// The network of this call, unless it has the host's or joined another.
+    pub(crate) fn of(
+        call: u32,
+        confinement: &Confinement,
+        namespace: NetworkNamespace,
+    ) -> Option<Self> {
+        namespace.descriptors().next()?;
+        let (network, hosts) = (confinement.network, confinement.hosts.clone());
+        Some(Self { call, network, hosts, namespace })
+    }
+
+    /// Sends its descriptors to a process that joins it.
+    pub(crate) fn send_to(&self, process: &WorkerProcess<ToolLink>) -> io::Result<()> {
+        for (kind, descriptor) in self.namespace.descriptors() {
+            process.send(&ToTool::Join(kind));
+            process.send_descriptor(descriptor.try_clone()?);
+        }
+        Ok(())
+    }
+
+    /// True if a command with this confinement joins it.
+    pub(crate) fn takes(&self, wanted: &Confinement) -> bool {
+        let caged = wanted.highest_tier == Tier::A && wanted.level != Level::Uncaged;
+        let same = self.network == wanted.network
+            && match wanted.network {
+                Network::Off => true,
+                Network::Listed => self.hosts == wanted.hosts,
+                Network::On => false,
+            };
+        wanted.profile == Profile::Command && caged && same
+    }
+}
