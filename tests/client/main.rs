@@ -11,6 +11,7 @@ mod full_screen;
 mod headless;
 mod plan;
 mod questions;
+mod rewind;
 mod slash_commands;
 mod structured_answers;
 #[path = "../support/mod.rs"]

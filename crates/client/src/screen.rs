@@ -7,6 +7,7 @@ mod key_input;
 mod messages;
 mod question_keys;
 mod read;
+mod rewind;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ use protocol::judgement::PermissionMode;
 use std::sync::mpsc::Sender;
 
 pub use key_input::KeyPress;
+use rewind::RewindState;
+pub use rewind::{RewindKind, RewindPoint, RewindScope};
 
 /// Events that are shown of a session that has more: some screens full.
 const FIRST_PAGE: u32 = 200;
@@ -229,12 +232,16 @@ pub(crate) enum Pending {
     Leader,
     /// Ctrl-C on an idle prompt.
     Interrupted,
+    /// Esc on an idle, empty line.
+    Escaped,
 }
 
 /// Where a terminal goes when it opens another session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SwitchTo {
     Copy,
+    /// A copy up to an earlier place.
+    Rewound,
     New,
     Other,
 }
@@ -311,6 +318,8 @@ struct LastWords {
 struct SeqRange {
     first: Option<u64>,
     last: u64,
+    /// Places among them to go back to.
+    rewind: RewindState,
 }
 
 /// State of an attached terminal.

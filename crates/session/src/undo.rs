@@ -1,5 +1,5 @@
 //! `:undo` reverts the changes of the newest turn that changed files, one call of `undo_restore`
-//! after another, newest change first. The conversation does not know if a command changed files;
+//! after another, newest change first. `:rewind files CALL` reverts all changes since a call. The conversation does not know if a command changed files;
 //! the store reports it when asked. A command that changed nothing is skipped, and before going
 //! back to an older turn the person is informed. These calls take the usual path; no model
 //! requested them, and the model receives a report of their results. `:undo FILE` reverts one file.
@@ -25,6 +25,8 @@ use unreported::UnreportedUndo;
 
 /// The prompt that asks for it.
 const UNDO: &str = ":undo";
+/// The prompt that rewinds the files.
+const REWIND: &str = ":rewind files";
 /// The tool that takes a change back.
 const RESTORE: &str = "undo_restore";
 /// Error codes of the store when nothing can be restored, now or later.
@@ -41,6 +43,8 @@ pub(crate) enum UndoRequest {
     Turn,
     /// One file, by the name that the person gave.
     File { path: String, changes: FileChanges },
+    /// All files, as they were before this call; none where the words name no call.
+    Since(Option<u32>),
 }
 
 /// The changes of one file that are taken back together.
@@ -52,8 +56,12 @@ pub(crate) enum FileChanges {
 }
 
 impl UndoRequest {
-    /// The request of a prompt: `:undo`, `:undo FILE` or `:undo all FILE`.
+    /// The request of a prompt: `:undo`, `:undo FILE`, `:undo all FILE` or `:rewind files CALL`.
     pub(crate) fn of(prompt: &str) -> Option<Self> {
+        if let Some(call) = prompt.trim().strip_prefix(REWIND) {
+            let is_word = call.is_empty() || call.starts_with(char::is_whitespace);
+            return is_word.then(|| Self::Since(call.trim().parse().ok()));
+        }
         let rest = prompt.trim().strip_prefix(UNDO)?;
         if rest.is_empty() {
             return Some(Self::Turn);
@@ -337,6 +345,12 @@ impl Session {
         match request {
             UndoRequest::Turn => self.undo_turn(out),
             UndoRequest::File { path, changes } => self.undo_file(path, changes, out),
+            UndoRequest::Since(Some(call)) => self.undo_since(call, out),
+            UndoRequest::Since(None) => {
+                let text = "Nothing was taken back: write `:rewind files CALL` with the number of a \
+                            call; the files get their content before it.";
+                self.end_undoing(text.to_owned(), TurnEnd::Interrupted, out);
+            }
         }
     }
 

@@ -348,3 +348,35 @@ fn a_person_stops_the_undo_of_one_file() {
     let words = ends(&mut talk, 2, cancelled);
     assert_eq!(told(&words), "Not undone: a.rs: stopped.");
 }
+
+#[test]
+fn a_rewind_takes_back_every_change_since_a_call_and_is_done_only_as_a_whole() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit", "bash"]);
+    turn(&mut talk, 4, &["read", "write"]);
+    let words = talk.prompt(":rewind files 2");
+    assert_eq!(restores(&words), Some((6, "{\"id\":5}".into())), "the newest first");
+    let words = ends(&mut talk, 6, done("put back"));
+    assert_eq!(restores(&words), Some((7, "{\"id\":3}".into())), "over the border of a turn");
+    let words = ends(&mut talk, 7, failed("stale", "x was changed since"));
+    let said = told(&words);
+    assert!(said.contains("Not undone: bash (call 3): x was changed since."), "{said}");
+    assert!(said.contains("Left as it is, since it came before: edit (call 2)."), "{said}");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "not whole");
+    // Again: it tries what it could not do, and goes no further than the call.
+    let words = talk.prompt(":rewind files 2");
+    assert_eq!(restores(&words), Some((8, "{\"id\":3}".into())));
+    ends(&mut talk, 8, done("put back"));
+    let words = ends(&mut talk, 9, done("put back"));
+    assert_eq!(told(&words), "Taken back: bash (call 3), edit (call 2).");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+    let words = talk.prompt(":rewind files 2");
+    assert!(told(&words).contains("no call since then is known"), "{words:?}");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+    for unclear in [":rewind files", ":rewind files x"] {
+        assert!(told(&talk.prompt(unclear)).contains("the number of a call"));
+        assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
+    }
+    assert_eq!(restores(&talk.prompt(":undo")), Some((10, "{\"id\":1}".into())), "the control");
+}

@@ -1,12 +1,56 @@
 //! What the pickers list, and what a choice means. Pure.
 
 use crate::picker::{Picker, PickerItem, PickerKind};
-use client::{COMMANDS, ScreenInput, one_line};
+use client::{COMMANDS, RewindPoint, RewindScope, Screen, ScreenInput, one_line};
 use protocol::client::{SessionRow, SessionStatus};
 use protocol::ids::SessionId;
 
 /// Characters of the reason why a session cannot go on.
 const REASON: usize = 60;
+
+/// The command that opens the picker of places.
+pub(crate) const REWIND: &str = ":rewind";
+/// The command that loads earlier events.
+const EARLIER: &str = ":earlier";
+
+/// The places to go back before, the newest first. A value is the number of a record; it is empty in
+/// the row that loads more.
+pub(crate) fn rewind_points(screen: &Screen) -> Vec<PickerItem> {
+    let item = |point: RewindPoint| PickerItem {
+        text: point.title(),
+        detail: match point.first_call {
+            Some(call) => format!("files since call {call}"),
+            None => "no call since".to_owned(),
+        },
+        value: point.seq.to_string(),
+    };
+    let mut items: Vec<PickerItem> = screen.rewind_points().into_iter().map(item).collect();
+    if screen.has_earlier_places() {
+        items.push(PickerItem {
+            text: "… load earlier prompts".to_owned(),
+            detail: String::new(),
+            value: String::new(),
+        });
+    }
+    items
+}
+
+/// What may go back to a place.
+pub(crate) fn rewind_scopes(place: &str) -> Vec<PickerItem> {
+    let item = |(name, scope): (&str, RewindScope)| PickerItem {
+        text: name.to_owned(),
+        detail: match scope {
+            RewindScope::Both => "the files, then the conversation as a copy",
+            RewindScope::Conversation => "a copy of the conversation; the files stay",
+            RewindScope::Files => {
+                "what calls changed since, commands included; the conversation stays"
+            }
+        }
+        .to_owned(),
+        value: format!("{place} {name}"),
+    };
+    RewindScope::ALL.into_iter().map(item).collect()
+}
 
 /// Prompts of the conversation and of this terminal, the newest first, each once.
 pub(crate) fn earlier(mut prompts: Vec<String>, typed: &[String]) -> Vec<PickerItem> {
@@ -81,6 +125,9 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
         PickerKind::Slash if value.starts_with(':') => inputs(PickerKind::Commands, value, typed),
         PickerKind::Slash => vec![ScreenInput::Paste(value.to_owned())],
         PickerKind::History => vec![ScreenInput::Edited(value.to_owned())],
+        // The rest of a long session, to choose from it afterwards.
+        PickerKind::Rewind => vec![ScreenInput::Command(EARLIER.to_owned())],
+        PickerKind::RewindScope => vec![ScreenInput::Command(format!("{REWIND} {value}"))],
         PickerKind::Commands => {
             // Words in capitals stand for what is to be typed.
             let command = value.split(',').next().unwrap_or(value);

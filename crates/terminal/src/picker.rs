@@ -22,6 +22,10 @@ pub(crate) enum PickerKind {
     /// Slash commands, skills and colon commands.
     Slash,
     History,
+    /// Prompts and rounds to go back before.
+    Rewind,
+    /// What goes back.
+    RewindScope,
 }
 
 /// One row of the list.
@@ -111,7 +115,9 @@ impl Picker {
             PickerKind::Sessions
             | PickerKind::Commands
             | PickerKind::Slash
-            | PickerKind::History => &self.query,
+            | PickerKind::History
+            | PickerKind::Rewind
+            | PickerKind::RewindScope => &self.query,
         };
         if words.is_empty() {
             self.matches = (0..self.items.len()).collect();
@@ -122,7 +128,9 @@ impl Picker {
             PickerKind::Sessions
             | PickerKind::Commands
             | PickerKind::Slash
-            | PickerKind::History => Config::DEFAULT,
+            | PickerKind::History
+            | PickerKind::Rewind
+            | PickerKind::RewindScope => Config::DEFAULT,
         };
         let mut matcher = Matcher::new(config);
         let pattern = Pattern::parse(words, CaseMatching::Smart, Normalization::Smart);
@@ -188,6 +196,8 @@ impl Picker {
             PickerKind::Commands => "command :",
             PickerKind::Slash => "command /",
             PickerKind::History => "earlier prompt",
+            PickerKind::Rewind => "rewind to the moment before",
+            PickerKind::RewindScope => "rewind what",
         };
         let counts = format!("{} of {}", self.matches.len(), self.items.len());
         let mut rows = vec![

@@ -2,6 +2,8 @@
 //! model says.
 
 mod browse;
+mod rewind;
+mod scroll;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +20,8 @@ use crate::slash;
 use crate::theme::Theme;
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
-    Colour, ConnectionState, Direction, Focus, KeyPress, LongText, MouseInput, Screen, ScreenInput,
-    ScreenItem, ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, sanitize,
+    Colour, ConnectionState, Direction, Focus, KeyPress, LongText, Screen, ScreenInput, ScreenItem,
+    ScreenView, TerminalGuard, TerminalUse, TurnState, is_checklist, sanitize,
 };
 use prompts::PromptPlaces;
 use protocol::client::{SessionRow, ToClient};
@@ -29,8 +31,6 @@ use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-/// Rows of a notch of the mouse wheel.
-const NOTCH: isize = 3;
 /// Rows of the last exchange that stay in the scrollback of the terminal.
 const LEFT_BEHIND: usize = 200;
 
@@ -69,6 +69,8 @@ pub struct FullScreen {
     working: bool,
     /// Is there unsent text?
     typing: bool,
+    /// The last key was Esc at an empty line: another one rewinds.
+    escaped: bool,
 }
 
 impl FullScreen {
@@ -95,6 +97,7 @@ impl FullScreen {
             focused: true,
             working: false,
             typing: false,
+            escaped: false,
         }
     }
 
@@ -150,12 +153,20 @@ impl FullScreen {
                             PickerKind::Commands
                             | PickerKind::Slash
                             | PickerKind::Sessions
-                            | PickerKind::History => return Vec::new(),
+                            | PickerKind::History
+                            | PickerKind::Rewind
+                            | PickerKind::RewindScope => return Vec::new(),
                         };
                         vec![ScreenInput::Paste(typed_back)]
                     }
                     PickerAction::Choose(value, typed) => {
                         self.state.mode = Mode::Input;
+                        if value == choices::REWIND {
+                            return self.rewind(screen);
+                        }
+                        if kind == PickerKind::Rewind && !value.is_empty() {
+                            return self.rewind_scope(&value);
+                        }
                         choices::inputs(kind, &value, &typed)
                     }
                 }
@@ -180,7 +191,9 @@ impl FullScreen {
             KeyPress::Page(Direction::End) => return self.scroll(page, screen),
             KeyPress::Control('o') => self.browse(),
             KeyPress::Escape if at_line && empty && screen.turn() == TurnState::Idle => {
-                self.browse()
+                self.browse();
+                self.escaped = true;
+                self.state.hint = Some("Esc again to rewind".to_owned());
             }
             KeyPress::Control('p') => {
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Sessions, Vec::new()));
@@ -244,44 +257,6 @@ impl FullScreen {
             Ok(way) => way,
             Err(error) => format!("not copied: {error}"),
         });
-    }
-
-    fn scroll(&mut self, rows: isize, screen: &Screen) -> Vec<ScreenInput> {
-        let (size, look) = (self.state.size, self.state.look);
-        match self.state.conversation.scroll(rows, size, &look) {
-            true => self.load_earlier(screen),
-            false => Vec::new(),
-        }
-    }
-
-    fn load_earlier(&mut self, screen: &Screen) -> Vec<ScreenInput> {
-        if self.loading || !screen.has_earlier() {
-            return Vec::new();
-        }
-        self.loading = true;
-        vec![ScreenInput::Command(":earlier".to_owned())]
-    }
-
-    fn mouse(&mut self, mouse: MouseInput, screen: &Screen) -> Vec<ScreenInput> {
-        match (mouse, &mut self.state.mode) {
-            (MouseInput::Wheel(notches), Mode::Pager(pager)) => {
-                pager.scroll(notches as isize * NOTCH)
-            }
-            (MouseInput::Wheel(notches), _) => {
-                return self.scroll(notches as isize * NOTCH, screen);
-            }
-            (MouseInput::Pressed(_, row), Mode::Input | Mode::Browse(_)) => {
-                if let Some(block) = self.state.conversation.at_place(row) {
-                    self.state.mode = Mode::Browse(None);
-                    self.state.conversation.choose_at(block);
-                    if let Some(block) = self.state.conversation.chosen_block() {
-                        block.toggle();
-                    }
-                }
-            }
-            (MouseInput::Pressed(..), Mode::Pager(_) | Mode::Picker(_)) => {}
-        }
-        Vec::new()
     }
 }
 

@@ -154,6 +154,9 @@ pub(crate) enum CliCommand {
         /// Copy up to this record; default: to the end of the last turn.
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
+        /// Copy up to the moment before this prompt, counted from 1.
+        #[arg(long, value_name = "PROMPT", conflicts_with = "at")]
+        before: Option<u32>,
         /// Print one JSON object.
         #[arg(long)]
         json: bool,

@@ -42,6 +42,7 @@ use cli_exit::CliExit;
 use demo::Afterwards;
 use logs::FollowMode;
 use protocol::client::{ClientRights, OtherClients, SessionEnding};
+use session_commands::ForkEnd;
 use show::CallDetail;
 use std::io::Write;
 use std::process::ExitCode;
@@ -102,8 +103,13 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             session_commands::end(&session, SessionEnding::Kill)
         }
         (Some(CliCommand::Rm { session }), _) => session_commands::remove(&session),
-        (Some(CliCommand::Fork { session, at, json }), _) => {
-            session_commands::fork(&session, at, json)
+        (Some(CliCommand::Fork { session, at, before, json }), _) => {
+            let end = match (at, before) {
+                (_, Some(prompt)) => ForkEnd::BeforePrompt(prompt),
+                (Some(seq), None) => ForkEnd::Record(seq),
+                (None, None) => ForkEnd::LastTurn,
+            };
+            session_commands::fork(&session, end, json)
         }
         (Some(CliCommand::Completions { shell }), _) => Ok(man_page::completions(shell)),
         (Some(CliCommand::Man { name }), _) => man_page::man(name.as_deref()),

@@ -11,9 +11,12 @@ use crate::output::print;
 use crate::query;
 use crate::sessions;
 use client::{PrivateSupervisor, SupervisorConnection, SupervisorLaunch, sibling_executable};
+use journal::JournalRecord;
 use protocol::client::{FromClient, SessionEnding, SessionStart, ToClient};
+use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use serde_json::json;
+use std::path::Path;
 
 /// Ends a running session. A session that is not running is left as it is.
 pub(crate) fn end(beginning: &str, ending: SessionEnding) -> Result<CliExit, CliError> {
@@ -68,11 +71,28 @@ pub(crate) fn remove(beginning: &str) -> Result<CliExit, CliError> {
     Ok(CliExit::Done)
 }
 
+/// The last record of a copy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ForkEnd {
+    /// The end of the last turn.
+    LastTurn,
+    /// This record.
+    Record(u64),
+    /// The one before this prompt, counted from 1.
+    BeforePrompt(u32),
+}
+
 /// Begins a new session as a copy of another, and names it.
-pub(crate) fn fork(beginning: &str, at: Option<u64>, json: bool) -> Result<CliExit, CliError> {
+pub(crate) fn fork(beginning: &str, end: ForkEnd, json: bool) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let of = sessions::named(&context, beginning)?;
-    let header = journal::header(&sessions::directory(&context, &of));
+    let directory = sessions::directory(&context, &of);
+    let header = journal::header(&directory);
+    let at = match end {
+        ForkEnd::LastTurn => None,
+        ForkEnd::Record(seq) => Some(seq),
+        ForkEnd::BeforePrompt(number) => Some(before_prompt(&of, &directory, number)?),
+    };
     let header = header.map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
     let flags = SessionFlags { project: Some(header.project.0), ..Default::default() };
     let start = SessionStart::Fork { of: of.clone(), at };
@@ -87,4 +107,22 @@ pub(crate) fn fork(beginning: &str, at: Option<u64>, json: bool) -> Result<CliEx
         false => print(&format!("{session}\n")),
     }
     Ok(CliExit::Done)
+}
+
+/// The record before a prompt, counted from 1.
+fn before_prompt(session: &SessionId, directory: &Path, number: u32) -> Result<u64, CliError> {
+    let unreadable =
+        |error: &dyn std::error::Error| CliError::config(chain(error)).exit(CliExit::Failed);
+    let entries = journal::read(directory).map_err(|error| unreadable(&error))?.without_texts();
+    let mut prompts = 0;
+    for entry in entries {
+        // The records before the damage can still be copied.
+        let Ok(entry) = entry else { break };
+        prompts += u32::from(matches!(entry.record, JournalRecord::Prompt { .. }));
+        if prompts == number && number > 0 {
+            return Ok(entry.seq - 1);
+        }
+    }
+    let text = format!("session {session} has no prompt {number}: it has {prompts}");
+    Err(CliError::user(text).hint(format!("`agentd show {session}` prints them")))
 }

@@ -1,5 +1,6 @@
 //! The colon commands and their parser. Pure.
 
+use super::rewind::RewindScope;
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
 use protocol::judgement::PermissionMode;
@@ -19,6 +20,8 @@ pub(crate) enum ColonCommand {
     /// What to take back, as the conversation parses it; empty for the last turn.
     Undo(String),
     Changes(ChangesOf),
+    /// To the moment before this record; absent to choose.
+    Rewind(Option<(u64, RewindScope)>),
     Clear,
     Fork,
     Audit,
@@ -56,6 +59,10 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (
         ":changes",
         "show what the last turn changed, commands included;\n:changes all: what the session changed",
+    ),
+    (
+        ":rewind",
+        "go back before a prompt or a round: the conversation\nas a copy, the files, or both",
     ),
     (":clear", "start a new session; attach returns to this one"),
     (":fork", "copy this session and continue in the copy"),
@@ -98,6 +105,19 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "changes" if rest == "all" => Ok(ColonCommand::Changes(ChangesOf::Session)),
         "changes" if rest.is_empty() => Ok(ColonCommand::Changes(ChangesOf::Turn)),
         "changes" => Err("write :changes or :changes all".to_owned()),
+        "rewind" if rest.is_empty() => Ok(ColonCommand::Rewind(None)),
+        "rewind" => {
+            let (seq, scope) = rest.split_once(' ').unwrap_or((&rest, "both"));
+            seq.parse()
+                .ok()
+                .zip(RewindScope::parse(scope))
+                .map(Some)
+                .map(ColonCommand::Rewind)
+                .ok_or_else(|| {
+                    "write :rewind to choose, or :rewind NUMBER with both, conversation or files"
+                        .to_owned()
+                })
+        }
         "clear" => none(ColonCommand::Clear),
         "fork" => none(ColonCommand::Fork),
         "audit" => none(ColonCommand::Audit),
@@ -161,6 +181,12 @@ mod tests {
         let host = "*.crates.io".parse().unwrap();
         assert_eq!(parse(":net allow *.crates.io"), Ok(ColonCommand::AllowHost(host)));
         assert_eq!(parse(": mode  plan "), Ok(ColonCommand::Mode(PermissionMode::Plan)));
+        assert_eq!(parse(":rewind"), Ok(ColonCommand::Rewind(None)));
+        assert_eq!(
+            parse(":rewind 7 files"),
+            Ok(ColonCommand::Rewind(Some((7, RewindScope::Files))))
+        );
+        assert_eq!(parse(":rewind 7"), Ok(ColonCommand::Rewind(Some((7, RewindScope::Both)))));
         assert_eq!(parse(":add-dir a b"), Ok(ColonCommand::AddDirectory("a b".to_owned())));
         for (wrong, said) in [
             (":net", ":net on"),
@@ -174,6 +200,8 @@ mod tests {
             (":model a b", "no spaces"),
             (":undo all", ":undo all src"),
             (":changes some", ":changes all"),
+            (":rewind x", ":rewind NUMBER"),
+            (":rewind 7 all", "conversation or files"),
             (":q now", "no arguments"),
             (":frok", "no command :frok"),
         ] {
@@ -196,6 +224,7 @@ mod tests {
             "compact",
             "undo",
             "changes",
+            "rewind",
             "clear",
             "fork",
             "earlier",

@@ -66,6 +66,7 @@ impl Screen {
             }
             (_, KeyPress::Redraw) => vec![ScreenEffect::Repaint],
             (pending, KeyPress::Interrupt) => self.interrupt(pending),
+            (pending, KeyPress::Escape) if self.is_at_rest() => self.escape_at_rest(pending),
             (_, key) => match self.focus {
                 Focus::Line => self.at_line(key),
                 Focus::Question => self.at_question(key),
@@ -170,6 +171,10 @@ impl Screen {
         match key {
             KeyPress::EndOfInput if self.editor.is_empty() => return self.leave(),
             KeyPress::Escape if self.turn == TurnState::Working => return self.stop(),
+            KeyPress::Enter if self.editor.text().trim() == "/rewind" => {
+                self.editor.take();
+                return self.command(":rewind");
+            }
             KeyPress::Enter if self.editor.text().trim_start().starts_with(':') => {
                 let text = self.editor.take();
                 return self.command(text.trim());
@@ -238,7 +243,7 @@ impl Screen {
         self.prompt(text)
     }
 
-    fn prompt(&mut self, text: String) -> Vec<ScreenEffect> {
+    pub(super) fn prompt(&mut self, text: String) -> Vec<ScreenEffect> {
         if !self.items.questions().is_empty() {
             self.focus = Focus::Question;
         }
@@ -266,6 +271,7 @@ impl Screen {
             | ColonCommand::Model(_)
             | ColonCommand::Compact
             | ColonCommand::Undo(_)
+            | ColonCommand::Rewind(_)
             | ColonCommand::Pin(_)
             | ColonCommand::Unpin(_)
             | ColonCommand::AddDirectory(_) => true,
@@ -294,6 +300,8 @@ impl Screen {
             }
             // It is queued like a prompt and is a turn of its own.
             ColonCommand::Undo(what) => self.prompt(format!(":undo {what}").trim_end().to_owned()),
+            ColonCommand::Rewind(None) => self.list_rewind_points(),
+            ColonCommand::Rewind(Some((seq, scope))) => self.rewind(seq, scope),
             ColonCommand::Compact => {
                 self.to_session(|session| FromClient::Wish { session, wish: SessionWish::Compact })
             }

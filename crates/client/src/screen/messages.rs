@@ -1,5 +1,6 @@
 //! Handles the supervisor's messages.
 
+use super::rewind::rewound_note;
 use super::{
     AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
     ScreenEffect, SeqRange, SwitchTo, TextPart, TurnState, UnstartedPrompts,
@@ -131,7 +132,9 @@ impl Screen {
             Some(before) => {
                 let detach = FromClient::Detach { session: before.clone() };
                 effects.push(ScreenEffect::Send(detach));
+                let rewound = self.take_rewound();
                 let note = match self.switch_to {
+                    SwitchTo::Rewound => rewound_note(&session, &before),
                     SwitchTo::Copy => {
                         format!("you are now in session {session}, a copy of {before}")
                     }
@@ -143,6 +146,7 @@ impl Screen {
                 effects.push(ScreenEffect::StartOver);
                 effects.push(ScreenEffect::Show(ScreenItem::Note(note)));
                 self.reset();
+                self.give_back(rewound.into_iter().collect());
             }
             None => {}
         }
@@ -186,13 +190,14 @@ impl Screen {
             self.hint =
                 Some("perhaps not received: check above, then press Enter to send it".to_owned());
         }
+        let not_rewound = self.not_rewound();
         let first = self.options.first_words.take();
         let first = first.map(|words| ScreenEffect::Show(ScreenItem::Note(words.to_owned())));
         let prompt = self.options.prompt.take().map(|text| {
             self.prompts.sent.push(text.clone());
             ScreenEffect::Send(FromClient::Prompt { session, text })
         });
-        first.into_iter().chain(prompt).collect()
+        not_rewound.into_iter().chain(first).chain(prompt).collect()
     }
 
     /// Opens another session, if there is a supervisor to ask and the session is another.
@@ -231,7 +236,8 @@ impl Screen {
             ConnectionState::Live => {
                 // Only this kind announces the supervisor's end.
                 self.last_words.refused = (kind == RequestFailure::Ending).then(|| message.clone());
-                vec![ScreenEffect::Show(ScreenItem::Error(message))]
+                let failed = ScreenEffect::Show(ScreenItem::Error(message));
+                std::iter::once(failed).chain(self.not_rewound()).collect()
             }
             // Without a session there is nothing to stay for.
             ConnectionState::Closed | ConnectionState::Replaying => {
@@ -244,6 +250,7 @@ impl Screen {
         if is_numbered(event) {
             self.seqs.last = self.seqs.last.max(seq);
             self.seqs.first.get_or_insert(seq);
+            self.seqs.rewind.take(seq, event);
         }
         let asked_before = self.items.questions().len();
         let items = self.items.take(event);
@@ -258,6 +265,7 @@ impl Screen {
             effects.push(ScreenEffect::Bell);
         }
         self.refocus(asked_before);
+        effects.extend(self.follow_rewind(event));
         effects
     }
 
@@ -386,6 +394,7 @@ impl Screen {
             return Vec::new();
         }
         self.seqs.first = Some(first.seq);
+        self.seqs.rewind.take_earlier(events);
         let mut page = ScreenItems::default();
         let items = events.iter().flat_map(|numbered| page.take(&numbered.event)).collect();
         vec![ScreenEffect::ShowEarlier(items)]

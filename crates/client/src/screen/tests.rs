@@ -796,3 +796,140 @@ fn a_plan_is_approved_with_a_mode_by_key_and_by_line_and_never_for_good() {
     assert!(screen.hint().unwrap().contains("approves the plan"));
     assert!(key_hint(&screen).unwrap().contains("e (accept-edits)"));
 }
+
+/// A session of two turns, of which the first made a call.
+fn two_turns() -> Screen {
+    let mut screen = screen();
+    let prompt = |text: &str| ClientEvent::Prompt { text: text.to_owned() };
+    let answer = |text: &str| ClientEvent::Answer {
+        blocks: vec![ContentBlock::Text { text: text.to_owned() }],
+        usage: Usage::default(),
+    };
+    let call = Call {
+        id: call_id(1),
+        use_id: "u".to_owned(),
+        tool: "bash".to_owned(),
+        input: "{}".to_owned(),
+    };
+    let events = [
+        (5, prompt("first")),
+        (6, answer("Look.")),
+        (7, ClientEvent::Proposed { call }),
+        (10, answer("Done.")),
+        (11, ClientEvent::TurnEnded { end: TurnEnd::Done }),
+        (12, prompt("second")),
+        (13, answer("Words.")),
+        (14, ClientEvent::TurnEnded { end: TurnEnd::Done }),
+    ];
+    for (seq, happened) in events {
+        screen.update(event(seq, happened));
+    }
+    screen
+}
+
+fn command(screen: &mut Screen, text: &str) -> Vec<ScreenEffect> {
+    screen.update(ScreenInput::Command(text.to_owned()))
+}
+
+fn fork_at(seq: u64) -> ScreenEffect {
+    ScreenEffect::Open(SessionStart::Fork { of: session(), at: Some(seq) })
+}
+
+#[test]
+fn places_to_rewind_to_are_prompts_and_later_rounds_with_the_first_call_behind() {
+    let screen = two_turns();
+    let places: Vec<_> = screen
+        .rewind_points()
+        .into_iter()
+        .map(|point| (point.seq, point.title(), point.first_call))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (12, "second".to_owned(), None),
+            (10, "  round: Done.".to_owned(), None),
+            (5, "first".to_owned(), Some(1)),
+        ]
+    );
+    let mut screen = two_turns();
+    let earlier = NumberedEvent { seq: 3, event: ClientEvent::Prompt { text: "old".to_owned() } };
+    let page = ToClient::Page { session: session(), events: vec![earlier] };
+    screen.update(ScreenInput::Message(page));
+    let oldest = screen.rewind_points().pop().unwrap();
+    assert_eq!((oldest.seq, oldest.first_call), (3, Some(1)), "earlier events come first");
+}
+
+#[test]
+fn both_go_back_one_after_the_other_and_the_prompt_is_in_the_line_of_the_copy() {
+    let mut screen = two_turns();
+    let effects = command(&mut screen, ":rewind 5 both");
+    let words = ":rewind files 1".to_owned();
+    assert!(
+        matches!(says(&effects)[..], [FromClient::Prompt { text, .. }] if *text == words),
+        "{effects:?}"
+    );
+    // Another turn that ends meanwhile is not that of the files.
+    screen.update(event(15, ClientEvent::TurnEnded { end: TurnEnd::Done }));
+    screen.update(event(16, ClientEvent::Prompt { text: words }));
+    let effects = screen.update(event(17, ClientEvent::TurnEnded { end: TurnEnd::Done }));
+    assert!(effects.contains(&fork_at(4)), "{effects:?}");
+    let copy = SessionId("0123456789ab".to_owned());
+    let effects = screen.update(opened(copy));
+    assert!(format!("{effects:?}").contains("returns to the whole conversation"));
+    assert_eq!(screen.draft(), "first");
+}
+
+#[test]
+fn files_that_did_not_go_back_leave_the_conversation_where_it_is() {
+    let mut screen = two_turns();
+    command(&mut screen, ":rewind 5");
+    screen.update(event(16, ClientEvent::Prompt { text: ":rewind files 1".to_owned() }));
+    let end = TurnEnd::Interrupted;
+    let effects = screen.update(event(17, ClientEvent::TurnEnded { end }));
+    assert!(!effects.contains(&fork_at(4)), "{effects:?}");
+    assert!(format!("{effects:?}").contains("`:rewind 5 conversation`"), "{effects:?}");
+    assert_eq!(command(&mut screen, ":rewind 5 conversation"), [fork_at(4)]);
+    // The supervisor goes away before the copy is there.
+    screen.update(ScreenInput::Lost("closed".to_owned()));
+    screen.update(opened(session()));
+    let attached = ToClient::Attached { session: session(), name: "terminal 1".to_owned() };
+    let effects = screen.update(ScreenInput::Message(attached));
+    assert!(format!("{effects:?}").contains("the copy was not made"), "{effects:?}");
+}
+
+#[test]
+fn a_rewind_without_calls_since_needs_no_files_and_one_of_nothing_says_so() {
+    let mut screen = two_turns();
+    assert_eq!(command(&mut screen, ":rewind 12 both"), [fork_at(11)]);
+    for (text, said) in
+        [(":rewind 12 files", "no files to rewind"), (":rewind 99", ":rewind lists them")]
+    {
+        assert_eq!(command(&mut screen, text), [], "{text}");
+        assert!(screen.hint().unwrap().contains(said), "{text}: {:?}", screen.hint());
+    }
+    screen.update(event(20, ClientEvent::Prompt { text: "third".to_owned() }));
+    assert_eq!(command(&mut screen, ":rewind 5 files"), []);
+    assert!(screen.hint().unwrap().contains("stop it first"));
+}
+
+#[test]
+fn escape_twice_on_an_empty_line_lists_the_places_and_never_while_a_line_is_typed() {
+    let escape = || ScreenInput::Key(KeyPress::Escape);
+    let mut screen = two_turns();
+    assert_eq!(screen.update(escape()), []);
+    assert_eq!(screen.hint(), Some("Esc again to rewind"));
+    let listed = format!("{:?}", screen.update(escape()));
+    assert!(listed.contains("first") && listed.contains("second"), "{listed}");
+    press(&mut screen, "x");
+    for _ in 0..2 {
+        assert_eq!(screen.update(escape()), [], "there is text");
+    }
+    screen.update(ScreenInput::Edited("/rewind".to_owned()));
+    let listed = format!("{:?}", screen.update(ScreenInput::Key(KeyPress::Enter)));
+    assert!(listed.contains("second"), "{listed}");
+    let mut watching = screen_with(ClientRights::ReadOnly);
+    watching.update(escape());
+    assert_eq!(watching.update(escape()), []);
+    command(&mut watching, ":rewind");
+    assert!(watching.hint().unwrap().contains("read-only"));
+}

@@ -22,6 +22,16 @@ pub(crate) struct TurnUndo {
     /// Those for which an older turn is taken back.
     before: Vec<UndoableChange>,
     course: UndoProgress,
+    reach: UndoReach,
+}
+
+/// The turns that an undo takes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UndoReach {
+    /// The newest with a change, however old it is.
+    OneTurn,
+    /// All changes since a call: a rewind, which is a success only as a whole.
+    Since,
 }
 
 /// Whether an undo continues.
@@ -62,6 +72,10 @@ impl TurnUndo {
             said.push(format!("Left as it is, {why}: {}.", left.join(", ")));
         }
         match said.is_empty() {
+            true if self.reach == UndoReach::Since => "There is nothing to take back: no call since \
+                                                       then is known to have changed a file here that \
+                                                       is not undone already."
+                .to_owned(),
             true => "There is nothing to take back: no call is known to have changed a file here \
                      that is not undone already."
                 .to_owned(),
@@ -77,7 +91,10 @@ impl TurnUndo {
 
     /// How its turn ends: for a script it is no success where nothing was taken back that there was.
     fn end(&self) -> TurnEnd {
-        let nothing_done = self.back.is_empty() && !self.failed.is_empty();
+        let nothing_done = match self.reach {
+            UndoReach::OneTurn => self.back.is_empty() && !self.failed.is_empty(),
+            UndoReach::Since => !self.failed.is_empty(),
+        };
         match self.course {
             UndoProgress::Stopped => TurnEnd::Interrupted,
             UndoProgress::On | UndoProgress::Stuck if nothing_done => TurnEnd::Interrupted,
@@ -93,12 +110,27 @@ impl UndoableChanges {
         let turn = untried().next_back().map(|change| change.turn);
         untried().filter(|change| Some(change.turn) == turn).cloned().collect()
     }
+
+    /// Those since this call, the oldest first. What could not be taken back before is tried again.
+    fn since(&self, call: u32) -> Vec<UndoableChange> {
+        self.done.iter().filter(|change| change.call >= call).cloned().collect()
+    }
 }
 
 impl Session {
     pub(super) fn undo_turn(&mut self, out: &mut Outputs) {
+        self.undo_all(self.changes.newest(), UndoReach::OneTurn, out);
+    }
+
+    /// Takes back all changes since this call.
+    pub(super) fn undo_since(&mut self, call: u32, out: &mut Outputs) {
+        self.undo_all(self.changes.since(call), UndoReach::Since, out);
+    }
+
+    fn undo_all(&mut self, left: Vec<UndoableChange>, reach: UndoReach, out: &mut Outputs) {
         self.phase = SessionPhase::Undoing(Undoing::Turn(TurnUndo {
-            left: self.changes.newest(),
+            left,
+            reach,
             running: None,
             back: Vec::new(),
             failed: Vec::new(),
@@ -113,7 +145,8 @@ impl Session {
         let id = self.next_call();
         let SessionPhase::Undoing(Undoing::Turn(undoing)) = &mut self.phase else { return };
         let nothing_yet = undoing.back.is_empty() && undoing.failed.is_empty();
-        if undoing.left.is_empty() && nothing_yet && undoing.course == UndoProgress::On {
+        let may_go_back = undoing.reach == UndoReach::OneTurn && undoing.course == UndoProgress::On;
+        if undoing.left.is_empty() && nothing_yet && may_go_back {
             // No command of that turn had changed anything.
             undoing.left = self.changes.newest();
             if !undoing.left.is_empty() {

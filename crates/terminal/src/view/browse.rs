@@ -8,6 +8,7 @@ use client::{Direction, KeyPress, Screen, ScreenInput, one_line};
 impl FullScreen {
     pub(super) fn browse(&mut self) {
         self.state.mode = Mode::Browse(None);
+        self.escaped = false;
         let (size, look) = (self.state.size, self.state.look);
         self.state.conversation.choose_none();
         self.state.conversation.choose(0, size, &look);
@@ -17,6 +18,9 @@ impl FullScreen {
     #[allow(clippy::wildcard_enum_match_arm)]
     pub(super) fn browse_key(&mut self, key: KeyPress, screen: &Screen) -> Vec<ScreenInput> {
         self.state.hint = None;
+        if std::mem::take(&mut self.escaped) && key == KeyPress::Escape {
+            return self.rewind(screen);
+        }
         let (size, look) = (self.state.size, self.state.look);
         if let Mode::Browse(Some(typed)) = &mut self.state.mode {
             match key {

@@ -4,7 +4,7 @@ mod kept;
 mod svg;
 
 use super::*;
-use client::{AttachOptions, Distance, LineView, LiveArea, ScreenEffect};
+use client::{AttachOptions, Distance, LineView, LiveArea, MouseInput, ScreenEffect};
 use proptest::prelude::*;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{AnswerPart, ClientEvent, ClientRights, ModelFacts, OtherClients, ToClient};

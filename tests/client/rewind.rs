@@ -1,0 +1,222 @@
+//! Rewinding: the conversation as a copy, the files by recorded calls, and both; what a kill between
+//! the two leaves.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::daemon::Wire;
+use crate::support::terminal::{Terminal, Tmux};
+use crate::support::{Desk, run, send};
+use nix::sys::signal::Signal;
+use serde_json::json;
+use std::process::Command;
+
+const SIZE: (u16, u16) = (160, 45);
+
+/// Two turns: a file tool makes `a`; a command changes it and makes `b`. Then more words.
+fn server() -> Server {
+    let write = json!({"path": "a", "content": "one\n"}).to_string();
+    let bash = json!({"command": "echo two > a; echo new > b"}).to_string();
+    Server::scripted([
+        Answer::says([call("toolu_1", "write", &write)]),
+        Answer::text("One."),
+        Answer::says([call("toolu_2", "bash", &bash)]),
+        Answer::text("Two."),
+        Answer::text("Three."),
+        Answer::text("Four."),
+    ])
+}
+
+fn typed(desk: &Desk, server: &Server, mode: &str) -> Command {
+    desk.with_server(server, &["new", "first", "--permission-mode", mode])
+}
+
+/// A terminal behind the two turns, and its session.
+fn two_turns<'a>(tmux: &'a Tmux, command: &Command, desk: &Desk) -> (Terminal<'a>, String) {
+    let one = tmux.run("one", command, SIZE);
+    let asks = command.get_args().any(|word| word == "ask");
+    for (question, words) in [("write 1", "One."), ("bash 2", "Two.")] {
+        if asks {
+            one.shows(&format!("{question}: y once"));
+            one.types("y");
+        }
+        one.shows(words);
+        one.shows("ready");
+        if words == "One." {
+            one.enters("second");
+        }
+    }
+    assert_eq!((desk.read("a"), desk.read("b")), ("two\n".to_owned(), "new\n".to_owned()));
+    let listed = run(desk.agentd(&["ls", "--json"])).out;
+    let row: serde_json::Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    (one, row["session_id"].as_str().unwrap().to_owned())
+}
+
+/// Opens the picker by Esc Esc and chooses the second prompt, then this scope.
+fn rewinds(one: &Terminal<'_>, scope: &str) {
+    one.press(&["Escape"]);
+    one.shows("Esc again to rewind");
+    one.press(&["Escape"]);
+    let screen = one.shows("rewind to the moment before");
+    for row in ["round: Two.", "second", "round: One.", "first"] {
+        assert!(screen.contains(row), "{row}: {screen}");
+    }
+    one.types("second");
+    one.shows("1 of 4");
+    one.press(&["Enter"]);
+    one.shows("rewind what");
+    one.types(scope);
+    one.press(&["Enter"]);
+}
+
+#[test]
+fn both_go_back_and_the_old_session_keeps_everything() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let (one, old) = two_turns(&tmux, &typed(&desk, &server, "auto"), &desk);
+    rewinds(&one, "both");
+    let screen = one.shows("rewound: this is session");
+    assert!(screen.contains(&old), "the note names the old session: {screen}");
+    assert_eq!(desk.read("a"), "one\n", "what the command changed is taken back");
+    assert!(!desk.project().join("b").exists(), "what the command made is gone");
+    let screen = one.shows("> second");
+    assert!(screen.contains("One.") && !screen.contains("Two."), "{screen}");
+    one.press(&["Enter"]);
+    one.shows("Three.");
+    let asked = server.requests()[4].body["messages"].to_string();
+    assert!(asked.contains("One.") && !asked.contains("Two."), "{asked}");
+    // The old one is whole, and has on record what was taken back.
+    let kept = run(desk.agentd(&["show", &old])).out;
+    for words in ["second", "Two.", ":rewind files 2", "Taken back: bash (call 2)"] {
+        assert!(kept.contains(words), "{words}: {kept}");
+    }
+    // Its decision and its end.
+    assert_eq!(desk.audit().iter().filter(|row| row["tool"] == "undo_restore").count(), 2);
+}
+
+#[test]
+fn the_conversation_goes_back_alone_and_so_do_the_files() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let (one, old) = two_turns(&tmux, &typed(&desk, &server, "auto"), &desk);
+    rewinds(&one, "conversation");
+    one.shows("rewound: this is session");
+    assert_eq!((desk.read("a"), desk.read("b")), ("two\n".to_owned(), "new\n".to_owned()));
+    one.press(&["C-c"]);
+    // Back in the old one: its files alone.
+    one.press(&["C-p"]);
+    one.shows("2 of 2");
+    one.types(&old);
+    one.press(&["Enter"]);
+    one.shows("Two.");
+    one.shows("ready");
+    rewinds(&one, "files");
+    one.shows("Taken back: bash (call 2)");
+    assert_eq!(desk.read("a"), "one\n");
+    assert!(!desk.project().join("b").exists());
+    let screen = one.screen();
+    assert!(screen.contains("Two.") && screen.contains(&old), "the conversation stays: {screen}");
+    one.enters("and now?");
+    one.shows("Three.");
+    let told = server.requests()[4].body["messages"].to_string();
+    assert!(told.contains("Taken back: bash (call 2)") && told.contains("Two."), "{told}");
+}
+
+/// In mode `ask` each step of the files is a question, in whose midst the daemon is killed.
+#[test]
+fn a_kill_between_the_files_and_the_copy_loses_nothing_and_is_said() {
+    let (desk, server) = (Desk::new(), server());
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let (one, old) = two_turns(&tmux, &typed(&desk, &server, "ask"), &desk);
+    let sessions = || run(desk.agentd(&["ls", "--json"])).out.lines().count();
+    one.enters(":rewind");
+    one.shows("rewind to the moment before");
+    one.types("first");
+    one.press(&["Enter"]);
+    one.shows("rewind what");
+    one.press(&["Enter"]);
+    one.shows("undo_restore 3");
+    one.shows("y once");
+    one.types("y");
+    // The command is taken back; the file tool's change is asked about.
+    one.shows("undo_restore 4");
+    assert_eq!(desk.read("a"), "one\n");
+    send(daemon.pid, Signal::SIGKILL);
+    std::mem::forget(daemon);
+    let screen = one.shows("the conversation stays where it is");
+    assert!(screen.contains("The undoing was cut short."), "{screen}");
+    assert!(screen.contains("Taken back: bash (call 2)."), "{screen}");
+    assert!(screen.contains("Not undone: write (call 1)"), "{screen}");
+    assert_eq!((desk.read("a"), sessions()), ("one\n".to_owned(), 1), "no copy was made");
+    // Again, to its end: what was taken back is not taken back twice.
+    one.shows("ready");
+    one.enters(":rewind");
+    one.shows("rewind to the moment before");
+    one.types("first");
+    one.press(&["Enter"]);
+    one.shows("rewind what");
+    one.press(&["Enter"]);
+    one.shows("y once");
+    one.types("y");
+    one.shows("rewound: this is session");
+    assert!(!desk.project().join("a").exists());
+    assert_eq!(sessions(), 2);
+    let kept = run(desk.agentd(&["show", &old])).out;
+    assert!(kept.contains("Two.") && kept.contains("Taken back: write (call 1)"), "{kept}");
+    run(desk.agentd(&["daemon", "stop", "--force"]));
+}
+
+#[test]
+fn a_command_line_copies_up_to_a_prompt() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mode = Some(protocol::judgement::PermissionMode::Auto);
+    let opening = protocol::client::SessionRequest { mode, ..desk.opening(&server) };
+    let session = wire.open(&opening);
+    for text in ["first", "second"] {
+        wire.prompt(&session, text);
+        wire.turn_ends();
+    }
+    let copied = run(desk.agentd(&["fork", &session.0, "--before", "2"]));
+    assert_eq!(copied.code, 0, "{copied:?}");
+    let shown = run(desk.agentd(&["show", copied.out.trim()])).out;
+    assert!(shown.contains("One.") && !shown.contains("second"), "{shown}");
+    for (number, has) in [("3", "it has 2"), ("0", "it has 2")] {
+        let refused = run(desk.agentd(&["fork", &session.0, "--before", number]));
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(has), "{refused:?}");
+    }
+    let both = run(desk.agentd(&["fork", &session.0, "--before", "2", "--at", "3"]));
+    assert_eq!(both.code, 2, "{both:?}");
+    // And the files, by a script.
+    drop(wire);
+    let of = ["--resume", &session.0, "-p", ":rewind files 2", "--permission-mode", "accept-edits"];
+    let ran = run(desk.with_server(&server, &of));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("Taken back: bash (call 2)."), "{ran:?}");
+    assert_eq!(desk.read("a"), "one\n");
+    assert!(!desk.project().join("b").exists());
+}
+
+#[test]
+fn lines_list_the_places_by_number() {
+    let (desk, server) = (Desk::new(), server());
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let mut command = typed(&desk, &server, "auto");
+    command.arg("--inline");
+    let (one, _) = two_turns(&tmux, &command, &desk);
+    one.press(&["Escape"]);
+    one.shows("Esc again to rewind");
+    one.press(&["Escape"]);
+    let screen = one.shows("type :rewind NUMBER");
+    let row = screen.lines().find(|line| line.trim_end().ends_with("  second")).unwrap();
+    let number = row.split_whitespace().find(|word| word.parse::<u32>().is_ok()).unwrap();
+    one.enters(&format!(":rewind {number} both"));
+    one.shows("rewound: this is session");
+    assert_eq!(desk.read("a"), "one\n");
+    one.shows("> second");
+}
